@@ -1,0 +1,1 @@
+//! What the crate costs, side by side with the alternatives: the benches stand in `benches/`.

@@ -1,0 +1,1 @@
+//! The integration tests stand in `tests/`: one binary, so that two cores link once.

@@ -1,0 +1,1 @@
+//! The protocol, checked exhaustively: the model stands in `tests/`.

@@ -1,0 +1,1 @@
+//! What the attribute accepts and refuses: the cases stand in `pass/` and `fail/`.
