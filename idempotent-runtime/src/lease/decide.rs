@@ -1,0 +1,161 @@
+//! What a call does about what it found.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    policy::OnCrash,
+    record::{AttemptId, Draft, FencingToken, Holder, Moment, Record, State, Subject, TokenRule, Version},
+    store::Snapshot,
+};
+
+/// What a call brings to the store: who it is, and what it chose.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// What it is about.
+    pub subject: Arc<Subject>,
+    /// Its own name, the same for every try of one call.
+    pub attempt_id: AttemptId,
+    /// Who it is, for people.
+    pub holder: Holder,
+    /// What becomes of the record when this holder vanishes.
+    pub on_crash: OnCrash,
+    /// How long a holder may be silent.
+    pub lease: Duration,
+    /// How long an outcome answers duplicates.
+    pub ttl: Duration,
+    /// How many takeovers a record may see before it is parked.
+    pub takeover_budget: u32,
+}
+
+/// What a call does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Writes this draft where `seen` stands; refused, it decides again on what stands there then.
+    Write {
+        /// The version that was decided upon.
+        seen: Option<Version>,
+        /// What to put there.
+        draft: Draft,
+        /// What it means when it is applied.
+        meaning: Meaning,
+    },
+    /// Holds the record already: the answer to its own claim was lost.
+    Mine(Arc<Record>),
+    /// Answers with the recorded outcome.
+    Replay(Arc<Record>),
+    /// Refuses: the key belongs to a call with other arguments.
+    KeyReused(Arc<Record>),
+    /// Refuses: nobody knows whether it happened.
+    Uncertain(Arc<Record>),
+    /// Refuses: too many holders vanished.
+    Parked(Arc<Record>),
+    /// Waits, or refuses: somebody holds it for this much longer, by the store's clock.
+    InProgress(Arc<Record>, Duration),
+}
+
+/// What a call's write means once it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Meaning {
+    /// It holds the record, and nothing that somebody began stands behind it: the body runs.
+    Fresh,
+    /// It holds a record whose earlier holder vanished: the body runs again, and is told so.
+    Takeover,
+    /// It holds a record whose earlier holder vanished: the reconciling function is asked.
+    Reconcile,
+    /// It left the record parked.
+    Park,
+    /// It left the record uncertain.
+    LeaveUncertain,
+}
+
+/// The draft that a call tries before it has looked: right where nothing stands.
+#[must_use]
+pub fn first(claim: &Claim, version: Version) -> Draft {
+    claim.anew(FencingToken::from_u64(0), version)
+}
+
+/// Decides about a snapshot. `version` names the version of the draft, if there is one.
+///
+/// The order is the protocol's: nothing or expired, other fingerprint, done, uncertain, parked,
+/// released, my own, lease over, running.
+#[must_use]
+pub fn decide(claim: &Claim, snapshot: &Snapshot, version: Version) -> Decision {
+    let Some(record) = &snapshot.record else {
+        return Decision::Write { seen: None, draft: first(claim, version), meaning: Meaning::Fresh };
+    };
+    let write = |draft, meaning| Decision::Write { seen: Some(record.version), draft, meaning };
+    if record.is_expired(snapshot.now) {
+        return write(claim.anew(record.token, version), Meaning::Fresh);
+    }
+    if record.state != State::Released && record.subject.fingerprint != claim.subject.fingerprint {
+        return Decision::KeyReused(Arc::clone(record));
+    }
+    let on_crash = record.on_crash.max(claim.on_crash);
+    let can_reconcile = claim.on_crash == OnCrash::Reconcile && on_crash == OnCrash::Reconcile;
+    match record.state {
+        State::Done => Decision::Replay(Arc::clone(record)),
+        State::Uncertain if can_reconcile => write(claim.over(record, version), Meaning::Reconcile),
+        State::Uncertain => Decision::Uncertain(Arc::clone(record)),
+        State::Parked => Decision::Parked(Arc::clone(record)),
+        State::Released => write(claim.anew(record.token, version), Meaning::Fresh),
+        State::Running if record.attempt_id == claim.attempt_id => Decision::Mine(Arc::clone(record)),
+        State::Running if !record.lease_is_over(snapshot.now) => {
+            Decision::InProgress(Arc::clone(record), record.lease_end.since(snapshot.now))
+        }
+        State::Running if on_crash == OnCrash::Uncertain || (on_crash == OnCrash::Reconcile && !can_reconcile) => {
+            write(left(record, State::Uncertain, on_crash, version), Meaning::LeaveUncertain)
+        }
+        State::Running if record.attempt > claim.takeover_budget => {
+            write(left(record, State::Parked, on_crash, version), Meaning::Park)
+        }
+        State::Running if can_reconcile => write(claim.over(record, version), Meaning::Reconcile),
+        State::Running => write(claim.over(record, version), Meaning::Takeover),
+    }
+}
+
+impl Claim {
+    /// Begins a record: nothing that stood there before counts, except that tokens grow.
+    fn anew(&self, token: FencingToken, version: Version) -> Draft {
+        Draft {
+            version,
+            subject: Some(Arc::clone(&self.subject)),
+            state: State::Running,
+            token: TokenRule::Above(token),
+            attempt: 1,
+            attempt_id: self.attempt_id,
+            holder: self.holder.clone(),
+            on_crash: self.on_crash,
+            lease: Moment::In(self.lease),
+            expires: Moment::In(self.lease.saturating_add(self.ttl)),
+            outcome: None,
+        }
+    }
+
+    /// Goes on with a record whose holder vanished.
+    fn over(&self, record: &Record, version: Version) -> Draft {
+        Draft {
+            subject: None,
+            attempt: record.attempt.saturating_add(1),
+            on_crash: record.on_crash.max(self.on_crash),
+            ..self.anew(record.token, version)
+        }
+    }
+}
+
+/// Leaves a record whose holder vanished to be settled. It keeps the attempt id, so that a
+/// holder that was only paused may still complete an uncertain one.
+fn left(record: &Record, state: State, on_crash: OnCrash, version: Version) -> Draft {
+    Draft {
+        version,
+        subject: None,
+        state,
+        token: TokenRule::Keep,
+        attempt: record.attempt,
+        attempt_id: record.attempt_id,
+        holder: record.holder.clone(),
+        on_crash,
+        lease: Moment::Keep,
+        expires: Moment::Keep,
+        outcome: None,
+    }
+}

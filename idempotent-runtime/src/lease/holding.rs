@@ -1,0 +1,194 @@
+//! What a holder writes, and what it learns when a write is refused.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    lease::{Claim, Meaning},
+    policy::OnCrash,
+    record::{AttemptId, Draft, Holder, Moment, RawOutcome, Record, State, TokenRule, Version},
+    store::Snapshot,
+};
+
+/// A claim that stands: what its holder needs to know to write the next version.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Holding {
+    attempt: u32,
+    attempt_id: AttemptId,
+    holder: Holder,
+    on_crash: OnCrash,
+    lease: Duration,
+    ttl: Duration,
+    meaning: Meaning,
+}
+
+/// How a holder ends.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// It records the outcome.
+    Done(RawOutcome),
+    /// The body's own word, by its verdict on the error it returned, that nothing happened.
+    Release,
+    /// The body's own word, or a reconciliation's, that nobody knows.
+    Uncertain,
+    /// It was dropped, or panicked, before the body was polled.
+    Unpolled,
+    /// It was dropped, or panicked, after the body was polled.
+    Stopped,
+}
+
+/// What a refused ending means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is still one's own, at this version: write again over it.
+    Again(Version),
+    /// It stands already: the answer was lost, or somebody else did the same.
+    Stands(Arc<Record>),
+    /// Somebody else holds or held it since; what stands there, if anything does.
+    Lost(Option<Arc<Record>>),
+}
+
+/// What a refused heartbeat means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Beat {
+    /// It is still one's own, at this version: beat again over it.
+    Again(Version),
+    /// The holder has ended it meanwhile.
+    Over,
+    /// The lease is lost.
+    Lost,
+}
+
+impl Holding {
+    /// Begins to hold what `claim` won. `attempt` and `on_crash` are those of the version that stands.
+    #[must_use]
+    pub fn new(claim: &Claim, attempt: u32, on_crash: OnCrash, meaning: Meaning) -> Self {
+        Self {
+            attempt,
+            attempt_id: claim.attempt_id,
+            holder: claim.holder.clone(),
+            on_crash,
+            lease: claim.lease,
+            ttl: claim.ttl,
+            meaning,
+        }
+    }
+
+    /// The attempt number.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// How long the holder may be silent.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        self.lease
+    }
+
+    /// What the claim won.
+    #[must_use]
+    pub fn meaning(&self) -> Meaning {
+        self.meaning
+    }
+
+    /// What becomes of the record when this holder vanishes.
+    #[must_use]
+    pub fn on_crash(&self) -> OnCrash {
+        self.on_crash
+    }
+
+    /// Goes on from a reconciliation that answered *run again*: the same holder runs the body.
+    pub fn run_again(&mut self) {
+        self.meaning = Meaning::Takeover;
+    }
+
+    /// The draft that prolongs the lease.
+    #[must_use]
+    pub fn heartbeat(&self, version: Version) -> Draft {
+        Draft {
+            lease: Moment::In(self.lease),
+            expires: Moment::In(self.lease.saturating_add(self.ttl)),
+            ..self.draft(State::Running, version)
+        }
+    }
+
+    /// The draft that ends the holding.
+    ///
+    /// Only the body's own word releases what a polled body may have begun. What stopped without
+    /// one is run again where the engineer chose that, by a takeover that counts, and is
+    /// uncertain elsewhere; so is a takeover that stopped before it did anything, because of
+    /// what the holder before it may have begun.
+    #[must_use]
+    pub fn end(&self, ending: &Ending, version: Version) -> Draft {
+        match ending {
+            Ending::Done(outcome) => Draft {
+                expires: Moment::In(self.ttl),
+                outcome: Some(outcome.clone()),
+                ..self.draft(State::Done, version)
+            },
+            Ending::Release => self.released(version),
+            Ending::Uncertain => self.draft(State::Uncertain, version),
+            Ending::Unpolled if self.meaning == Meaning::Fresh => self.released(version),
+            Ending::Unpolled | Ending::Stopped if self.on_crash == OnCrash::Rerun => {
+                Draft { lease: Moment::In(Duration::ZERO), ..self.draft(State::Running, version) }
+            }
+            Ending::Unpolled | Ending::Stopped => self.draft(State::Uncertain, version),
+        }
+    }
+
+    /// What it means that ending was refused because of `snapshot`.
+    #[must_use]
+    pub fn refused(&self, ending: &Ending, snapshot: &Snapshot) -> Refusal {
+        let Some(record) = &snapshot.record else { return Refusal::Lost(None) };
+        if record.attempt_id != self.attempt_id {
+            return Refusal::Lost(Some(Arc::clone(record)));
+        }
+        let intended = self.end(ending, record.version).state;
+        match (record.state, ending) {
+            (State::Uncertain, Ending::Stopped | Ending::Unpolled) => Refusal::Stands(Arc::clone(record)),
+            (State::Running | State::Uncertain, _) => Refusal::Again(record.version),
+            (stands, _) if stands == intended => Refusal::Stands(Arc::clone(record)),
+            _ => Refusal::Lost(Some(Arc::clone(record))),
+        }
+    }
+
+    fn released(&self, version: Version) -> Draft {
+        Draft { expires: Moment::In(self.ttl), ..self.draft(State::Released, version) }
+    }
+
+    fn draft(&self, state: State, version: Version) -> Draft {
+        Draft {
+            version,
+            subject: None,
+            state,
+            token: TokenRule::Keep,
+            attempt: match (state, self.meaning) {
+                // A reconciliation that found nothing out ran no body: it does not count.
+                (State::Uncertain, Meaning::Reconcile) => self.attempt.saturating_sub(1),
+                _ => self.attempt,
+            },
+            attempt_id: self.attempt_id,
+            holder: self.holder.clone(),
+            on_crash: self.on_crash,
+            lease: Moment::Keep,
+            expires: Moment::Keep,
+            outcome: None,
+        }
+    }
+}
+
+/// What it means that the heartbeat of `attempt_id` was refused because of `snapshot`.
+///
+/// A record that somebody left uncertain is lost to the heartbeat, although its holder may still
+/// complete it: prolonging would turn *uncertain* back into *running*.
+#[must_use]
+pub fn refused_heartbeat(attempt_id: AttemptId, snapshot: &Snapshot) -> Beat {
+    match &snapshot.record {
+        Some(record) if record.attempt_id == attempt_id => match record.state {
+            State::Running => Beat::Again(record.version),
+            State::Done | State::Released => Beat::Over,
+            State::Uncertain | State::Parked => Beat::Lost,
+        },
+        _ => Beat::Lost,
+    }
+}

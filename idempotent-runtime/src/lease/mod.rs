@@ -1,0 +1,13 @@
+//! The protocol: a pure state machine over what a store answers.
+//!
+//! A call asks [`decide`] what to do about a snapshot; a holder asks its [`Holding`] what to
+//! write, and [`Holding::refused`] what a refused write means. Nothing here waits, reads a clock
+//! or touches a store, so the model checker runs this very code.
+
+mod decide;
+mod holding;
+
+pub use self::{
+    decide::{Claim, Decision, Meaning, decide, first},
+    holding::{Beat, Ending, Holding, Refusal, refused_heartbeat},
+};

@@ -1,0 +1,107 @@
+//! What an engineer can choose: one enum for each argument of the attribute that is a choice.
+
+use std::time::Duration;
+
+/// What a duplicate does while the first call is still running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InFlight {
+    /// Waits for the outcome, at most this long; then [`Error::InProgress`](crate::Error::InProgress).
+    Wait(Duration),
+    /// Answers [`Error::InProgress`](crate::Error::InProgress) at once.
+    Reject,
+}
+
+/// What becomes of a record whose holder vanished. Ordered by strictness: where the record and
+/// the caller differ, the stricter one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum OnCrash {
+    /// The next call takes over and runs the body again, told that it does.
+    Rerun,
+    /// The next call takes over and asks the function given to `reconcile(…)` what happened.
+    Reconcile,
+    /// The record becomes *uncertain*, and calls say so until somebody settles it.
+    Uncertain,
+}
+
+/// What becomes of the body when the caller's future is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnCancel {
+    /// The body stops where it is, and [`OnCrash`] applies at once.
+    Stop,
+    /// The body runs on in a task of its own and its outcome is recorded.
+    Detach,
+}
+
+/// What becomes of a call whose key is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnMissingKey {
+    /// [`Error::InvalidKey`](crate::Error::InvalidKey), before anything is written.
+    Refuse,
+    /// The body runs unprotected, and an event says so.
+    Run,
+}
+
+/// What becomes of a call when the store cannot be reached at the claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnOutage {
+    /// [`Error::Store`](crate::Error::Store); the body does not run.
+    Closed,
+    /// The body runs unprotected, and a warning says so.
+    Open,
+    /// Finished outcomes are still replayed where they can be read; nothing new runs.
+    ReadOnly,
+}
+
+/// What becomes of an `Err` that the body returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It is the outcome: recorded, and replayed to every duplicate.
+    Replay,
+    /// Nothing happened: the record is released, and a retry runs again.
+    Release,
+    /// Nobody knows: the record becomes *uncertain*.
+    Uncertain,
+}
+
+/// The verdicts that store nothing of the error, so that its type needs no serde:
+/// what a classifier for `anyhow::Error` or `Box<dyn Error>` returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unrecorded {
+    /// Nothing happened: the record is released, and a retry runs again.
+    Release,
+    /// Nobody knows: the record becomes *uncertain*.
+    Uncertain,
+}
+
+impl From<Unrecorded> for Verdict {
+    fn from(verdict: Unrecorded) -> Self {
+        match verdict {
+            Unrecorded::Release => Verdict::Release,
+            Unrecorded::Uncertain => Verdict::Uncertain,
+        }
+    }
+}
+
+/// What a reconciling function found out about an attempt whose holder vanished.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reconciled<T, E> {
+    /// It happened, with this value, which is recorded and replayed.
+    Happened(T),
+    /// It failed for good, with this error, which is recorded and replayed.
+    Failed(E),
+    /// Nobody can tell: the record becomes (or stays) *uncertain*.
+    Unknown,
+    /// It did not happen: the body runs under the claim that already stands.
+    ///
+    /// Right only where downstream dedupes by [`child_key`](crate::Attempt::child_key):
+    /// a paused first holder may still wake.
+    RunAgain,
+}

@@ -1,0 +1,82 @@
+//! Why a store could not do what it was asked.
+
+use std::{error::Error, fmt, sync::Arc};
+
+/// Says that a store failed, of which kind the failure is, and keeps the driver's error as its source.
+#[derive(Clone, Debug)]
+pub struct StoreError {
+    kind: StoreErrorKind,
+    doing: &'static str,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// What a caller can do about a store's failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreErrorKind {
+    /// The store did not answer: what was asked may or may not have happened. Worth trying again.
+    Unavailable,
+    /// The store is locked by somebody else for longer than it waits. Worth trying again.
+    Busy,
+    /// The store may not be written: read-only, or no permission.
+    Denied,
+    /// There is no room left.
+    Full,
+    /// The tables are missing, or of another version than this build knows.
+    Schema,
+    /// What stands in the store is not what this crate wrote.
+    Corrupt,
+    /// The store was set up wrongly: a bad URL, a bad name, a server of another kind.
+    Configuration,
+    /// Anything else that the driver reports.
+    Other,
+}
+
+impl StoreError {
+    /// Makes an error of this kind that happened while `doing` something, such as `"claiming a record"`.
+    #[must_use]
+    pub fn new(kind: StoreErrorKind, doing: &'static str) -> Self {
+        Self { kind, doing, source: None }
+    }
+
+    /// Keeps the error that caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(Arc::from(source.into()));
+        self
+    }
+
+    /// Of which kind the failure is.
+    #[must_use]
+    pub fn kind(&self) -> StoreErrorKind {
+        self.kind
+    }
+
+    /// Tells whether trying the same again can help.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Busy)
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            StoreErrorKind::Unavailable => "the store did not answer",
+            StoreErrorKind::Busy => "the store is busy",
+            StoreErrorKind::Denied => "the store may not be written",
+            StoreErrorKind::Full => "the store has no room left",
+            StoreErrorKind::Schema => "the store's tables are not the ones this version needs, run `migrate()`",
+            StoreErrorKind::Corrupt => "the record in the store is damaged",
+            StoreErrorKind::Configuration => "the store is not set up rightly",
+            StoreErrorKind::Other => "the store failed",
+        };
+        write!(f, "{what} while {}", self.doing)
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

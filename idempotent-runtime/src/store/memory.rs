@@ -1,0 +1,4 @@
+//! placeholder
+/// m
+#[derive(Debug)]
+pub struct MemoryStore;

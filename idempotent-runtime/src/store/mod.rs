@@ -1,0 +1,116 @@
+//! What a store does: it keeps versioned cells and has a clock. Mechanism, never policy.
+
+mod error;
+pub mod memory;
+mod waiters;
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+pub use self::{
+    error::{StoreError, StoreErrorKind},
+    memory::MemoryStore,
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, FencingToken, Record, Time, Version},
+};
+
+/// A place where records stand: a versioned cell for each id, and one clock for all of them.
+///
+/// Every decision is taken outside, by the state machine in [`lease`](crate::lease); a store
+/// only looks, and puts a draft where the version that was seen still stands. Its clock is the
+/// only one that counts. The conformance suite in `testing` tells whether an implementation holds.
+///
+/// # Cancel safety
+///
+/// A future of these methods may be dropped at any await. What it asked for is then either
+/// applied whole or not at all.
+#[async_trait]
+pub trait Store: Debug + Send + Sync + 'static {
+    /// Looks at what stands under `id`, expired or not, with the time by the store's own clock.
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError>;
+
+    /// Puts `next` where version `seen` stands (`None`: where nothing stands), in one atomic step.
+    async fn swap(&self, id: &RecordId, seen: Option<Version>, next: &Draft) -> Result<Swap, StoreError>;
+
+    /// Resolves when the record is no longer at version `seen`, or after `at_most`. It may resolve early; the caller
+    /// looks again. Holds no connection while it waits.
+    async fn wait(&self, id: &RecordId, seen: Version, at_most: Duration) -> Result<(), StoreError>;
+
+    /// Deletes at most `limit` records that are [expired](Record::is_expired), and tells how many it deleted.
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError>;
+
+    /// Lists at most `limit` records in the order of their ids, those after `after`, for operators.
+    async fn scan(&self, after: Option<RecordId>, limit: u32) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError>;
+
+    /// Makes the store that heartbeats use, with connections of its own; `None` where sharing is safe.
+    /// Called on the heartbeat thread.
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl Store for Arc<dyn Store> {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        (**self).load(id).await
+    }
+    async fn swap(&self, id: &RecordId, seen: Option<Version>, next: &Draft) -> Result<Swap, StoreError> {
+        (**self).swap(id, seen, next).await
+    }
+    async fn wait(&self, id: &RecordId, seen: Version, at_most: Duration) -> Result<(), StoreError> {
+        (**self).wait(id, seen, at_most).await
+    }
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+        (**self).purge(limit).await
+    }
+    async fn scan(&self, after: Option<RecordId>, limit: u32) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        (**self).scan(after, limit).await
+    }
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        (**self).for_heartbeats().await
+    }
+}
+
+/// What stood under an id at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The time by the store's clock when it looked.
+    pub now: Time,
+    /// The record, if one stands there, expired or not.
+    pub record: Option<Arc<Record>>,
+}
+
+/// What became of a swap.
+#[derive(Clone, Debug)]
+pub enum Swap {
+    /// The draft stands.
+    Applied(Stamp),
+    /// Another version stood there; nothing was written.
+    Refused(Snapshot),
+}
+
+/// What a store resolved while it wrote a draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// The version that stands now.
+    pub version: Version,
+    /// The fencing token.
+    pub token: FencingToken,
+    /// When the lease ends.
+    pub lease_end: Time,
+    /// When retention ends.
+    pub expires: Time,
+    /// The time by the store's clock at the write.
+    pub now: Time,
+}
+
+impl Stamp {
+    /// The stamp of a record that was written at `now`.
+    #[must_use]
+    pub fn of(record: &Record, now: Time) -> Self {
+        Self { version: record.version, token: record.token, lease_end: record.lease_end, expires: record.expires, now }
+    }
+}
