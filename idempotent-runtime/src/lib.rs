@@ -5,6 +5,7 @@ pub mod lease;
 pub mod store;
 pub mod fingerprint;
 pub mod identity;
+pub mod clock;
 mod error;
 pub use error::Error;
 /// a
