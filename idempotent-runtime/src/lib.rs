@@ -1,1 +1,7 @@
 //! stub
+
+mod framing;
+
+pub mod fingerprint;
+pub mod identity;
+pub mod key;
