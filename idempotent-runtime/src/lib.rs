@@ -1,15 +1,23 @@
 //! placeholder
-pub mod policy;
-pub mod record;
-pub mod lease;
-pub mod store;
-pub mod fingerprint;
-pub mod identity;
+
+mod framing;
+
 pub mod clock;
 mod error;
+pub mod fingerprint;
+pub mod identity;
+pub mod key;
+pub mod lease;
+pub mod policy;
+pub mod record;
+pub mod store;
+
 pub use error::Error;
 /// a
 #[derive(Debug)]
 pub struct Attempt;
-impl Attempt { /// a
- pub fn child_key(&self) {} }
+impl Attempt {
+    /// a
+    pub fn child_key(&self) {}
+}
+pub use key::{KeyPart, KeyWriter, text};
