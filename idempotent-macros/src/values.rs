@@ -1,0 +1,427 @@
+//! The value of each argument, as it may be written.
+
+use std::time::Duration;
+
+use syn::parse::ParseStream;
+use syn::punctuated::Punctuated;
+use syn::{
+    Error, Expr, ExprCall, ExprLit, ExprPath, Ident, Lit, LitInt, LitStr, Path, Result, Token,
+};
+
+use crate::duration;
+use crate::errors::{closest, list};
+use crate::key::Key;
+use crate::template::Template;
+
+/// `ttl`, `lease` and the end of a wait.
+pub(crate) enum Period {
+    Fixed { written: LitStr, duration: Duration },
+    Computed(Expr),
+}
+
+pub(crate) enum InFlight {
+    Wait(Period),
+    Reject,
+}
+
+pub(crate) enum OnError {
+    Replay,
+    Release,
+    Uncertain,
+    Classify(Expr),
+}
+
+pub(crate) enum OnCrash {
+    Rerun,
+    Uncertain,
+    Reconcile(Expr),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnCancel {
+    Stop,
+    Detach,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OnMissingKey {
+    Refuse,
+    Run,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum OnOutage {
+    Closed,
+    Open,
+    ReadOnly,
+}
+
+/// `outcome = reference(save, load)`
+pub(crate) struct References {
+    pub(crate) save: Expr,
+    pub(crate) load: Expr,
+}
+
+/// `also_accept = "old.name"` or `also_accept = "{req.cart}:{req.seq}"`
+pub(crate) enum AlsoAccept {
+    Name(LitStr),
+    Key(Template),
+}
+
+pub(crate) fn key(name: &Ident, input: ParseStream<'_>) -> Result<Key> {
+    Key::read(expression(name, input, "key = req.order_id")?)
+}
+
+pub(crate) fn scope(name: &Ident, input: ParseStream<'_>) -> Result<Key> {
+    Key::read(expression(name, input, "scope = req.merchant")?)
+}
+
+pub(crate) fn handle(name: &Ident, input: ParseStream<'_>) -> Result<Expr> {
+    expression(name, input, "handle = app.idempotency")
+}
+
+pub(crate) fn fingerprint(name: &Ident, input: ParseStream<'_>) -> Result<Expr> {
+    expression(name, input, "fingerprint = (req.amount, req.currency)")
+}
+
+pub(crate) fn upgrade(name: &Ident, input: ParseStream<'_>) -> Result<Expr> {
+    let written = expression(name, input, "upgrade = read_old_receipt")?;
+    function_path(
+        &written,
+        "`upgrade` is a path to the function that reads an older outcome, as in `upgrade = read_old_receipt`",
+    )?;
+    Ok(written)
+}
+
+pub(crate) fn ttl(name: &Ident, input: ParseStream<'_>) -> Result<Period> {
+    period(expression(name, input, "ttl = \"24h\"")?)
+}
+
+pub(crate) fn lease(name: &Ident, input: ParseStream<'_>) -> Result<Period> {
+    period(expression(name, input, "lease = \"30s\"")?)
+}
+
+pub(crate) fn operation_name(name: &Ident, input: ParseStream<'_>) -> Result<LitStr> {
+    let written = text(name, input, "name = \"payments.charge\"")?;
+    if written.value().trim().is_empty() {
+        return Err(Error::new(
+            written.span(),
+            "`name` is empty: write a stable name, as in `name = \"payments.charge\"`",
+        ));
+    }
+    Ok(written)
+}
+
+pub(crate) fn also_accept(name: &Ident, input: ParseStream<'_>) -> Result<AlsoAccept> {
+    let written = text(name, input, "also_accept = \"old.name\"")?;
+    let value = written.value();
+    if value.trim().is_empty() {
+        return Err(Error::new(
+            written.span(),
+            "`also_accept` is empty: write the old name, or the old key as a template like `\"{req.cart}:{req.seq}\"`",
+        ));
+    }
+    if value.contains(['{', '}']) {
+        return Template::parse(&written).map(AlsoAccept::Key);
+    }
+    Ok(AlsoAccept::Name(written))
+}
+
+pub(crate) fn flag(name: &Ident, input: ParseStream<'_>) -> Result<()> {
+    if input.is_empty() || input.peek(Token![,]) {
+        return Ok(());
+    }
+    Err(Error::new(
+        name.span(),
+        format!("`{name}` is a flag: write it alone, without a value"),
+    ))
+}
+
+pub(crate) fn skip(name: &Ident, input: ParseStream<'_>) -> Result<Vec<Ident>> {
+    const FORM: &str = "`skip` takes names that the arguments bind, as in `skip(gateway)`; for `State(app)` write `skip(app)`";
+    if !input.peek(syn::token::Paren) {
+        return Err(Error::new(name.span(), FORM));
+    }
+    let content;
+    syn::parenthesized!(content in input);
+    let names = Punctuated::<Expr, Token![,]>::parse_terminated(&content)
+        .map_err(|error| Error::new(error.span(), FORM))?;
+    if names.is_empty() {
+        return Err(Error::new(
+            name.span(),
+            "`skip` names nothing: write `skip(gateway)`, or leave it away",
+        ));
+    }
+    let mut mistakes: Option<Error> = None;
+    let mut skipped = Vec::new();
+    for name in names {
+        match single_ident(&name) {
+            Some(ident) => skipped.push(ident.clone()),
+            None => {
+                let mistake = Error::new_spanned(&name, FORM);
+                match &mut mistakes {
+                    Some(mistakes) => mistakes.combine(mistake),
+                    None => mistakes = Some(mistake),
+                }
+            }
+        }
+    }
+    mistakes.map_or(Ok(skipped), Err)
+}
+
+pub(crate) fn in_flight(name: &Ident, input: ParseStream<'_>) -> Result<InFlight> {
+    const FORM: &str = "`in_flight` is `wait(\"10s\")` or `reject`";
+    let written = expression(name, input, "in_flight = wait(\"10s\")")?;
+    let (word, values) = said(&written);
+    match (word.as_str(), values.as_deref()) {
+        ("reject", None) => Ok(InFlight::Reject),
+        ("wait", Some([limit])) => Ok(InFlight::Wait(period(limit.clone())?)),
+        ("wait", _) => Err(Error::new_spanned(
+            written,
+            "`wait` takes one duration, the longest wait: `wait(\"10s\")`",
+        )),
+        ("", _) | (_, Some(_)) => Err(Error::new_spanned(written, FORM)),
+        (word, None) => Err(misread(&written, word, &["wait", "reject"], FORM)),
+    }
+}
+
+pub(crate) fn on_error(name: &Ident, input: ParseStream<'_>) -> Result<OnError> {
+    const WORDS: [&str; 3] = ["replay", "release", "uncertain"];
+    const FORM: &str =
+        "`on_error` is `replay`, `release`, `uncertain` or a path to a `fn(&E) -> Verdict`";
+    let written = expression(name, input, "on_error = release")?;
+    let (word, values) = said(&written);
+    match (word.as_str(), values.as_deref()) {
+        ("replay", None) => Ok(OnError::Replay),
+        ("release", None) => Ok(OnError::Release),
+        ("uncertain", None) => Ok(OnError::Uncertain),
+        ("", _) | (_, Some(_)) => {
+            function_path(&written, FORM)?;
+            Ok(OnError::Classify(written))
+        }
+        (word, None) => match closest(word, &WORDS) {
+            Some(close) => Err(Error::new_spanned(
+                &written,
+                format!(
+                    "unknown verdict `{word}`, did you mean `{close}`? a function of that name is written `self::{word}`"
+                ),
+            )),
+            None => Ok(OnError::Classify(written)),
+        },
+    }
+}
+
+pub(crate) fn on_crash(name: &Ident, input: ParseStream<'_>) -> Result<OnCrash> {
+    const FORM: &str = "`on_crash` is `rerun`, `uncertain` or `reconcile(path)`";
+    let written = expression(name, input, "on_crash = uncertain")?;
+    let (word, values) = said(&written);
+    match (word.as_str(), values.as_deref()) {
+        ("rerun", None) => Ok(OnCrash::Rerun),
+        ("uncertain", None) => Ok(OnCrash::Uncertain),
+        ("reconcile", Some([ask])) => {
+            function_path(
+                ask,
+                "`reconcile` takes a path to the function that asks what happened, as in `reconcile(ask_gateway)`",
+            )?;
+            Ok(OnCrash::Reconcile(ask.clone()))
+        }
+        ("reconcile", _) => Err(Error::new_spanned(
+            written,
+            "`reconcile` takes one function, the one that asks what happened: `reconcile(ask_gateway)`",
+        )),
+        ("", _) | (_, Some(_)) => Err(Error::new_spanned(written, FORM)),
+        (word, None) => Err(misread(
+            &written,
+            word,
+            &["rerun", "uncertain", "reconcile"],
+            FORM,
+        )),
+    }
+}
+
+pub(crate) fn on_cancel(name: &Ident, input: ParseStream<'_>) -> Result<OnCancel> {
+    one_of(
+        name,
+        input,
+        &[("stop", OnCancel::Stop), ("detach", OnCancel::Detach)],
+    )
+}
+
+pub(crate) fn on_missing_key(name: &Ident, input: ParseStream<'_>) -> Result<OnMissingKey> {
+    one_of(
+        name,
+        input,
+        &[("refuse", OnMissingKey::Refuse), ("run", OnMissingKey::Run)],
+    )
+}
+
+pub(crate) fn on_outage(name: &Ident, input: ParseStream<'_>) -> Result<OnOutage> {
+    let words = [
+        ("closed", OnOutage::Closed),
+        ("open", OnOutage::Open),
+        ("read_only", OnOutage::ReadOnly),
+    ];
+    one_of(name, input, &words)
+}
+
+pub(crate) fn transaction(name: &Ident, input: ParseStream<'_>) -> Result<Ident> {
+    let written = expression(name, input, "tx = tx")?;
+    single_ident(&written).cloned().ok_or_else(|| {
+        Error::new_spanned(
+            &written,
+            "`tx` is the plain name of an argument, as in `tx = tx`",
+        )
+    })
+}
+
+pub(crate) fn outcome(name: &Ident, input: ParseStream<'_>) -> Result<References> {
+    const FORM: &str = "`outcome` is `reference(save, load)`: the function that gives the reference, and the one that reads the value back";
+    let written = expression(name, input, "outcome = reference(save, load)")?;
+    let (word, values) = said(&written);
+    match (word.as_str(), values.as_deref()) {
+        ("reference", Some([save, load])) => Ok(References {
+            save: save.clone(),
+            load: load.clone(),
+        }),
+        _ => Err(Error::new_spanned(written, FORM)),
+    }
+}
+
+pub(crate) fn version(name: &Ident, input: ParseStream<'_>) -> Result<u32> {
+    const FORM: &str = "`version` is a whole number from 0 to 4294967295, as in `version = 2`";
+    let written = expression(name, input, "version = 2")?;
+    match &written {
+        Expr::Lit(ExprLit {
+            lit: Lit::Int(number),
+            ..
+        }) => base_number(number, FORM),
+        _ => Err(Error::new_spanned(written, FORM)),
+    }
+}
+
+pub(crate) fn runtime(name: &Ident, input: ParseStream<'_>) -> Result<Path> {
+    const FORM: &str = "`crate` is the path of the runtime, without quotes, as in `crate = my_app::idempotent_runtime`";
+    assign(name, input, "crate = my_app::idempotent_runtime")?;
+    if input.peek(Lit) {
+        let written: Lit = input.parse()?;
+        return Err(Error::new(written.span(), FORM));
+    }
+    input
+        .call(Path::parse_mod_style)
+        .map_err(|error| Error::new(error.span(), FORM))
+}
+
+fn base_number(number: &LitInt, form: &str) -> Result<u32> {
+    if !number.suffix().is_empty() && number.suffix() != "u32" {
+        return Err(Error::new(number.span(), form));
+    }
+    number
+        .base10_parse()
+        .map_err(|_| Error::new(number.span(), form))
+}
+
+fn assign(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<()> {
+    if input.peek(Token![=]) {
+        input.parse::<Token![=]>()?;
+        if !input.is_empty() && !input.peek(Token![,]) {
+            return Ok(());
+        }
+    }
+    Err(Error::new(
+        name.span(),
+        format!("`{name}` needs a value: write `{example}`"),
+    ))
+}
+
+fn expression(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<Expr> {
+    assign(name, input, example)?;
+    input.parse()
+}
+
+fn text(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<LitStr> {
+    match expression(name, input, example)? {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) => Ok(text),
+        other => Err(Error::new_spanned(
+            other,
+            format!("`{name}` is a string: write `{example}`"),
+        )),
+    }
+}
+
+fn period(written: Expr) -> Result<Period> {
+    let Expr::Lit(ExprLit { lit, .. }) = &written else {
+        return Ok(Period::Computed(written));
+    };
+    let Lit::Str(text) = lit else {
+        let hint = match lit {
+            Lit::Int(number) if number.suffix().is_empty() => {
+                format!("a duration has a unit and stands in quotes: `\"{number}s\"`")
+            }
+            Lit::Int(number) => format!("a duration stands in quotes: `\"{number}\"`"),
+            _ => "a duration is a string like `\"24h\"`, or an expression of type `Duration`"
+                .to_owned(),
+        };
+        return Err(Error::new(lit.span(), hint));
+    };
+    let duration =
+        duration::parse(&text.value()).map_err(|message| Error::new(text.span(), message))?;
+    Ok(Period::Fixed {
+        written: text.clone(),
+        duration,
+    })
+}
+
+fn one_of<T: Copy>(name: &Ident, input: ParseStream<'_>, choices: &[(&str, T)]) -> Result<T> {
+    let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+    let written = expression(name, input, &format!("{name} = {}", words[1]))?;
+    let form = format!("`{name}` is one of {}", list(&words));
+    let (word, None) = said(&written) else {
+        return Err(Error::new_spanned(written, form));
+    };
+    let word = word.as_str();
+    choices
+        .iter()
+        .find(|(choice, _)| *choice == word)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| misread(&written, word, &words, &form))
+}
+
+fn misread(written: &Expr, word: &str, words: &[&str], form: &str) -> Error {
+    match closest(word, words) {
+        Some(close) => Error::new_spanned(
+            written,
+            format!("unknown word `{word}`, did you mean `{close}`? {form}"),
+        ),
+        None => Error::new_spanned(written, format!("unknown word `{word}`: {form}")),
+    }
+}
+
+fn function_path(written: &Expr, form: &str) -> Result<()> {
+    match written {
+        Expr::Path(_) | Expr::Closure(_) => Ok(()),
+        other => Err(Error::new_spanned(other, form)),
+    }
+}
+
+fn single_ident(written: &Expr) -> Option<&Ident> {
+    match written {
+        Expr::Path(ExprPath {
+            qself: None, path, ..
+        }) => path.get_ident(),
+        _ => None,
+    }
+}
+
+/// The word, and its values where it is called; an empty word for anything else.
+fn said(written: &Expr) -> (String, Option<Vec<Expr>>) {
+    let (word, values) = match written {
+        Expr::Call(ExprCall { func, args, .. }) => {
+            (single_ident(func), Some(args.iter().cloned().collect()))
+        }
+        other => (single_ident(other), None),
+    };
+    (word.map(Ident::to_string).unwrap_or_default(), values)
+}

@@ -1,0 +1,72 @@
+//! One heartbeat.
+
+use std::time::Duration;
+
+use crate::{
+    lease::{Beat, refused_heartbeat},
+    observe::Step,
+    record::Version,
+    run::{keeper::Shared, lease::Lease},
+    store::{Store, Swap},
+};
+
+/// When the next heartbeat is due.
+pub(crate) enum Beaten {
+    /// At this time of the holder's timer.
+    Until(Duration),
+    /// Not any more: the holding is over, or lost.
+    Never,
+}
+
+/// Prolongs the lease once. After a failure the next try comes sooner; when the lease has run out
+/// meanwhile by the holder's own timer, the holder is told, and the tries go on: the version may
+/// still stand.
+pub(crate) async fn beat(store: &dyn Store, keeper: &Shared, lease: &Lease) -> Beaten {
+    let attempt = &lease.attempt;
+    let tell = |step| {
+        keeper
+            .observers
+            .transition(attempt.operation(), attempt.id(), attempt.number(), step)
+    };
+    let length = lease.holding.lease();
+    let mut seen = lease.version();
+    while !lease.is_ending() {
+        let sent = keeper.timer.now();
+        let version = Version::random();
+        let draft = lease.holding.heartbeat(version);
+        let answer = super::race(
+            store.swap(attempt.id(), Some(seen), &draft),
+            keeper.timer.sleep(length / 3),
+        )
+        .await;
+        match answer {
+            Some(Ok(Swap::Applied(stamp))) => {
+                lease.stands_at(stamp.version);
+                lease.prolonged(sent);
+                tell(Step::Heartbeat);
+                return Beaten::Until(sent.saturating_add(length / 3));
+            }
+            Some(Ok(Swap::Refused(snapshot))) => {
+                match refused_heartbeat(lease.holding.attempt_id(), &snapshot) {
+                    Beat::Again(version) => seen = version,
+                    Beat::Over => return Beaten::Never,
+                    Beat::Lost => {
+                        if !lease.is_ending() && attempt.lose() {
+                            tell(Step::LeaseLost);
+                        }
+                        return Beaten::Never;
+                    }
+                }
+            }
+            Some(Err(_)) | None => {
+                tell(Step::HeartbeatFailed);
+                let now = keeper.timer.now();
+                if lease.is_over(now) && attempt.lose() {
+                    tell(Step::LeaseLost);
+                }
+                return Beaten::Until(now.saturating_add(length / 12));
+            }
+        }
+    }
+    Beaten::Never
+}

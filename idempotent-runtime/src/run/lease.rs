@@ -1,0 +1,78 @@
+//! A lease that is held: what its holder, and the heartbeats beside it, both know.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::{
+    attempt::Attempt,
+    lease::Holding,
+    record::{Version, micros},
+};
+
+/// A lease, shared by the holder and the heartbeat thread.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) attempt: Attempt,
+    pub(crate) holding: Holding,
+    version: Mutex<Version>,
+    /// When the lease ends by the holder's own timer, in microseconds: counted from before the write was sent, so it is never later than the store's.
+    ends: AtomicU64,
+    ending: AtomicBool,
+}
+
+impl Lease {
+    pub(crate) fn new(
+        attempt: Attempt,
+        holding: Holding,
+        version: Version,
+        sent: Duration,
+    ) -> Self {
+        let lease = Self {
+            attempt,
+            holding,
+            version: Mutex::new(version),
+            ends: AtomicU64::new(0),
+            ending: AtomicBool::new(false),
+        };
+        lease.prolonged(sent);
+        lease
+    }
+
+    /// The version that this holder wrote last.
+    pub(crate) fn version(&self) -> Version {
+        *self.lock()
+    }
+
+    pub(crate) fn stands_at(&self, version: Version) {
+        *self.lock() = version;
+    }
+
+    /// Notes that a write which was sent at `sent` prolonged the lease.
+    pub(crate) fn prolonged(&self, sent: Duration) {
+        let ends = micros(sent.saturating_add(self.holding.lease()));
+        self.ends.fetch_max(ends.unsigned_abs(), Ordering::AcqRel);
+    }
+
+    /// Tells whether the lease is over by the holder's own timer.
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
+        self.ends.load(Ordering::Acquire) <= micros(now).unsigned_abs()
+    }
+
+    /// Says whether the holder is about to end it: no heartbeat may prolong what is ended.
+    pub(crate) fn set_ending(&self, ending: bool) {
+        self.ending.store(ending, Ordering::Release);
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Version> {
+        self.version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
