@@ -1,6 +1,7 @@
 //! placeholder
 
 mod framing;
+mod sync;
 
 pub mod clock;
 mod error;
