@@ -90,7 +90,7 @@ pub async fn ignored(id: u64, _: u8, _reason: &str) -> Result<u64, PayError> {
     Ok(id)
 }
 
-#[idempotent(key = (id, std::any::type_name::<T>(), value), name = "generic")]
+#[idempotent(key = (id, std::any::type_name::<T>(), value), name = "generic", skip(value))]
 #[allow(clippy::type_complexity)]
 pub async fn generic_with_type_in_the_value<T, const N: usize>(id: T, value: [u8; N]) -> Result<T, PayError>
 where
