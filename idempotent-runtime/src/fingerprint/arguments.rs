@@ -10,7 +10,7 @@ use super::entries::Entries;
 use super::{Fingerprint, FingerprintError, FingerprintKey, hash};
 
 /// Keeps fingerprints apart from every other hash, and one version of the encoding from the next.
-pub(super) const DOMAIN: &[u8] = b"idempotent-fp/1";
+pub(super) const DOMAIN: &[u8] = b"idem-fp/1";
 
 /// The name under which [`Arguments::whole`] puts its value.
 const WHOLE: &str = "fingerprint";
@@ -46,6 +46,7 @@ pub struct Arguments {
 impl Arguments {
     /// Starts with no arguments, which is a call like any other.
     #[must_use]
+    #[inline]
     pub fn new() -> Self {
         let mut buffer = Vec::with_capacity(CAPACITY);
         buffer.extend_from_slice(DOMAIN);
@@ -89,7 +90,7 @@ impl Arguments {
         }
         self.entries.sort(&mut self.encoder.buffer);
         self.encoder.buffer.push(tag::MAP_END);
-        let fingerprint = Fingerprint(hash(key, &self.encoder.buffer));
+        let fingerprint = Fingerprint(hash(key, &mut self.encoder.buffer));
         Ok(Fingerprinted {
             fingerprint,
             encoding: self.encoder.buffer,
@@ -132,7 +133,8 @@ impl Fingerprinted {
     /// The digests of the arguments one by one, computed at each call.
     #[must_use]
     pub fn digests(&self) -> ArgumentDigests {
-        let entries = self.entries.iter().map(|range| &self.encoding[range]);
+        let end = self.encoding.len() - [tag::MAP_END].len();
+        let entries = self.entries.ranges(end).map(|range| &self.encoding[range]);
         ArgumentDigests::of_entries(entries, self.key.as_ref())
     }
 }
