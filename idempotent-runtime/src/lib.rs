@@ -1,6 +1,7 @@
 //! stub
 
 mod framing;
+mod sha256;
 
 pub mod fingerprint;
 pub mod identity;
