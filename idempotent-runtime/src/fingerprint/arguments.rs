@@ -76,6 +76,12 @@ impl Arguments {
         self.argument(WHOLE, value);
     }
 
+    /// Tells whether none has been added, so that the fingerprint tells no call from another.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.failure.is_none() && self.encoder.buffer.len() == DOMAIN.len() + [tag::MAP].len()
+    }
+
     /// Hashes what has been added, with `key` as HMAC-SHA-256 and without as SHA-256.
     ///
     /// # Errors
