@@ -1,0 +1,54 @@
+//! The only place where time is read: a store's clock decides, a holder's timer only measures.
+
+use std::{
+    fmt::Debug,
+    future::Future,
+    pin::Pin,
+    sync::LazyLock,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use crate::record::Time;
+
+/// The wall clock of a store that has no server.
+pub trait Clock: Debug + Send + Sync {
+    /// What time it is.
+    fn now(&self) -> Time;
+}
+
+/// What measures waiting, heartbeats and a holder's own view of its lease: monotonic, and never
+/// compared with a store's clock.
+pub trait Timer: Debug + Send + Sync {
+    /// How long ago some fixed moment was.
+    fn now(&self) -> Duration;
+
+    /// Resolves after `duration`.
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// The machine's wall clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Time {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Time::from_micros(crate::record::micros(since_epoch))
+    }
+}
+
+/// The machine's monotonic clock and tokio's timer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemTimer;
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+impl Timer for SystemTimer {
+    fn now(&self) -> Duration {
+        START.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+}
