@@ -63,8 +63,18 @@ impl ManualClock {
     /// Makes a clock that stands at its beginning.
     #[must_use]
     pub fn new() -> Self {
-        let hands = Hands { elapsed: Duration::ZERO, wall: BEGIN, sleepers: BTreeMap::new(), next: 0 };
-        Self { inner: Arc::new(Inner { hands: Mutex::new(hands), sleepers: watch::Sender::new(0) }) }
+        let hands = Hands {
+            elapsed: Duration::ZERO,
+            wall: BEGIN,
+            sleepers: BTreeMap::new(),
+            next: 0,
+        };
+        Self {
+            inner: Arc::new(Inner {
+                hands: Mutex::new(hands),
+                sleepers: watch::Sender::new(0),
+            }),
+        }
     }
 
     /// Moves the time on, and wakes whoever sleeps until then or earlier.
@@ -74,7 +84,12 @@ impl ManualClock {
             hands.elapsed = hands.elapsed.saturating_add(by);
             hands.wall = hands.wall.plus(by);
             let now = hands.elapsed;
-            hands.sleepers.values().filter(|sleeper| sleeper.until <= now).map(|sleeper| sleeper.waker.clone()).collect()
+            hands
+                .sleepers
+                .values()
+                .filter(|sleeper| sleeper.until <= now)
+                .map(|sleeper| sleeper.waker.clone())
+                .collect()
         };
         for waker in due {
             waker.wake();
@@ -95,11 +110,19 @@ impl ManualClock {
     /// Resolves when at least `n` sleeps are under way: then everything that was to be set up has come to rest.
     pub async fn await_sleepers(&self, n: usize) {
         // The sender lives in `self`, so the channel cannot close.
-        let _ = self.inner.sleepers.subscribe().wait_for(|sleepers| *sleepers >= n).await;
+        let _ = self
+            .inner
+            .sleepers
+            .subscribe()
+            .wait_for(|sleepers| *sleepers >= n)
+            .await;
     }
 
     fn hands(&self) -> MutexGuard<'_, Hands> {
-        self.inner.hands.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .hands
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,7 +145,11 @@ impl Timer for ManualClock {
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let until = self.hands().elapsed.saturating_add(duration);
-        Box::pin(Sleep { clock: self.clone(), until, place: None })
+        Box::pin(Sleep {
+            clock: self.clone(),
+            until,
+            place: None,
+        })
     }
 }
 
@@ -145,7 +172,13 @@ impl Future for Sleep {
             hands.next += 1;
             hands.next
         });
-        hands.sleepers.insert(place, Sleeper { until: self.until, waker: context.waker().clone() });
+        hands.sleepers.insert(
+            place,
+            Sleeper {
+                until: self.until,
+                waker: context.waker().clone(),
+            },
+        );
         let sleepers = hands.sleepers.len();
         drop(hands);
         clock.inner.sleepers.send_replace(sleepers);

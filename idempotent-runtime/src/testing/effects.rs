@@ -52,7 +52,9 @@ impl Effects {
     /// Makes an empty log in memory.
     #[must_use]
     pub fn new() -> Self {
-        Self { place: Arc::new(Place::Memory(Mutex::new(Vec::new()))) }
+        Self {
+            place: Arc::new(Place::Memory(Mutex::new(Vec::new()))),
+        }
     }
 
     /// Opens the log in the file at `path`, or begins one.
@@ -63,7 +65,9 @@ impl Effects {
     pub fn on_disk(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_path_buf();
         let file = OpenOptions::new().create(true).append(true).open(&path)?;
-        Ok(Self { place: Arc::new(Place::Disk { path, file }) })
+        Ok(Self {
+            place: Arc::new(Place::Disk { path, file }),
+        })
     }
 
     /// Appends an entry; when this returns, a crash cannot take it back.
@@ -71,10 +75,23 @@ impl Effects {
     /// # Errors
     ///
     /// Where the file cannot be written.
-    pub fn record(&self, key: impl Into<String>, attempt: u32, value: impl Into<String>) -> io::Result<()> {
-        let effect = Effect { key: key.into(), attempt, value: value.into(), process: std::process::id() };
+    pub fn record(
+        &self,
+        key: impl Into<String>,
+        attempt: u32,
+        value: impl Into<String>,
+    ) -> io::Result<()> {
+        let effect = Effect {
+            key: key.into(),
+            attempt,
+            value: value.into(),
+            process: std::process::id(),
+        };
         match &*self.place {
-            Place::Memory(effects) => effects.lock().unwrap_or_else(PoisonError::into_inner).push(effect),
+            Place::Memory(effects) => effects
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(effect),
             Place::Disk { file, .. } => {
                 let mut line = serde_json::to_vec(&effect)?;
                 line.push(b'\n');
@@ -94,11 +111,17 @@ impl Effects {
     /// Where the file cannot be read, or holds something else.
     pub fn entries(&self) -> io::Result<Vec<Effect>> {
         match &*self.place {
-            Place::Memory(effects) => Ok(effects.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            Place::Memory(effects) => Ok(effects
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone()),
             Place::Disk { path, .. } => {
                 let text = std::fs::read_to_string(path)?;
                 let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-                whole.lines().map(|line| serde_json::from_str(line).map_err(io::Error::from)).collect()
+                whole
+                    .lines()
+                    .map(|line| serde_json::from_str(line).map_err(io::Error::from))
+                    .collect()
             }
         }
     }
@@ -109,7 +132,11 @@ impl Effects {
     ///
     /// As [`entries`](Effects::entries).
     pub fn count(&self, key: &str) -> io::Result<usize> {
-        Ok(self.entries()?.iter().filter(|effect| effect.key == key).count())
+        Ok(self
+            .entries()?
+            .iter()
+            .filter(|effect| effect.key == key)
+            .count())
     }
 }
 
@@ -133,10 +160,16 @@ mod tests {
         second.record("k", 2, "c").expect("appends");
         drop((first, second));
 
-        let entries = Effects::on_disk(&path).expect("opens").entries().expect("reads");
-        assert_eq!(entries.iter().map(|effect| (effect.attempt, effect.value.as_str())).collect::<Vec<_>>(), [
-            (1, "a \n b"),
-            (2, "c")
-        ]);
+        let entries = Effects::on_disk(&path)
+            .expect("opens")
+            .entries()
+            .expect("reads");
+        assert_eq!(
+            entries
+                .iter()
+                .map(|effect| (effect.attempt, effect.value.as_str()))
+                .collect::<Vec<_>>(),
+            [(1, "a \n b"), (2, "c")]
+        );
     }
 }

@@ -96,7 +96,10 @@ struct Plan {
 
 impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plan").field("faults", &self.faults).field("calls", &self.calls).finish_non_exhaustive()
+        f.debug_struct("Plan")
+            .field("faults", &self.faults)
+            .field("calls", &self.calls)
+            .finish_non_exhaustive()
     }
 }
 
@@ -104,7 +107,10 @@ impl FaultyStore {
     /// Wraps `store`, without faults.
     #[must_use]
     pub fn new(store: impl Store) -> Self {
-        Self { inner: Arc::new(store), plan: Arc::default() }
+        Self {
+            inner: Arc::new(store),
+            plan: Arc::default(),
+        }
     }
 
     /// Plans a fault. Several may meet one call: they happen in the order in which they were planned.
@@ -119,7 +125,13 @@ impl FaultyStore {
 
     /// Plans an outage: every load, swap, wait, purge and scan fails with this kind until [`heal`](FaultyStore::heal).
     pub fn outage(&self, kind: StoreErrorKind) {
-        for operation in [Operation::Load, Operation::Swap, Operation::Wait, Operation::Purge, Operation::Scan] {
+        for operation in [
+            Operation::Load,
+            Operation::Swap,
+            Operation::Wait,
+            Operation::Purge,
+            Operation::Scan,
+        ] {
             self.fault(operation, Nth::Every, Fault::Fail(kind));
         }
     }
@@ -164,7 +176,11 @@ impl FaultyStore {
                     Nth::Every => true,
                 }
         };
-        plan.faults.iter().filter(met).map(|(_, _, fault)| fault.clone()).collect()
+        plan.faults
+            .iter()
+            .filter(met)
+            .map(|(_, _, fault)| fault.clone())
+            .collect()
     }
 
     /// Runs a call through its faults.
@@ -176,7 +192,9 @@ impl FaultyStore {
     ) -> Result<T, StoreError> {
         for fault in &faults {
             match fault {
-                Fault::Fail(kind) => return Err(StoreError::new(*kind, doing).with_source("a planned fault")),
+                Fault::Fail(kind) => {
+                    return Err(StoreError::new(*kind, doing).with_source("a planned fault"));
+                }
                 Fault::LoseRequest => return Err(lost(doing)),
                 Fault::Delay(gate) => gate.pass().await,
                 Fault::LoseAnswer | Fault::DelayAnswer(_) => {}
@@ -203,45 +221,76 @@ impl Operation {
     fn of(draft: &Draft) -> Self {
         match (draft.token, draft.state, draft.lease) {
             (TokenRule::Above(_), ..) => Operation::Claim,
-            (TokenRule::Keep, State::Running, Moment::In(lease)) if !lease.is_zero() => Operation::Heartbeat,
+            (TokenRule::Keep, State::Running, Moment::In(lease)) if !lease.is_zero() => {
+                Operation::Heartbeat
+            }
             _ => Operation::Ending,
         }
     }
 }
 
 fn lost(doing: &'static str) -> StoreError {
-    StoreError::new(StoreErrorKind::Unavailable, doing).with_source("a planned fault: the answer was lost")
+    StoreError::new(StoreErrorKind::Unavailable, doing)
+        .with_source("a planned fault: the answer was lost")
 }
 
 #[async_trait]
 impl Store for FaultyStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let faults = self.arrive(&[Operation::Load], None);
-        self.through(faults, "loading a record", self.inner.load(id)).await
+        self.through(faults, "loading a record", self.inner.load(id))
+            .await
     }
 
-    async fn swap(&self, id: &RecordId, seen: Option<Version>, next: &Draft) -> Result<Swap, StoreError> {
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
         let faults = self.arrive(&[Operation::Swap, Operation::of(next)], Some(next.state));
-        self.through(faults, "writing a record", self.inner.swap(id, seen, next)).await
+        self.through(faults, "writing a record", self.inner.swap(id, seen, next))
+            .await
     }
 
-    async fn wait(&self, id: &RecordId, seen: Version, at_most: Duration) -> Result<(), StoreError> {
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
         let faults = self.arrive(&[Operation::Wait], None);
-        self.through(faults, "waiting for a record", self.inner.wait(id, seen, at_most)).await
+        self.through(
+            faults,
+            "waiting for a record",
+            self.inner.wait(id, seen, at_most),
+        )
+        .await
     }
 
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
         let faults = self.arrive(&[Operation::Purge], None);
-        self.through(faults, "purging expired records", self.inner.purge(limit)).await
+        self.through(faults, "purging expired records", self.inner.purge(limit))
+            .await
     }
 
-    async fn scan(&self, after: Option<RecordId>, limit: u32) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let faults = self.arrive(&[Operation::Scan], None);
-        self.through(faults, "listing records", self.inner.scan(after, limit)).await
+        self.through(faults, "listing records", self.inner.scan(after, limit))
+            .await
     }
 
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let own = self.inner.for_heartbeats().await?;
-        Ok(own.map(|inner| Arc::new(Self { inner, plan: Arc::clone(&self.plan) }) as Arc<dyn Store>))
+        Ok(own.map(|inner| {
+            Arc::new(Self {
+                inner,
+                plan: Arc::clone(&self.plan),
+            }) as Arc<dyn Store>
+        }))
     }
 }

@@ -36,7 +36,9 @@ impl Gate {
     /// Makes a closed gate.
     #[must_use]
     pub fn new() -> Self {
-        Self { state: watch::Sender::new(State::default()) }
+        Self {
+            state: watch::Sender::new(State::default()),
+        }
     }
 
     /// Arrives, and resolves when the gate is open.

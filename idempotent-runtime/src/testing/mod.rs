@@ -8,12 +8,12 @@
 //!
 //! Nothing here sleeps to wait for something: a test says what it waits for.
 
-mod once;
 mod clock;
-mod gate;
+pub mod conformance;
 mod effects;
 mod faulty;
-pub mod conformance;
+mod gate;
+mod once;
 
 pub use self::{
     clock::ManualClock,

@@ -37,7 +37,11 @@ use std::{
 /// assert_eq!(receipt.unwrap(), "receipt for order-1");
 /// # }
 /// ```
-pub async fn assert_once<F>(duplicates: usize, call: impl Fn() -> F, effects: impl Fn() -> usize) -> F::Output
+pub async fn assert_once<F>(
+    duplicates: usize,
+    call: impl Fn() -> F,
+    effects: impl Fn() -> usize,
+) -> F::Output
 where
     F: Future,
     F::Output: PartialEq + Debug,
@@ -46,17 +50,26 @@ where
     let before = effects();
     let mut answers = all((0..duplicates).map(|_| call())).await.into_iter();
     let happened = effects().wrapping_sub(before);
-    let Some(first) = answers.next() else { unreachable!("as many answers as calls") };
-    assert_eq!(happened, 1, "the effect of {duplicates} equal calls happened {happened} times; the first answer was {first:?}");
+    let Some(first) = answers.next() else {
+        unreachable!("as many answers as calls")
+    };
+    assert_eq!(
+        happened, 1,
+        "the effect of {duplicates} equal calls happened {happened} times; the first answer was {first:?}"
+    );
     for (place, other) in (2..).zip(answers) {
-        assert_eq!(first, other, "call 1 and call {place} of {duplicates} equal calls got different answers");
+        assert_eq!(
+            first, other,
+            "call 1 and call {place} of {duplicates} equal calls got different answers"
+        );
     }
     first
 }
 
 /// Drives futures side by side in this task.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut futures: Vec<(Pin<Box<F>>, Option<F::Output>)> = futures.map(|future| (Box::pin(future), None)).collect();
+    let mut futures: Vec<(Pin<Box<F>>, Option<F::Output>)> =
+        futures.map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {
         let mut pending = false;
         for (future, output) in futures.iter_mut().filter(|(_, output)| output.is_none()) {
@@ -65,10 +78,17 @@ async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
                 Poll::Pending => pending = true,
             }
         }
-        if pending { Poll::Pending } else { Poll::Ready(()) }
+        if pending {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
     })
     .await;
-    futures.into_iter().filter_map(|(_, output)| output).collect()
+    futures
+        .into_iter()
+        .filter_map(|(_, output)| output)
+        .collect()
 }
 
 #[cfg(test)]

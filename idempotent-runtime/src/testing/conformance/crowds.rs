@@ -41,10 +41,12 @@ pub async fn of_many_endings_at_once_one_wins(subject: &dyn Subject) {
     for round in 0..4 {
         let draft = claim();
         let record = applied(&*store, id(round), None, &draft).await;
-        race(subject, id(round), Some(record.version), |place| match place % 3 {
-            0 => completion(&draft, "v"),
-            1 => release(&draft),
-            _ => takeover(&record),
+        race(subject, id(round), Some(record.version), |place| {
+            match place % 3 {
+                0 => completion(&draft, "v"),
+                1 => release(&draft),
+                _ => takeover(&record),
+            }
         })
         .await;
     }
@@ -57,13 +59,20 @@ pub async fn many_ids_at_once_do_not_mix(subject: &dyn Subject) {
         .map(|number| {
             let store = Arc::clone(&clients[number as usize % CLIENTS]);
             tokio::spawn(async move {
-                let draft = Draft { subject: Some(super::sample::subject(number.to_be_bytes())), ..claim() };
+                let draft = Draft {
+                    subject: Some(super::sample::subject(number.to_be_bytes())),
+                    ..claim()
+                };
                 let Swap::Applied(stamp) = swap(&*store, id(number), None, &draft).await else {
                     panic!("nobody else claims id {number}");
                 };
                 let mut ending = completion(&draft, "");
-                ending.outcome = Some(crate::record::RawOutcome::value(number.to_le_bytes().to_vec()));
-                let Swap::Applied(_) = swap(&*store, id(number), Some(stamp.version), &ending).await else {
+                ending.outcome = Some(crate::record::RawOutcome::value(
+                    number.to_le_bytes().to_vec(),
+                ));
+                let Swap::Applied(_) =
+                    swap(&*store, id(number), Some(stamp.version), &ending).await
+                else {
                     panic!("nobody else ends id {number}");
                 };
             })
@@ -75,18 +84,30 @@ pub async fn many_ids_at_once_do_not_mix(subject: &dyn Subject) {
     for number in 0..200 {
         let record = standing(&*clients[0], id(number)).await;
         assert_eq!(record.subject.key, number.to_be_bytes());
-        assert_eq!(record.outcome.as_ref().map(|outcome| &outcome.bytes[..]), Some(&number.to_le_bytes()[..]));
+        assert_eq!(
+            record.outcome.as_ref().map(|outcome| &outcome.bytes[..]),
+            Some(&number.to_le_bytes()[..])
+        );
     }
 }
 
 /// Lets a crowd swap over one version, and expects that one of them wins and the others are shown it.
-async fn race(subject: &dyn Subject, id: RecordId, seen: Option<Version>, draft: impl Fn(usize) -> Draft) {
+async fn race(
+    subject: &dyn Subject,
+    id: RecordId,
+    seen: Option<Version>,
+    draft: impl Fn(usize) -> Draft,
+) {
     let clients = clients(subject).await;
     let before = look(&*clients[0], id).await.record;
     let start = Arc::new(Barrier::new(CROWD));
     let runners: Vec<_> = (0..CROWD)
         .map(|place| {
-            let (store, start, draft) = (Arc::clone(&clients[place % CLIENTS]), Arc::clone(&start), draft(place));
+            let (store, start, draft) = (
+                Arc::clone(&clients[place % CLIENTS]),
+                Arc::clone(&start),
+                draft(place),
+            );
             tokio::spawn(async move {
                 start.wait().await;
                 let swap = swap(&*store, id, seen, &draft).await;
@@ -103,14 +124,22 @@ async fn race(subject: &dyn Subject, id: RecordId, seen: Option<Version>, draft:
         }
     }
     let [(draft, stamp)] = &winners[..] else {
-        panic!("{} of {CROWD} swaps over {seen:?} were applied", winners.len());
+        panic!(
+            "{} of {CROWD} swaps over {seen:?} were applied",
+            winners.len()
+        );
     };
     let expected: Record = draft.apply(before.as_deref(), stamp.now);
     assert_eq!(*standing(&*clients[1], id).await, expected);
     for loser in losers {
-        assert_eq!(loser.record.as_deref(), Some(&expected), "whoever lost is shown who won");
+        assert_eq!(
+            loser.record.as_deref(),
+            Some(&expected),
+            "whoever lost is shown who won"
+        );
     }
-    if let (Some(before), TokenRule::Above(_), State::Running) = (&before, draft.token, draft.state) {
+    if let (Some(before), TokenRule::Above(_), State::Running) = (&before, draft.token, draft.state)
+    {
         assert!(expected.token > before.token);
     }
 }

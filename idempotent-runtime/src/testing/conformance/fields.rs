@@ -20,22 +20,43 @@ pub async fn every_field_comes_back(subject: &dyn Subject) {
         RawOutcome::not_replayable().with_schema(u32::MAX),
     ];
     let holders = [
-        Holder { label: "".into(), trace_parent: None },
-        Holder { label: "höst:1 \u{1f980}".into(), trace_parent: Some("".into()) },
+        Holder {
+            label: "".into(),
+            trace_parent: None,
+        },
+        Holder {
+            label: "höst:1 \u{1f980}".into(),
+            trace_parent: Some("".into()),
+        },
         Holder {
             label: "h".repeat(300).into(),
             trace_parent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
         },
     ];
     let mut numbers = 0..;
-    for state in [State::Running, State::Done, State::Released, State::Uncertain, State::Parked] {
+    for state in [
+        State::Running,
+        State::Done,
+        State::Released,
+        State::Uncertain,
+        State::Parked,
+    ] {
         for on_crash in [OnCrash::Rerun, OnCrash::Reconcile, OnCrash::Uncertain] {
             for (outcome, holder) in outcomes.iter().zip(&holders) {
                 let id = id(numbers.next().unwrap_or(0));
-                let draft = Draft { on_crash, holder: holder.clone(), attempt: u32::MAX, ..claim() };
+                let draft = Draft {
+                    on_crash,
+                    holder: holder.clone(),
+                    attempt: u32::MAX,
+                    ..claim()
+                };
                 let held = applied(&*store, id, None, &draft).await;
                 let outcome = (state == State::Done).then(|| outcome.clone());
-                let ending = Draft { outcome, lease: Moment::In(LEASE), ..next(&draft, state) };
+                let ending = Draft {
+                    outcome,
+                    lease: Moment::In(LEASE),
+                    ..next(&draft, state)
+                };
                 let ended = applied(&*store, id, Some(held.version), &ending).await;
                 assert_eq!(standing(&*other, id).await, ended);
             }
@@ -47,7 +68,9 @@ pub async fn every_field_comes_back(subject: &dyn Subject) {
 /// all, empty, and 64 KiB.
 pub async fn any_key_comes_back(subject: &dyn Subject) {
     let store = subject.store().await;
-    let planes: String = (0..=16).filter_map(|plane| char::from_u32(plane * 0x10000 + 0x41)).collect();
+    let planes: String = (0..=16)
+        .filter_map(|plane| char::from_u32(plane * 0x10000 + 0x41))
+        .collect();
     let every_byte: Vec<u8> = (0..=u8::MAX).collect();
     let keys: [&[u8]; 9] = [
         b"",
@@ -66,7 +89,10 @@ pub async fn any_key_comes_back(subject: &dyn Subject) {
             scope: key.iter().rev().copied().collect(),
             ..(*about(key)).clone()
         };
-        let draft = Draft { subject: Some(Arc::new(whole.clone())), ..claim() };
+        let draft = Draft {
+            subject: Some(Arc::new(whole.clone())),
+            ..claim()
+        };
         let held = applied(&*store, id(number), None, &draft).await;
         assert_eq!(*held.subject, whole);
         let beaten = applied(&*store, id(number), Some(held.version), &heartbeat(&draft)).await;
@@ -84,7 +110,9 @@ pub async fn any_outcome_comes_back(subject: &dyn Subject) {
 
 /// F15: sixteen mebibytes come back whole.
 pub async fn an_outcome_of_16_mib_comes_back(subject: &dyn Subject) {
-    let bytes: Vec<u8> = (0..16 * 1024 * 1024_u32).map(|place| place.to_le_bytes()[(place % 3) as usize]).collect();
+    let bytes: Vec<u8> = (0..16 * 1024 * 1024_u32)
+        .map(|place| place.to_le_bytes()[(place % 3) as usize])
+        .collect();
     outcome_comes_back(subject, 0, bytes).await;
 }
 
@@ -92,12 +120,23 @@ async fn outcome_comes_back(subject: &dyn Subject, number: u32, bytes: Vec<u8>) 
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(number), None, &draft).await;
-    let ending = Draft { outcome: Some(RawOutcome::value(bytes.clone())), ..completion(&draft, "") };
+    let ending = Draft {
+        outcome: Some(RawOutcome::value(bytes.clone())),
+        ..completion(&draft, "")
+    };
     let store: &dyn crate::store::Store = &*store;
     let swap = super::sample::swap(store, id(number), Some(held.version), &ending).await;
-    assert!(matches!(swap, crate::store::Swap::Applied(_)), "the completion is applied");
+    assert!(
+        matches!(swap, crate::store::Swap::Applied(_)),
+        "the completion is applied"
+    );
     let found = standing(&*other, id(number)).await;
     let found = found.outcome.as_ref().expect("an outcome stands");
     // Not `assert_eq`, which would print sixteen mebibytes.
-    assert!(found.bytes == bytes, "{} of {} bytes came back, or other ones", found.bytes.len(), bytes.len());
+    assert!(
+        found.bytes == bytes,
+        "{} of {} bytes came back, or other ones",
+        found.bytes.len(),
+        bytes.len()
+    );
 }

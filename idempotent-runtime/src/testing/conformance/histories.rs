@@ -21,22 +21,38 @@ use crate::{
 /// F31: what one caller after another does, through any client, is answered as the model answers.
 pub async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
     for seed in 1..=6 {
-        let clients = [subject.store().await, subject.store().await, subject.store().await];
+        let clients = [
+            subject.store().await,
+            subject.store().await,
+            subject.store().await,
+        ];
         let mut dice = Dice(seed);
         let mut stale = Vec::new();
         for step in 0..60 {
             let about = format!("seed {seed}, step {step}");
             let store = &clients[dice.below(3)];
-            let cell = id(u32::try_from(seed * 10).unwrap_or(0) + u32::try_from(dice.below(2)).unwrap_or(0));
+            let cell =
+                id(u32::try_from(seed * 10).unwrap_or(0)
+                    + u32::try_from(dice.below(2)).unwrap_or(0));
             let before = look(&**store, cell).await.record;
             match dice.below(10) {
-                0 => subject.advance(LEASE * u32::try_from(dice.below(4)).unwrap_or(0)).await,
+                0 => {
+                    subject
+                        .advance(LEASE * u32::try_from(dice.below(4)).unwrap_or(0))
+                        .await
+                }
                 1 => {
                     let now = look(&**store, cell).await;
-                    let expired = before.as_deref().is_some_and(|record| record.is_expired(now.now));
+                    let expired = before
+                        .as_deref()
+                        .is_some_and(|record| record.is_expired(now.now));
                     store.purge(1000).await.expect("a purge is answered");
                     let after = look(&**store, cell).await.record;
-                    assert_eq!(after.is_none(), expired || before.is_none(), "{about}: a purge deletes what is expired");
+                    assert_eq!(
+                        after.is_none(),
+                        expired || before.is_none(),
+                        "{about}: a purge deletes what is expired"
+                    );
                 }
                 _ => {
                     let seen = match dice.below(4) {
@@ -55,7 +71,10 @@ pub async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
                             assert_eq!(found.as_deref(), Some(&expected), "{about}: record");
                         }
                         Swap::Refused(snapshot) => {
-                            assert_ne!(seen, stands, "{about}: refused over the version that stands");
+                            assert_ne!(
+                                seen, stands,
+                                "{about}: refused over the version that stands"
+                            );
                             assert_eq!(snapshot.record, before, "{about}: shown");
                         }
                     }
@@ -77,7 +96,13 @@ pub async fn a_history_is_linearizable(subject: &dyn Subject) {
         for caller in 0..CALLERS {
             let (store, tick) = (subject.store().await, Arc::clone(&tick));
             let dice = Dice(seed * 1000 + caller);
-            callers.push(tokio::spawn(act(store, dice, tick, u32::try_from(seed).unwrap_or(0), STEPS)));
+            callers.push(tokio::spawn(act(
+                store,
+                dice,
+                tick,
+                u32::try_from(seed).unwrap_or(0),
+                STEPS,
+            )));
         }
         let mut history = Vec::new();
         for caller in callers {
@@ -100,7 +125,13 @@ enum What {
     Applied(Option<Version>, Draft, Stamp),
 }
 
-async fn act(store: Arc<dyn Store>, mut dice: Dice, tick: Arc<AtomicU64>, cell: u32, steps: u64) -> Vec<Event> {
+async fn act(
+    store: Arc<dyn Store>,
+    mut dice: Dice,
+    tick: Arc<AtomicU64>,
+    cell: u32,
+    steps: u64,
+) -> Vec<Event> {
     let mut known: Option<Arc<Record>> = None;
     let mut events = Vec::new();
     for _ in 0..steps {
@@ -117,8 +148,12 @@ async fn act(store: Arc<dyn Store>, mut dice: Dice, tick: Arc<AtomicU64>, cell: 
         };
         let end = tick.fetch_add(1, Ordering::SeqCst);
         match &what {
-            What::Looked(snapshot) | What::Refused(_, snapshot) => known.clone_from(&snapshot.record),
-            What::Applied(_, draft, stamp) => known = Some(Arc::new(draft.apply(known.as_deref(), stamp.now))),
+            What::Looked(snapshot) | What::Refused(_, snapshot) => {
+                known.clone_from(&snapshot.record)
+            }
+            What::Applied(_, draft, stamp) => {
+                known = Some(Arc::new(draft.apply(known.as_deref(), stamp.now)))
+            }
         }
         events.push(Event { begin, end, what });
     }
@@ -131,16 +166,28 @@ fn check(seed: u64, history: &[Event]) {
     for event in history {
         if let What::Applied(seen, draft, stamp) = &event.what {
             let earlier = followers.insert(*seen, (draft, stamp));
-            assert!(earlier.is_none(), "seed {seed}: two swaps over {seen:?} were applied");
+            assert!(
+                earlier.is_none(),
+                "seed {seed}: two swaps over {seen:?} were applied"
+            );
         }
     }
     let mut chain: Vec<Record> = Vec::new();
     while let Some((draft, stamp)) = followers.get(&chain.last().map(|record| record.version)) {
         let record = draft.apply(chain.last(), stamp.now);
-        assert_eq!(**stamp, Stamp::of(&record, stamp.now), "seed {seed}: the stamp of place {}", chain.len());
+        assert_eq!(
+            **stamp,
+            Stamp::of(&record, stamp.now),
+            "seed {seed}: the stamp of place {}",
+            chain.len()
+        );
         chain.push(record);
     }
-    assert_eq!(chain.len(), followers.len(), "seed {seed}: a swap was applied over a version that never stood");
+    assert_eq!(
+        chain.len(),
+        followers.len(),
+        "seed {seed}: a swap was applied over a version that never stood"
+    );
 
     // Place 0 is the empty cell, place n the nth record.
     let place_of = |record: Option<&Record>| match record {
@@ -157,11 +204,16 @@ fn check(seed: u64, history: &[Event]) {
                 What::Looked(snapshot) => (place_of(snapshot.record.as_deref()), false),
                 What::Refused(seen, snapshot) => {
                     let stood = snapshot.record.as_ref().map(|record| record.version);
-                    assert_ne!(*seen, stood, "seed {seed}: a swap over the version that stood was refused");
+                    assert_ne!(
+                        *seen, stood,
+                        "seed {seed}: a swap over the version that stood was refused"
+                    );
                     (place_of(snapshot.record.as_deref()), false)
                 }
                 What::Applied(_, draft, _) => {
-                    let place = chain.iter().position(|record| record.version == draft.version);
+                    let place = chain
+                        .iter()
+                        .position(|record| record.version == draft.version);
                     (place.expect("every applied swap is on the chain") + 1, true)
                 }
             };
@@ -170,8 +222,15 @@ fn check(seed: u64, history: &[Event]) {
         .collect();
     for (begin, _, place, wrote) in &places {
         for (_, end, earlier, _) in &places {
-            let in_order = if *wrote { earlier < place } else { earlier <= place };
-            assert!(end >= begin || in_order, "seed {seed}: place {place} was seen after place {earlier}");
+            let in_order = if *wrote {
+                earlier < place
+            } else {
+                earlier <= place
+            };
+            assert!(
+                end >= begin || in_order,
+                "seed {seed}: place {place} was seen after place {earlier}"
+            );
         }
     }
 }
@@ -179,15 +238,25 @@ fn check(seed: u64, history: &[Event]) {
 /// Something that a caller who saw `record` might write.
 fn draft(dice: &mut Dice, record: Option<&Record>) -> Draft {
     let Some(record) = record else { return claim() };
-    let mine = Draft { attempt_id: record.attempt_id, attempt: record.attempt, ..claim() };
+    let mine = Draft {
+        attempt_id: record.attempt_id,
+        attempt: record.attempt,
+        ..claim()
+    };
     match dice.below(7) {
-        0 => Draft { token: TokenRule::Above(record.token), ..claim() },
+        0 => Draft {
+            token: TokenRule::Above(record.token),
+            ..claim()
+        },
         1 => takeover(record),
         2 => heartbeat(&mine),
         3 => completion(&mine, ["", "a", "b"][dice.below(3)]),
         4 => release(&mine),
         5 => next(&mine, [State::Uncertain, State::Parked][dice.below(2)]),
-        _ => Draft { expires: crate::record::Moment::In(TTL.min(Duration::from_secs(60))), ..completion(&mine, "c") },
+        _ => Draft {
+            expires: crate::record::Moment::In(TTL.min(Duration::from_secs(60))),
+            ..completion(&mine, "c")
+        },
     }
 }
 

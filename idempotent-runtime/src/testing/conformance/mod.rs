@@ -32,23 +32,26 @@
 //! there is no test harness. Every case begins on an empty store.
 
 mod cells;
-mod owners;
 mod clocks;
 mod crowds;
-mod histories;
-mod waits;
-mod purges;
-mod scans;
 mod fields;
+mod histories;
+mod owners;
+mod purges;
 mod sample;
+mod scans;
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-pub use self::{cells::*, clocks::*, crowds::*, fields::*, histories::*, owners::*, purges::*, scans::*, waits::*};
+pub use self::{
+    cells::*, clocks::*, crowds::*, fields::*, histories::*, owners::*, purges::*, scans::*,
+    waits::*,
+};
 use crate::store::Store;
 
 /// A store under test, empty at first.

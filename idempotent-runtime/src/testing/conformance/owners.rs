@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use super::{
     Subject,
-    sample::{LEASE, applied, claim, completion, heartbeat, id, look, refused, release, standing, swap, takeover},
+    sample::{
+        LEASE, applied, claim, completion, heartbeat, id, look, refused, release, standing, swap,
+        takeover,
+    },
 };
 use crate::{
     record::{Draft, Record, State},
@@ -12,14 +15,26 @@ use crate::{
 };
 
 /// A holds, its lease ends, and B takes over, each through a client of its own.
-async fn overtaken(subject: &dyn Subject) -> (Arc<dyn Store>, Draft, Arc<Record>, Arc<dyn Store>, Draft, Arc<Record>) {
+async fn overtaken(
+    subject: &dyn Subject,
+) -> (
+    Arc<dyn Store>,
+    Draft,
+    Arc<Record>,
+    Arc<dyn Store>,
+    Draft,
+    Arc<Record>,
+) {
     let (a, b) = (subject.store().await, subject.store().await);
     let first = claim();
     let held = applied(&*a, id(1), None, &first).await;
     subject.advance(LEASE * 2).await;
     let seen = look(&*b, id(1)).await;
     let record = seen.record.expect("the first claim stands");
-    assert!(record.lease_is_over(seen.now), "the lease is over by the clock of the store");
+    assert!(
+        record.lease_is_over(seen.now),
+        "the lease is over by the clock of the store"
+    );
     let second = takeover(&record);
     let taken = applied(&*b, id(1), Some(record.version), &second).await;
     assert!(taken.token > held.token, "a takeover has a greater token");
@@ -33,14 +48,21 @@ pub async fn a_stale_owner_cannot_complete(subject: &dyn Subject) {
     refused(&*a, id(1), Some(held.version), &completion(&first, "a")).await;
     let done = applied(&*b, id(1), Some(taken.version), &completion(&second, "b")).await;
     let snapshot = refused(&*a, id(1), Some(held.version), &completion(&first, "a")).await;
-    assert_eq!(snapshot.record.and_then(|record| record.outcome.clone()), done.outcome);
+    assert_eq!(
+        snapshot.record.and_then(|record| record.outcome.clone()),
+        done.outcome
+    );
 }
 
 /// D06: the heartbeat of a holder that was overtaken is refused and prolongs nothing.
 pub async fn a_stale_owner_cannot_prolong(subject: &dyn Subject) {
     let (a, first, held, b, _, taken) = overtaken(subject).await;
     let snapshot = refused(&*a, id(1), Some(held.version), &heartbeat(&first)).await;
-    assert_ne!(snapshot.record.map(|record| record.attempt_id), Some(first.attempt_id), "the refusal names the new holder");
+    assert_ne!(
+        snapshot.record.map(|record| record.attempt_id),
+        Some(first.attempt_id),
+        "the refusal names the new holder"
+    );
     assert_eq!(standing(&*b, id(1)).await.lease_end, taken.lease_end);
 }
 
@@ -67,7 +89,13 @@ pub async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
     applied(&*store, id(1), None, &draft).await;
-    for again in [draft.clone(), Draft { version: crate::record::Version::random(), ..draft.clone() }] {
+    for again in [
+        draft.clone(),
+        Draft {
+            version: crate::record::Version::random(),
+            ..draft.clone()
+        },
+    ] {
         let snapshot = refused(&*store, id(1), None, &again).await;
         let record = snapshot.record.expect("the refusal shows the record");
         assert_eq!(record.attempt_id, draft.attempt_id);
@@ -87,6 +115,9 @@ pub async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn Subjec
     };
     let snapshot = refused(&*store, id(1), Some(held.version), &ending).await;
     let record = snapshot.record.expect("the refusal shows the record");
-    assert_eq!((record.attempt_id, record.state), (draft.attempt_id, State::Done));
+    assert_eq!(
+        (record.attempt_id, record.state),
+        (draft.attempt_id, State::Done)
+    );
     assert_eq!(record, done);
 }

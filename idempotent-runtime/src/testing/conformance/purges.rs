@@ -18,31 +18,64 @@ pub async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
     let (short, long) = (Moment::In(Duration::from_secs(1)), Moment::In(TTL));
     let mut numbers = 0..;
     let mut all = Vec::new();
-    for state in [State::Running, State::Done, State::Released, State::Uncertain, State::Parked] {
+    for state in [
+        State::Running,
+        State::Done,
+        State::Released,
+        State::Uncertain,
+        State::Parked,
+    ] {
         for on_crash in [OnCrash::Rerun, OnCrash::Reconcile, OnCrash::Uncertain] {
             for (lease, expires) in [(short, short), (short, long), (long, short), (long, long)] {
                 let id = id(numbers.next().unwrap_or(0));
-                let draft = Draft { on_crash, lease, expires, ..claim() };
+                let draft = Draft {
+                    on_crash,
+                    lease,
+                    expires,
+                    ..claim()
+                };
                 let held = applied(&*store, id, None, &draft).await;
                 if state != State::Running {
                     let outcome = (state == State::Done).then(|| RawOutcome::value("v"));
-                    applied(&*store, id, Some(held.version), &Draft { outcome, ..next(&draft, state) }).await;
+                    applied(
+                        &*store,
+                        id,
+                        Some(held.version),
+                        &Draft {
+                            outcome,
+                            ..next(&draft, state)
+                        },
+                    )
+                    .await;
                 }
                 all.push(id);
             }
         }
     }
-    assert_eq!(store.purge(1000).await.expect("a purge is answered"), 0, "nothing is expired yet");
+    assert_eq!(
+        store.purge(1000).await.expect("a purge is answered"),
+        0,
+        "nothing is expired yet"
+    );
     subject.advance(Duration::from_secs(60)).await;
     let mut expected = Vec::new();
     for id in &all {
         let seen = look(&*store, *id).await;
-        let expired = seen.record.as_ref().is_some_and(|record| record.is_expired(seen.now));
+        let expired = seen
+            .record
+            .as_ref()
+            .is_some_and(|record| record.is_expired(seen.now));
         expected.push((*id, seen.record.filter(|_| !expired)));
     }
-    let gone = expected.iter().filter(|(_, record)| record.is_none()).count();
+    let gone = expected
+        .iter()
+        .filter(|(_, record)| record.is_none())
+        .count();
     assert!(gone > 0, "the clock moved on");
-    assert_eq!(store.purge(1000).await.expect("a purge is answered"), gone as u64);
+    assert_eq!(
+        store.purge(1000).await.expect("a purge is answered"),
+        gone as u64
+    );
     for (id, record) in expected {
         assert_eq!(look(&*store, id).await.record, record);
     }
@@ -65,7 +98,10 @@ pub async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
     let store = subject.store().await;
     expired(subject, &store, 2).await;
     let old = standing(&*store, id(1)).await;
-    let again = Draft { token: TokenRule::Above(old.token), ..claim() };
+    let again = Draft {
+        token: TokenRule::Above(old.token),
+        ..claim()
+    };
     let record = applied(&*store, id(1), Some(old.version), &again).await;
     assert_eq!(store.purge(10).await.expect("a purge is answered"), 1);
     assert_eq!(look(&*store, id(1)).await.record, Some(record));
@@ -100,7 +136,13 @@ async fn expired(subject: &dyn Subject, store: &Arc<dyn Store>, count: u32) {
     for number in 0..count {
         let draft = claim();
         let held = applied(&**store, id(number), None, &draft).await;
-        applied(&**store, id(number), Some(held.version), &completion(&draft, "v")).await;
+        applied(
+            &**store,
+            id(number),
+            Some(held.version),
+            &completion(&draft, "v"),
+        )
+        .await;
     }
     subject.advance(TTL + LEASE).await;
 }

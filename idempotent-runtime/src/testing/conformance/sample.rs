@@ -6,7 +6,10 @@ use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
     policy::OnCrash,
-    record::{AttemptId, Draft, FencingToken, Holder, Moment, RawOutcome, Record, State, Subject, TokenRule, Version},
+    record::{
+        AttemptId, Draft, FencingToken, Holder, Moment, RawOutcome, Record, State, Subject,
+        TokenRule, Version,
+    },
     store::{Snapshot, Stamp, Store, Swap},
 };
 
@@ -41,7 +44,10 @@ fn digests() -> ArgumentDigests {
 }
 
 pub(super) fn holder() -> Holder {
-    Holder { label: "host:1".into(), trace_parent: None }
+    Holder {
+        label: "host:1".into(),
+        trace_parent: None,
+    }
 }
 
 /// A first claim.
@@ -87,16 +93,27 @@ pub(super) fn next(of: &Draft, state: State) -> Draft {
 }
 
 pub(super) fn heartbeat(of: &Draft) -> Draft {
-    Draft { lease: Moment::In(LEASE), expires: Moment::In(LEASE + TTL), ..next(of, State::Running) }
+    Draft {
+        lease: Moment::In(LEASE),
+        expires: Moment::In(LEASE + TTL),
+        ..next(of, State::Running)
+    }
 }
 
 pub(super) fn completion(of: &Draft, value: &'static str) -> Draft {
     let outcome = Some(RawOutcome::value(value.as_bytes()).with_schema(3));
-    Draft { expires: Moment::In(TTL), outcome, ..next(of, State::Done) }
+    Draft {
+        expires: Moment::In(TTL),
+        outcome,
+        ..next(of, State::Done)
+    }
 }
 
 pub(super) fn release(of: &Draft) -> Draft {
-    Draft { expires: Moment::In(TTL), ..next(of, State::Released) }
+    Draft {
+        expires: Moment::In(TTL),
+        ..next(of, State::Released)
+    }
 }
 
 /// Looks.
@@ -109,32 +126,62 @@ pub(super) async fn standing(store: &dyn Store, id: RecordId) -> Arc<Record> {
     look(store, id).await.record.expect("a record stands")
 }
 
-pub(super) async fn swap(store: &dyn Store, id: RecordId, seen: Option<Version>, draft: &Draft) -> Swap {
-    store.swap(&id, seen, draft).await.expect("a swap is answered")
+pub(super) async fn swap(
+    store: &dyn Store,
+    id: RecordId,
+    seen: Option<Version>,
+    draft: &Draft,
+) -> Swap {
+    store
+        .swap(&id, seen, draft)
+        .await
+        .expect("a swap is answered")
 }
 
 /// Swaps, and expects that it is applied, that the stamp is right, and that a look finds what the model says.
-pub(super) async fn applied(store: &dyn Store, id: RecordId, seen: Option<Version>, draft: &Draft) -> Arc<Record> {
+pub(super) async fn applied(
+    store: &dyn Store,
+    id: RecordId,
+    seen: Option<Version>,
+    draft: &Draft,
+) -> Arc<Record> {
     let before = look(store, id).await.record;
     let stamp = match swap(store, id, seen, draft).await {
         Swap::Applied(stamp) => stamp,
-        Swap::Refused(snapshot) => panic!("a swap over {seen:?} was refused because of {snapshot:?}"),
+        Swap::Refused(snapshot) => {
+            panic!("a swap over {seen:?} was refused because of {snapshot:?}")
+        }
     };
     let expected = draft.apply(before.as_deref(), stamp.now);
-    assert_eq!(stamp, Stamp::of(&expected, stamp.now), "the stamp says what was written");
+    assert_eq!(
+        stamp,
+        Stamp::of(&expected, stamp.now),
+        "the stamp says what was written"
+    );
     let found = standing(store, id).await;
     assert_eq!(*found, expected, "what was written comes back");
     found
 }
 
 /// Swaps, and expects that it is refused and changes nothing.
-pub(super) async fn refused(store: &dyn Store, id: RecordId, seen: Option<Version>, draft: &Draft) -> Snapshot {
+pub(super) async fn refused(
+    store: &dyn Store,
+    id: RecordId,
+    seen: Option<Version>,
+    draft: &Draft,
+) -> Snapshot {
     let before = look(store, id).await.record;
     let snapshot = match swap(store, id, seen, draft).await {
         Swap::Refused(snapshot) => snapshot,
-        Swap::Applied(stamp) => panic!("a swap over {seen:?} was applied as {stamp:?} where {before:?} stood"),
+        Swap::Applied(stamp) => {
+            panic!("a swap over {seen:?} was applied as {stamp:?} where {before:?} stood")
+        }
     };
     assert_eq!(snapshot.record, before, "a refusal shows what stands");
-    assert_eq!(look(store, id).await.record, before, "a refused swap changes nothing");
+    assert_eq!(
+        look(store, id).await.record,
+        before,
+        "a refused swap changes nothing"
+    );
     snapshot
 }

@@ -70,7 +70,9 @@ pub async fn waiting_holds_nothing(subject: &dyn Subject) {
         applied(&*store, id(2), None, &claim()).await;
         applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
     };
-    timeout(PATIENCE, work).await.expect("the store answers while others wait");
+    timeout(PATIENCE, work)
+        .await
+        .expect("the store answers while others wait");
     for wait in waits {
         ends(wait).await;
     }
@@ -97,9 +99,16 @@ fn waiting(store: &Arc<dyn Store>, seen: Version) -> JoinHandle<()> {
     let store = Arc::clone(store);
     tokio::spawn(async move {
         loop {
-            store.wait(&id(1), seen, LONG).await.expect("a wait is answered");
+            store
+                .wait(&id(1), seen, LONG)
+                .await
+                .expect("a wait is answered");
             // A wait may end early: whoever waits looks again.
-            if look(&*store, id(1)).await.record.is_none_or(|record| record.version != seen) {
+            if look(&*store, id(1))
+                .await
+                .record
+                .is_none_or(|record| record.version != seen)
+            {
                 return;
             }
         }
@@ -107,5 +116,8 @@ fn waiting(store: &Arc<dyn Store>, seen: Version) -> JoinHandle<()> {
 }
 
 async fn ends(wait: JoinHandle<()>) {
-    timeout(PATIENCE, wait).await.expect("the wait ends").expect("the wait is answered");
+    timeout(PATIENCE, wait)
+        .await
+        .expect("the wait ends")
+        .expect("the wait is answered");
 }
