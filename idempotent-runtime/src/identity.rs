@@ -1,10 +1,110 @@
-//! placeholder
-/// i
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+//! Where a call's record is found, and the keys and ids that are derived from it.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::framing::{Hex, write_framed};
+
+/// Which record belongs to a call: a hash of its operation, scope and key.
+///
+/// Of one size and one alphabet whatever the key, so that no store's collation, length limit or delimiter matters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId([u8; 32]);
+
 impl RecordId {
-    /// i
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self { Self(bytes) }
-    /// i
-    pub const fn as_bytes(&self) -> &[u8; 32] { &self.0 }
+    /// Hashes an operation's name with a scope and a key that are framed already, as [`Key::framed`] gives them.
+    ///
+    /// No scope is another record than any scope.
+    ///
+    /// [`Key::framed`]: crate::key::Key::framed
+    #[must_use]
+    pub fn new(operation: &str, scope: Option<&[u8]>, key: &[u8]) -> Self {
+        const DOMAIN: &[u8] = b"idempotent-runtime/id/1";
+        let room = DOMAIN.len() + operation.len() + scope.map_or(0, <[u8]>::len) + key.len();
+        let mut bytes = Vec::with_capacity(room + 64);
+        bytes.extend_from_slice(DOMAIN);
+        write_framed(&mut bytes, operation.as_bytes());
+        match scope {
+            None => bytes.push(0),
+            Some(scope) => {
+                bytes.push(1);
+                write_framed(&mut bytes, scope);
+            }
+        }
+        write_framed(&mut bytes, key);
+        Self(Sha256::digest(&bytes).into())
+    }
+
+    /// Takes an id as a store gave it back.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes, for a store to look for.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// All of it, as 64 lower-case hexadecimal digits.
+    #[must_use]
+    pub fn to_hex(&self) -> String {
+        Hex(&self.0).to_string()
+    }
+
+    /// The first 8 hexadecimal digits, for logs and spans; the same as its `Display`.
+    #[must_use]
+    pub fn short(&self) -> String {
+        self.to_string()
+    }
+
+    /// A key for a downstream API: 32 lower-case hexadecimal digits, the same on every attempt of the call,
+    /// another for every `name` and every record.
+    ///
+    /// # Panics
+    ///
+    /// When `name` is empty, because two steps without a name would send one key, and the second would be swallowed.
+    #[must_use]
+    pub fn child_key(&self, name: &str) -> String {
+        assert!(
+            !name.is_empty(),
+            "a child key needs a name; write what it is for, such as `child_key(\"gateway.charge\")`"
+        );
+        let digest = self.derive(b"idempotent-runtime/child-key/1", name);
+        Hex(&digest).to_string()
+    }
+
+    /// An id for the resource that the call creates: a UUID of version 8, the same on every attempt.
+    #[must_use]
+    pub fn child_id(&self) -> [u8; 16] {
+        let mut id = self.derive(b"idempotent-runtime/child-id/1", "");
+        id[6] = id[6] & 0x0f | 0x80;
+        id[8] = id[8] & 0x3f | 0x80;
+        id
+    }
+
+    fn derive(&self, domain: &[u8], name: &str) -> [u8; 16] {
+        let mut bytes = [domain, &self.0].concat();
+        write_framed(&mut bytes, name.as_bytes());
+        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        let (half, _) = digest.split_at(16);
+        std::array::from_fn(|index| half[index])
+    }
 }
+
+impl fmt::Display for RecordId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Hex(&self.0[..4]).fmt(formatter)
+    }
+}
+
+impl fmt::Debug for RecordId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "RecordId({self}…)")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use crate::{fingerprint::Fingerprinted, policy::OnCrash};
+use crate::{
+    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    policy::OnCrash,
+};
 
 /// Everything a store keeps about one key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -105,9 +108,15 @@ impl State {
     /// The state behind a stored number; `None` where there is none.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
-        [State::Running, State::Done, State::Released, State::Uncertain, State::Parked]
-            .into_iter()
-            .find(|state| state.code() == code)
+        [
+            State::Running,
+            State::Done,
+            State::Released,
+            State::Uncertain,
+            State::Parked,
+        ]
+        .into_iter()
+        .find(|state| state.code() == code)
     }
 }
 
@@ -146,19 +155,31 @@ impl RawOutcome {
     /// Makes the outcome of a call that ended well.
     #[must_use]
     pub fn value(bytes: impl Into<Bytes>) -> Self {
-        Self { kind: OutcomeKind::Value, schema: 0, bytes: bytes.into() }
+        Self {
+            kind: OutcomeKind::Value,
+            schema: 0,
+            bytes: bytes.into(),
+        }
     }
 
     /// Makes the outcome of a call that failed for good.
     #[must_use]
     pub fn error(bytes: impl Into<Bytes>) -> Self {
-        Self { kind: OutcomeKind::Error, schema: 0, bytes: bytes.into() }
+        Self {
+            kind: OutcomeKind::Error,
+            schema: 0,
+            bytes: bytes.into(),
+        }
     }
 
     /// Makes the mark of a call that happened, with an outcome that could not be kept.
     #[must_use]
     pub fn not_replayable() -> Self {
-        Self { kind: OutcomeKind::NotReplayable, schema: 0, bytes: Bytes::new() }
+        Self {
+            kind: OutcomeKind::NotReplayable,
+            schema: 0,
+            bytes: Bytes::new(),
+        }
     }
 
     /// Sets the schema version of the bytes.
@@ -205,9 +226,13 @@ impl OutcomeKind {
     /// The kind behind a stored number; `None` where there is none.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
-        [OutcomeKind::Value, OutcomeKind::Error, OutcomeKind::NotReplayable]
-            .into_iter()
-            .find(|kind| kind.code() == code)
+        [
+            OutcomeKind::Value,
+            OutcomeKind::Error,
+            OutcomeKind::NotReplayable,
+        ]
+        .into_iter()
+        .find(|kind| kind.code() == code)
     }
 }
 
@@ -286,7 +311,14 @@ impl Draft {
 impl Subject {
     /// Stands in where a draft that keeps the subject meets no record; such a swap is refused.
     fn unknown() -> Self {
-        Self { operation: "".into(), scope: Vec::new(), key: Vec::new(), fingerprint: Fingerprinted::default() }
+        let fingerprint =
+            Fingerprinted::stored(Fingerprint::from_bytes([0; 32]), ArgumentDigests::default());
+        Self {
+            operation: "".into(),
+            scope: Vec::new(),
+            key: Vec::new(),
+            fingerprint,
+        }
     }
 }
 
@@ -418,7 +450,11 @@ impl FencingToken {
     /// The token that follows this one at `now`.
     #[must_use]
     pub fn next(self, now: Time) -> Self {
-        Self(self.0.saturating_add(1).max(u64::try_from(now.as_micros()).unwrap_or(0)))
+        Self(
+            self.0
+                .saturating_add(1)
+                .max(u64::try_from(now.as_micros()).unwrap_or(0)),
+        )
     }
 }
 

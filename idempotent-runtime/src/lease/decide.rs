@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     policy::OnCrash,
-    record::{AttemptId, Draft, FencingToken, Holder, Moment, Record, State, Subject, TokenRule, Version},
+    record::{
+        AttemptId, Draft, FencingToken, Holder, Moment, Record, State, Subject, TokenRule, Version,
+    },
     store::Snapshot,
 };
 
@@ -81,9 +83,17 @@ pub fn first(claim: &Claim, version: Version) -> Draft {
 #[must_use]
 pub fn decide(claim: &Claim, snapshot: &Snapshot, version: Version) -> Decision {
     let Some(record) = &snapshot.record else {
-        return Decision::Write { seen: None, draft: first(claim, version), meaning: Meaning::Fresh };
+        return Decision::Write {
+            seen: None,
+            draft: first(claim, version),
+            meaning: Meaning::Fresh,
+        };
     };
-    let write = |draft, meaning| Decision::Write { seen: Some(record.version), draft, meaning };
+    let write = |draft, meaning| Decision::Write {
+        seen: Some(record.version),
+        draft,
+        meaning,
+    };
     if record.is_expired(snapshot.now) {
         return write(claim.anew(record.token, version), Meaning::Fresh);
     }
@@ -98,16 +108,25 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: Version) -> Decision 
         State::Uncertain => Decision::Uncertain(Arc::clone(record)),
         State::Parked => Decision::Parked(Arc::clone(record)),
         State::Released => write(claim.anew(record.token, version), Meaning::Fresh),
-        State::Running if record.attempt_id == claim.attempt_id => Decision::Mine(Arc::clone(record)),
+        State::Running if record.attempt_id == claim.attempt_id => {
+            Decision::Mine(Arc::clone(record))
+        }
         State::Running if !record.lease_is_over(snapshot.now) => {
             Decision::InProgress(Arc::clone(record), record.lease_end.since(snapshot.now))
         }
-        State::Running if on_crash == OnCrash::Uncertain || (on_crash == OnCrash::Reconcile && !can_reconcile) => {
-            write(left(record, State::Uncertain, on_crash, version), Meaning::LeaveUncertain)
+        State::Running
+            if on_crash == OnCrash::Uncertain
+                || (on_crash == OnCrash::Reconcile && !can_reconcile) =>
+        {
+            write(
+                left(record, State::Uncertain, on_crash, version),
+                Meaning::LeaveUncertain,
+            )
         }
-        State::Running if record.attempt > claim.takeover_budget => {
-            write(left(record, State::Parked, on_crash, version), Meaning::Park)
-        }
+        State::Running if record.attempt > claim.takeover_budget => write(
+            left(record, State::Parked, on_crash, version),
+            Meaning::Park,
+        ),
         State::Running if can_reconcile => write(claim.over(record, version), Meaning::Reconcile),
         State::Running => write(claim.over(record, version), Meaning::Takeover),
     }

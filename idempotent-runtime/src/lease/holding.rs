@@ -129,9 +129,10 @@ impl Holding {
             Ending::Release => self.released(version),
             Ending::Uncertain => self.draft(State::Uncertain, version),
             Ending::Unpolled if self.meaning == Meaning::Fresh => self.released(version),
-            Ending::Unpolled | Ending::Stopped if self.on_crash == OnCrash::Rerun => {
-                Draft { lease: Moment::In(Duration::ZERO), ..self.draft(State::Running, version) }
-            }
+            Ending::Unpolled | Ending::Stopped if self.on_crash == OnCrash::Rerun => Draft {
+                lease: Moment::In(Duration::ZERO),
+                ..self.draft(State::Running, version)
+            },
             Ending::Unpolled | Ending::Stopped => self.draft(State::Uncertain, version),
         }
     }
@@ -139,13 +140,17 @@ impl Holding {
     /// What it means that ending was refused because of `snapshot`.
     #[must_use]
     pub fn refused(&self, ending: &Ending, snapshot: &Snapshot) -> Refusal {
-        let Some(record) = &snapshot.record else { return Refusal::Lost(None) };
+        let Some(record) = &snapshot.record else {
+            return Refusal::Lost(None);
+        };
         if record.attempt_id != self.attempt_id {
             return Refusal::Lost(Some(Arc::clone(record)));
         }
         let intended = self.end(ending, record.version).state;
         match (record.state, ending) {
-            (State::Uncertain, Ending::Stopped | Ending::Unpolled) => Refusal::Stands(Arc::clone(record)),
+            (State::Uncertain, Ending::Stopped | Ending::Unpolled) => {
+                Refusal::Stands(Arc::clone(record))
+            }
             (State::Running | State::Uncertain, _) => Refusal::Again(record.version),
             (stands, _) if stands == intended => Refusal::Stands(Arc::clone(record)),
             _ => Refusal::Lost(Some(Arc::clone(record))),
@@ -153,7 +158,10 @@ impl Holding {
     }
 
     fn released(&self, version: Version) -> Draft {
-        Draft { expires: Moment::In(self.ttl), ..self.draft(State::Released, version) }
+        Draft {
+            expires: Moment::In(self.ttl),
+            ..self.draft(State::Released, version)
+        }
     }
 
     fn draft(&self, state: State, version: Version) -> Draft {

@@ -36,7 +36,11 @@ impl StoreError {
     /// Makes an error of this kind that happened while `doing` something, such as `"claiming a record"`.
     #[must_use]
     pub fn new(kind: StoreErrorKind, doing: &'static str) -> Self {
-        Self { kind, doing, source: None }
+        Self {
+            kind,
+            doing,
+            source: None,
+        }
     }
 
     /// Keeps the error that caused it.
@@ -55,7 +59,10 @@ impl StoreError {
     /// Tells whether trying the same again can help.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self.kind, StoreErrorKind::Unavailable | StoreErrorKind::Busy)
+        matches!(
+            self.kind,
+            StoreErrorKind::Unavailable | StoreErrorKind::Busy
+        )
     }
 }
 
@@ -66,7 +73,9 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Busy => "the store is busy",
             StoreErrorKind::Denied => "the store may not be written",
             StoreErrorKind::Full => "the store has no room left",
-            StoreErrorKind::Schema => "the store's tables are not the ones this version needs, run `migrate()`",
+            StoreErrorKind::Schema => {
+                "the store's tables are not the ones this version needs, run `migrate()`"
+            }
             StoreErrorKind::Corrupt => "the record in the store is damaged",
             StoreErrorKind::Configuration => "the store is not set up rightly",
             StoreErrorKind::Other => "the store failed",

@@ -1,4 +1,341 @@
-//! placeholder
-/// m
+//! The store in the process's own memory: the reference for all others, and gone with the process.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::{BuildHasher, Hasher},
+    mem,
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+
+use crate::{
+    clock::{Clock, SystemClock},
+    identity::RecordId,
+    record::{Draft, FencingToken, Record, Time, Version},
+    store::{
+        Snapshot, Stamp, Store, StoreError, Swap,
+        waiters::{Waiter, Waiters},
+    },
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Keeps records in this process's memory: for tests, and for services of one process that may
+/// forget on restart.
+///
+/// It runs no background work. Expired records are swept while new ones come in, so that it holds
+/// at most about twice as many records as are still needed; [`purge`](Store::purge) does the same on demand.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::store::{MemoryStore, Store};
+///
+/// let store: Box<dyn Store> = Box::new(MemoryStore::new());
+/// # drop(store);
+/// ```
+pub struct MemoryStore {
+    clock: Box<dyn Clock>,
+    /// In the order of the ids that they hold.
+    shards: Box<[Shard]>,
+}
+
+impl MemoryStore {
+    /// Makes an empty store that goes by the machine's clock.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_clock(SystemClock)
+    }
+
+    /// Makes an empty store that goes by `clock`.
+    #[must_use]
+    pub fn with_clock(clock: impl Clock + 'static) -> Self {
+        Self {
+            clock: Box::new(clock),
+            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+        }
+    }
+
+    fn shard(&self, id: &RecordId) -> &Shard {
+        &self.shards[usize::from(id.as_bytes()[0]) * SHARDS / 256]
+    }
+
+    /// Begins to wait for the end of version `seen`; `None` where it does not stand (any more).
+    ///
+    /// The look and the registration happen under the lock under which the record is written:
+    /// whoever writes later finds the waiter.
+    fn waiter(&self, id: &RecordId, seen: Version) -> Option<Waiter> {
+        let shard = self.shard(id);
+        let cells = shard.lock();
+        let stands = cells
+            .records
+            .get(id)
+            .is_some_and(|record| record.version == seen);
+        stands.then(|| shard.waiters.register(id))
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let cells = self.shard(id).lock();
+        Ok(Snapshot {
+            now: self.clock.now(),
+            record: cells.records.get(id).cloned(),
+        })
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let shard = self.shard(id);
+        let mut cells = shard.lock();
+        // Read under the lock: what is written later has the later time, and the larger token.
+        let now = self.clock.now();
+        let put = cells.put(id, seen, next, now);
+        drop(cells);
+        // What is freed is freed here, where nobody waits for the lock.
+        Ok(match put {
+            Put::Refused(record) => Swap::Refused(Snapshot { now, record }),
+            Put::Over(stamp, _previous) => {
+                shard.waiters.wake(id);
+                Swap::Applied(stamp)
+            }
+            Put::Anew(stamp, swept) => {
+                shard.forgotten(swept);
+                Swap::Applied(stamp)
+            }
+        })
+    }
+
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        if let Some(waiter) = self.waiter(id, seen) {
+            let _moved_or_over = tokio::time::timeout(at_most, waiter).await;
+        }
+        Ok(())
+    }
+
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+        let limit = limit as usize;
+        let mut purged = 0;
+        for shard in &self.shards {
+            if purged == limit {
+                break;
+            }
+            let mut cells = shard.lock();
+            let now = self.clock.now();
+            let forgotten = cells.forget_expired(now, limit - purged);
+            drop(cells);
+            purged += forgotten.len();
+            shard.forgotten(forgotten);
+        }
+        Ok(purged as u64)
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let limit = limit as usize;
+        let mut found = Vec::new();
+        let first_shard = after.map_or(0, |after| usize::from(after.as_bytes()[0]) * SHARDS / 256);
+        for shard in &self.shards[first_shard..] {
+            if found.len() >= limit {
+                break;
+            }
+            let mut of_shard: Vec<_> = {
+                let cells = shard.lock();
+                let later = cells
+                    .records
+                    .iter()
+                    .filter(|(id, _)| after.is_none_or(|after| **id > after));
+                later
+                    .map(|(id, record)| (*id, Arc::clone(record)))
+                    .collect()
+            };
+            of_shard.sort_unstable_by_key(|(id, _)| *id);
+            found.append(&mut of_shard);
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore")
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
+}
+
+const SHARDS: usize = 64;
+
+/// Records whose ids begin alike, under one lock.
+struct Shard {
+    cells: Mutex<Cells>,
+    waiters: Waiters,
+}
+
+impl Shard {
+    fn new() -> Self {
+        Self {
+            cells: Mutex::default(),
+            waiters: Waiters::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Cells> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells those who wait for records that were deleted.
+    fn forgotten(&self, forgotten: Vec<(RecordId, Arc<Record>)>) {
+        for (id, _) in forgotten {
+            self.waiters.wake(&id);
+        }
+    }
+}
+
+struct Cells {
+    records: HashMap<RecordId, Arc<Record>, IdHasher>,
+    /// How many records there may be before the next one that comes in has the expired ones swept.
+    sweep_at: usize,
+    /// The largest token among the records that were forgotten: a record that begins again gets a larger one.
+    forgotten: FencingToken,
+}
+
+/// What became of a draft, with what is to be freed outside the lock.
+enum Put {
+    Refused(Option<Arc<Record>>),
+    Over(Stamp, Arc<Record>),
+    Anew(Stamp, Vec<(RecordId, Arc<Record>)>),
+}
+
+const FIRST_SWEEP: usize = 64;
+
+impl Default for Cells {
+    fn default() -> Self {
+        Self {
+            records: HashMap::default(),
+            sweep_at: FIRST_SWEEP,
+            forgotten: FencingToken::from_u64(0),
+        }
+    }
+}
+
+impl Cells {
+    fn put(&mut self, id: &RecordId, seen: Option<Version>, next: &Draft, now: Time) -> Put {
+        if let Some(stands) = self.records.get_mut(id) {
+            if seen != Some(stands.version) {
+                return Put::Refused(Some(Arc::clone(stands)));
+            }
+            let record = next.apply(Some(stands), now);
+            let stamp = Stamp::of(&record, now);
+            return Put::Over(stamp, mem::replace(stands, Arc::new(record)));
+        }
+        if seen.is_some() || next.subject.is_none() {
+            return Put::Refused(None);
+        }
+        let swept = self.sweep(now);
+        let mut record = next.apply(None, now);
+        record.token = record.token.max(self.forgotten.next(now));
+        let stamp = Stamp::of(&record, now);
+        self.records.insert(*id, Arc::new(record));
+        Put::Anew(stamp, swept)
+    }
+
+    /// Forgets what is expired once there are twice as many records as the last sweep left: all
+    /// sweeps together look at about two records for each one that came in.
+    fn sweep(&mut self, now: Time) -> Vec<(RecordId, Arc<Record>)> {
+        if self.records.len() < self.sweep_at {
+            return Vec::new();
+        }
+        let swept = self.forget_expired(now, usize::MAX);
+        self.sweep_at = FIRST_SWEEP.max(self.records.len().saturating_mul(2));
+        swept
+    }
+
+    fn forget_expired(&mut self, now: Time, limit: usize) -> Vec<(RecordId, Arc<Record>)> {
+        let expired = self.records.extract_if(|_, record| record.is_expired(now));
+        let forgotten: Vec<_> = expired.take(limit).collect();
+        let largest = forgotten.iter().map(|(_, record)| record.token).max();
+        self.forgotten = self.forgotten.max(largest.unwrap_or(self.forgotten));
+        forgotten
+    }
+}
+
+/// Hashes ids, which are SHA-256 already, in one multiplication a half. The seed keeps somebody
+/// who chooses keys from choosing them so that they meet in one bucket.
+#[derive(Clone, Debug)]
+struct IdHasher {
+    seed: [u64; 2],
+}
+
+impl Default for IdHasher {
+    fn default() -> Self {
+        Self {
+            seed: rand::random(),
+        }
+    }
+}
+
+impl BuildHasher for IdHasher {
+    type Hasher = Folded;
+
+    fn build_hasher(&self) -> Folded {
+        Folded {
+            seed: self.seed,
+            hash: 0,
+        }
+    }
+}
+
 #[derive(Debug)]
-pub struct MemoryStore;
+struct Folded {
+    seed: [u64; 2],
+    hash: u64,
+}
+
+impl Hasher for Folded {
+    fn write(&mut self, id: &[u8]) {
+        for half in id.chunks(16) {
+            let mut words = [0; 16];
+            words[..half.len()].copy_from_slice(half);
+            let words = u128::from_le_bytes(words);
+            let product = u128::from(words as u64 ^ self.seed[0])
+                * u128::from((words >> 64) as u64 ^ self.seed[1]);
+            self.hash = self.hash.rotate_left(5) ^ (product as u64) ^ ((product >> 64) as u64);
+        }
+    }
+
+    /// The length that goes before the bytes is the same for every id.
+    fn write_usize(&mut self, _length: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.hash
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod shuttle;
+
+#[cfg(all(test, not(shuttle)))]
+pub(crate) mod tests;

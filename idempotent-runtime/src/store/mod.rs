@@ -41,17 +41,27 @@ pub trait Store: Debug + Send + Sync + 'static {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError>;
 
     /// Puts `next` where version `seen` stands (`None`: where nothing stands), in one atomic step.
-    async fn swap(&self, id: &RecordId, seen: Option<Version>, next: &Draft) -> Result<Swap, StoreError>;
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError>;
 
     /// Resolves when the record is no longer at version `seen`, or after `at_most`. It may resolve early; the caller
     /// looks again. Holds no connection while it waits.
-    async fn wait(&self, id: &RecordId, seen: Version, at_most: Duration) -> Result<(), StoreError>;
+    async fn wait(&self, id: &RecordId, seen: Version, at_most: Duration)
+    -> Result<(), StoreError>;
 
     /// Deletes at most `limit` records that are [expired](Record::is_expired), and tells how many it deleted.
     async fn purge(&self, limit: u32) -> Result<u64, StoreError>;
 
     /// Lists at most `limit` records in the order of their ids, those after `after`, for operators.
-    async fn scan(&self, after: Option<RecordId>, limit: u32) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError>;
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError>;
 
     /// Makes the store that heartbeats use, with connections of its own; `None` where sharing is safe.
     /// Called on the heartbeat thread.
@@ -65,16 +75,30 @@ impl Store for Arc<dyn Store> {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         (**self).load(id).await
     }
-    async fn swap(&self, id: &RecordId, seen: Option<Version>, next: &Draft) -> Result<Swap, StoreError> {
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
         (**self).swap(id, seen, next).await
     }
-    async fn wait(&self, id: &RecordId, seen: Version, at_most: Duration) -> Result<(), StoreError> {
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
         (**self).wait(id, seen, at_most).await
     }
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
         (**self).purge(limit).await
     }
-    async fn scan(&self, after: Option<RecordId>, limit: u32) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         (**self).scan(after, limit).await
     }
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
@@ -119,6 +143,12 @@ impl Stamp {
     /// The stamp of a record that was written at `now`.
     #[must_use]
     pub fn of(record: &Record, now: Time) -> Self {
-        Self { version: record.version, token: record.token, lease_end: record.lease_end, expires: record.expires, now }
+        Self {
+            version: record.version,
+            token: record.token,
+            lease_end: record.lease_end,
+            expires: record.expires,
+            now,
+        }
     }
 }

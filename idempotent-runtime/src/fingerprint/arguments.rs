@@ -1,0 +1,194 @@
+//! The arguments of a call, encoded as they come and hashed once.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use serde::Serialize;
+
+use super::digests::ArgumentDigests;
+use super::encode::{Encoder, tag};
+use super::entries::Entries;
+use super::{Fingerprint, FingerprintError, FingerprintKey, hash};
+
+/// Keeps fingerprints apart from every other hash, and one version of the encoding from the next.
+pub(super) const DOMAIN: &[u8] = b"idempotent-fp/1";
+
+/// The name under which [`Arguments::whole`] puts its value.
+const WHOLE: &str = "fingerprint";
+
+/// What most calls need, so that encoding allocates once.
+const CAPACITY: usize = 512;
+
+/// Collects the arguments of a call by name.
+///
+/// The order in which they come does not matter, and one that is `None` counts as not given, so that an optional
+/// argument can be added to a function without changing the fingerprints of its old calls.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::fingerprint::Arguments;
+///
+/// let mut first = Arguments::new();
+/// first.argument("order", "o-1");
+/// first.argument("amount", &1_200_u32);
+/// let mut again = Arguments::new();
+/// again.argument("amount", &1_200_i64);
+/// again.argument("order", "o-1");
+/// assert_eq!(first.finish(None)?.fingerprint(), again.finish(None)?.fingerprint());
+/// # Ok::<(), idempotent_runtime::fingerprint::FingerprintError>(())
+/// ```
+pub struct Arguments {
+    encoder: Encoder,
+    entries: Entries,
+    failure: Option<FingerprintError>,
+}
+
+impl Arguments {
+    /// Starts with no arguments, which is a call like any other.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut buffer = Vec::with_capacity(CAPACITY);
+        buffer.extend_from_slice(DOMAIN);
+        buffer.push(tag::MAP);
+        Self {
+            encoder: Encoder::new(buffer),
+            entries: Entries::new(),
+            failure: None,
+        }
+    }
+
+    /// Adds the argument called `name`; when that fails, [`Arguments::finish`] tells.
+    #[inline]
+    pub fn argument<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) {
+        if self.failure.is_none()
+            && let Err(failure) = self.entries.field(&mut self.encoder, name, value)
+        {
+            self.failure = Some(failure.of(name));
+        }
+    }
+
+    /// Adds what stands for all arguments: exactly this must be equal in a retry.
+    ///
+    /// The same as an argument called `fingerprint`.
+    pub fn whole<T: Serialize + ?Sized>(&mut self, value: &T) {
+        self.argument(WHOLE, value);
+    }
+
+    /// Hashes what has been added, with `key` as HMAC-SHA-256 and without as SHA-256.
+    ///
+    /// # Errors
+    ///
+    /// The first failure of an argument.
+    #[inline]
+    pub fn finish(
+        mut self,
+        key: Option<&FingerprintKey>,
+    ) -> Result<Fingerprinted, FingerprintError> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        self.entries.sort(&mut self.encoder.buffer);
+        self.encoder.buffer.push(tag::MAP_END);
+        let fingerprint = Fingerprint(hash(key, &self.encoder.buffer));
+        Ok(Fingerprinted {
+            fingerprint,
+            digests: Digests::ToCompute {
+                encoding: self.encoder.buffer,
+                entries: self.entries,
+                key: key.cloned(),
+            },
+        })
+    }
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Arguments {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Arguments")
+            .field("failure", &self.failure)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Arguments with their fingerprint; what tells them apart one by one is computed only when asked for.
+///
+/// Two of them are equal when their fingerprints are.
+#[derive(Clone)]
+pub struct Fingerprinted {
+    fingerprint: Fingerprint,
+    digests: Digests,
+}
+
+#[derive(Clone)]
+enum Digests {
+    Known(ArgumentDigests),
+    ToCompute {
+        encoding: Vec<u8>,
+        entries: Entries,
+        key: Option<FingerprintKey>,
+    },
+}
+
+impl Fingerprinted {
+    /// What stands in a store.
+    #[must_use]
+    pub const fn stored(fingerprint: Fingerprint, digests: ArgumentDigests) -> Self {
+        Self {
+            fingerprint,
+            digests: Digests::Known(digests),
+        }
+    }
+
+    /// The fingerprint of all arguments together.
+    #[must_use]
+    pub const fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// The digests of the arguments one by one, computed at each call.
+    #[must_use]
+    pub fn digests(&self) -> ArgumentDigests {
+        match &self.digests {
+            Digests::Known(digests) => digests.clone(),
+            Digests::ToCompute {
+                encoding,
+                entries,
+                key,
+            } => {
+                let entries = entries.iter().map(|range| &encoding[range]);
+                ArgumentDigests::of_entries(entries, key.as_ref())
+            }
+        }
+    }
+}
+
+impl PartialEq for Fingerprinted {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+    }
+}
+
+impl Eq for Fingerprinted {}
+
+impl Hash for Fingerprinted {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.fingerprint.hash(state);
+    }
+}
+
+impl fmt::Debug for Fingerprinted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The encoding holds the values, which are nobody's business.
+        formatter
+            .debug_struct("Fingerprinted")
+            .field("fingerprint", &self.fingerprint)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,145 @@
+//! The values that hold values: sequences as they come, maps and structs in the order of their encoded entries.
+
+use serde::Serialize;
+use serde::ser;
+
+use super::encode::{Encoder, tag};
+use super::entries::Entries;
+use super::failure::EncodeFailure;
+
+pub(super) struct Sequence<'a>(pub(super) &'a mut Encoder);
+
+impl Sequence<'_> {
+    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
+        value.serialize(&mut *self.0)
+    }
+
+    fn close(self) -> Result<(), EncodeFailure> {
+        self.0.buffer.push(tag::SEQUENCE_END);
+        self.0.ascend();
+        Ok(())
+    }
+}
+
+pub(super) struct Map<'a> {
+    pub(super) encoder: &'a mut Encoder,
+    pub(super) entries: Entries,
+    /// Where the entry starts whose key has been written and whose value has not.
+    pub(super) entry: usize,
+}
+
+impl Map<'_> {
+    fn close(mut self) -> Result<(), EncodeFailure> {
+        self.entries.sort(&mut self.encoder.buffer);
+        self.encoder.buffer.push(tag::MAP_END);
+        self.encoder.ascend();
+        Ok(())
+    }
+}
+
+impl ser::SerializeSeq for Sequence<'_> {
+    type Ok = ();
+    type Error = EncodeFailure;
+
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
+        self.element(value)
+    }
+
+    fn end(self) -> Result<(), EncodeFailure> {
+        self.close()
+    }
+}
+
+impl ser::SerializeTuple for Sequence<'_> {
+    type Ok = ();
+    type Error = EncodeFailure;
+
+    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
+        self.element(value)
+    }
+
+    fn end(self) -> Result<(), EncodeFailure> {
+        self.close()
+    }
+}
+
+impl ser::SerializeTupleStruct for Sequence<'_> {
+    type Ok = ();
+    type Error = EncodeFailure;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
+        self.element(value)
+    }
+
+    fn end(self) -> Result<(), EncodeFailure> {
+        self.close()
+    }
+}
+
+impl ser::SerializeTupleVariant for Sequence<'_> {
+    type Ok = ();
+    type Error = EncodeFailure;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
+        self.element(value)
+    }
+
+    fn end(self) -> Result<(), EncodeFailure> {
+        self.close()
+    }
+}
+
+impl ser::SerializeMap for Map<'_> {
+    type Ok = ();
+    type Error = EncodeFailure;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), EncodeFailure> {
+        self.entry = self.encoder.buffer.len();
+        key.serialize(&mut *self.encoder)
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
+        value.serialize(&mut *self.encoder)?;
+        self.entries.add(&self.encoder.buffer, self.entry);
+        Ok(())
+    }
+
+    fn end(self) -> Result<(), EncodeFailure> {
+        self.close()
+    }
+}
+
+impl ser::SerializeStruct for Map<'_> {
+    type Ok = ();
+    type Error = EncodeFailure;
+
+    #[inline]
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), EncodeFailure> {
+        self.entries.field(self.encoder, name, value)
+    }
+
+    fn end(self) -> Result<(), EncodeFailure> {
+        self.close()
+    }
+}
+
+impl ser::SerializeStructVariant for Map<'_> {
+    type Ok = ();
+    type Error = EncodeFailure;
+
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), EncodeFailure> {
+        self.entries.field(self.encoder, name, value)
+    }
+
+    fn end(self) -> Result<(), EncodeFailure> {
+        self.close()
+    }
+}

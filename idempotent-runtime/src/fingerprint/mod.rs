@@ -1,0 +1,110 @@
+//! What a call was asked to do, in 32 bytes: the same key with another fingerprint is another call.
+//!
+//! The encoding is written down in `FINGERPRINT.md`, for computing it in another language.
+
+mod arguments;
+mod compound;
+mod digests;
+mod encode;
+mod entries;
+mod failure;
+
+pub use arguments::{Arguments, Fingerprinted};
+pub use digests::{ArgumentDigests, MalformedDigests};
+pub use failure::{FingerprintError, SerializeFailure};
+
+use std::fmt;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::{Digest as _, Sha256};
+
+use crate::framing::Hex;
+
+/// The SHA-256, or with a [`FingerprintKey`] the HMAC-SHA-256, of a call's canonically encoded arguments.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// Takes a fingerprint as a store gave it back.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 32 bytes, for a store to keep.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// All of it, as 64 lower-case hexadecimal digits.
+    #[must_use]
+    pub fn to_hex(&self) -> String {
+        Hex(&self.0).to_string()
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Fingerprint({}…)", Hex(&self.0[..4]))
+    }
+}
+
+/// A secret that makes fingerprints and digests meaningless to whoever reads the store without it.
+///
+/// Without one, somebody who can read the store can guess a value and check the guess: a birthday or
+/// an amount has few possible values. Changing the secret changes every fingerprint, so that duplicates
+/// of calls from before the change are refused as other calls until those records expire.
+#[derive(Clone)]
+pub struct FingerprintKey(Hmac<Sha256>);
+
+impl FingerprintKey {
+    /// The shortest secret that is accepted, in bytes; 32 random ones are best.
+    pub const SHORTEST: usize = 16;
+
+    /// Takes the secret.
+    ///
+    /// # Errors
+    ///
+    /// When it is shorter than [`FingerprintKey::SHORTEST`] bytes.
+    pub fn new(secret: impl AsRef<[u8]>) -> Result<Self, WeakFingerprintKey> {
+        let secret = secret.as_ref();
+        let weak = WeakFingerprintKey {
+            bytes: secret.len(),
+        };
+        if secret.len() < Self::SHORTEST {
+            return Err(weak);
+        }
+        Hmac::new_from_slice(secret).map(Self).map_err(|_| weak)
+    }
+}
+
+impl fmt::Debug for FingerprintKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("FingerprintKey(…)")
+    }
+}
+
+/// The secret for a [`FingerprintKey`] is too short to keep anything secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a fingerprint key of {bytes} bytes can be guessed; give it at least 16, best 32 random ones"
+)]
+pub struct WeakFingerprintKey {
+    bytes: usize,
+}
+
+fn hash(key: Option<&FingerprintKey>, bytes: &[u8]) -> [u8; 32] {
+    match key {
+        None => Sha256::digest(bytes).into(),
+        Some(FingerprintKey(hmac)) => hmac
+            .clone()
+            .chain_update(bytes)
+            .finalize()
+            .into_bytes()
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! What tells one call from another: the parts of a key, framed so that they never run into each other.
+
+mod external;
+mod parts;
+mod template;
+mod writer;
+
+pub use parts::{Text, text};
+pub use template::Template;
+pub use writer::KeyWriter;
+
+/// The longest key, in bytes of text: 64 KiB.
+pub const LONGEST: usize = 64 * 1024;
+
+/// What can stand in `key` and `scope`.
+///
+/// Integers, `bool`, `char`, text, bytes, IP addresses, options and tuples of these are key parts; other types by
+/// `#[derive(KeyPart)]`, by [`text`], or by a Cargo feature of this crate. Floats, maps and clocks are none, because equal
+/// values of theirs need not look equal, or because a retry cannot bring the same one again.
+///
+/// The type is no part of a key: `1_u8`, `1_i64` and `"1"` are one key, so that a key may change its type
+/// while calls are under way. Bytes are not text: `b"1"` is another key than `"1"`.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::key::{KeyPart, KeyWriter};
+///
+/// struct Order { shop: u32, number: String }
+///
+/// impl KeyPart for Order {
+///     fn write(&self, key: &mut KeyWriter) {
+///         key.part(&self.shop);
+///         key.part(&self.number);
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an idempotency key",
+    label = "this cannot be part of a key",
+    note = "a key must be the same in every retry: floats, maps, `Instant` and `SystemTime` are none; take the field that identifies the call",
+    note = "for a type that implements `Display`, write `text(&value)`; for one of your own, `#[derive(KeyPart)]`",
+    note = "types of other crates come with the features `uuid`, `ulid`, `chrono`, `time`, `jiff` and `rust_decimal` of `idempotent-runtime`"
+)]
+pub trait KeyPart {
+    /// Writes the value to the key.
+    ///
+    /// One that writes several parts is one part where it stands inside another: `((a, b), c)` is not `(a, (b, c))`.
+    fn write(&self, key: &mut KeyWriter);
+}
+
+/// A key: between 1 byte and 64 KiB of text, framed part by part.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Key(Vec<u8>);
+
+impl Key {
+    /// Makes a key of one part, or of the parts of a tuple or template.
+    ///
+    /// # Errors
+    ///
+    /// When nothing in it has a value, when all its values are empty, or when it is longer than [`LONGEST`].
+    pub fn from_part<K: KeyPart + ?Sized>(part: &K) -> Result<Self, KeyError> {
+        let mut writer = KeyWriter::new();
+        part.write(&mut writer);
+        writer.finish().map(Self)
+    }
+
+    /// The bytes that identify the call: each part framed by its length, so that unequal keys are unequal here.
+    #[must_use]
+    pub fn framed(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The key for people to read: a single part as it is, several joined by `, `, a template as it reads.
+    #[must_use]
+    pub fn into_readable(self) -> Vec<u8> {
+        writer::readable(self.0)
+    }
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Keys name customers and orders, and debug output ends up in logs.
+        write!(formatter, "Key({} bytes)", self.0.len())
+    }
+}
+
+/// A value cannot be a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// Nothing in it has a value: it is `None`, or a tuple of nothing but `None`.
+    #[error(
+        "the key is missing: every part of it is `None`; have the caller send one, or say `on_missing_key = run` to run without protection"
+    )]
+    Missing,
+    /// All its values are empty text.
+    #[error(
+        "the key is empty: it would be the same for every call; have the caller send one of at least 1 byte"
+    )]
+    Empty,
+    /// It is longer than [`LONGEST`].
+    #[error(
+        "the key is {bytes} bytes long, and at most {limit} are allowed; use a field that identifies the call, or a hash"
+    )]
+    TooLong {
+        /// How long it is, in bytes of text.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// The `Display` of a part returned an error.
+    #[error(
+        "a part of the key cannot be written as text because its `Display` failed; mend that, or use another field"
+    )]
+    Unwritable,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,414 @@
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicI64, Ordering},
+};
+
+use super::*;
+use crate::{
+    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    lease::{Claim, Ending, Holding, Meaning, first},
+    policy::OnCrash,
+    record::{AttemptId, Holder, RawOutcome, State, Subject},
+};
+
+const LEASE: Duration = Duration::from_secs(30);
+const TTL: Duration = Duration::from_secs(3600);
+const ONE: RecordId = RecordId::from_bytes([1; 32]);
+
+#[derive(Clone, Debug)]
+struct Hands(Arc<AtomicI64>);
+
+impl Hands {
+    fn at(seconds: i64) -> Self {
+        Self(Arc::new(AtomicI64::new(seconds * 1_000_000)))
+    }
+    fn turn(&self, by: Duration) {
+        self.0
+            .fetch_add(crate::record::micros(by), Ordering::SeqCst);
+    }
+    fn turn_back(&self, by: Duration) {
+        self.0
+            .fetch_sub(crate::record::micros(by), Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hands {
+    fn now(&self) -> Time {
+        Time::from_micros(self.0.load(Ordering::SeqCst))
+    }
+}
+
+fn claim(on_crash: OnCrash) -> Claim {
+    Claim {
+        subject: Arc::new(Subject {
+            operation: "payments.charge".into(),
+            scope: Vec::new(),
+            key: Vec::new(),
+            fingerprint: Fingerprinted::stored(
+                Fingerprint::from_bytes([0; 32]),
+                ArgumentDigests::default(),
+            ),
+        }),
+        attempt_id: AttemptId::random(),
+        holder: Holder {
+            label: "here".into(),
+            trace_parent: None,
+        },
+        on_crash,
+        lease: LEASE,
+        ttl: TTL,
+        takeover_budget: 5,
+    }
+}
+
+/// A record as a first claim leaves it.
+pub(crate) fn record(version: Version) -> Record {
+    first(&claim(OnCrash::Rerun), version).apply(None, Time::from_micros(0))
+}
+
+fn done(claim: &Claim) -> Draft {
+    let holding = Holding::new(claim, 1, claim.on_crash, Meaning::Fresh);
+    holding.end(&Ending::Done(RawOutcome::value(vec![1])), Version::random())
+}
+
+fn id(number: u64) -> RecordId {
+    let mut bytes = [0; 32];
+    // Spread over the shards as a hash would.
+    bytes[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    RecordId::from_bytes(bytes)
+}
+
+async fn applied(store: &MemoryStore, id: &RecordId, seen: Option<Version>, next: &Draft) -> Stamp {
+    match store
+        .swap(id, seen, next)
+        .await
+        .expect("memory does not fail")
+    {
+        Swap::Applied(stamp) => stamp,
+        Swap::Refused(snapshot) => panic!("refused because of {snapshot:?}"),
+    }
+}
+
+async fn refused(
+    store: &MemoryStore,
+    id: &RecordId,
+    seen: Option<Version>,
+    next: &Draft,
+) -> Snapshot {
+    match store
+        .swap(id, seen, next)
+        .await
+        .expect("memory does not fail")
+    {
+        Swap::Refused(snapshot) => snapshot,
+        Swap::Applied(stamp) => panic!("applied with {stamp:?}"),
+    }
+}
+
+async fn stands(store: &MemoryStore, id: &RecordId) -> Option<Arc<Record>> {
+    store.load(id).await.expect("memory does not fail").record
+}
+
+/// Claims and completes.
+async fn finish(store: &MemoryStore, id: &RecordId) -> Stamp {
+    let claim = claim(OnCrash::Rerun);
+    let begun = applied(store, id, None, &first(&claim, Version::random())).await;
+    applied(store, id, Some(begun.version), &done(&claim)).await
+}
+
+#[tokio::test]
+async fn a_swap_is_applied_only_over_the_version_that_it_saw() {
+    let store = MemoryStore::with_clock(Hands::at(100));
+    let claim = claim(OnCrash::Rerun);
+    let begun = applied(&store, &ONE, None, &first(&claim, Version::random())).await;
+
+    let snapshot = refused(&store, &ONE, None, &first(&claim, Version::random())).await;
+    assert_eq!(
+        snapshot.record.map(|record| record.version),
+        Some(begun.version)
+    );
+    assert_eq!(snapshot.now, Time::from_micros(100_000_000));
+    refused(&store, &ONE, Some(Version::random()), &done(&claim)).await;
+
+    let ended = applied(&store, &ONE, Some(begun.version), &done(&claim)).await;
+    let record = stands(&store, &ONE).await.expect("it stands");
+    assert_eq!(
+        (record.state, record.version, record.token),
+        (State::Done, ended.version, begun.token)
+    );
+}
+
+#[tokio::test]
+async fn a_swap_over_a_version_is_refused_where_nothing_stands() {
+    let store = MemoryStore::new();
+
+    let snapshot = refused(
+        &store,
+        &ONE,
+        Some(Version::random()),
+        &first(&claim(OnCrash::Rerun), Version::random()),
+    )
+    .await;
+
+    assert!(snapshot.record.is_none());
+}
+
+#[tokio::test]
+async fn a_draft_without_a_subject_never_begins_a_record() {
+    let store = MemoryStore::new();
+
+    refused(&store, &ONE, None, &done(&claim(OnCrash::Rerun))).await;
+
+    assert!(stands(&store, &ONE).await.is_none());
+}
+
+#[tokio::test]
+async fn an_expired_record_still_stands() {
+    let hands = Hands::at(100);
+    let store = MemoryStore::with_clock(hands.clone());
+    let ended = finish(&store, &ONE).await;
+    hands.turn(TTL * 2);
+
+    let snapshot = refused(
+        &store,
+        &ONE,
+        None,
+        &first(&claim(OnCrash::Rerun), Version::random()),
+    )
+    .await;
+
+    let record = snapshot.record.expect("it stands");
+    assert!(record.version == ended.version && record.is_expired(snapshot.now));
+}
+
+#[tokio::test]
+async fn a_purge_deletes_what_is_expired_and_no_more_than_it_is_told_to() {
+    let hands = Hands::at(100);
+    let store = MemoryStore::with_clock(hands.clone());
+    for number in 0..200 {
+        finish(&store, &id(number)).await;
+    }
+    hands.turn(TTL * 2);
+    for number in 200..210 {
+        finish(&store, &id(number)).await;
+    }
+
+    assert_eq!(store.purge(150).await.expect("memory does not fail"), 150);
+    assert_eq!(store.purge(150).await.expect("memory does not fail"), 50);
+    assert_eq!(store.purge(150).await.expect("memory does not fail"), 0);
+    for number in 200..210 {
+        assert!(stands(&store, &id(number)).await.is_some());
+    }
+}
+
+#[tokio::test]
+async fn i12_neither_purge_nor_sweep_removes_what_is_not_expired() {
+    let hands = Hands::at(100);
+    let store = MemoryStore::with_clock(hands.clone());
+    let strict = claim(OnCrash::Uncertain);
+    for number in 0..1000 {
+        applied(
+            &store,
+            &id(number),
+            None,
+            &first(&strict, Version::random()),
+        )
+        .await;
+    }
+    hands.turn(TTL * 1000);
+
+    let heartbeat =
+        Holding::new(&strict, 1, OnCrash::Rerun, Meaning::Fresh).heartbeat(Version::random());
+    let alive = stands(&store, &id(0)).await.expect("it stands");
+    applied(&store, &id(0), Some(alive.version), &heartbeat).await;
+    for number in 1000..3000 {
+        finish(&store, &id(number)).await;
+    }
+    assert_eq!(
+        store.purge(u32::MAX).await.expect("memory does not fail"),
+        0
+    );
+
+    for number in 0..1000 {
+        assert!(stands(&store, &id(number)).await.is_some(), "{number}");
+    }
+}
+
+#[tokio::test]
+async fn i4_tokens_grow_over_a_purge_even_when_the_clock_steps_back() {
+    let hands = Hands::at(100);
+    let store = MemoryStore::with_clock(hands.clone());
+    let before = finish(&store, &ONE).await;
+    hands.turn(TTL * 2);
+    assert_eq!(store.purge(1).await.expect("memory does not fail"), 1);
+    hands.turn_back(TTL * 3);
+
+    let after = finish(&store, &ONE).await;
+
+    assert!(after.token > before.token, "{after:?} {before:?}");
+}
+
+#[tokio::test]
+async fn new_records_sweep_expired_ones_so_that_memory_stays_bounded() {
+    let hands = Hands::at(100);
+    let store = MemoryStore::with_clock(hands.clone());
+    for number in 0..100_000 {
+        finish(&store, &id(number)).await;
+        hands.turn(TTL / 1000);
+    }
+
+    let standing = store
+        .scan(None, u32::MAX)
+        .await
+        .expect("memory does not fail")
+        .len();
+
+    // A thousand are needed; no shard sweeps before it has sixty-four.
+    assert!(
+        (1000..=SHARDS * FIRST_SWEEP).contains(&standing),
+        "{standing}"
+    );
+}
+
+#[tokio::test]
+async fn a_scan_lists_every_record_once_in_the_order_of_ids() {
+    let store = MemoryStore::new();
+    for number in 0..1000 {
+        finish(&store, &id(number)).await;
+    }
+
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.scan(after, 77).await.expect("memory does not fail");
+        assert!(page.len() <= 77);
+        let Some((last, _)) = page.last() else { break };
+        after = Some(*last);
+        listed.extend(page.into_iter().map(|(id, _)| id));
+    }
+
+    assert!(listed.is_sorted());
+    let distinct: HashSet<_> = listed.iter().collect();
+    assert_eq!((listed.len(), distinct.len()), (1000, 1000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_wakes_when_the_version_changes() {
+    let store = Arc::new(MemoryStore::new());
+    let claim = claim(OnCrash::Rerun);
+    let begun = applied(&store, &ONE, None, &first(&claim, Version::random())).await;
+    let waiting = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move {
+            store
+                .wait(&ONE, begun.version, Duration::from_secs(3600))
+                .await
+        }
+    });
+    while store.shard(&ONE).waiters.count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let before = tokio::time::Instant::now();
+
+    applied(&store, &ONE, Some(begun.version), &done(&claim)).await;
+    waiting
+        .await
+        .expect("no panic")
+        .expect("memory does not fail");
+
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_wakes_when_the_record_is_purged() {
+    let hands = Hands::at(100);
+    let store = Arc::new(MemoryStore::with_clock(hands.clone()));
+    let ended = finish(&store, &ONE).await;
+    hands.turn(TTL * 2);
+    let mut waiter = store.waiter(&ONE, ended.version).expect("it stands");
+
+    store.purge(1).await.expect("memory does not fail");
+
+    let before = tokio::time::Instant::now();
+    (&mut waiter).await;
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_version_that_does_not_stand_ends_at_once() {
+    let store = MemoryStore::new();
+    let before = tokio::time::Instant::now();
+
+    store
+        .wait(&ONE, Version::random(), Duration::from_secs(3600))
+        .await
+        .expect("memory does not fail");
+    finish(&store, &ONE).await;
+    store
+        .wait(&ONE, Version::random(), Duration::from_secs(3600))
+        .await
+        .expect("memory does not fail");
+
+    assert_eq!(before.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_at_its_bound_and_leaves_nothing_behind() {
+    let store = MemoryStore::new();
+    let begun = applied(
+        &store,
+        &ONE,
+        None,
+        &first(&claim(OnCrash::Rerun), Version::random()),
+    )
+    .await;
+    let before = tokio::time::Instant::now();
+
+    store
+        .wait(&ONE, begun.version, Duration::from_secs(7))
+        .await
+        .expect("memory does not fail");
+
+    assert!(
+        before.elapsed() >= Duration::from_secs(7) && before.elapsed() < Duration::from_secs(8)
+    );
+    assert_eq!(store.shard(&ONE).waiters.count(), 0);
+}
+
+#[tokio::test]
+async fn c05_a_dropped_wait_unregisters() {
+    let store = MemoryStore::new();
+    let begun = applied(
+        &store,
+        &ONE,
+        None,
+        &first(&claim(OnCrash::Rerun), Version::random()),
+    )
+    .await;
+    let mut wait = store.wait(&ONE, begun.version, Duration::from_secs(7));
+    assert!(
+        std::future::poll_fn(|context| std::task::Poll::Ready(wait.as_mut().poll(context)))
+            .await
+            .is_pending()
+    );
+    assert_eq!(store.shard(&ONE).waiters.count(), 1);
+
+    drop(wait);
+
+    assert_eq!(store.shard(&ONE).waiters.count(), 0);
+}
+
+#[test]
+fn ids_are_spread_over_all_buckets() {
+    let hasher = IdHasher::default();
+
+    let same_byte: HashSet<_> = (0..=255)
+        .map(|byte| hasher.hash_one(RecordId::from_bytes([byte; 32])))
+        .collect();
+    let counted: HashSet<_> = (0..4096)
+        .map(|number| hasher.hash_one(id(number)) % 4096)
+        .collect();
+
+    assert_eq!(same_byte.len(), 256);
+    // 4096 balls into 4096 bins leave about 63 % of them filled.
+    assert!(counted.len() > 2200, "{}", counted.len());
+}
