@@ -42,11 +42,12 @@ enum Flaw {
 }
 
 /// Reads the record whose [`COLUMNS`] begin at `first`; `None` where no record stands.
-pub(crate) fn record(
-    row: &impl Row,
-    first: usize,
-) -> Result<Option<(RecordId, Record)>, Damaged> {
-    let mut cells = Cells { row, first, next: 0 };
+pub(crate) fn record(row: &impl Row, first: usize) -> Result<Option<(RecordId, Record)>, Damaged> {
+    let mut cells = Cells {
+        row,
+        first,
+        next: 0,
+    };
     let Some(id) = cells.next().bytes()? else {
         return Ok(None);
     };
@@ -98,12 +99,22 @@ pub(crate) fn record(
 
 /// Reads the id at `place`.
 pub(crate) fn id(row: &impl Row, place: usize) -> Result<RecordId, Damaged> {
-    Cell { row, place, column: COLUMNS[0] }.array().map(RecordId::from_bytes)
+    Cell {
+        row,
+        place,
+        column: COLUMNS[0],
+    }
+    .array()
+    .map(RecordId::from_bytes)
 }
 
 /// Reads the time, token, end of lease and end of retention that begin at `first`.
 pub(crate) fn stamp(row: &impl Row, first: usize, version: Version) -> Result<Stamp, Damaged> {
-    let cell = |place, column| Cell { row, place: first + place, column };
+    let cell = |place, column| Cell {
+        row,
+        place: first + place,
+        column,
+    };
     Ok(Stamp {
         version,
         now: cell(0, "now").time()?,
@@ -168,7 +179,8 @@ impl<R: Row> Cell<'_, R> {
     }
 
     fn text(&self) -> Result<String, Damaged> {
-        self.optional_text()?.ok_or_else(|| self.damaged(Flaw::Null))
+        self.optional_text()?
+            .ok_or_else(|| self.damaged(Flaw::Null))
     }
 
     pub(crate) fn some_number(&self) -> Result<i64, Damaged> {
@@ -176,25 +188,40 @@ impl<R: Row> Cell<'_, R> {
     }
 
     fn bytes(&self) -> Result<Option<Vec<u8>>, Damaged> {
-        self.row.bytes(self.place).map_err(|cause| self.damaged(cause))
+        self.row
+            .bytes(self.place)
+            .map_err(|cause| self.damaged(cause))
     }
 
     fn optional_text(&self) -> Result<Option<String>, Damaged> {
-        self.row.text(self.place).map_err(|cause| self.damaged(cause))
+        self.row
+            .text(self.place)
+            .map_err(|cause| self.damaged(cause))
     }
 
     fn number(&self) -> Result<Option<i64>, Damaged> {
-        self.row.number(self.place).map_err(|cause| self.damaged(cause))
+        self.row
+            .number(self.place)
+            .map_err(|cause| self.damaged(cause))
     }
 
     fn damaged(&self, source: impl Into<Cause>) -> Damaged {
-        Damaged { column: self.column, source: source.into() }
+        Damaged {
+            column: self.column,
+            source: source.into(),
+        }
     }
 }
 
 fn exactly<const N: usize>(column: &'static str, bytes: &[u8]) -> Result<[u8; N], Damaged> {
     bytes.try_into().map_err(|_| {
-        let flaw = Flaw::Length { expected: N, found: bytes.len() };
-        Damaged { column, source: flaw.into() }
+        let flaw = Flaw::Length {
+            expected: N,
+            found: bytes.len(),
+        };
+        Damaged {
+            column,
+            source: flaw.into(),
+        }
     })
 }

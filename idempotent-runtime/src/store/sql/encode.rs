@@ -40,9 +40,10 @@ pub(crate) fn written<'a>(
         Value::Text(subject.map(|subject| &*subject.operation)),
         Value::Bytes(subject.map(|subject| Cow::Borrowed(&*subject.scope))),
         Value::Bytes(subject.map(|subject| Cow::Borrowed(&*subject.key))),
-        Value::Bytes(subject.map(|subject| {
-            Cow::Owned(subject.fingerprint.fingerprint().as_bytes().to_vec())
-        })),
+        Value::Bytes(
+            subject
+                .map(|subject| Cow::Owned(subject.fingerprint.fingerprint().as_bytes().to_vec())),
+        ),
         Value::Bytes(subject.map(|subject| Cow::Owned(subject.fingerprint.digests().to_bytes()))),
         Value::Number(Some(draft.state.code().into())),
         Value::Number(least_token(draft.token)),

@@ -18,8 +18,13 @@ pub(crate) struct UnsafePrefix(String);
 
 impl TablePrefix {
     pub(crate) fn new(prefix: &str) -> Result<Self, UnsafePrefix> {
-        let letters = prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        let begins = prefix.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+        let letters = prefix
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let begins = prefix
+            .bytes()
+            .next()
+            .is_some_and(|byte| !byte.is_ascii_digit());
         let reserved = ["sqlite_", "pg_"]
             .iter()
             .any(|reserved| prefix.to_ascii_lowercase().starts_with(reserved));
@@ -53,7 +58,10 @@ mod tests {
             assert!(TablePrefix::new(safe).is_ok(), "{safe}");
         }
         let long = "x".repeat(LONGEST + 1);
-        for bad in ["", "2x", "a b", "a;", "a\"", "a'", "a.b", "ä", "a\0", "a-", "sqlite_x", "SQLite_", "pg_", &long] {
+        for bad in [
+            "", "2x", "a b", "a;", "a\"", "a'", "a.b", "ä", "a\0", "a-", "sqlite_x", "SQLite_",
+            "pg_", &long,
+        ] {
             assert!(TablePrefix::new(bad).is_err(), "{bad}");
         }
     }

@@ -47,7 +47,10 @@ pub struct SqliteBuilder {
 
 impl SqliteBuilder {
     pub(super) fn new() -> Self {
-        Self { prefix: Ok(TablePrefix::default()), busy_timeout: Duration::from_secs(5) }
+        Self {
+            prefix: Ok(TablePrefix::default()),
+            busy_timeout: Duration::from_secs(5),
+        }
     }
 
     /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII letters, digits and
@@ -76,7 +79,9 @@ impl SqliteBuilder {
         if path.as_os_str().is_empty() {
             return Err(misuse("the path of the database is empty"));
         }
-        let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true);
         self.connect(durable(options)).await
     }
 
@@ -101,7 +106,12 @@ impl SqliteBuilder {
         let options =
             SqliteConnectOptions::from_str(url).map_err(|error| failure::of(error, DOING))?;
         let create = !parameters.contains("mode=");
-        self.connect(durable(if create { options.create_if_missing(true) } else { options })).await
+        self.connect(durable(if create {
+            options.create_if_missing(true)
+        } else {
+            options
+        }))
+        .await
     }
 
     /// Makes a database in memory, which lives as long as the store and its clones.
@@ -134,7 +144,9 @@ impl SqliteBuilder {
         if self.busy_timeout > LONGEST_BUSY_TIMEOUT {
             return Err(misuse("a busy timeout of more than 24 days cannot be set"));
         }
-        let options = options.busy_timeout(self.busy_timeout).disable_statement_logging();
+        let options = options
+            .busy_timeout(self.busy_timeout)
+            .disable_statement_logging();
         let store = SqliteStore::over(Connections::Held(Held::open(options, DOING).await?), prefix);
         store.migrate().await?;
         Ok(store)
@@ -143,7 +155,9 @@ impl SqliteBuilder {
 
 /// An outcome that was recorded survives a loss of power: a commit is on the disk before it is answered.
 fn durable(options: SqliteConnectOptions) -> SqliteConnectOptions {
-    options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full)
+    options
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
 }
 
 fn misuse(why: &'static str) -> StoreError {

@@ -49,7 +49,9 @@ impl Connections {
             Connections::Held(held) => held.acquire(doing).await.map(Lent::Held),
             Connections::Pool(pool) => {
                 let connection = pool.acquire().await;
-                connection.map(Lent::Pool).map_err(|error| failure::of(error, doing))
+                connection
+                    .map(Lent::Pool)
+                    .map_err(|error| failure::of(error, doing))
             }
         }
     }
@@ -64,7 +66,9 @@ impl Connections {
         if name.is_empty() || name == ":memory:" {
             return Ok(None);
         }
-        Held::open(options, doing).await.map(|held| Some(Connections::Held(held)))
+        Held::open(options, doing)
+            .await
+            .map(|held| Some(Connections::Held(held)))
     }
 }
 
@@ -74,8 +78,13 @@ impl Held {
         options: SqliteConnectOptions,
         doing: &'static str,
     ) -> Result<Self, StoreError> {
-        let connection = connect(&options).await.map_err(|error| failure::of(error, doing))?;
-        Ok(Self { options, connection: Mutex::new(Some(connection)) })
+        let connection = connect(&options)
+            .await
+            .map_err(|error| failure::of(error, doing))?;
+        Ok(Self {
+            options,
+            connection: Mutex::new(Some(connection)),
+        })
     }
 
     async fn acquire(
@@ -86,7 +95,9 @@ impl Held {
             Ok(connection) => connection,
             Err(_) => tokio::time::timeout(PATIENCE, self.connection.lock())
                 .await
-                .map_err(|waited| StoreError::new(StoreErrorKind::Busy, doing).with_source(waited))?,
+                .map_err(|waited| {
+                    StoreError::new(StoreErrorKind::Busy, doing).with_source(waited)
+                })?,
         };
         if connection.is_none() {
             let opened = connect(&self.options).await;

@@ -63,12 +63,22 @@ pub(super) async fn migrate(
     if is_current(version(connection, prefix).await.unwrap_or(0), DOING)? {
         return Ok(());
     }
-    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
-    run(&mut transaction, schema_table(prefix)).await.map_err(failed)?;
+    let mut transaction = connection
+        .begin_with("BEGIN IMMEDIATE")
+        .await
+        .map_err(failed)?;
+    run(&mut transaction, schema_table(prefix))
+        .await
+        .map_err(failed)?;
     let found = version(&mut transaction, prefix).await.map_err(failed)?;
     if !is_current(found, DOING)? {
-        for (version, step) in (1..).zip(steps(prefix)).skip(usize::try_from(found).unwrap_or(0)) {
-            run(&mut transaction, step + &applied(prefix, version)).await.map_err(failed)?;
+        for (version, step) in (1..)
+            .zip(steps(prefix))
+            .skip(usize::try_from(found).unwrap_or(0))
+        {
+            run(&mut transaction, step + &applied(prefix, version))
+                .await
+                .map_err(failed)?;
         }
     }
     transaction.commit().await.map_err(failed)
@@ -81,13 +91,18 @@ pub(super) async fn check_schema(
 ) -> Result<(), StoreError> {
     const DOING: &str = "checking the schema";
     check_library(connection, DOING).await?;
-    let found = version(connection, prefix).await.map_err(|error| failure::of(error, DOING))?;
+    let found = version(connection, prefix)
+        .await
+        .map_err(|error| failure::of(error, DOING))?;
     if is_current(found, DOING)? {
         Ok(())
     } else {
         let (found, needed) = (found, steps(prefix).len());
-        Err(StoreError::new(StoreErrorKind::Schema, DOING)
-            .with_source(format!("the schema has version {found}, this build needs {needed}")))
+        Err(
+            StoreError::new(StoreErrorKind::Schema, DOING).with_source(format!(
+                "the schema has version {found}, this build needs {needed}"
+            )),
+        )
     }
 }
 
@@ -95,7 +110,9 @@ pub(super) async fn check_schema(
 fn is_current(found: i64, doing: &'static str) -> Result<bool, StoreError> {
     let known = i64::try_from(steps(&TablePrefix::default()).len()).unwrap_or(i64::MAX);
     if found > known {
-        let source = format!("the schema has version {found}, this build knows {known}: a newer release wrote it");
+        let source = format!(
+            "the schema has version {found}, this build knows {known}: a newer release wrote it"
+        );
         return Err(StoreError::new(StoreErrorKind::Schema, doing).with_source(source));
     }
     Ok(found == known)
@@ -112,18 +129,26 @@ async fn check_library(
     let release: String = row.try_get(0).map_err(failed)?;
     match row.try_get::<Option<i64>, _>(1).map_err(failed)? {
         Some(_) => Ok(()),
-        None => Err(StoreError::new(StoreErrorKind::Configuration, doing)
-            .with_source(format!("SQLite {release} has no clock finer than a second, take 3.42 or newer"))),
+        None => Err(
+            StoreError::new(StoreErrorKind::Configuration, doing).with_source(format!(
+                "SQLite {release} has no clock finer than a second, take 3.42 or newer"
+            )),
+        ),
     }
 }
 
 async fn version(connection: &mut SqliteConnection, prefix: &TablePrefix) -> sqlx::Result<i64> {
-    let query = AssertSqlSafe(format!("SELECT coalesce(max(version), 0) FROM {prefix}schema"));
+    let query = AssertSqlSafe(format!(
+        "SELECT coalesce(max(version), 0) FROM {prefix}schema"
+    ));
     connection.fetch_one(query).await?.try_get(0)
 }
 
 async fn run(connection: &mut SqliteConnection, statements: String) -> sqlx::Result<()> {
-    connection.execute(AssertSqlSafe(statements)).await.map(drop)
+    connection
+        .execute(AssertSqlSafe(statements))
+        .await
+        .map(drop)
 }
 
 fn schema_table(prefix: &TablePrefix) -> String {

@@ -2,10 +2,10 @@
 
 mod builder;
 mod connections;
-mod statements;
-mod rows;
-mod migrate;
 mod failure;
+mod migrate;
+mod rows;
+mod statements;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -100,7 +100,12 @@ impl SqliteStore {
     fn over(connections: Connections, prefix: TablePrefix) -> Self {
         let statements = Arc::new(Statements::new(&prefix));
         Self {
-            inner: Arc::new(Inner { connections, statements, prefix, waiters: Arc::default() }),
+            inner: Arc::new(Inner {
+                connections,
+                statements,
+                prefix,
+                waiters: Arc::default(),
+            }),
         }
     }
 
@@ -111,7 +116,11 @@ impl SqliteStore {
     ///
     /// [`Schema`](crate::store::StoreErrorKind::Schema) where a newer release wrote the tables, and as [`open`](Self::open).
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let mut connection = self.inner.connections.acquire("migrating the schema").await?;
+        let mut connection = self
+            .inner
+            .connections
+            .acquire("migrating the schema")
+            .await?;
         let answer = migrate::migrate(&mut connection, &self.inner.prefix).await;
         connection.settle(answer)
     }
@@ -122,7 +131,11 @@ impl SqliteStore {
     ///
     /// [`Schema`](crate::store::StoreErrorKind::Schema) where they are missing, older or newer.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
-        let mut connection = self.inner.connections.acquire("checking the schema").await?;
+        let mut connection = self
+            .inner
+            .connections
+            .acquire("checking the schema")
+            .await?;
         let answer = migrate::check_schema(&mut connection, &self.inner.prefix).await;
         connection.settle(answer)
     }
@@ -153,7 +166,11 @@ impl Store for SqliteStore {
             return self.load(id).await.map(Swap::Refused);
         }
         let mut connection = self.inner.connections.acquire("writing a record").await?;
-        let answer = self.inner.statements.swap(&mut connection, id, seen, next).await;
+        let answer = self
+            .inner
+            .statements
+            .swap(&mut connection, id, seen, next)
+            .await;
         let answer = connection.settle(answer)?;
         if matches!(answer, Swap::Applied(_)) {
             self.inner.waiters.wake(id);
@@ -172,7 +189,11 @@ impl Store for SqliteStore {
     }
 
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
-        let mut connection = self.inner.connections.acquire("purging expired records").await?;
+        let mut connection = self
+            .inner
+            .connections
+            .acquire("purging expired records")
+            .await?;
         let answer = self.inner.statements.purge(&mut connection, limit).await;
         let gone = connection.settle(answer)?;
         for id in &gone {
@@ -187,14 +208,22 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let mut connection = self.inner.connections.acquire("listing records").await?;
-        let answer = self.inner.statements.scan(&mut connection, after, limit).await;
+        let answer = self
+            .inner
+            .statements
+            .scan(&mut connection, after, limit)
+            .await;
         connection.settle(answer)
     }
 
     /// A connection of its own: the one that calls share may be in the hands of a task that blocked code keeps from running.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let inner = &self.inner;
-        let Some(connections) = inner.connections.another("opening a connection for heartbeats").await? else {
+        let Some(connections) = inner
+            .connections
+            .another("opening a connection for heartbeats")
+            .await?
+        else {
             return Ok(None);
         };
         Ok(Some(Arc::new(Self {

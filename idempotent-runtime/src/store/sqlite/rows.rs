@@ -50,9 +50,18 @@ pub(super) fn snapshot(
     doing: &'static str,
 ) -> Result<Snapshot, StoreError> {
     let corrupt = |damaged| corrupt(damaged, doing);
-    let now = Cell { row, place: first, column: "now" }.time().map_err(corrupt)?;
+    let now = Cell {
+        row,
+        place: first,
+        column: "now",
+    }
+    .time()
+    .map_err(corrupt)?;
     let record = sql::record(row, first + 1).map_err(corrupt)?;
-    Ok(Snapshot { now, record: record.map(|(_, record)| Arc::new(record)) })
+    Ok(Snapshot {
+        now,
+        record: record.map(|(_, record)| Arc::new(record)),
+    })
 }
 
 pub(super) fn stamp(
@@ -70,7 +79,10 @@ pub(super) fn listed(
 ) -> Result<(RecordId, Arc<Record>), StoreError> {
     match sql::record(row, 0).map_err(|damaged| corrupt(damaged, doing))? {
         Some((id, record)) => Ok((id, Arc::new(record))),
-        None => Err(StoreError::new(StoreErrorKind::Corrupt, doing).with_source("the column `id` is NULL")),
+        None => {
+            Err(StoreError::new(StoreErrorKind::Corrupt, doing)
+                .with_source("the column `id` is NULL"))
+        }
     }
 }
 

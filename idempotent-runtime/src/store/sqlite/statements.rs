@@ -112,11 +112,21 @@ impl Statements {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "writing a record";
-        let text = if seen.is_some() { &self.replace } else { &self.create };
-        let query = sql::written(id, seen, next).into_iter().fold(query(text), rows::bind);
+        let text = if seen.is_some() {
+            &self.replace
+        } else {
+            &self.create
+        };
+        let query = sql::written(id, seen, next)
+            .into_iter()
+            .fold(query(text), rows::bind);
         let rows = all(connection, query, DOING).await?;
         let row = rows.first().ok_or_else(|| failure::no_row(DOING))?;
-        if row.try_get::<i64, _>(0).map_err(|error| failure::of(error, DOING))? == 1 {
+        if row
+            .try_get::<i64, _>(0)
+            .map_err(|error| failure::of(error, DOING))?
+            == 1
+        {
             rows::stamp(row, 1, next.version, DOING).map(Swap::Applied)
         } else {
             rows::snapshot(row, 1, DOING).map(Swap::Refused)
@@ -158,5 +168,8 @@ async fn all(
     query: Query<'static, Sqlite, SqliteArguments>,
     doing: &'static str,
 ) -> Result<Vec<SqliteRow>, StoreError> {
-    connection.fetch_all(query).await.map_err(|error| failure::of(error, doing))
+    connection
+        .fetch_all(query)
+        .await
+        .map_err(|error| failure::of(error, doing))
 }
