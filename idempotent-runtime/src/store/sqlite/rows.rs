@@ -17,16 +17,14 @@ use crate::{
     },
 };
 
-type Cause = Box<dyn Error + Send + Sync>;
-
 impl sql::Row for SqliteRow {
-    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Cause> {
+    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
         Ok(self.try_get(place)?)
     }
-    fn text(&self, place: usize) -> Result<Option<String>, Cause> {
+    fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
         Ok(self.try_get(place)?)
     }
-    fn number(&self, place: usize) -> Result<Option<i64>, Cause> {
+    fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>> {
         Ok(self.try_get(place)?)
     }
 }

@@ -44,9 +44,10 @@ mod scans;
 mod tests;
 mod waits;
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{panic::resume_unwind, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use tokio::task::JoinHandle;
 
 pub use self::{
     cells::*, clocks::*, crowds::*, fields::*, histories::*, owners::*, purges::*, scans::*,
@@ -80,7 +81,7 @@ impl<S: Subject + ?Sized> Subject for Arc<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     name: &'static str,
-    run: fn(Arc<dyn Subject>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    begin: fn(Arc<dyn Subject>) -> JoinHandle<()>,
 }
 
 impl Case {
@@ -96,7 +97,9 @@ impl Case {
     ///
     /// When the store does not hold.
     pub async fn run(&self, subject: Arc<dyn Subject>) {
-        (self.run)(subject).await;
+        if let Err(ended) = (self.begin)(subject).await {
+            resume_unwind(ended.into_panic());
+        }
     }
 }
 
@@ -134,7 +137,10 @@ macro_rules! conformance_tests {
         )*
     };
     (@list [$($case:ident)*] []) => {
-        vec![$(Case { name: stringify!($case), run: |subject| Box::pin(async move { $case(&*subject).await }) }),*]
+        vec![$(Case {
+            name: stringify!($case),
+            begin: |subject| tokio::spawn(async move { $case(&*subject).await }),
+        }),*]
     };
     (@with $how:ident $rest:tt) => {
         $crate::conformance_tests! { @$how [
