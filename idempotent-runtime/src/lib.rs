@@ -27,6 +27,9 @@ mod run;
 mod sha256;
 pub mod store;
 mod sync;
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub mod testing;
 
 pub use idempotent_macros::{KeyPart, idempotent};
 
