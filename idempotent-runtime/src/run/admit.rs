@@ -146,7 +146,13 @@ impl Admitting<'_> {
                     self.bound = meaning != Meaning::Fresh;
                     return Next::Write(Box::new((seen, draft, meaning)));
                 }
+                Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
+                    let draft = self.claim.renew(&record, Version::random());
+                    return Next::Write(Box::new((Some(record.version), draft, sent)));
+                }
                 Decision::Mine(record) => {
+                    // An earlier try of this claim stands, so its lease has begun earlier, too.
+                    let gone = self.claim.lease.saturating_sub(record.lease_end.since(snapshot.now));
                     let won = Won {
                         id: self.id,
                         version: record.version,
@@ -154,7 +160,7 @@ impl Admitting<'_> {
                         attempt: record.attempt,
                         on_crash: record.on_crash,
                         meaning: sent,
-                        sent: at,
+                        sent: at.saturating_sub(gone),
                     };
                     return Next::Done(self.run(&won));
                 }
