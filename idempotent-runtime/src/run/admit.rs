@@ -92,7 +92,10 @@ impl Admitting<'_> {
                     claiming.answered();
                     return Ok(self.applied(&draft, meaning, stamp.token, sent));
                 }
-                Ok(Swap::Refused(snapshot)) => snapshot,
+                Ok(Swap::Refused(snapshot)) => {
+                    claiming.answered();
+                    snapshot
+                }
                 Err(error) => match retries.next().filter(|_| error.is_transient()) {
                     Some(pause) => {
                         self.request.handle.timer().sleep(*pause).await;
