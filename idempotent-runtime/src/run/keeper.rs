@@ -297,23 +297,13 @@ fn take_up(shared: &Arc<Shared>, store: &Arc<dyn Store>, work: &mut Work, now: D
         };
         let store = Arc::clone(store);
         tokio::task::spawn_local(async move {
+            // Moved as a whole, so that it is dropped when the heartbeat ends.
+            let beating = &mut beating;
             beating.due = match beat::beat(&*store, &beating.shared, &beating.lease, since).await {
                 Beaten::Until(due) => due,
                 Beaten::Never => Duration::MAX,
             };
         });
-    }
-}
-
-/// A job that is under way, until it is done or its store panicked.
-struct RunningJob(Arc<Shared>);
-
-impl Drop for RunningJob {
-    fn drop(&mut self) {
-        let mut work = self.0.lock();
-        work.running_jobs -= 1;
-        self.0.tell_if_settled(&work);
-        self.0.wake.notify_one();
     }
 }
 
