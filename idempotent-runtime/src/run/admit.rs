@@ -155,7 +155,10 @@ impl Admitting<'_> {
                 }
                 Decision::Mine(record) => {
                     // An earlier try of this claim stands, so its lease has begun earlier, too.
-                    let gone = self.claim.lease.saturating_sub(record.lease_end.since(snapshot.now));
+                    let gone = self
+                        .claim
+                        .lease
+                        .saturating_sub(record.lease_end.since(snapshot.now));
                     let won = Won {
                         id: self.id,
                         version: record.version,

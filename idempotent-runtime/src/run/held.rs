@@ -178,13 +178,14 @@ impl Drop for Held {
         if self.ended {
             return;
         }
-        let ending = if self.polled {
+        let attempt = &self.lease.attempt;
+        let began = self.polled && attempt.stage() != Stage::NeverBegan;
+        let ending = if began {
             Ending::Stopped
         } else {
             Ending::Unpolled
         };
-        let attempt = &self.lease.attempt;
-        if self.polled && self.lease.holding.on_crash() == OnCrash::Rerun {
+        if began && self.lease.holding.on_crash() == OnCrash::Rerun {
             tracing::warn!(
                 operation = attempt.operation(),
                 id = %attempt.id().short(),
