@@ -4,7 +4,7 @@ use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
-use syn::{Expr, GenericArgument, Ident, PathArguments, ReceiverKind, Type};
+use syn::{Expr, Ident, ReceiverKind};
 
 use crate::function::regroup;
 use crate::key::Key;
@@ -21,20 +21,19 @@ use crate::values::{AlsoAccept, InFlight, OnCancel, OnCrash, OnError, Period};
 //
 // Output:
 //     async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
-//         let __call = {
-//             static __IDEMPOTENT_SITE: __private::Site = __private::Site::new("payments.charge")
-//                 .key("req.order_id")
-//                 .ttl(__private::Duration::new(86400, 0));
-//             let mut __call = __private::begin(&__IDEMPOTENT_SITE);
+//         let prepared_idempotent_call = {
+//             static __IDEMPOTENT_SITE: Site = Site::new("payments.charge").key("req.order_id").ttl(Duration::new(86400, 0));
+//             let mut __call = begin(&__IDEMPOTENT_SITE);
 //             __call.key(&req.order_id);
 //             __call.argument("req", req);
 //             __call
 //         };
-//         __call.run::<Result<Receipt, PayError>, _, _, _>(Recorded, Whole, async move {
-//             if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
-//             { BODY }
-//         })
-//         .await
+//         prepared_idempotent_call
+//             .run(Recorded, Whole, async move {
+//                 if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
+//                 { BODY }
+//             })
+//             .await
 //     }
 pub(crate) fn expand(model: &Model<'_>) -> TokenStream {
     let expansion = Expansion {
@@ -63,31 +62,38 @@ impl Expansion<'_> {
         let site = site::declare(self.model, private);
         let steps = self.steps();
         let output = self.model.output;
+        let body = hidden(body);
         let run = match self.model.policies.on_cancel {
-            Some(OnCancel::Detach) => Ident::new("run_detached", Span::call_site()),
-            Some(OnCancel::Stop) | None => Ident::new("run", Span::call_site()),
+            Some(OnCancel::Detach) => "run_detached",
+            Some(OnCancel::Stop) | None => "run",
         };
+        let here = output.span();
+        let prepared = Ident::new("prepared_idempotent_call", here);
+        let run = Ident::new(run, here);
         let on_error = self.on_error();
         let keep = self.keep();
         let reconcile = self.reconcile();
         let returned = Ident::new("__ret", Span::mixed_site());
-        quote! {
-            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-            let #call = {
-                static __IDEMPOTENT_SITE: #private::Site = #site;
-                let mut #call = #private::begin(&__IDEMPOTENT_SITE);
-                #(#steps)*
-                #call
-            };
-            #call.#run::<#output, _, _, _>(#on_error, #keep, async move {
+        let protected = quote! {
+            #on_error, #keep, async move {
                 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
                 if let ::core::option::Option::Some(#returned) = ::core::option::Option::None::<#output> {
                     return #returned;
                 }
                 #reconcile
                 #body
-            })
-            .await
+            }
+        };
+        let awaited = quote_spanned!(here=> #prepared.#run(#protected).await);
+        quote! {
+            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+            let #prepared = {
+                static __IDEMPOTENT_SITE: #private::Site = #site;
+                let mut #call = #private::begin(&__IDEMPOTENT_SITE);
+                #(#steps)*
+                #call
+            };
+            #awaited
         }
     }
 
@@ -147,7 +153,7 @@ impl Expansion<'_> {
             Key::Expression(expression) => by_reference(expression),
             Key::Tuple(written, elements) => {
                 let elements = elements.iter().map(|element| self.key(element));
-                at(quote!(&(#(#elements,)*)), written)
+                quote_spanned!(written.span()=> &(#(#elements,)*))
             }
             Key::Template(template) => self.template(template),
         }
@@ -168,10 +174,10 @@ impl Expansion<'_> {
     /// Stands at the error type, where its missing traits are reported.
     fn on_error(&self) -> TokenStream {
         let private = &self.private;
-        let (_, error) = value_and_error(self.model.output);
+        let here = self.model.output.span();
         match &self.model.policies.on_error {
-            None => at(quote!(#private::Recorded), error),
-            Some(OnError::Replay) => at(quote!(#private::Replayed), error),
+            None => at(here, quote!(#private::Recorded)),
+            Some(OnError::Replay) => at(here, quote!(#private::Replayed)),
             Some(OnError::Release) => quote!(#private::Released),
             Some(OnError::Uncertain) => quote!(#private::LeftUncertain),
             Some(OnError::Classify(function)) => {
@@ -186,8 +192,8 @@ impl Expansion<'_> {
         let private = &self.private;
         match &self.model.keep {
             Keep::Whole => {
-                let (value, _) = value_and_error(self.model.output);
-                at(quote!(#private::Whole), value)
+                let here = self.model.output.span();
+                at(here, quote!(#private::Whole))
             }
             Keep::Upgraded(function) => {
                 let function = self.renamed(function);
@@ -267,39 +273,22 @@ fn by_reference(expression: &Expr) -> TokenStream {
     }
 }
 
-/// Gives generated tokens the place of `written`, from its first token to its last.
-fn at(generated: TokenStream, written: &impl ToTokens) -> TokenStream {
-    let written: Vec<TokenTree> = written.to_token_stream().into_iter().collect();
-    let (Some(first), Some(last)) = (written.first(), written.last()) else {
-        return generated;
-    };
-    let (first, last) = (first.span(), last.span());
-    let place = |(index, mut token): (usize, TokenTree)| {
-        if !matches!(token, TokenTree::Group(_)) {
-            token.set_span(if index == 0 { first } else { last });
-        }
-        token
-    };
-    generated.into_iter().enumerate().map(place).collect()
+/// Gives every generated token the same place, so that a failing bound is reported there, and once.
+fn at(span: Span, generated: TokenStream) -> TokenStream {
+    generated
+        .into_iter()
+        .map(|mut token| {
+            token.set_span(span);
+            token
+        })
+        .collect()
 }
 
-/// `T` and `E` of `Result<T, E>`, as far as the tokens show them.
-fn value_and_error(output: &Type) -> (&Type, &Type) {
-    let mut types = Vec::new();
-    if let Type::Path(path) = output
-        && let Some(PathArguments::AngleBracketed(arguments)) =
-            path.path.segments.last().map(|last| &last.arguments)
-    {
-        types.extend(arguments.args.iter().filter_map(|argument| match argument {
-            GenericArgument::Type(ty) => Some(ty),
-            _ => None,
-        }));
-    }
-    match types.as_slice() {
-        [value, error] => (value, error),
-        [value] => (value, output),
-        _ => (output, output),
-    }
+/// The body in braces that are ours, so that no lint asks to remove them, at their place.
+fn hidden(body: &Group) -> Group {
+    let mut hidden = body.clone();
+    hidden.set_span(Span::mixed_site().located_at(body.span()));
+    hidden
 }
 
 /// `#[async_trait]` renames `self` in the body; what comes from the attribute follows.

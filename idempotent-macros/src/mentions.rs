@@ -139,14 +139,14 @@ impl Visit<'_> for DetachedCalls<'_> {
     }
 }
 
-/// A tuple struct, a variant, or the library's `text`: it gives back what it is given.
+/// A tuple struct, a variant, or the library's `text`, which give back what they are given; or the name of a type.
 fn is_transparent(function: &Expr) -> bool {
     let Expr::Path(ExprPath { path, .. }) = function else {
         return false;
     };
     path.segments.last().is_some_and(|segment| {
         let name = segment.ident.to_string();
-        name == "text" || name.starts_with(char::is_uppercase)
+        ["text", "type_name"].contains(&name.as_str()) || name.starts_with(char::is_uppercase)
     })
 }
 
@@ -230,7 +230,17 @@ mod tests {
 
     #[test]
     fn constants_constructors_and_local_names_are_fine() {
-        assert!(detached(&parse_quote!((id, "eu", TENANT, Some(1), text(&REGION)))).is_empty());
+        assert!(
+            detached(&parse_quote!((
+                id,
+                "eu",
+                TENANT,
+                Some(1),
+                text(&REGION),
+                type_name::<T>()
+            )))
+            .is_empty()
+        );
         assert!(detached(&parse_quote!((id, concat!("a", "b")))).is_empty());
         assert!(
             detached(&parse_quote!(

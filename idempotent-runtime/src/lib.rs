@@ -24,6 +24,7 @@ pub mod policy;
 pub mod record;
 mod request;
 mod run;
+mod sha256;
 pub mod store;
 mod sync;
 #[cfg(feature = "testing")]

@@ -193,6 +193,11 @@ impl Call {
                 source,
             }
         };
+        if self.key.is_none() && self.arguments.is_empty() {
+            return Err(Error::InvalidPolicy(
+                "the call has no key and no arguments that could be one, so every call would be a duplicate of the first: give `key`",
+            ));
+        }
         let fingerprint = self
             .arguments
             .finish(handle.fingerprint_key())

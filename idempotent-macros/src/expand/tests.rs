@@ -40,7 +40,7 @@ fn a_function_with_a_skipped_argument() {
             #[must_use]
             pub async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
                 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                let __call = {
+                let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             "payments.charge",
                         )
@@ -53,13 +53,8 @@ fn a_function_with_a_skipped_argument() {
                     __call.argument("req", req);
                     __call
                 };
-                __call
-                    .run::<
-                        Result<Receipt, PayError>,
-                        _,
-                        _,
-                        _,
-                    >(
+                prepared_idempotent_call
+                    .run(
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
                         async move {
@@ -96,7 +91,7 @@ fn a_derived_name_and_a_pattern() {
                 Json(body): Json<Order>,
             ) -> Result<Json<Order>, ApiError> {
                 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                let __call = {
+                let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
                                 ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
@@ -109,13 +104,8 @@ fn a_derived_name_and_a_pattern() {
                     __call.argument("body", &body);
                     __call
                 };
-                __call
-                    .run::<
-                        Result<Json<Order>, ApiError>,
-                        _,
-                        _,
-                        _,
-                    >(
+                prepared_idempotent_call
+                    .run(
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
                         async move {
@@ -156,7 +146,7 @@ fn a_method_with_a_tuple_key() {
             impl Shop {
                 async fn add(&self, item: u64) -> Result<(), CartError> {
                     #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                    let __call = {
+                    let prepared_idempotent_call = {
                         static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                                 "cart.add",
                             )
@@ -168,13 +158,8 @@ fn a_method_with_a_tuple_key() {
                         __call.argument("item", &item);
                         __call
                     };
-                    __call
-                        .run::<
-                            Result<(), CartError>,
-                            _,
-                            _,
-                            _,
-                        >(
+                    prepared_idempotent_call
+                        .run(
                             ::idempotent_runtime::__private::Recorded,
                             ::idempotent_runtime::__private::Whole,
                             async move {
@@ -210,7 +195,7 @@ fn a_template_key_and_the_old_one() {
         &expect![[r#"
             async fn put(req: Put) -> Result<u32, Error> {
                 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                let __call = {
+                let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: my::runtime::__private::Site = my::runtime::__private::Site::new(
                             my::runtime::__private::core::concat!(
                                 my::runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
@@ -236,13 +221,8 @@ fn a_template_key_and_the_old_one() {
                     __call.argument("req", &req);
                     __call
                 };
-                __call
-                    .run::<
-                        Result<u32, Error>,
-                        _,
-                        _,
-                        _,
-                    >(
+                prepared_idempotent_call
+                    .run(
                         my::runtime::__private::Recorded,
                         my::runtime::__private::Whole,
                         async move {
@@ -288,7 +268,7 @@ fn every_policy() {
         &expect![[r#"
             async fn reserve(app: App, req: Reserve) -> Result<Receipt, StockError> {
                 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                let __call = {
+                let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             "stock.reserve",
                         )
@@ -311,13 +291,8 @@ fn every_policy() {
                     __call.argument("req", &req);
                     __call
                 };
-                __call
-                    .run_detached::<
-                        Result<Receipt, StockError>,
-                        _,
-                        _,
-                        _,
-                    >(
+                prepared_idempotent_call
+                    .run_detached(
                         ::idempotent_runtime::__private::Classified(classify),
                         ::idempotent_runtime::__private::Upgraded(Receipt::read_old),
                         async move {
@@ -355,7 +330,7 @@ fn computed_durations_and_a_fingerprint() {
         &expect![[r#"
             async fn add(a: u64, b: u64) -> anyhow::Result<u64> {
                 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                let __call = {
+                let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
                                 ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
@@ -371,13 +346,8 @@ fn computed_durations_and_a_fingerprint() {
                     __call.in_flight(::idempotent_runtime::__private::InFlight::Wait(PATIENCE));
                     __call
                 };
-                __call
-                    .run::<
-                        anyhow::Result<u64>,
-                        _,
-                        _,
-                        _,
-                    >(
+                prepared_idempotent_call
+                    .run(
                         ::idempotent_runtime::__private::Released,
                         ::idempotent_runtime::__private::Whole,
                         async move {
@@ -415,7 +385,7 @@ fn reconcile_asks_with_every_argument() {
             impl Shop {
                 async fn pay(&self, bank: &Bank, conn: Conn, req: Payout) -> Result<Paid, PayError> {
                     #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                    let __call = {
+                    let prepared_idempotent_call = {
                         static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                                 "payout",
                             )
@@ -427,13 +397,8 @@ fn reconcile_asks_with_every_argument() {
                         __call.argument("req", &req);
                         __call
                     };
-                    __call
-                        .run::<
-                            Result<Paid, PayError>,
-                            _,
-                            _,
-                            _,
-                        >(
+                    prepared_idempotent_call
+                        .run(
                             ::idempotent_runtime::__private::LeftUncertain,
                             ::idempotent_runtime::__private::Whole,
                             async move {
@@ -478,7 +443,7 @@ fn a_reference_is_stored_in_place_of_the_value() {
         &expect![[r#"
             async fn make(mut id: u64) -> Result<Order, MakeError> {
                 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                let __call = {
+                let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
                                 ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
@@ -491,13 +456,8 @@ fn a_reference_is_stored_in_place_of_the_value() {
                     __call.argument("id", &id);
                     __call
                 };
-                __call
-                    .run::<
-                        Result<Order, MakeError>,
-                        _,
-                        _,
-                        _,
-                    >(
+                prepared_idempotent_call
+                    .run(
                         ::idempotent_runtime::__private::Replayed,
                         ::idempotent_runtime::__private::Reference(|order: &Order| order.id, load),
                         async move {
@@ -550,7 +510,7 @@ fn all_arguments_as_the_key() {
             {
                 #![allow(clippy::unused_async)]
                 #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                let __call = {
+                let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
                                 ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
@@ -566,13 +526,8 @@ fn all_arguments_as_the_key() {
                     __call.argument("type", &r#type);
                     __call
                 };
-                __call
-                    .run::<
-                        Result<(), MailError>,
-                        _,
-                        _,
-                        _,
-                    >(
+                prepared_idempotent_call
+                    .run(
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
                         async move {
@@ -652,7 +607,7 @@ fn a_method_that_async_trait_has_boxed() {
                         };
                         let __ret: Result<Paid, PayError> = {
                             #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                            let __call = {
+                            let prepared_idempotent_call = {
                                 static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                                         "pay",
                                     )
@@ -664,13 +619,8 @@ fn a_method_that_async_trait_has_boxed() {
                                 __call.argument("body", &body);
                                 __call
                             };
-                            __call
-                                .run::<
-                                    Result<Paid, PayError>,
-                                    _,
-                                    _,
-                                    _,
-                                >(
+                            prepared_idempotent_call
+                                .run(
                                     ::idempotent_runtime::__private::Recorded,
                                     ::idempotent_runtime::__private::Whole,
                                     async move {

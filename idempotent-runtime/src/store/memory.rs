@@ -54,7 +54,11 @@ impl MemoryStore {
     pub fn with_clock(clock: impl Clock + 'static) -> Self {
         Self {
             clock: Box::new(clock),
+<<<<<<< HEAD
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+=======
+            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+>>>>>>> main
         }
     }
 
@@ -189,13 +193,26 @@ impl fmt::Debug for MemoryStore {
 const SHARDS: usize = 64;
 
 /// Records whose ids begin alike, under one lock.
+<<<<<<< HEAD
 #[derive(Default)]
+=======
+>>>>>>> main
 struct Shard {
     cells: Mutex<Cells>,
     waiters: Waiters,
 }
 
 impl Shard {
+<<<<<<< HEAD
+=======
+    fn new() -> Self {
+        Self {
+            cells: Mutex::default(),
+            waiters: Waiters::new(),
+        }
+    }
+
+>>>>>>> main
     fn lock(&self) -> MutexGuard<'_, Cells> {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,6 +5,10 @@ use std::{
 
 use super::*;
 use crate::{
+<<<<<<< HEAD
+=======
+    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+>>>>>>> main
     lease::{Claim, Ending, Holding, Meaning, first},
     policy::OnCrash,
     record::{AttemptId, Holder, RawOutcome, State, Subject},
@@ -43,7 +47,14 @@ fn claim(on_crash: OnCrash) -> Claim {
             operation: "payments.charge".into(),
             scope: Vec::new(),
             key: Vec::new(),
+<<<<<<< HEAD
             fingerprint: crate::fingerprint::Fingerprinted::default(),
+=======
+            fingerprint: Fingerprinted::stored(
+                Fingerprint::from_bytes([0; 32]),
+                ArgumentDigests::default(),
+            ),
+>>>>>>> main
         }),
         attempt_id: AttemptId::random(),
         holder: Holder {

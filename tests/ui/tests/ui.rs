@@ -1,0 +1,13 @@
+//! Compiles the cases. `TRYBUILD=overwrite cargo test -p ui` writes the messages anew, to be read before they are kept.
+
+#[test]
+fn mistakes_are_told() {
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("fail/*/*.rs");
+}
+
+#[test]
+fn every_shape_compiles() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("pass/*.rs");
+}
