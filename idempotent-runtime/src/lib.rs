@@ -26,6 +26,9 @@ mod request;
 mod run;
 pub mod store;
 mod sync;
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub mod testing;
 
 pub use idempotent_macros::{KeyPart, idempotent};
 

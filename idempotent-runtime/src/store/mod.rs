@@ -3,6 +3,11 @@
 mod error;
 pub mod memory;
 mod waiters;
+#[cfg(feature = "sqlite")]
+mod sql;
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub mod sqlite;
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -12,6 +17,9 @@ pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::MemoryStore,
 };
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use self::sqlite::SqliteStore;
 use crate::{
     identity::RecordId,
     record::{Draft, FencingToken, Record, Time, Version},
