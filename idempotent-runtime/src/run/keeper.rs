@@ -270,7 +270,8 @@ async fn keep(shared: Arc<Shared>) {
             work.next_look = Some(next);
             next
         };
-        let sleep = shared.timer.sleep(next_look.saturating_sub(now));
+        let left = next_look.saturating_sub(shared.timer.now());
+        let sleep = shared.timer.sleep(left);
         super::race(woken, sleep).await;
     }
 }

@@ -55,10 +55,14 @@ impl MemoryStore {
         Self {
             clock: Box::new(clock),
 <<<<<<< HEAD
+<<<<<<< HEAD
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
 =======
             shards: (0..SHARDS).map(|_| Shard::new()).collect(),
 >>>>>>> main
+=======
+            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
+>>>>>>> scenarios-abc
         }
     }
 
@@ -194,9 +198,12 @@ const SHARDS: usize = 64;
 
 /// Records whose ids begin alike, under one lock.
 <<<<<<< HEAD
+<<<<<<< HEAD
 #[derive(Default)]
 =======
 >>>>>>> main
+=======
+>>>>>>> scenarios-abc
 struct Shard {
     cells: Mutex<Cells>,
     waiters: Waiters,
@@ -204,7 +211,10 @@ struct Shard {
 
 impl Shard {
 <<<<<<< HEAD
+<<<<<<< HEAD
 =======
+=======
+>>>>>>> scenarios-abc
     fn new() -> Self {
         Self {
             cells: Mutex::default(),
@@ -212,7 +222,10 @@ impl Shard {
         }
     }
 
+<<<<<<< HEAD
 >>>>>>> main
+=======
+>>>>>>> scenarios-abc
     fn lock(&self) -> MutexGuard<'_, Cells> {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }

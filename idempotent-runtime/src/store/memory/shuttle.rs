@@ -11,17 +11,23 @@ use std::{
 };
 
 <<<<<<< HEAD
+<<<<<<< HEAD
 use shuttle::{future::block_on, thread};
 
 use super::*;
 use crate::{
 =======
+=======
+>>>>>>> scenarios-abc
 use ::shuttle::{future::block_on, thread};
 
 use super::*;
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+<<<<<<< HEAD
 >>>>>>> main
+=======
+>>>>>>> scenarios-abc
     lease::{Claim, Decision, Ending, Holding, Meaning, decide, first},
     policy::OnCrash,
     record::{AttemptId, Holder, RawOutcome, State, Subject},
@@ -47,13 +53,19 @@ fn claim(number: u128) -> Claim {
             scope: Vec::new(),
             key: Vec::new(),
 <<<<<<< HEAD
+<<<<<<< HEAD
             fingerprint: crate::fingerprint::Fingerprinted::default(),
 =======
+=======
+>>>>>>> scenarios-abc
             fingerprint: Fingerprinted::stored(
                 Fingerprint::from_bytes([0; 32]),
                 ArgumentDigests::default(),
             ),
+<<<<<<< HEAD
 >>>>>>> main
+=======
+>>>>>>> scenarios-abc
         }),
         attempt_id: AttemptId::from_u128(number),
         holder: Holder {
@@ -206,10 +218,14 @@ fn wait_beside_a_completion() {
 #[test]
 fn no_wake_up_is_lost() {
 <<<<<<< HEAD
+<<<<<<< HEAD
     ::shuttle::check_dfs(wait_beside_a_completion, Some(200_000));
 =======
     ::shuttle::check_pct(wait_beside_a_completion, SCHEDULES, 3);
 >>>>>>> main
+=======
+    ::shuttle::check_pct(wait_beside_a_completion, SCHEDULES, 3);
+>>>>>>> scenarios-abc
     ::shuttle::check_random(wait_beside_a_completion, SCHEDULES);
 }
 
@@ -240,9 +256,13 @@ fn a_dropped_waiter_neither_leaks_nor_takes_a_wake_up_with_it() {
         assert_eq!(store.shard(&ONE).waiters.count(), 0);
     };
 <<<<<<< HEAD
+<<<<<<< HEAD
     ::shuttle::check_dfs(schedule, Some(200_000));
 =======
     ::shuttle::check_pct(schedule, SCHEDULES, 3);
 >>>>>>> main
+=======
+    ::shuttle::check_pct(schedule, SCHEDULES, 3);
+>>>>>>> scenarios-abc
     ::shuttle::check_random(schedule, SCHEDULES);
 }
