@@ -54,15 +54,7 @@ impl MemoryStore {
     pub fn with_clock(clock: impl Clock + 'static) -> Self {
         Self {
             clock: Box::new(clock),
-<<<<<<< HEAD
-<<<<<<< HEAD
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-=======
             shards: (0..SHARDS).map(|_| Shard::new()).collect(),
->>>>>>> main
-=======
-            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
->>>>>>> scenarios-abc
         }
     }
 
@@ -197,24 +189,12 @@ impl fmt::Debug for MemoryStore {
 const SHARDS: usize = 64;
 
 /// Records whose ids begin alike, under one lock.
-<<<<<<< HEAD
-<<<<<<< HEAD
-#[derive(Default)]
-=======
->>>>>>> main
-=======
->>>>>>> scenarios-abc
 struct Shard {
     cells: Mutex<Cells>,
     waiters: Waiters,
 }
 
 impl Shard {
-<<<<<<< HEAD
-<<<<<<< HEAD
-=======
-=======
->>>>>>> scenarios-abc
     fn new() -> Self {
         Self {
             cells: Mutex::default(),
@@ -222,10 +202,6 @@ impl Shard {
         }
     }
 
-<<<<<<< HEAD
->>>>>>> main
-=======
->>>>>>> scenarios-abc
     fn lock(&self) -> MutexGuard<'_, Cells> {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,24 +10,11 @@ use std::{
     time::Duration,
 };
 
-<<<<<<< HEAD
-<<<<<<< HEAD
-use shuttle::{future::block_on, thread};
-
-use super::*;
-use crate::{
-=======
-=======
->>>>>>> scenarios-abc
 use ::shuttle::{future::block_on, thread};
 
 use super::*;
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-<<<<<<< HEAD
->>>>>>> main
-=======
->>>>>>> scenarios-abc
     lease::{Claim, Decision, Ending, Holding, Meaning, decide, first},
     policy::OnCrash,
     record::{AttemptId, Holder, RawOutcome, State, Subject},
@@ -52,20 +39,10 @@ fn claim(number: u128) -> Claim {
             operation: "payments.charge".into(),
             scope: Vec::new(),
             key: Vec::new(),
-<<<<<<< HEAD
-<<<<<<< HEAD
-            fingerprint: crate::fingerprint::Fingerprinted::default(),
-=======
-=======
->>>>>>> scenarios-abc
             fingerprint: Fingerprinted::stored(
                 Fingerprint::from_bytes([0; 32]),
                 ArgumentDigests::default(),
             ),
-<<<<<<< HEAD
->>>>>>> main
-=======
->>>>>>> scenarios-abc
         }),
         attempt_id: AttemptId::from_u128(number),
         holder: Holder {
@@ -217,15 +194,7 @@ fn wait_beside_a_completion() {
 
 #[test]
 fn no_wake_up_is_lost() {
-<<<<<<< HEAD
-<<<<<<< HEAD
-    ::shuttle::check_dfs(wait_beside_a_completion, Some(200_000));
-=======
     ::shuttle::check_pct(wait_beside_a_completion, SCHEDULES, 3);
->>>>>>> main
-=======
-    ::shuttle::check_pct(wait_beside_a_completion, SCHEDULES, 3);
->>>>>>> scenarios-abc
     ::shuttle::check_random(wait_beside_a_completion, SCHEDULES);
 }
 
@@ -255,14 +224,6 @@ fn a_dropped_waiter_neither_leaks_nor_takes_a_wake_up_with_it() {
         gives_up.join().expect("no panic");
         assert_eq!(store.shard(&ONE).waiters.count(), 0);
     };
-<<<<<<< HEAD
-<<<<<<< HEAD
-    ::shuttle::check_dfs(schedule, Some(200_000));
-=======
     ::shuttle::check_pct(schedule, SCHEDULES, 3);
->>>>>>> main
-=======
-    ::shuttle::check_pct(schedule, SCHEDULES, 3);
->>>>>>> scenarios-abc
     ::shuttle::check_random(schedule, SCHEDULES);
 }

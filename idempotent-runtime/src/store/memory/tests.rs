@@ -5,14 +5,7 @@ use std::{
 
 use super::*;
 use crate::{
-<<<<<<< HEAD
-<<<<<<< HEAD
-=======
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
->>>>>>> main
-=======
-    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
->>>>>>> scenarios-abc
     lease::{Claim, Ending, Holding, Meaning, first},
     policy::OnCrash,
     record::{AttemptId, Holder, RawOutcome, State, Subject},
@@ -51,20 +44,10 @@ fn claim(on_crash: OnCrash) -> Claim {
             operation: "payments.charge".into(),
             scope: Vec::new(),
             key: Vec::new(),
-<<<<<<< HEAD
-<<<<<<< HEAD
-            fingerprint: crate::fingerprint::Fingerprinted::default(),
-=======
-=======
->>>>>>> scenarios-abc
             fingerprint: Fingerprinted::stored(
                 Fingerprint::from_bytes([0; 32]),
                 ArgumentDigests::default(),
             ),
-<<<<<<< HEAD
->>>>>>> main
-=======
->>>>>>> scenarios-abc
         }),
         attempt_id: AttemptId::random(),
         holder: Holder {
