@@ -6,12 +6,13 @@ use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::{Expr, Ident, ReceiverKind};
 
+use crate::choices::{InFlight, OnCancel, OnCrash, OnError};
 use crate::function::regroup;
 use crate::key::Key;
 use crate::model::{Fingerprint, Identity, Keep, Model, SelfName};
 use crate::site;
 use crate::template::{Piece, Template};
-use crate::values::{AlsoAccept, InFlight, OnCancel, OnCrash, OnError, Period};
+use crate::values::{AlsoAccept, Period};
 
 // Input:
 //     #[idempotent(name = "payments.charge", key = req.order_id, ttl = "24h", skip(gateway))]
@@ -74,9 +75,9 @@ impl Expansion<'_> {
         let keep = self.keep();
         let reconcile = self.reconcile();
         let returned = Ident::new("__ret", Span::mixed_site());
+        let unpolled = Ident::new("__body", Span::mixed_site());
         let protected = quote! {
-            #on_error, #keep, async move {
-                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+            async move {
                 if let ::core::option::Option::Some(#returned) = ::core::option::Option::None::<#output> {
                     return #returned;
                 }
@@ -84,16 +85,19 @@ impl Expansion<'_> {
                 #body
             }
         };
-        let awaited = quote_spanned!(here=> #prepared.#run(#protected).await);
+        let awaited = quote_spanned!(here=> #prepared.#run(#on_error, #keep, #unpolled).await);
         quote! {
-            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+            #[allow(clippy::used_underscore_binding)]
             let #prepared = {
                 static __IDEMPOTENT_SITE: #private::Site = #site;
                 let mut #call = #private::begin(&__IDEMPOTENT_SITE);
                 #(#steps)*
                 #call
             };
-            #awaited
+            let #unpolled = #protected;
+            #[allow(clippy::large_futures)]
+            let #returned = #awaited;
+            #returned
         }
     }
 
@@ -181,8 +185,9 @@ impl Expansion<'_> {
             Some(OnError::Release) => quote!(#private::Released),
             Some(OnError::Uncertain) => quote!(#private::LeftUncertain),
             Some(OnError::Classify(function)) => {
+                let marker = at(function.span(), quote!(#private::Classified));
                 let function = self.renamed(function);
-                quote!(#private::Classified(#function))
+                quote_spanned!(function.span()=> #marker(#function))
             }
         }
     }
