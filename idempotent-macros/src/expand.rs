@@ -254,12 +254,16 @@ impl Expansion<'_> {
     }
 }
 
-/// `&expression`, or the expression where it is a reference by its tokens.
+/// `&expression`, or the expression where it is a reference by its tokens. A tuple borrows its elements.
 fn by_reference(expression: &Expr) -> TokenStream {
     let span = expression.span();
     match expression {
         Expr::Reference(reference) if reference.mutability.is_none() => {
             expression.to_token_stream()
+        }
+        Expr::Tuple(tuple) => {
+            let elements = tuple.elems.iter().map(by_reference);
+            quote_spanned!(span=> &(#(#elements,)*))
         }
         Expr::Path(_)
         | Expr::Field(_)
@@ -269,7 +273,6 @@ fn by_reference(expression: &Expr) -> TokenStream {
         | Expr::Index(_)
         | Expr::Macro(_)
         | Expr::Paren(_)
-        | Expr::Tuple(_)
         | Expr::Try(_)
         | Expr::Await(_) => {
             quote_spanned!(span=> & #expression)

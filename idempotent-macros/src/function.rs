@@ -185,7 +185,7 @@ impl Function {
             let cfg: Vec<Attribute> = cfg.cloned().collect();
             arguments.extend(names(pattern).into_iter().map(|name| Argument {
                 name,
-                ty: whole.then(|| (*argument.ty).clone()),
+                ty: whole.then(|| bare(&argument.ty).clone()),
                 cfg: cfg.clone(),
             }));
         }
@@ -216,6 +216,15 @@ pub(crate) fn names(pattern: &Pat) -> Vec<Ident> {
     let mut names = Names(Vec::new());
     names.visit_pat(pattern);
     names.0
+}
+
+/// The type without the parentheses and the groups of `macro_rules` around it.
+fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => bare(&group.elem),
+        Type::Paren(paren) => bare(&paren.elem),
+        other => other,
+    }
 }
 
 /// `R` of `Pin<Box<dyn Future<Output = R> + …>>`.

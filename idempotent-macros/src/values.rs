@@ -202,7 +202,15 @@ fn assign(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<()> {
 
 pub(crate) fn expression(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<Expr> {
     assign(name, input, example)?;
-    input.parse()
+    input.parse().map(ungrouped)
+}
+
+/// What a `macro_rules` fragment stands for.
+fn ungrouped(mut written: Expr) -> Expr {
+    while let Expr::Group(group) = written {
+        written = *group.expr;
+    }
+    written
 }
 
 fn text(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<LitStr> {

@@ -346,7 +346,7 @@ fn computed_durations_and_a_fingerprint() {
                         .key("a + b");
                     let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
                     __call.key(&(a + b));
-                    __call.fingerprint(&(a, b));
+                    __call.fingerprint(&(&a, &b));
                     __call.ttl(Duration::from_secs(a));
                     __call.lease(LEASE);
                     __call.in_flight(::idempotent_runtime::__private::InFlight::Wait(PATIENCE));

@@ -182,6 +182,34 @@ async fn return_early(id: u64) -> Result<u64, Error> {
     }
 }
 
+/// Panics.
+///
+/// # Errors
+///
+/// Never.
+///
+/// # Panics
+///
+/// Always.
+#[idempotent(key = id)]
+pub async fn panics(id: u64) -> Result<u64, Error> {
+    tokio::task::yield_now().await;
+    panic!("{id}")
+}
+
+/// Never ends.
+///
+/// # Errors
+///
+/// Never.
+#[idempotent(key = id)]
+pub async fn never_ends(id: u64) -> Result<u64, Error> {
+    const PAUSE: Duration = Duration::from_millis(1);
+    loop {
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 /// A shop.
 #[derive(Debug)]
 pub struct Shop {
