@@ -29,12 +29,12 @@ use crate::values::{AlsoAccept, Period};
 //             __call.argument("req", req);
 //             __call
 //         };
-//         prepared_idempotent_call
-//             .run(Recorded, Whole, async move {
-//                 if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
-//                 { BODY }
-//             })
-//             .await
+//         let __body = async move {
+//             if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
+//             { BODY }
+//         };
+//         let __ret = prepared_idempotent_call.run(Recorded, Whole, __body).await;
+//         __ret
 //     }
 pub(crate) fn expand(model: &Model<'_>) -> TokenStream {
     let expansion = Expansion {
@@ -58,6 +58,10 @@ struct Expansion<'a> {
 impl Expansion<'_> {
     /// The block in which the call is prepared ends before the body begins: it bounds the temporaries, so that
     /// nothing that is not `Send` lives across the await, and every borrow of an argument.
+    ///
+    /// The first statement of the body never returns; it tells what `?` and `return` give, as a signature would.
+    /// The call itself stands at the return type with all its tokens, so that a failing bound is reported there, once;
+    /// hence a name without hygiene. The `let` around it is there to carry a lint attribute that leaves the body alone.
     fn protect(&self, body: &Group) -> TokenStream {
         let Self { private, call, .. } = self;
         let site = site::declare(self.model, private);

@@ -285,3 +285,59 @@ impl Argument {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    use super::*;
+
+    fn bound(function: &Function) -> Vec<String> {
+        let names = function
+            .arguments
+            .iter()
+            .map(|argument| argument.name.to_string());
+        names.collect()
+    }
+
+    #[test]
+    fn patterns_bind_their_names_in_order() {
+        let function: Function = parse_quote! {
+            async fn f(&self, State(app): State<App>, Order { id, line: (a, ref b), .. }: Order, Unit: Unit, _: u8, mut c: u8) {}
+        };
+        assert_eq!(bound(&function), ["app", "id", "a", "b", "c"]);
+    }
+
+    #[test]
+    fn only_a_whole_argument_has_a_known_type() {
+        let function: Function = parse_quote! { async fn f(a: &mut A, (b, c): (B, C)) {} };
+        let known: Vec<bool> = function
+            .arguments
+            .iter()
+            .map(|argument| argument.ty.is_some())
+            .collect();
+        assert_eq!(known, [true, false, false]);
+    }
+
+    #[test]
+    fn the_self_type_of_an_inner_item_does_not_count() {
+        let uses: Function = parse_quote! { async fn f(a: u8) { let b = Self::new(a); } };
+        let inner: Function = parse_quote! {
+            async fn f(a: impl Into<u8>) {
+                struct B;
+                impl B { fn new() -> Self { Self } }
+            }
+        };
+        assert!(uses.self_type().is_some());
+        assert!(inner.self_type().is_none());
+    }
+
+    #[test]
+    fn a_body_that_does_not_parse_is_kept_as_it_is() {
+        let function: Function = parse_quote! { async fn f(a: A) -> R { a. } };
+        assert_eq!(
+            function.with_body(Group::stream).to_string(),
+            "async fn f (a : A) -> R { a . }"
+        );
+    }
+}
