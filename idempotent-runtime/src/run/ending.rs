@@ -73,7 +73,7 @@ fn answers(record: &Record, snapshot: &Snapshot) -> bool {
     record.state == State::Done && !record.is_expired(snapshot.now)
 }
 
-fn step(ending: &Ending, state: State) -> Step {
+pub(crate) fn step(ending: &Ending, state: State) -> Step {
     match (ending, state) {
         (Ending::Done(outcome), _) if outcome.kind == OutcomeKind::NotReplayable => {
             Step::RecordedNotReplayable

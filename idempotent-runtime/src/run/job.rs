@@ -75,9 +75,16 @@ impl Job {
                 }
                 let holding = Holding::new(claim, record.attempt, record.on_crash, *meaning);
                 let draft = holding.end(&Ending::Unpolled, Version::random());
-                match store.swap(id, Some(record.version), &draft).await? {
-                    Swap::Applied(_) | Swap::Refused(_) => Ok(()),
+                if let Swap::Applied(_) = store.swap(id, Some(record.version), &draft).await? {
+                    let step = ending::step(&Ending::Unpolled, draft.state);
+                    keeper.observers.transition(
+                        &record.subject.operation,
+                        id,
+                        record.attempt,
+                        step,
+                    );
                 }
+                Ok(())
             }
         }
     }

@@ -106,6 +106,14 @@ impl Keeper {
     /// Does something in the background.
     pub(crate) fn hand_over(&self, job: Job) {
         let mut work = self.0.lock();
+        if let Job::End {
+            place: Some(place), ..
+        } = &job
+            && let Some(kept) = work.leases.get_mut(place.index)
+        {
+            // Its heartbeats may have paused while the holder tried to end it.
+            kept.due = self.0.timer.now();
+        }
         work.jobs.push(job);
         self.0.wake(&mut work);
     }
@@ -189,6 +197,18 @@ impl Shared {
     }
 }
 
+/// Counts a job as running until it ends, in whatever way.
+struct RunningJob(Arc<Shared>);
+
+impl Drop for RunningJob {
+    fn drop(&mut self) {
+        let mut work = self.0.lock();
+        work.running_jobs -= 1;
+        self.0.tell_if_settled(&work);
+        self.0.wake.notify_one();
+    }
+}
+
 /// How long the thread stays when nothing is held, so that the next first call need not start or
 /// wake one.
 const LINGER: Duration = Duration::from_secs(10);
@@ -245,14 +265,8 @@ async fn keep(shared: Arc<Shared>) {
 fn take_up(shared: &Arc<Shared>, store: &Arc<dyn Store>, work: &mut Work, now: Duration) {
     for job in std::mem::take(&mut work.jobs) {
         work.running_jobs += 1;
-        let (shared, store) = (Arc::clone(shared), Arc::clone(store));
-        tokio::task::spawn_local(async move {
-            job.run(&*store, &shared).await;
-            let mut work = shared.lock();
-            work.running_jobs -= 1;
-            shared.tell_if_settled(&work);
-            shared.wake.notify_one();
-        });
+        let (running, store) = (RunningJob(Arc::clone(shared)), Arc::clone(store));
+        tokio::task::spawn_local(async move { job.run(&*store, &running.0).await });
     }
     for (index, kept) in &mut work.leases {
         if kept.beating || kept.due > now {

@@ -54,7 +54,7 @@ impl MemoryStore {
     pub fn with_clock(clock: impl Clock + 'static) -> Self {
         Self {
             clock: Box::new(clock),
-            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            shards: (0..SHARDS).map(|_| Shard::new()).collect(),
         }
     }
 
@@ -189,13 +189,19 @@ impl fmt::Debug for MemoryStore {
 const SHARDS: usize = 64;
 
 /// Records whose ids begin alike, under one lock.
-#[derive(Default)]
 struct Shard {
     cells: Mutex<Cells>,
     waiters: Waiters,
 }
 
 impl Shard {
+    fn new() -> Self {
+        Self {
+            cells: Mutex::default(),
+            waiters: Waiters::new(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Cells> {
         self.cells.lock().unwrap_or_else(PoisonError::into_inner)
     }

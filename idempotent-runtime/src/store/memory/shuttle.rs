@@ -10,10 +10,11 @@ use std::{
     time::Duration,
 };
 
-use shuttle::{future::block_on, thread};
+use ::shuttle::{future::block_on, thread};
 
 use super::*;
 use crate::{
+    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     lease::{Claim, Decision, Ending, Holding, Meaning, decide, first},
     policy::OnCrash,
     record::{AttemptId, Holder, RawOutcome, State, Subject},
@@ -38,7 +39,10 @@ fn claim(number: u128) -> Claim {
             operation: "payments.charge".into(),
             scope: Vec::new(),
             key: Vec::new(),
-            fingerprint: crate::fingerprint::Fingerprinted::default(),
+            fingerprint: Fingerprinted::stored(
+                Fingerprint::from_bytes([0; 32]),
+                ArgumentDigests::default(),
+            ),
         }),
         attempt_id: AttemptId::from_u128(number),
         holder: Holder {
@@ -190,7 +194,7 @@ fn wait_beside_a_completion() {
 
 #[test]
 fn no_wake_up_is_lost() {
-    ::shuttle::check_dfs(wait_beside_a_completion, Some(200_000));
+    ::shuttle::check_pct(wait_beside_a_completion, SCHEDULES, 3);
     ::shuttle::check_random(wait_beside_a_completion, SCHEDULES);
 }
 
@@ -220,6 +224,6 @@ fn a_dropped_waiter_neither_leaks_nor_takes_a_wake_up_with_it() {
         gives_up.join().expect("no panic");
         assert_eq!(store.shard(&ONE).waiters.count(), 0);
     };
-    ::shuttle::check_dfs(schedule, Some(200_000));
+    ::shuttle::check_pct(schedule, SCHEDULES, 3);
     ::shuttle::check_random(schedule, SCHEDULES);
 }

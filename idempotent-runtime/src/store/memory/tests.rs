@@ -5,6 +5,7 @@ use std::{
 
 use super::*;
 use crate::{
+    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     lease::{Claim, Ending, Holding, Meaning, first},
     policy::OnCrash,
     record::{AttemptId, Holder, RawOutcome, State, Subject},
@@ -43,7 +44,10 @@ fn claim(on_crash: OnCrash) -> Claim {
             operation: "payments.charge".into(),
             scope: Vec::new(),
             key: Vec::new(),
-            fingerprint: crate::fingerprint::Fingerprinted::default(),
+            fingerprint: Fingerprinted::stored(
+                Fingerprint::from_bytes([0; 32]),
+                ArgumentDigests::default(),
+            ),
         }),
         attempt_id: AttemptId::random(),
         holder: Holder {
