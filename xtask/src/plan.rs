@@ -2,7 +2,6 @@
 //! it through its environment.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -30,32 +29,24 @@ const FEATURES: [&str; 9] = [
 
 /// Everything that runs: unit, integration and compile-fail tests and the model are tests of the workspace.
 pub(crate) fn test() -> Vec<Step> {
-    let runner = if is_installed("nextest") {
-        "nextest run"
+    const ALL: &str = "--workspace --all-features --no-fail-fast";
+    let mut steps = if is_installed("nextest") {
+        vec![
+            step("tests", &format!("nextest run {ALL}")),
+            step("doc tests", &format!("test --doc {ALL}")),
+        ]
     } else {
-        // The doc tests have a step of their own.
-        "test --lib --bins --tests --examples"
+        vec![step("tests and doc tests", &format!("test {ALL}"))]
     };
-    let mut steps = vec![
-        step(
-            "tests",
-            &format!("{runner} --workspace --all-features --no-fail-fast"),
-        ),
-        step(
-            "doc tests",
-            "test --workspace --all-features --doc --no-fail-fast",
-        ),
+    steps.extend([
         shuttle(),
-    ];
-    steps.extend(
-        examples()
-            .iter()
-            .map(|name| step(&format!("example {name}"), &format!("run --example {name}"))),
-    );
-    steps.push(step(
-        "benches compile",
-        "check --workspace --all-features --benches",
-    ));
+        // Beside the other members, examples get features that they did not ask for.
+        step("examples alone", "build --examples"),
+        step(
+            "benches compile",
+            "check --workspace --all-features --benches",
+        ),
+    ]);
     steps
 }
 
@@ -121,18 +112,6 @@ fn step(title: &str, command: &str) -> Step {
         arguments: command.split(' ').map(str::to_owned).collect(),
         environment: Vec::new(),
     }
-}
-
-/// The names of the examples, in the order of the alphabet.
-fn examples() -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(root().join("examples/examples"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned()))
-        .collect();
-    names.sort();
-    names
 }
 
 fn is_installed(subcommand: &str) -> bool {
