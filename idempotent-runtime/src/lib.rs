@@ -27,7 +27,9 @@ mod run;
 pub mod store;
 mod sync;
 
-pub use idempotent_macros::{KeyPart, idempotent};
+pub use idempotent_macros::KeyPart;
+#[doc = include_str!("idempotent.md")]
+pub use idempotent_macros::idempotent;
 
 pub use crate::{
     attempt::{Attempt, ChildId, current, try_current},
