@@ -230,7 +230,17 @@ mod tests {
 
     #[test]
     fn constants_constructors_and_local_names_are_fine() {
-        assert!(detached(&parse_quote!((id, "eu", TENANT, Some(1), text(&REGION), type_name::<T>()))).is_empty());
+        assert!(
+            detached(&parse_quote!((
+                id,
+                "eu",
+                TENANT,
+                Some(1),
+                text(&REGION),
+                type_name::<T>()
+            )))
+            .is_empty()
+        );
         assert!(detached(&parse_quote!((id, concat!("a", "b")))).is_empty());
         assert!(
             detached(&parse_quote!(

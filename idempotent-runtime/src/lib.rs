@@ -24,8 +24,12 @@ pub mod policy;
 pub mod record;
 mod request;
 mod run;
+mod sha256;
 pub mod store;
 mod sync;
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub mod testing;
 
 pub use idempotent_macros::KeyPart;
 #[doc = include_str!("idempotent.md")]

@@ -193,6 +193,11 @@ impl Call {
                 source,
             }
         };
+        if self.key.is_none() && self.arguments.is_empty() {
+            return Err(Error::InvalidPolicy(
+                "the call has no key and no arguments that could be one, so every call would be a duplicate of the first: give `key`",
+            ));
+        }
         let fingerprint = self
             .arguments
             .finish(handle.fingerprint_key())
@@ -278,8 +283,8 @@ pub(crate) fn check_durations(ttl: Duration, lease: Duration) -> Result<(), Erro
     /// A hundred years: anything longer is a mistake, and would overflow a store's clock.
     const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
     match () {
-        () if ttl.is_zero() => Err(Error::InvalidPolicy(
-            "the ttl is zero: an outcome would answer no duplicate",
+        () if ttl < Duration::from_millis(1) => Err(Error::InvalidPolicy(
+            "the ttl is shorter than a millisecond: an outcome would answer no duplicate",
         )),
         () if lease < Duration::from_millis(1) => Err(Error::InvalidPolicy(
             "the lease is shorter than a millisecond: no holder could keep it",

@@ -42,6 +42,7 @@ pub(crate) async fn admit(request: &Request, claim: &Claim) -> Admission {
         id: request.id,
         deadline: None,
         waited: false,
+        bound: false,
     };
     let admission = match admitting.identity().await {
         Ok(id) => {
@@ -67,6 +68,8 @@ struct Admitting<'a> {
     id: RecordId,
     deadline: Option<Duration>,
     waited: bool,
+    /// Whether it saw that somebody holds, held or finished the call.
+    bound: bool,
 }
 
 impl Admitting<'_> {
@@ -89,7 +92,10 @@ impl Admitting<'_> {
                     claiming.answered();
                     return Ok(self.applied(&draft, meaning, stamp.token, sent));
                 }
-                Ok(Swap::Refused(snapshot)) => snapshot,
+                Ok(Swap::Refused(snapshot)) => {
+                    claiming.answered();
+                    snapshot
+                }
                 Err(error) => match retries.next().filter(|_| error.is_transient()) {
                     Some(pause) => {
                         self.request.handle.timer().sleep(*pause).await;
@@ -115,7 +121,7 @@ impl Admitting<'_> {
 
     /// Tells under which identity the call claims: the one it had in an older build, while a record
     /// there still binds it, else its own.
-    async fn identity(&self) -> Result<RecordId, StoreError> {
+    async fn identity(&mut self) -> Result<RecordId, StoreError> {
         let Some(old) = self.request.old_id else {
             return Ok(self.id);
         };
@@ -125,7 +131,10 @@ impl Admitting<'_> {
                 meaning: Meaning::Fresh,
                 ..
             } => Ok(self.id),
-            _ => Ok(old),
+            _ => {
+                self.bound = true;
+                Ok(old)
+            }
         }
     }
 
@@ -136,8 +145,20 @@ impl Admitting<'_> {
                     seen,
                     draft,
                     meaning,
-                } => return Next::Write(Box::new((seen, draft, meaning))),
+                } => {
+                    self.bound = meaning != Meaning::Fresh;
+                    return Next::Write(Box::new((seen, draft, meaning)));
+                }
+                Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
+                    let draft = self.claim.renew(&record, Version::random());
+                    return Next::Write(Box::new((Some(record.version), draft, sent)));
+                }
                 Decision::Mine(record) => {
+                    // An earlier try of this claim stands, so its lease has begun earlier, too.
+                    let gone = self
+                        .claim
+                        .lease
+                        .saturating_sub(record.lease_end.since(snapshot.now));
                     let won = Won {
                         id: self.id,
                         version: record.version,
@@ -145,11 +166,12 @@ impl Admitting<'_> {
                         attempt: record.attempt,
                         on_crash: record.on_crash,
                         meaning: sent,
-                        sent: at,
+                        sent: at.saturating_sub(gone),
                     };
                     return Next::Done(self.run(&won));
                 }
                 Decision::InProgress(record, left) => {
+                    self.bound = true;
                     if let Some(refusal) = self.wait(&record, snapshot.now, left).await {
                         return Next::Done(refusal);
                     }
@@ -302,10 +324,13 @@ impl Admitting<'_> {
         None
     }
 
-    /// What a call does when the store fails at the claim.
+    /// What a call does when the store fails at the claim. It runs unprotected only where nothing is known of the key
+    /// because the store is out of reach: not where its record is damaged, nor where somebody was seen to hold it.
     async fn without_store(&self, error: StoreError) -> Admission {
         match self.request.on_outage {
-            OnOutage::Open => Admission::Unprotected(Unprotected::StoreOutage),
+            OnOutage::Open if error.is_transient() && !self.bound => {
+                Admission::Unprotected(Unprotected::StoreOutage)
+            }
             OnOutage::ReadOnly => {
                 let Ok(snapshot) = self.request.handle.store().load(&self.id).await else {
                     return Admission::Refused(error.into());
@@ -320,7 +345,7 @@ impl Admitting<'_> {
                     _ => Admission::Refused(error.into()),
                 }
             }
-            OnOutage::Closed => Admission::Refused(error.into()),
+            OnOutage::Open | OnOutage::Closed => Admission::Refused(error.into()),
         }
     }
 }

@@ -18,10 +18,15 @@ pub(crate) enum Beaten {
     Never,
 }
 
-/// Prolongs the lease once. After a failure the next try comes sooner; when the lease has run out
-/// meanwhile by the holder's own timer, the holder is told, and the tries go on: the version may
+/// Prolongs the lease of a holding that was claimed at `since` once. After a failure the next try comes sooner; when the
+/// lease has run out meanwhile by the holder's own timer, the holder is told, and the tries go on: the version may
 /// still stand.
-pub(crate) async fn beat(store: &dyn Store, keeper: &Shared, lease: &Lease) -> Beaten {
+pub(crate) async fn beat(
+    store: &dyn Store,
+    keeper: &Shared,
+    lease: &Lease,
+    since: Duration,
+) -> Beaten {
     let attempt = &lease.attempt;
     let tell = |step| {
         keeper
@@ -29,14 +34,21 @@ pub(crate) async fn beat(store: &dyn Store, keeper: &Shared, lease: &Lease) -> B
             .transition(attempt.operation(), attempt.id(), attempt.number(), step)
     };
     let length = lease.holding.lease();
+    if keeper.timer.now().saturating_sub(since) > keeper.max_hold {
+        return outstayed(keeper, lease);
+    }
     let mut seen = lease.version();
-    while !lease.is_ending() {
+    while !lease.is_let_go() {
         let sent = keeper.timer.now();
+        let left = match lease.ends().saturating_sub(sent) {
+            Duration::ZERO => length,
+            left => left,
+        };
         let version = Version::random();
         let draft = lease.holding.heartbeat(version);
         let answer = super::race(
             store.swap(attempt.id(), Some(seen), &draft),
-            keeper.timer.sleep(length / 3),
+            keeper.timer.sleep(left.min(length / 3)),
         )
         .await;
         match answer {
@@ -51,7 +63,7 @@ pub(crate) async fn beat(store: &dyn Store, keeper: &Shared, lease: &Lease) -> B
                     Beat::Again(version) => seen = version,
                     Beat::Over => return Beaten::Never,
                     Beat::Lost => {
-                        if !lease.is_ending() && attempt.lose() {
+                        if !lease.is_ending() && !lease.is_let_go() && attempt.lose() {
                             tell(Step::LeaseLost);
                         }
                         return Beaten::Never;
@@ -61,12 +73,37 @@ pub(crate) async fn beat(store: &dyn Store, keeper: &Shared, lease: &Lease) -> B
             Some(Err(_)) | None => {
                 tell(Step::HeartbeatFailed);
                 let now = keeper.timer.now();
-                if lease.is_over(now) && attempt.lose() {
+                let next = now.saturating_add(length / 12);
+                if !lease.is_over(now) {
+                    return Beaten::Until(next.min(lease.ends()));
+                }
+                if attempt.lose() {
                     tell(Step::LeaseLost);
                 }
-                return Beaten::Until(now.saturating_add(length / 12));
+                return Beaten::Until(next);
             }
         }
+    }
+    Beaten::Never
+}
+
+/// A body that runs longer than the maximum hold time keeps what is left of its lease, and is told when that ends.
+fn outstayed(keeper: &Shared, lease: &Lease) -> Beaten {
+    let attempt = &lease.attempt;
+    if !lease.is_over(keeper.timer.now()) {
+        tracing::warn!(
+            operation = attempt.operation(),
+            "a body ran longer than the maximum hold time: its lease is not prolonged any more"
+        );
+        return Beaten::Until(lease.ends());
+    }
+    if attempt.lose() {
+        keeper.observers.transition(
+            attempt.operation(),
+            attempt.id(),
+            attempt.number(),
+            Step::LeaseLost,
+        );
     }
     Beaten::Never
 }

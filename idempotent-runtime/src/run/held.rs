@@ -111,7 +111,7 @@ impl Held {
             ending: Some(ending),
             reran,
         };
-        unwritten.held.lease.set_ending(true);
+        unwritten.held.lease.begin_ending();
         let written = {
             let handle = &unwritten.held.handle;
             // The option is taken only by the drop below.
@@ -162,7 +162,6 @@ impl Drop for Unwritten<'_> {
         if let Some(ending) = self.ending.take() {
             let held = &mut *self.held;
             held.ended = true;
-            held.lease.set_ending(false);
             let (lease, place) = (Arc::clone(&held.lease), held.place.take());
             held.handle.keeper().hand_over(Job::End {
                 lease,
@@ -179,13 +178,14 @@ impl Drop for Held {
         if self.ended {
             return;
         }
-        let ending = if self.polled {
+        let attempt = &self.lease.attempt;
+        let began = self.polled && attempt.stage() != Stage::NeverBegan;
+        let ending = if began {
             Ending::Stopped
         } else {
             Ending::Unpolled
         };
-        let attempt = &self.lease.attempt;
-        if self.polled && self.lease.holding.on_crash() == OnCrash::Rerun {
+        if began && self.lease.holding.on_crash() == OnCrash::Rerun {
             tracing::warn!(
                 operation = attempt.operation(),
                 id = %attempt.id().short(),
@@ -193,7 +193,7 @@ impl Drop for Held {
                 "a body was dropped or panicked half-way and will be run again by the next call; `on_cancel = detach` lets it finish"
             );
         }
-        self.lease.set_ending(true);
+        self.lease.let_go();
         self.place = None;
         let (lease, reran) = (Arc::clone(&self.lease), attempt.stage() == Stage::RunAgain);
         self.handle.keeper().hand_over(Job::End {

@@ -11,8 +11,11 @@ use crate::{
         keeper::{Place, Shared},
         lease::Lease,
     },
-    store::{Store, StoreError, Swap},
+    store::{Store, StoreError, StoreErrorKind, Swap},
 };
+
+/// How long a write in the background waits for the store's answer, even where the lease is shorter.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
 /// Something for the heartbeat thread.
 #[derive(Debug)]
@@ -46,7 +49,7 @@ impl Job {
             Job::End { place: Some(_), .. } => keeper.max_hold,
             Job::End { place: None, .. } | Job::Abandon { .. } => lease,
         };
-        while let Err(error) = self.once(store, keeper).await {
+        while let Err(error) = self.within(store, keeper, lease).await {
             if keeper.timer.now().saturating_sub(began) > at_most {
                 tracing::error!(%error, "gave up a write in the background: the lease decides what happens next");
                 return;
@@ -54,6 +57,19 @@ impl Job {
             keeper.timer.sleep(pause).await;
             pause = (pause * 2).min(lease / 3).max(Duration::from_millis(1));
         }
+    }
+
+    /// A write that gets no answer is tried again, on a new connection if the store has one.
+    async fn within(
+        &self,
+        store: &dyn Store,
+        keeper: &Shared,
+        lease: Duration,
+    ) -> Result<(), StoreError> {
+        let limit = keeper.timer.sleep(lease.max(SHORTEST_LIMIT));
+        let written = super::race(self.once(store, keeper), limit).await;
+        let hangs = StoreError::new(StoreErrorKind::Unavailable, "writing in the background");
+        written.unwrap_or(Err(hangs))
     }
 
     async fn once(&self, store: &dyn Store, keeper: &Shared) -> Result<(), StoreError> {

@@ -214,6 +214,7 @@ impl Drop for RunningJob {
 const LINGER: Duration = Duration::from_secs(10);
 
 fn run(shared: Arc<Shared>) {
+    let _thread = Thread(Arc::clone(&shared));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -222,6 +223,19 @@ fn run(shared: Arc<Shared>) {
         Err(error) => {
             shared.lock().thread_runs = false;
             tracing::error!(%error, "the heartbeat thread has no runtime: leases are not prolonged");
+        }
+    }
+}
+
+/// The thread, which a store that panics while it connects takes along: the next claim starts another.
+struct Thread(Arc<Shared>);
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut work = self.0.lock();
+            work.thread_runs = false;
+            work.next_look = None;
         }
     }
 }
@@ -256,7 +270,8 @@ async fn keep(shared: Arc<Shared>) {
             work.next_look = Some(next);
             next
         };
-        let sleep = shared.timer.sleep(next_look.saturating_sub(now));
+        let left = next_look.saturating_sub(shared.timer.now());
+        let sleep = shared.timer.sleep(left);
         super::race(woken, sleep).await;
     }
 }
@@ -272,37 +287,47 @@ fn take_up(shared: &Arc<Shared>, store: &Arc<dyn Store>, work: &mut Work, now: D
         if kept.beating || kept.due > now {
             continue;
         }
-        if now.saturating_sub(kept.since) > shared.max_hold {
-            kept.due = Duration::MAX;
-            tracing::warn!(
-                operation = kept.lease.attempt.operation(),
-                "a body ran longer than the maximum hold time: its lease is not prolonged any more"
-            );
-            continue;
-        }
         kept.beating = true;
         kept.due = Duration::MAX;
-        let (shared, store, lease) = (
-            Arc::clone(shared),
-            Arc::clone(store),
-            Arc::clone(&kept.lease),
-        );
+        let since = kept.since;
+        let mut beating = Beating {
+            shared: Arc::clone(shared),
+            lease: Arc::clone(&kept.lease),
+            index,
+            due: now.saturating_add(kept.lease.holding.lease() / 12),
+        };
+        let store = Arc::clone(store);
         tokio::task::spawn_local(async move {
-            let beaten = beat::beat(&*store, &shared, &lease).await;
-            let mut work = shared.lock();
-            let kept = work
-                .leases
-                .get_mut(index)
-                .filter(|kept| Arc::ptr_eq(&kept.lease, &lease));
-            if let Some(kept) = kept {
-                kept.beating = false;
-                kept.due = match beaten {
-                    Beaten::Until(due) => due,
-                    Beaten::Never => Duration::MAX,
-                };
-            }
-            drop(work);
-            shared.wake.notify_one();
+            // Moved as a whole, so that it is dropped when the heartbeat ends.
+            let beating = &mut beating;
+            beating.due = match beat::beat(&*store, &beating.shared, &beating.lease, since).await {
+                Beaten::Until(due) => due,
+                Beaten::Never => Duration::MAX,
+            };
         });
+    }
+}
+
+/// A heartbeat that is under way; when the store panicked in it, the next one is due soon.
+struct Beating {
+    shared: Arc<Shared>,
+    lease: Arc<Lease>,
+    index: usize,
+    due: Duration,
+}
+
+impl Drop for Beating {
+    fn drop(&mut self) {
+        let mut work = self.shared.lock();
+        let kept = work
+            .leases
+            .get_mut(self.index)
+            .filter(|kept| Arc::ptr_eq(&kept.lease, &self.lease));
+        if let Some(kept) = kept {
+            kept.beating = false;
+            kept.due = self.due;
+        }
+        drop(work);
+        self.shared.wake.notify_one();
     }
 }

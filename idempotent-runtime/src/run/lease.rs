@@ -23,6 +23,7 @@ pub(crate) struct Lease {
     /// When the lease ends by the holder's own timer, in microseconds: counted from before the write was sent, so it is never later than the store's.
     ends: AtomicU64,
     ending: AtomicBool,
+    let_go: AtomicBool,
 }
 
 impl Lease {
@@ -38,6 +39,7 @@ impl Lease {
             version: Mutex::new(version),
             ends: AtomicU64::new(0),
             ending: AtomicBool::new(false),
+            let_go: AtomicBool::new(false),
         };
         lease.prolonged(sent);
         lease
@@ -58,18 +60,33 @@ impl Lease {
         self.ends.fetch_max(ends.unsigned_abs(), Ordering::AcqRel);
     }
 
-    /// Tells whether the lease is over by the holder's own timer.
-    pub(crate) fn is_over(&self, now: Duration) -> bool {
-        self.ends.load(Ordering::Acquire) <= micros(now).unsigned_abs()
+    /// When the lease ends by the holder's own timer.
+    pub(crate) fn ends(&self) -> Duration {
+        Duration::from_micros(self.ends.load(Ordering::Acquire))
     }
 
-    /// Says whether the holder is about to end it: no heartbeat may prolong what is ended.
-    pub(crate) fn set_ending(&self, ending: bool) {
-        self.ending.store(ending, Ordering::Release);
+    /// Tells whether the lease is over by the holder's own timer.
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
+        self.ends() <= now
+    }
+
+    /// Says that the body is through and its ending is being written. Heartbeats go on, because the write may take
+    /// longer than the lease; a refusal is for the ending to explain.
+    pub(crate) fn begin_ending(&self) {
+        self.ending.store(true, Ordering::Release);
     }
 
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire)
+    }
+
+    /// Says that the holder is gone: no heartbeat may prolong what is left to the next one.
+    pub(crate) fn let_go(&self) {
+        self.let_go.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_let_go(&self) -> bool {
+        self.let_go.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, Version> {

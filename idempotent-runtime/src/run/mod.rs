@@ -25,7 +25,7 @@ pub(crate) use self::{
 use crate::{
     attempt::{Attempt, Stage},
     error::Error,
-    lease::{Ending, Meaning},
+    lease::{Claim, Ending, Meaning},
     observe::{Answer, Answered, How, Unprotected},
     record::{OutcomeKind, Record},
     request::{Protection, Request},
@@ -68,7 +68,7 @@ where
         .then(|| request.handle.timer().now());
     let (came, how, answer) = match &request.protection {
         Protection::Record(claim) => match admit(request, claim).await {
-            Admission::Run(held) => run(request, held, body).await,
+            Admission::Run(held) => run(request, claim, held, body).await,
             Admission::Recorded {
                 record,
                 now,
@@ -136,7 +136,12 @@ fn is_kept(record: &Record) -> bool {
         .is_some_and(|outcome| outcome.kind != OutcomeKind::NotReplayable)
 }
 
-async fn run<X, F, B>(request: &Request, mut held: Held, body: F) -> (Came<X>, How, Answer)
+async fn run<X, F, B>(
+    request: &Request,
+    claim: &Claim,
+    mut held: Held,
+    body: F,
+) -> (Came<X>, How, Answer)
 where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = Left<X>>,
@@ -163,10 +168,13 @@ where
             (Came::Recorded(record), executed(true), answer)
         }
         Ok(Ended::StoodAlready(_)) => (Came::Ran(value), executed(true), answer),
-        Ok(Ended::Lost(Some(record))) => {
+        // After a release the key may have gone to a call with other arguments: its outcome is not ours.
+        Ok(Ended::Lost(Some(record)))
+            if record.subject.fingerprint == claim.subject.fingerprint =>
+        {
             (Came::Recorded(record), executed(false), Answer::LeaseLost)
         }
-        Ok(Ended::Lost(None)) => refuse(Error::LeaseLost {
+        Ok(Ended::Lost(_)) => refuse(Error::LeaseLost {
             operation: Arc::clone(&request.operation),
         }),
         Err(_) => (Came::Ran(value), executed(false), answer),

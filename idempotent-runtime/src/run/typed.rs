@@ -82,6 +82,7 @@ where
     let call = run_typed(request, typed, move |attempt| async move {
         if began.swap(true, Ordering::AcqRel) {
             // The caller went away at this very moment, and this task is being aborted.
+            attempt.reach(Stage::NeverBegan);
             std::future::pending::<()>().await;
         }
         body(attempt).await
@@ -151,20 +152,24 @@ where
         return (Ending::Release, result);
     }
     let coder = request.handle.coder();
-    let _ = take_mark();
-    let encoded = match &result {
-        Ok(value) => typed
-            .keep
-            .encode(value, &Encoder(coder))
-            .map(RawOutcome::value),
+    match &result {
         Err(error) => match typed.on_error.verdict(error, request.on_error) {
-            Verdict::Replay => typed
-                .on_error
-                .encode(error, &Encoder(coder))
-                .map(RawOutcome::error),
+            Verdict::Replay => {}
             Verdict::Release => return (Ending::Release, result),
             Verdict::Uncertain => return (Ending::Uncertain, result),
         },
+        Ok(_) => {}
+    }
+    let _of_other_encoders = take_mark();
+    let encoded = match &result {
+        Ok(value) => {
+            let bytes = typed.keep.encode(value, &Encoder(coder));
+            bytes.map(RawOutcome::value)
+        }
+        Err(error) => {
+            let bytes = typed.on_error.encode(error, &Encoder(coder));
+            bytes.map(RawOutcome::error)
+        }
     };
     let refused_within = take_mark();
     let outcome = match encoded {

@@ -1,0 +1,87 @@
+//! From a draft to the parameters of a statement.
+
+use std::borrow::Cow;
+
+use crate::{
+    identity::RecordId,
+    record::{Draft, Moment, TokenRule, Version, micros},
+};
+
+/// A parameter. What is `None` is NULL, of the type that the column has.
+#[derive(Debug)]
+pub(crate) enum Value<'a> {
+    Bytes(Option<Cow<'a, [u8]>>),
+    Text(Option<&'a str>),
+    Number(Option<i64>),
+}
+
+/// The parameters of a write, in the order in which every dialect numbers them.
+///
+/// | | | NULL means |
+/// |---|---|---|
+/// | 1, 2 | id, version to write | |
+/// | 3 to 7 | operation, scope, key, fingerprint, digests | the subject stays |
+/// | 8 | state | |
+/// | 9 | the least token there may be | the token stays |
+/// | 10 to 14 | attempt, attempt id, holder, trace parent, on crash | no trace parent |
+/// | 15, 16 | lease, retention, in microseconds from now | the moment stays |
+/// | 17 to 19 | kind, schema and bytes of the outcome | no outcome |
+/// | 20 | version that was seen | nothing was seen |
+pub(crate) fn written<'a>(
+    id: &'a RecordId,
+    seen: Option<Version>,
+    draft: &'a Draft,
+) -> [Value<'a>; 20] {
+    let subject = draft.subject.as_deref();
+    let outcome = draft.outcome.as_ref();
+    [
+        bytes(id.as_bytes()),
+        owned(draft.version.to_bytes()),
+        Value::Text(subject.map(|subject| &*subject.operation)),
+        Value::Bytes(subject.map(|subject| Cow::Borrowed(&*subject.scope))),
+        Value::Bytes(subject.map(|subject| Cow::Borrowed(&*subject.key))),
+        Value::Bytes(
+            subject
+                .map(|subject| Cow::Owned(subject.fingerprint.fingerprint().as_bytes().to_vec())),
+        ),
+        Value::Bytes(subject.map(|subject| Cow::Owned(subject.fingerprint.digests().to_bytes()))),
+        Value::Number(Some(draft.state.code().into())),
+        Value::Number(least_token(draft.token)),
+        Value::Number(Some(draft.attempt.into())),
+        owned(draft.attempt_id.to_bytes()),
+        Value::Text(Some(&draft.holder.label)),
+        Value::Text(draft.holder.trace_parent.as_deref()),
+        Value::Number(Some(draft.on_crash.code().into())),
+        moment(draft.lease),
+        moment(draft.expires),
+        Value::Number(outcome.map(|outcome| outcome.kind.code().into())),
+        Value::Number(outcome.map(|outcome| outcome.schema.into())),
+        Value::Bytes(outcome.map(|outcome| Cow::Borrowed(&*outcome.bytes))),
+        Value::Bytes(seen.map(|seen| Cow::Owned(seen.to_bytes().to_vec()))),
+    ]
+}
+
+fn bytes(bytes: &[u8]) -> Value<'_> {
+    Value::Bytes(Some(Cow::Borrowed(bytes)))
+}
+
+fn owned<'a>(bytes: [u8; 16]) -> Value<'a> {
+    Value::Bytes(Some(Cow::Owned(bytes.to_vec())))
+}
+
+fn moment<'a>(moment: Moment) -> Value<'a> {
+    Value::Number(match moment {
+        Moment::Keep => None,
+        Moment::In(duration) => Some(micros(duration)),
+    })
+}
+
+/// SQL integers are signed; tokens are microseconds since 1970, so the upper half is never reached.
+fn least_token(rule: TokenRule) -> Option<i64> {
+    match rule {
+        TokenRule::Keep => None,
+        TokenRule::Above(floor) => {
+            Some(i64::try_from(floor.as_u64().saturating_add(1)).unwrap_or(i64::MAX))
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What all SQL stores have in common: the columns of a record, and the way to and from them.
+//!
+//! A dialect brings its statements and the few lines that hand a [`Value`] to its driver and a [`Cell`] back; it orders
+//! parameters as [`written`] does and selects columns as [`COLUMNS`] says.
+
+mod columns;
+mod decode;
+mod encode;
+mod prefix;
+
+pub(crate) use self::{
+    columns::COLUMNS,
+    decode::{Cell, Damaged, Row, id, record, stamp},
+    encode::{Value, written},
+    prefix::TablePrefix,
+};

@@ -1,0 +1,163 @@
+//! Where a connection comes from.
+
+use std::{
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
+
+use sqlx::{
+    ConnectOptions, Error, Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection,
+    sqlite::SqliteConnectOptions,
+};
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::failure;
+use crate::store::{StoreError, StoreErrorKind};
+
+/// How long a caller stands in line for the connection, or for a lock that another process holds while a file is opened.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Gives connections, one at a time to each caller.
+#[derive(Debug)]
+pub(super) enum Connections {
+    Held(Box<Held>),
+    Pool(SqlitePool),
+}
+
+/// One connection of our own.
+///
+/// One, because SQLite has one writer: a second connection of the same process would find the file locked and sleep in
+/// SQLite's own back-off, where a caller in line for the first one is woken at once. And not a pool of one, because a
+/// pool pings each connection that comes back, in a task that it spawns on the caller's runtime: while user code blocks that
+/// runtime, nobody, not even a heartbeat on another thread, would get the connection.
+#[derive(Debug)]
+pub(super) struct Held {
+    options: SqliteConnectOptions,
+    connection: Mutex<Option<SqliteConnection>>,
+}
+
+/// A connection that goes back when it is dropped.
+#[derive(Debug)]
+pub(super) enum Lent<'a> {
+    Held(MutexGuard<'a, Option<SqliteConnection>>),
+    Pool(PoolConnection<Sqlite>),
+}
+
+impl Connections {
+    pub(super) async fn acquire(&self, doing: &'static str) -> Result<Lent<'_>, StoreError> {
+        match self {
+            Connections::Held(held) => held.acquire(doing).await.map(Lent::Held),
+            Connections::Pool(pool) => {
+                let connection = pool.acquire().await;
+                connection
+                    .map(Lent::Pool)
+                    .map_err(|error| failure::of(error, doing))
+            }
+        }
+    }
+
+    /// A connection of its own to the same database; `None` where the database is inside the one connection.
+    pub(super) async fn another(&self, doing: &'static str) -> Result<Option<Self>, StoreError> {
+        let options = match self {
+            Connections::Held(held) => held.options.clone(),
+            Connections::Pool(pool) => (*pool.connect_options()).clone(),
+        };
+        let name = options.get_filename().as_os_str();
+        if name.is_empty() || name == ":memory:" {
+            return Ok(None);
+        }
+        Held::open(options, doing)
+            .await
+            .map(|held| Some(Connections::Held(held)))
+    }
+}
+
+impl Held {
+    /// Opens the connection.
+    pub(super) async fn open(
+        options: SqliteConnectOptions,
+        doing: &'static str,
+    ) -> Result<Box<Self>, StoreError> {
+        let connection = connect(&options)
+            .await
+            .map_err(|error| failure::of(error, doing))?;
+        Ok(Box::new(Self {
+            options,
+            connection: Mutex::new(Some(connection)),
+        }))
+    }
+
+    async fn acquire(
+        &self,
+        doing: &'static str,
+    ) -> Result<MutexGuard<'_, Option<SqliteConnection>>, StoreError> {
+        let mut connection = match self.connection.try_lock() {
+            Ok(connection) => connection,
+            Err(_) => tokio::time::timeout(PATIENCE, self.connection.lock())
+                .await
+                .map_err(|waited| {
+                    StoreError::new(StoreErrorKind::Busy, doing).with_source(waited)
+                })?,
+        };
+        if connection.is_none() {
+            let opened = connect(&self.options).await;
+            *connection = Some(opened.map_err(|error| failure::of(error, doing))?);
+        }
+        Ok(connection)
+    }
+}
+
+/// Connects. Where several processes turn a new file into a WAL file at once, SQLite does not wait for the lock, so this
+/// tries again.
+async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, Error> {
+    let mut waited = Duration::ZERO;
+    let mut pause = Duration::from_millis(2);
+    loop {
+        match options.connect().await {
+            Err(error) if is_busy(&error) && waited < PATIENCE => {
+                let jittered = pause.mul_f64(rand::random_range(0.5..=1.0));
+                tokio::time::sleep(jittered).await;
+                waited += jittered;
+                pause = (pause * 2).min(Duration::from_millis(100));
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// SQLite is locked by another connection for the moment.
+fn is_busy(error: &Error) -> bool {
+    failure::kind(error) == StoreErrorKind::Busy
+}
+
+impl Lent<'_> {
+    /// Passes an answer on. Where the thread behind the connection has died, the next caller opens another one.
+    pub(super) fn settle<T>(mut self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let (Lent::Held(connection), Err(error)) = (&mut self, &answer)
+            && error.kind() == StoreErrorKind::Unavailable
+        {
+            **connection = None;
+        }
+        answer
+    }
+}
+
+impl Deref for Lent<'_> {
+    type Target = SqliteConnection;
+
+    fn deref(&self) -> &SqliteConnection {
+        match self {
+            Lent::Held(connection) => connection.as_ref().expect("`acquire` fills it"),
+            Lent::Pool(connection) => connection,
+        }
+    }
+}
+
+impl DerefMut for Lent<'_> {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
+        match self {
+            Lent::Held(connection) => connection.as_mut().expect("`acquire` fills it"),
+            Lent::Pool(connection) => connection,
+        }
+    }
+}

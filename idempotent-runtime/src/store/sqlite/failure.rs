@@ -1,0 +1,63 @@
+//! What an error of sqlx or SQLite means to a caller.
+
+use sqlx::{Error, error::DatabaseError};
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// Gives an error its kind, and keeps it as the source.
+pub(super) fn of(error: Error, doing: &'static str) -> StoreError {
+    let kind = kind(&error);
+    StoreError::new(kind, doing).with_source(error)
+}
+
+pub(super) fn kind(error: &Error) -> StoreErrorKind {
+    match error {
+        Error::Database(error) => kind_of_code(&**error),
+        Error::Configuration(_) | Error::Io(_) | Error::InvalidArgument(_) => {
+            StoreErrorKind::Configuration
+        }
+        Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => {
+            StoreErrorKind::Unavailable
+        }
+        Error::ColumnDecode { .. } | Error::Decode(_) | Error::ColumnNotFound(_) => {
+            StoreErrorKind::Corrupt
+        }
+        _ => StoreErrorKind::Other,
+    }
+}
+
+/// Says that a statement which always answers with a row answered with none.
+pub(super) fn no_row(doing: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Other, doing).with_source(Error::RowNotFound)
+}
+
+/// The primary result codes of SQLite: the low byte of the extended ones.
+fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
+    const ERROR: i32 = 1;
+    const PERM: i32 = 3;
+    const BUSY: i32 = 5;
+    const LOCKED: i32 = 6;
+    const NOMEM: i32 = 7;
+    const READONLY: i32 = 8;
+    const CORRUPT: i32 = 11;
+    const FULL: i32 = 13;
+    const CANTOPEN: i32 = 14;
+    const SCHEMA: i32 = 17;
+    const TOOBIG: i32 = 18;
+    const CONSTRAINT: i32 = 19;
+    const AUTH: i32 = 23;
+    const NOTADB: i32 = 26;
+    let code = error.code().and_then(|code| code.parse::<i32>().ok());
+    match code.map(|code| code & 0xff) {
+        Some(BUSY | LOCKED) => StoreErrorKind::Busy,
+        Some(READONLY | PERM | AUTH) => StoreErrorKind::Denied,
+        // A value too big for the file's limits finds no room, whatever the disk has.
+        Some(FULL | TOOBIG | NOMEM) => StoreErrorKind::Full,
+        Some(CORRUPT | NOTADB) => StoreErrorKind::Corrupt,
+        Some(CANTOPEN) => StoreErrorKind::Configuration,
+        // Our statements are fixed texts: SQLite has a word against one only where a table or a column is missing or
+        // is another than ours.
+        Some(ERROR | SCHEMA | CONSTRAINT) => StoreErrorKind::Schema,
+        _ => StoreErrorKind::Other,
+    }
+}

@@ -1,0 +1,166 @@
+//! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so that the application's
+//! migrations never meet it.
+
+use sqlx::{AssertSqlSafe, Connection, Executor, Row, sqlite::SqliteConnection};
+
+use super::{failure, statements::NOW};
+use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
+
+/// Every step that was ever released, oldest first: the version of the schema is the number of steps. A released step
+/// never changes.
+///
+/// The table keeps its rowid: outcomes may be large, and a `WITHOUT ROWID` table would carry them in the tree that is
+/// searched.
+fn steps(prefix: &TablePrefix) -> [String; 1] {
+    [format!(
+        "CREATE TABLE {prefix}records (
+    id BLOB NOT NULL PRIMARY KEY,
+    version BLOB NOT NULL,
+    operation TEXT NOT NULL,
+    scope BLOB NOT NULL,
+    call_key BLOB NOT NULL,
+    fingerprint BLOB NOT NULL,
+    digests BLOB NOT NULL,
+    state INTEGER NOT NULL,
+    token INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    attempt_id BLOB NOT NULL,
+    holder TEXT NOT NULL,
+    trace_parent TEXT,
+    on_crash INTEGER NOT NULL,
+    lease_end INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    finished INTEGER,
+    expires INTEGER NOT NULL,
+    outcome_kind INTEGER,
+    outcome_schema INTEGER,
+    outcome BLOB
+) STRICT;
+CREATE INDEX {prefix}records_expires ON {prefix}records (expires);
+"
+    )]
+}
+
+/// The statements that make the tables, for people who run their own migrations.
+pub(super) fn ddl(prefix: &TablePrefix) -> String {
+    let mut text = schema_table(prefix);
+    for (version, step) in (1..).zip(steps(prefix)) {
+        text.push_str(&step);
+        text.push_str(&applied(prefix, version));
+    }
+    text
+}
+
+/// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.
+pub(super) async fn migrate(
+    connection: &mut SqliteConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
+    const DOING: &str = "migrating the schema";
+    let failed = |error| failure::of(error, DOING);
+    check_library(connection, DOING).await?;
+    // A look takes no lock: at most starts there is nothing to do.
+    if is_current(version(connection, prefix).await.unwrap_or(0), DOING)? {
+        return Ok(());
+    }
+    let mut transaction = connection
+        .begin_with("BEGIN IMMEDIATE")
+        .await
+        .map_err(failed)?;
+    run(&mut transaction, schema_table(prefix))
+        .await
+        .map_err(failed)?;
+    let found = version(&mut transaction, prefix).await.map_err(failed)?;
+    if !is_current(found, DOING)? {
+        for (version, step) in (1..)
+            .zip(steps(prefix))
+            .skip(usize::try_from(found).unwrap_or(0))
+        {
+            run(&mut transaction, step + &applied(prefix, version))
+                .await
+                .map_err(failed)?;
+        }
+    }
+    transaction.commit().await.map_err(failed)
+}
+
+/// Tells whether the tables are those of this build.
+pub(super) async fn check_schema(
+    connection: &mut SqliteConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
+    const DOING: &str = "checking the schema";
+    check_library(connection, DOING).await?;
+    let found = version(connection, prefix)
+        .await
+        .map_err(|error| failure::of(error, DOING))?;
+    if is_current(found, DOING)? {
+        Ok(())
+    } else {
+        let (found, needed) = (found, steps(prefix).len());
+        Err(
+            StoreError::new(StoreErrorKind::Schema, DOING).with_source(format!(
+                "the schema has version {found}, this build needs {needed}"
+            )),
+        )
+    }
+}
+
+/// `false` for an older schema; an error for a newer one, whose meaning this build cannot know.
+fn is_current(found: i64, doing: &'static str) -> Result<bool, StoreError> {
+    let known = i64::try_from(steps(&TablePrefix::default()).len()).unwrap_or(i64::MAX);
+    if found > known {
+        let source = format!(
+            "the schema has version {found}, this build knows {known}: a newer release wrote it"
+        );
+        return Err(StoreError::new(StoreErrorKind::Schema, doing).with_source(source));
+    }
+    Ok(found == known)
+}
+
+/// SQLite before 3.42 answers `unixepoch('subsec')` with NULL, without an error.
+async fn check_library(
+    connection: &mut SqliteConnection,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    let failed = |error| failure::of(error, doing);
+    let query = AssertSqlSafe(format!("SELECT sqlite_version(), {NOW}"));
+    let row = connection.fetch_one(query).await.map_err(failed)?;
+    let release: String = row.try_get(0).map_err(failed)?;
+    match row.try_get::<Option<i64>, _>(1).map_err(failed)? {
+        Some(_) => Ok(()),
+        None => Err(
+            StoreError::new(StoreErrorKind::Configuration, doing).with_source(format!(
+                "SQLite {release} has no clock finer than a second, take 3.42 or newer"
+            )),
+        ),
+    }
+}
+
+async fn version(connection: &mut SqliteConnection, prefix: &TablePrefix) -> sqlx::Result<i64> {
+    let query = AssertSqlSafe(format!(
+        "SELECT coalesce(max(version), 0) FROM {prefix}schema"
+    ));
+    connection.fetch_one(query).await?.try_get(0)
+}
+
+async fn run(connection: &mut SqliteConnection, statements: String) -> sqlx::Result<()> {
+    connection
+        .execute(AssertSqlSafe(statements))
+        .await
+        .map(drop)
+}
+
+fn schema_table(prefix: &TablePrefix) -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {prefix}schema (
+    version INTEGER NOT NULL PRIMARY KEY,
+    applied INTEGER NOT NULL
+) STRICT;
+"
+    )
+}
+
+fn applied(prefix: &TablePrefix, version: i64) -> String {
+    format!("INSERT INTO {prefix}schema (version, applied) VALUES ({version}, {NOW});\n")
+}

@@ -1,0 +1,238 @@
+//! The embedded store: one SQLite file, or memory, and no server.
+
+mod builder;
+mod connections;
+mod failure;
+mod migrate;
+mod rows;
+mod statements;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use sqlx::SqlitePool;
+
+pub use self::builder::SqliteBuilder;
+use self::{connections::Connections, statements::Statements};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Record, Version},
+    store::{
+        Snapshot, Store, StoreError, Swap,
+        sql::TablePrefix,
+        waiters::{Waiters, poll_until_moved},
+    },
+};
+
+/// Keeps records in a SQLite file, shared by every process that opens it, or in memory. Clones are the same store.
+///
+/// The file is in WAL mode with full synchronisation: an outcome that was recorded survives a loss of power. The clock
+/// is that of the machine, read by SQLite, in milliseconds. Every statement stands alone; there is no transaction that
+/// could be left open.
+///
+/// Outcomes may be as large as SQLite's limit on a value, a thousand million bytes unless it was built otherwise; beyond
+/// it, a completion fails with [`StoreErrorKind::Full`](crate::store::StoreErrorKind::Full).
+///
+/// # Examples
+///
+/// ```
+/// # use idempotent_runtime::store::SqliteStore;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("idempotency.db");
+/// let store = SqliteStore::open(path).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    connections: Connections,
+    statements: Arc<Statements>,
+    prefix: TablePrefix,
+    waiters: Arc<Waiters>,
+}
+
+impl SqliteStore {
+    /// Opens the file at `path`, or makes it, and brings its tables up to date.
+    ///
+    /// # Errors
+    ///
+    /// [`Configuration`] where the folder is missing or the file cannot be opened, [`Denied`] where it may not be
+    /// written, [`Corrupt`] where it is no database, [`Schema`] where a newer release wrote it, [`Busy`] where somebody
+    /// locks it, and [`Full`] where there is no room.
+    ///
+    /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
+    /// [`Denied`]: crate::store::StoreErrorKind::Denied
+    /// [`Corrupt`]: crate::store::StoreErrorKind::Corrupt
+    /// [`Schema`]: crate::store::StoreErrorKind::Schema
+    /// [`Busy`]: crate::store::StoreErrorKind::Busy
+    /// [`Full`]: crate::store::StoreErrorKind::Full
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::builder().open(path).await
+    }
+
+    /// Makes a database in memory, which lives as long as the store and its clones.
+    ///
+    /// # Errors
+    ///
+    /// Where SQLite cannot be used at all.
+    pub async fn in_memory() -> Result<Self, StoreError> {
+        Self::builder().in_memory().await
+    }
+
+    /// Takes connections from the application's own pool, which is never closed. Call [`migrate`](Self::migrate) once.
+    #[must_use]
+    pub fn new(pool: SqlitePool) -> Self {
+        Self::over(Connections::Pool(pool), TablePrefix::default())
+    }
+
+    /// Sets up a store with options.
+    pub fn builder() -> SqliteBuilder {
+        SqliteBuilder::new()
+    }
+
+    fn over(connections: Connections, prefix: TablePrefix) -> Self {
+        let statements = Arc::new(Statements::new(&prefix));
+        Self {
+            inner: Arc::new(Inner {
+                connections,
+                statements,
+                prefix,
+                waiters: Arc::default(),
+            }),
+        }
+    }
+
+    /// Makes the store's tables, or brings them up to date. Safe at every start, also of several processes at once, and
+    /// apart from the application's own migrations.
+    ///
+    /// # Errors
+    ///
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where a newer release wrote the tables, and as [`open`](Self::open).
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let mut connection = self
+            .inner
+            .connections
+            .acquire("migrating the schema")
+            .await?;
+        let answer = migrate::migrate(&mut connection, &self.inner.prefix).await;
+        connection.settle(answer)
+    }
+
+    /// Tells whether the tables are those that this build needs, for people who run their own migrations.
+    ///
+    /// # Errors
+    ///
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where they are missing, older or newer.
+    pub async fn check_schema(&self) -> Result<(), StoreError> {
+        let mut connection = self
+            .inner
+            .connections
+            .acquire("checking the schema")
+            .await?;
+        let answer = migrate::check_schema(&mut connection, &self.inner.prefix).await;
+        connection.settle(answer)
+    }
+
+    /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run their own migrations.
+    #[must_use]
+    pub fn ddl(&self) -> String {
+        migrate::ddl(&self.inner.prefix)
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let mut connection = self.inner.connections.acquire("loading a record").await?;
+        let answer = self.inner.statements.load(&mut connection, id).await;
+        connection.settle(answer)
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        if seen.is_none() && next.subject.is_none() {
+            // Nothing can begin without a subject.
+            return self.load(id).await.map(Swap::Refused);
+        }
+        let mut connection = self.inner.connections.acquire("writing a record").await?;
+        let answer = self
+            .inner
+            .statements
+            .swap(&mut connection, id, seen, next)
+            .await;
+        let answer = connection.settle(answer)?;
+        if matches!(answer, Swap::Applied(_)) {
+            self.inner.waiters.wake(id);
+        }
+        Ok(answer)
+    }
+
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let woken = self.inner.waiters.register(id);
+        poll_until_moved(self, id, seen, at_most, woken).await
+    }
+
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+        let mut connection = self
+            .inner
+            .connections
+            .acquire("purging expired records")
+            .await?;
+        let answer = self.inner.statements.purge(&mut connection, limit).await;
+        let gone = connection.settle(answer)?;
+        for id in &gone {
+            self.inner.waiters.wake(id);
+        }
+        Ok(gone.len() as u64)
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let mut connection = self.inner.connections.acquire("listing records").await?;
+        let answer = self
+            .inner
+            .statements
+            .scan(&mut connection, after, limit)
+            .await;
+        connection.settle(answer)
+    }
+
+    /// A connection of its own: the one that calls share may be in the hands of a task that blocked code keeps from running.
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        let inner = &self.inner;
+        let Some(connections) = inner
+            .connections
+            .another("opening a connection for heartbeats")
+            .await?
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Arc::new(Self {
+            inner: Arc::new(Inner {
+                connections,
+                statements: Arc::clone(&inner.statements),
+                prefix: inner.prefix.clone(),
+                waiters: Arc::clone(&inner.waiters),
+            }),
+        })))
+    }
+}

@@ -1,0 +1,237 @@
+//! Time that moves only when a test says so.
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use tokio::sync::watch;
+
+use crate::{
+    clock::{Clock, Timer},
+    record::Time,
+};
+
+/// A clock and a timer that stand still until [`advance`](ManualClock::advance) is called.
+///
+/// As a [`Clock`] it is the time of a memory store, as a [`Timer`] it is what leases, heartbeats and waits of a handle go
+/// by. Clones share one time. It begins on the first of January 2026.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use idempotent_runtime::{clock::Clock, testing::ManualClock};
+///
+/// let clock = ManualClock::new();
+/// let before = clock.now();
+/// clock.advance(Duration::from_secs(30));
+/// assert_eq!(clock.now().since(before), Duration::from_secs(30));
+/// ```
+#[derive(Clone, Debug)]
+pub struct ManualClock {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    hands: Mutex<Hands>,
+    sleepers: watch::Sender<usize>,
+}
+
+#[derive(Debug)]
+struct Hands {
+    elapsed: Duration,
+    wall: Time,
+    sleepers: BTreeMap<u64, Sleeper>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    until: Duration,
+    waker: Waker,
+}
+
+const BEGIN: Time = Time::from_micros(1_767_225_600_000_000);
+
+impl ManualClock {
+    /// Makes a clock that stands at its beginning.
+    #[must_use]
+    pub fn new() -> Self {
+        let hands = Hands {
+            elapsed: Duration::ZERO,
+            wall: BEGIN,
+            sleepers: BTreeMap::new(),
+            next: 0,
+        };
+        Self {
+            inner: Arc::new(Inner {
+                hands: Mutex::new(hands),
+                sleepers: watch::Sender::new(0),
+            }),
+        }
+    }
+
+    /// Moves the time on, and wakes whoever sleeps until then or earlier.
+    pub fn advance(&self, by: Duration) {
+        let due: Vec<Waker> = {
+            let mut hands = self.hands();
+            hands.elapsed = hands.elapsed.saturating_add(by);
+            hands.wall = hands.wall.plus(by);
+            let now = hands.elapsed;
+            hands
+                .sleepers
+                .values()
+                .filter(|sleeper| sleeper.until <= now)
+                .map(|sleeper| sleeper.waker.clone())
+                .collect()
+        };
+        for waker in due {
+            waker.wake();
+        }
+    }
+
+    /// Sets the time of day, forwards or back, without moving the timer: what a step of a server's clock does.
+    pub fn step(&self, to: Time) {
+        self.hands().wall = to;
+    }
+
+    /// How many sleeps are under way.
+    #[must_use]
+    pub fn sleepers(&self) -> usize {
+        self.hands().sleepers.len()
+    }
+
+    /// Resolves when at least `n` sleeps are under way: then everything that was to be set up has come to rest.
+    pub async fn await_sleepers(&self, n: usize) {
+        // The sender lives in `self`, so the channel cannot close.
+        let _ = self
+            .inner
+            .sleepers
+            .subscribe()
+            .wait_for(|sleepers| *sleepers >= n)
+            .await;
+    }
+
+    fn hands(&self) -> MutexGuard<'_, Hands> {
+        self.inner
+            .hands
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Time {
+        self.hands().wall
+    }
+}
+
+impl Timer for ManualClock {
+    fn now(&self) -> Duration {
+        self.hands().elapsed
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let until = self.hands().elapsed.saturating_add(duration);
+        Box::pin(Sleep {
+            clock: self.clone(),
+            until,
+            place: None,
+        })
+    }
+}
+
+struct Sleep {
+    clock: ManualClock,
+    until: Duration,
+    place: Option<u64>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let clock = self.clock.clone();
+        let mut hands = clock.hands();
+        if hands.elapsed >= self.until {
+            return Poll::Ready(());
+        }
+        let place = *self.place.get_or_insert_with(|| {
+            hands.next += 1;
+            hands.next
+        });
+        hands.sleepers.insert(
+            place,
+            Sleeper {
+                until: self.until,
+                waker: context.waker().clone(),
+            },
+        );
+        let sleepers = hands.sleepers.len();
+        drop(hands);
+        clock.inner.sleepers.send_replace(sleepers);
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            let mut hands = self.clock.hands();
+            hands.sleepers.remove(&place);
+            let sleepers = hands.sleepers.len();
+            drop(hands);
+            self.clock.inner.sleepers.send_replace(sleepers);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_sleep_ends_when_its_time_has_come_and_not_before() {
+        let clock = ManualClock::new();
+        let sleep = tokio::spawn(clock.sleep(Duration::from_secs(10)));
+        clock.await_sleepers(1).await;
+
+        clock.advance(Duration::from_secs(9));
+        tokio::task::yield_now().await;
+        assert!(!sleep.is_finished());
+
+        clock.advance(Duration::from_secs(1));
+        sleep.await.expect("the sleep ends");
+        assert_eq!(clock.sleepers(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_sleep_is_no_sleeper() {
+        let clock = ManualClock::new();
+        let sleep = tokio::spawn(clock.sleep(Duration::from_secs(10)));
+        clock.await_sleepers(1).await;
+        sleep.abort();
+        assert!(sleep.await.is_err());
+        assert_eq!(clock.sleepers(), 0);
+    }
+
+    #[test]
+    fn the_time_of_day_steps_without_the_timer() {
+        let clock = ManualClock::new();
+        clock.step(Time::from_micros(5));
+        assert_eq!(Clock::now(&clock), Time::from_micros(5));
+        assert_eq!(Timer::now(&clock), Duration::ZERO);
+    }
+}

@@ -1,0 +1,251 @@
+//! A versioned cell: looks and swaps.
+
+use std::time::Duration;
+
+use super::{
+    Subject,
+    sample::{
+        LEASE, TTL, applied, claim, completion, heartbeat, id, look, next, refused, release,
+        subject as about, takeover,
+    },
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, FencingToken, Moment, State, TokenRule, Version},
+};
+
+/// F01: a look where nothing stands finds nothing, without an error.
+pub async fn nothing_stands_under_a_new_id(subject: &dyn Subject) {
+    let store = subject.store().await;
+    assert_eq!(look(&*store, id(1)).await.record, None);
+    let mut neighbour = *id(1).as_bytes();
+    neighbour[31] ^= 1;
+    applied(&*store, RecordId::from_bytes(neighbour), None, &claim()).await;
+    assert_eq!(look(&*store, id(1)).await.record, None);
+}
+
+/// F02: a claim is stamped by the store, and stands as written for every client.
+pub async fn a_claim_stands_as_written(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let record = applied(&*store, id(1), None, &claim()).await;
+    assert_eq!(record.lease_end, record.created.plus(LEASE));
+    assert_eq!(record.expires, record.created.plus(LEASE + TTL));
+    assert_eq!(record.finished, None);
+    let seen = look(&*other, id(1)).await;
+    assert_eq!(
+        seen.record,
+        Some(record.clone()),
+        "another client sees the same"
+    );
+    assert!(seen.now >= record.created, "one clock serves every client");
+}
+
+/// F03: the second claim is refused, the first one untouched, and shown in the refusal.
+pub async fn a_second_claim_is_refused_and_shown_what_stands(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let first = applied(&*store, id(1), None, &claim()).await;
+    let snapshot = refused(&*other, id(1), None, &claim()).await;
+    assert_eq!(snapshot.record, Some(first));
+}
+
+/// F05, F08, F09: who saw the version that stands writes the next one.
+pub async fn a_swap_over_the_version_seen_is_applied(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let endings = [
+        completion,
+        |of: &Draft, _| release(of),
+        |of: &Draft, _| next(of, State::Uncertain),
+    ];
+    for (number, ending) in (0..).zip(endings) {
+        let draft = claim();
+        let held = applied(&*store, id(number), None, &draft).await;
+        let beaten = applied(&*other, id(number), Some(held.version), &heartbeat(&draft)).await;
+        let ended = applied(
+            &*store,
+            id(number),
+            Some(beaten.version),
+            &ending(&draft, "v"),
+        )
+        .await;
+        assert!(ended.finished.is_some());
+        assert_eq!(ended.token, held.token);
+    }
+}
+
+/// F08, F09: who saw another version writes nothing, whatever the draft.
+pub async fn a_swap_over_another_version_is_refused(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = claim();
+    let old = applied(&*store, id(1), None, &draft).await;
+    applied(&*store, id(1), Some(old.version), &heartbeat(&draft)).await;
+    for stale in [
+        heartbeat(&draft),
+        completion(&draft, "stale"),
+        release(&draft),
+        takeover(&old),
+        claim(),
+    ] {
+        refused(&*store, id(1), Some(old.version), &stale).await;
+        refused(&*store, id(1), Some(Version::random()), &stale).await;
+    }
+}
+
+/// D16: prolonging or ending what is not there is refused, and creates nothing.
+pub async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = claim();
+    for stale in [
+        heartbeat(&draft),
+        completion(&draft, "stale"),
+        release(&draft),
+        claim(),
+    ] {
+        let snapshot = refused(&*store, id(1), Some(draft.version), &stale).await;
+        assert_eq!(snapshot.record, None);
+    }
+}
+
+/// A05: an expired record still stands: who would claim must have seen it, so that its token counts.
+pub async fn a_claim_where_an_expired_record_stands_is_refused(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    subject.advance(TTL * 2).await;
+
+    let snapshot = refused(&*store, id(1), None, &claim()).await;
+    let expired = snapshot.record.expect("the expired record is shown");
+    assert!(
+        expired.is_expired(snapshot.now),
+        "the record is expired by the clock of the store"
+    );
+
+    let again = Draft {
+        token: TokenRule::Above(expired.token),
+        ..claim()
+    };
+    let record = applied(&*store, id(1), Some(expired.version), &again).await;
+    assert_eq!(record.outcome, None, "the old outcome is gone");
+    assert_eq!(record.finished, None);
+    assert!(record.token > expired.token);
+}
+
+/// F13: a completion changes what it says and nothing else.
+pub async fn a_completion_keeps_the_subject(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    subject.advance(LEASE / 3).await;
+    let before = look(&*store, id(1)).await.record.expect("the claim stands");
+    let done = applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    assert_eq!(done.subject, held.subject);
+    assert_eq!(done.created, before.created);
+    assert_eq!(done.lease_end, before.lease_end);
+    assert_eq!(
+        done.finished.map(|finished| finished.plus(TTL)),
+        Some(done.expires)
+    );
+}
+
+/// B20: a claim with a subject begins anew, with that subject.
+pub async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    let released = applied(&*store, id(1), Some(held.version), &release(&draft)).await;
+    subject.advance(LEASE).await;
+    let other = Draft {
+        subject: Some(about("other")),
+        token: TokenRule::Above(released.token),
+        ..claim()
+    };
+    let again = applied(&*store, id(1), Some(released.version), &other).await;
+    assert_eq!(again.subject, about("other"));
+    assert!(
+        again.lease_end == again.created.plus(LEASE),
+        "the record begins now"
+    );
+}
+
+/// F10: a released record is claimed at once, with a greater token.
+pub async fn a_released_record_is_claimed_at_once(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    let released = applied(&*store, id(1), Some(held.version), &release(&draft)).await;
+    let again = Draft {
+        token: TokenRule::Above(released.token),
+        ..claim()
+    };
+    let record = applied(&*other, id(1), Some(released.version), &again).await;
+    assert!(record.token > held.token);
+}
+
+/// What a draft says to keep stays as it stands, also after time has passed.
+pub async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = Draft {
+        token: TokenRule::Above(FencingToken::from_u64(41)),
+        ..claim()
+    };
+    let held = applied(&*store, id(1), None, &draft).await;
+    subject.advance(LEASE * 2).await;
+    let before = look(&*store, id(1)).await.record.expect("the claim stands");
+    let left = applied(
+        &*store,
+        id(1),
+        Some(held.version),
+        &next(&draft, State::Uncertain),
+    )
+    .await;
+    assert_eq!(
+        (left.token, left.lease_end, left.expires),
+        (before.token, before.lease_end, before.expires)
+    );
+    let ended = Draft {
+        lease: Moment::In(Duration::ZERO),
+        ..next(&draft, State::Running)
+    };
+    let ended = applied(&*store, id(1), Some(left.version), &ended).await;
+    assert_eq!(ended.finished, None, "a running record has not finished");
+    assert_eq!(ended.expires, before.expires);
+}
+
+/// Ids and versions that differ in one bit are different ones.
+pub async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let bytes = *id(1).as_bytes();
+    for place in [0, 15, 31] {
+        let mut near = bytes;
+        near[place] ^= 0x20;
+        applied(&*store, RecordId::from_bytes(near), None, &claim()).await;
+    }
+    assert_eq!(look(&*store, id(1)).await.record, None);
+
+    let version = u128::from_be_bytes(*b"abcdefgh\0jklmnop");
+    let draft = Draft {
+        version: Version::from_u128(version),
+        ..claim()
+    };
+    applied(&*store, id(1), None, &draft).await;
+    for bit in [0, 5, 56, 127] {
+        refused(
+            &*store,
+            id(1),
+            Some(Version::from_u128(version ^ (1 << bit))),
+            &heartbeat(&draft),
+        )
+        .await;
+    }
+    for extreme in [0, u128::MAX] {
+        let seen = look(&*store, id(1))
+            .await
+            .record
+            .map(|record| record.version);
+        let draft = Draft {
+            version: Version::from_u128(extreme),
+            ..heartbeat(&draft)
+        };
+        applied(&*store, id(1), seen, &draft).await;
+    }
+}

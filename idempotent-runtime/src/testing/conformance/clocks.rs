@@ -1,0 +1,138 @@
+//! The store's clock, and the tokens that come from it.
+
+use std::time::Duration;
+
+use super::{
+    Subject,
+    sample::{LEASE, PATIENCE, TTL, applied, claim, completion, heartbeat, id, look, takeover},
+};
+use crate::{
+    record::{Draft, FencingToken, Moment, Time, TokenRule},
+    store::Store,
+};
+
+/// D01, D02, D19: a lease is over when the store's clock says so, not before.
+pub async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    let over = async || {
+        let seen = look(&*other, id(1)).await;
+        seen.record
+            .is_some_and(|record| record.lease_is_over(seen.now))
+    };
+    assert!(!over().await);
+    subject.advance(LEASE / 2).await;
+    assert!(!over().await, "half a lease later it is not over");
+    applied(&*store, id(1), Some(held.version), &heartbeat(&draft)).await;
+    subject.advance(LEASE * 3 / 4).await;
+    assert!(!over().await, "a heartbeat begins the lease anew");
+    subject.advance(LEASE / 4).await;
+    assert!(over().await);
+}
+
+/// I4: every takeover has a greater token.
+pub async fn tokens_grow_over_takeovers(subject: &dyn Subject) {
+    let clients = [subject.store().await, subject.store().await];
+    let mut record = applied(&*clients[0], id(1), None, &claim()).await;
+    for turn in 0..20 {
+        let next = applied(
+            &*clients[turn % 2],
+            id(1),
+            Some(record.version),
+            &takeover(&record),
+        )
+        .await;
+        assert!(
+            next.token > record.token,
+            "{} follows {}",
+            next.token,
+            record.token
+        );
+        record = next;
+    }
+}
+
+/// I4: a record that begins after a purge has a greater token than the one before it ever had.
+pub async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let mut largest = FencingToken::from_u64(0);
+    for _ in 0..3 {
+        let draft = claim();
+        let held = applied(&*store, id(1), None, &draft).await;
+        assert!(held.token > largest, "{} follows {largest}", held.token);
+        let taken = takeover(&held);
+        let record = applied(&*store, id(1), Some(held.version), &taken).await;
+        largest = record.token;
+        applied(
+            &*store,
+            id(1),
+            Some(record.version),
+            &completion(&taken, "v"),
+        )
+        .await;
+        subject.advance(TTL * 2).await;
+        while store.purge(100).await.expect("a purge is answered") > 0 {}
+        assert_eq!(
+            look(&*store, id(1)).await.record,
+            None,
+            "the record was purged"
+        );
+        after(&*store, largest).await;
+    }
+}
+
+/// A token is above the floor it was given, also where that lies in the future.
+pub async fn a_token_follows_a_floor_above_the_clock(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let now = look(&*store, id(1)).await.now;
+    let floor = u64::try_from(now.plus(TTL).as_micros()).expect("the clock is past 1970");
+    let draft = Draft {
+        token: TokenRule::Above(FencingToken::from_u64(floor)),
+        ..claim()
+    };
+    let record = applied(&*store, id(1), None, &draft).await;
+    assert_eq!(record.token, FencingToken::from_u64(floor + 1));
+    let next = applied(&*store, id(1), Some(record.version), &takeover(&record)).await;
+    assert_eq!(next.token, FencingToken::from_u64(floor + 2));
+}
+
+/// A lease or retention too long to count ends at the last moment there is, not at a wrapped one.
+pub async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let forever = Moment::In(Duration::MAX);
+    let draft = Draft {
+        lease: forever,
+        expires: forever,
+        ..claim()
+    };
+    let record = applied(&*store, id(1), None, &draft).await;
+    assert_eq!(
+        (record.lease_end, record.expires),
+        (Time::from_micros(i64::MAX), Time::from_micros(i64::MAX))
+    );
+    let beaten = Draft {
+        lease: forever,
+        expires: forever,
+        ..heartbeat(&draft)
+    };
+    let record = applied(&*store, id(1), Some(record.version), &beaten).await;
+    assert_eq!(
+        (record.lease_end, record.expires),
+        (Time::from_micros(i64::MAX), Time::from_micros(i64::MAX))
+    );
+}
+
+/// Resolves when the store's clock is past a token: at once where the clock was moved, a tick later where records were
+/// aged in its place.
+async fn after(store: &dyn Store, token: FencingToken) {
+    let passed = async {
+        while u64::try_from(look(store, id(0)).await.now.as_micros()).unwrap_or(0) <= token.as_u64()
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, passed)
+        .await
+        .expect("the clock of the store runs, or was moved");
+}

@@ -1,0 +1,142 @@
+//! What is written comes back, whatever it is.
+
+use std::sync::Arc;
+
+use super::{
+    Subject,
+    sample::{LEASE, applied, claim, completion, heartbeat, id, next, standing, subject as about},
+};
+use crate::{
+    policy::OnCrash,
+    record::{Draft, Holder, Moment, RawOutcome, State, Subject as About},
+};
+
+/// F22: every field comes back, in every state, with every choice and kind of outcome, through another client too.
+pub async fn every_field_comes_back(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let outcomes = [
+        RawOutcome::value("v"),
+        RawOutcome::error("e").with_schema(7),
+        RawOutcome::not_replayable().with_schema(u32::MAX),
+    ];
+    let holders = [
+        Holder {
+            label: "".into(),
+            trace_parent: None,
+        },
+        Holder {
+            label: "höst:1 \u{1f980}".into(),
+            trace_parent: Some("".into()),
+        },
+        Holder {
+            label: "h".repeat(300).into(),
+            trace_parent: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
+        },
+    ];
+    let mut numbers = 0..;
+    for state in [
+        State::Running,
+        State::Done,
+        State::Released,
+        State::Uncertain,
+        State::Parked,
+    ] {
+        for on_crash in [OnCrash::Rerun, OnCrash::Reconcile, OnCrash::Uncertain] {
+            for (outcome, holder) in outcomes.iter().zip(&holders) {
+                let id = id(numbers.next().unwrap_or(0));
+                let draft = Draft {
+                    on_crash,
+                    holder: holder.clone(),
+                    attempt: u32::MAX,
+                    ..claim()
+                };
+                let held = applied(&*store, id, None, &draft).await;
+                let outcome = (state == State::Done).then(|| outcome.clone());
+                let ending = Draft {
+                    outcome,
+                    lease: Moment::In(LEASE),
+                    ..next(&draft, state)
+                };
+                let ended = applied(&*store, id, Some(held.version), &ending).await;
+                assert_eq!(standing(&*other, id).await, ended);
+            }
+        }
+    }
+}
+
+/// B11, F14: any operation name, scope and key comes back byte by byte: NUL, every Unicode plane, what is no text at
+/// all, empty, and 64 KiB.
+pub async fn any_key_comes_back(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let planes: String = (0..=16)
+        .filter_map(|plane| char::from_u32(plane * 0x10000 + 0x41))
+        .collect();
+    let every_byte: Vec<u8> = (0..=u8::MAX).collect();
+    let keys: [&[u8]; 9] = [
+        b"",
+        b"\0",
+        b"a\0b\0",
+        b"'; DROP TABLE records; --",
+        b"trailing blanks  ",
+        "straße \u{0301}".as_bytes(),
+        planes.as_bytes(),
+        &every_byte,
+        &b"k".repeat(64 * 1024),
+    ];
+    for (number, key) in (0..).zip(keys) {
+        let whole = About {
+            operation: planes.as_str().into(),
+            scope: key.iter().rev().copied().collect(),
+            ..(*about(key)).clone()
+        };
+        let draft = Draft {
+            subject: Some(Arc::new(whole.clone())),
+            ..claim()
+        };
+        let held = applied(&*store, id(number), None, &draft).await;
+        assert_eq!(*held.subject, whole);
+        let beaten = applied(&*store, id(number), Some(held.version), &heartbeat(&draft)).await;
+        assert_eq!(*beaten.subject, whole);
+    }
+}
+
+/// F14: any outcome comes back byte by byte, the empty one included.
+pub async fn any_outcome_comes_back(subject: &dyn Subject) {
+    let every_byte: Vec<u8> = (0..=u8::MAX).collect();
+    for (number, bytes) in (0..).zip([vec![], vec![0], every_byte.repeat(3), vec![0xff; 70_000]]) {
+        outcome_comes_back(subject, number, bytes).await;
+    }
+}
+
+/// F15: sixteen mebibytes come back whole.
+pub async fn an_outcome_of_16_mib_comes_back(subject: &dyn Subject) {
+    let bytes: Vec<u8> = (0..16 * 1024 * 1024_u32)
+        .map(|place| place.to_le_bytes()[(place % 3) as usize])
+        .collect();
+    outcome_comes_back(subject, 0, bytes).await;
+}
+
+async fn outcome_comes_back(subject: &dyn Subject, number: u32, bytes: Vec<u8>) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let draft = claim();
+    let held = applied(&*store, id(number), None, &draft).await;
+    let ending = Draft {
+        outcome: Some(RawOutcome::value(bytes.clone())),
+        ..completion(&draft, "")
+    };
+    let store: &dyn crate::store::Store = &*store;
+    let swap = super::sample::swap(store, id(number), Some(held.version), &ending).await;
+    assert!(
+        matches!(swap, crate::store::Swap::Applied(_)),
+        "the completion is applied"
+    );
+    let found = standing(&*other, id(number)).await;
+    let found = found.outcome.as_ref().expect("an outcome stands");
+    // Not `assert_eq`, which would print sixteen mebibytes.
+    assert!(
+        found.bytes == bytes,
+        "{} of {} bytes came back, or other ones",
+        found.bytes.len(),
+        bytes.len()
+    );
+}

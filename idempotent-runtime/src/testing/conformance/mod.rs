@@ -1,0 +1,204 @@
+//! What every store must do, as a suite that anybody's store can run.
+//!
+//! A store's test is a [`Subject`], which says how to reach the store, and one line:
+//!
+//! ```no_run
+//! use std::{sync::Arc, time::Duration};
+//! use async_trait::async_trait;
+//! use idempotent_runtime::{store::{MemoryStore, Store}, testing::{ManualClock, conformance::Subject}};
+//!
+//! struct Memory { store: Arc<MemoryStore>, clock: ManualClock }
+//!
+//! impl Memory {
+//!     fn new() -> Self {
+//!         let clock = ManualClock::new();
+//!         Self { store: Arc::new(MemoryStore::with_clock(clock.clone())), clock }
+//!     }
+//! }
+//!
+//! #[async_trait]
+//! impl Subject for Memory {
+//!     async fn store(&self) -> Arc<dyn Store> { self.store.clone() }
+//!     async fn advance(&self, by: Duration) { self.clock.advance(by); }
+//! }
+//!
+//! mod memory {
+//!     # use super::Memory;
+//!     idempotent_runtime::conformance_tests!(Memory::new());
+//! }
+//! ```
+//!
+//! [`conformance_tests!`](crate::conformance_tests) makes one test of each case; [`run_all`] runs them in a row where
+//! there is no test harness. Every case begins on an empty store.
+
+mod cells;
+mod clocks;
+mod crowds;
+mod fields;
+mod histories;
+mod owners;
+mod purges;
+mod sample;
+mod scans;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use std::{panic::resume_unwind, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tokio::task::JoinHandle;
+
+pub use self::{
+    cells::*, clocks::*, crowds::*, fields::*, histories::*, owners::*, purges::*, scans::*,
+    waits::*,
+};
+use crate::store::Store;
+
+/// A store under test, empty at first.
+#[async_trait]
+pub trait Subject: Send + Sync {
+    /// Gives a client of the same records that shares as little as possible with those given before: connections of
+    /// its own, where the store has connections.
+    async fn store(&self) -> Arc<dyn Store>;
+
+    /// Moves the store's clock on, as far as the records can tell: by a manual clock, or by ageing what stands there,
+    /// that is by taking `by` away from `lease_end`, `created`, `finished` and `expires` of every record.
+    async fn advance(&self, by: Duration);
+}
+
+#[async_trait]
+impl<S: Subject + ?Sized> Subject for Arc<S> {
+    async fn store(&self) -> Arc<dyn Store> {
+        (**self).store().await
+    }
+    async fn advance(&self, by: Duration) {
+        (**self).advance(by).await;
+    }
+}
+
+/// One thing that every store must do.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    name: &'static str,
+    begin: fn(Arc<dyn Subject>) -> JoinHandle<()>,
+}
+
+impl Case {
+    /// The name of the case: that of its function in this module.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Runs the case on an empty store.
+    ///
+    /// # Panics
+    ///
+    /// When the store does not hold.
+    pub async fn run(&self, subject: Arc<dyn Subject>) {
+        if let Err(ended) = (self.begin)(subject).await {
+            resume_unwind(ended.into_panic());
+        }
+    }
+}
+
+/// Every case, by name.
+#[must_use]
+pub fn cases() -> Vec<Case> {
+    crate::conformance_tests!(@with list [])
+}
+
+/// Runs every case in a row, each on the empty store that `fresh` gives.
+///
+/// # Panics
+///
+/// At the first case that the store fails; the name of the case is printed before, by the `tracing` event that announces it.
+pub async fn run_all<S: Subject + 'static>(fresh: impl AsyncFn() -> S) {
+    for case in cases() {
+        tracing::info!(case = case.name, "conformance");
+        case.run(Arc::new(fresh().await)).await;
+    }
+}
+
+/// Makes a test of every [case](crate::testing::conformance::cases).
+///
+/// The expression gives a [`Subject`](crate::testing::conformance::Subject) with an empty store; it is evaluated for each test, and
+/// may await. The tests need `tokio` with its features `macros` and `rt-multi-thread`.
+#[macro_export]
+macro_rules! conformance_tests {
+    (@each [$($case:ident)*] [$subject:expr]) => {
+        $(
+            #[::tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let subject = $subject;
+                $crate::testing::conformance::$case(&subject).await;
+            }
+        )*
+    };
+    (@list [$($case:ident)*] []) => {
+        vec![$(Case {
+            name: stringify!($case),
+            begin: |subject| tokio::spawn(async move { $case(&*subject).await }),
+        }),*]
+    };
+    (@with $how:ident $rest:tt) => {
+        $crate::conformance_tests! { @$how [
+            nothing_stands_under_a_new_id
+            a_claim_stands_as_written
+            a_second_claim_is_refused_and_shown_what_stands
+            a_swap_over_the_version_seen_is_applied
+            a_swap_over_another_version_is_refused
+            a_swap_where_nothing_stands_creates_nothing
+            a_claim_where_an_expired_record_stands_is_refused
+            a_completion_keeps_the_subject
+            a_claim_over_a_record_replaces_its_subject
+            a_released_record_is_claimed_at_once
+            what_a_draft_keeps_stays
+            ids_and_versions_are_compared_whole
+
+            a_stale_owner_cannot_complete
+            a_stale_owner_cannot_prolong
+            a_stale_owner_cannot_release
+            a_refused_duplicate_deletes_nothing
+            a_lost_claim_is_recognised_by_its_attempt
+            a_lost_completion_is_recognised_by_its_attempt
+
+            a_lease_ends_by_the_clock_of_the_store
+            tokens_grow_over_takeovers
+            tokens_grow_over_purge_and_a_new_beginning
+            a_token_follows_a_floor_above_the_clock
+            a_moment_beyond_all_time_is_the_last_one
+
+            of_many_claims_at_once_one_wins
+            of_many_takeovers_at_once_one_wins
+            of_many_endings_at_once_one_wins
+            many_ids_at_once_do_not_mix
+            a_sequence_is_that_of_the_model
+            a_history_is_linearizable
+
+            a_wait_ends_when_the_record_changes
+            a_wait_ends_when_the_record_is_deleted
+            a_wait_for_a_version_that_is_gone_ends_at_once
+            a_wait_ends_at_its_deadline
+            waiting_holds_nothing
+            a_dropped_wait_changes_nothing
+
+            purge_deletes_only_what_is_expired
+            purge_goes_in_bounded_batches
+            purge_spares_what_was_claimed_again
+            purgers_at_once_count_each_record_once
+
+            scan_lists_in_the_order_of_ids
+            scan_goes_in_pages
+
+            every_field_comes_back
+            any_key_comes_back
+            any_outcome_comes_back
+            an_outcome_of_16_mib_comes_back
+        ] $rest }
+    };
+    ($subject:expr $(,)?) => {
+        $crate::conformance_tests! { @with each [$subject] }
+    };
+}

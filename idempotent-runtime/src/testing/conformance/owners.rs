@@ -1,0 +1,123 @@
+//! Holders that were too slow, and answers that were lost.
+
+use std::sync::Arc;
+
+use super::{
+    Subject,
+    sample::{
+        LEASE, applied, claim, completion, heartbeat, id, look, refused, release, standing, swap,
+        takeover,
+    },
+};
+use crate::{
+    record::{Draft, Record, State},
+    store::{Store, Swap},
+};
+
+/// A holds, its lease ends, and B takes over, each through a client of its own.
+async fn overtaken(
+    subject: &dyn Subject,
+) -> (
+    Arc<dyn Store>,
+    Draft,
+    Arc<Record>,
+    Arc<dyn Store>,
+    Draft,
+    Arc<Record>,
+) {
+    let (a, b) = (subject.store().await, subject.store().await);
+    let first = claim();
+    let held = applied(&*a, id(1), None, &first).await;
+    subject.advance(LEASE * 2).await;
+    let seen = look(&*b, id(1)).await;
+    let record = seen.record.expect("the first claim stands");
+    assert!(
+        record.lease_is_over(seen.now),
+        "the lease is over by the clock of the store"
+    );
+    let second = takeover(&record);
+    let taken = applied(&*b, id(1), Some(record.version), &second).await;
+    assert!(taken.token > held.token, "a takeover has a greater token");
+    (a, first, held, b, second, taken)
+}
+
+/// D04: the completion of a holder that was overtaken is refused, before and after the new holder completes, and the
+/// refusal shows the outcome that counts.
+pub async fn a_stale_owner_cannot_complete(subject: &dyn Subject) {
+    let (a, first, held, b, second, taken) = overtaken(subject).await;
+    refused(&*a, id(1), Some(held.version), &completion(&first, "a")).await;
+    let done = applied(&*b, id(1), Some(taken.version), &completion(&second, "b")).await;
+    let snapshot = refused(&*a, id(1), Some(held.version), &completion(&first, "a")).await;
+    assert_eq!(
+        snapshot.record.and_then(|record| record.outcome.clone()),
+        done.outcome
+    );
+}
+
+/// D06: the heartbeat of a holder that was overtaken is refused and prolongs nothing.
+pub async fn a_stale_owner_cannot_prolong(subject: &dyn Subject) {
+    let (a, first, held, b, _, taken) = overtaken(subject).await;
+    let snapshot = refused(&*a, id(1), Some(held.version), &heartbeat(&first)).await;
+    assert_ne!(
+        snapshot.record.map(|record| record.attempt_id),
+        Some(first.attempt_id),
+        "the refusal names the new holder"
+    );
+    assert_eq!(standing(&*b, id(1)).await.lease_end, taken.lease_end);
+}
+
+/// F08: a holder that was overtaken cannot release what the new holder holds or has completed.
+pub async fn a_stale_owner_cannot_release(subject: &dyn Subject) {
+    let (a, first, held, b, second, taken) = overtaken(subject).await;
+    refused(&*a, id(1), Some(held.version), &release(&first)).await;
+    applied(&*b, id(1), Some(taken.version), &completion(&second, "b")).await;
+    refused(&*a, id(1), Some(held.version), &release(&first)).await;
+}
+
+/// D08: a duplicate that was refused cannot end what it does not hold.
+pub async fn a_refused_duplicate_deletes_nothing(subject: &dyn Subject) {
+    let (a, b) = (subject.store().await, subject.store().await);
+    let first = applied(&*a, id(1), None, &claim()).await;
+    let duplicate = claim();
+    refused(&*b, id(1), None, &duplicate).await;
+    refused(&*b, id(1), Some(duplicate.version), &release(&duplicate)).await;
+    assert_eq!(standing(&*a, id(1)).await, first);
+}
+
+/// I5: a claim whose answer was lost is refused when it is tried again, by a snapshot that carries its attempt id.
+pub async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = claim();
+    applied(&*store, id(1), None, &draft).await;
+    for again in [
+        draft.clone(),
+        Draft {
+            version: crate::record::Version::random(),
+            ..draft.clone()
+        },
+    ] {
+        let snapshot = refused(&*store, id(1), None, &again).await;
+        let record = snapshot.record.expect("the refusal shows the record");
+        assert_eq!(record.attempt_id, draft.attempt_id);
+        assert_eq!(record.version, draft.version);
+    }
+}
+
+/// I5: a completion whose answer was lost is refused when it is tried again, and the outcome stands once.
+pub async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    let ending = completion(&draft, "v");
+    let done = match swap(&*store, id(1), Some(held.version), &ending).await {
+        Swap::Applied(_) => standing(&*store, id(1)).await,
+        Swap::Refused(snapshot) => panic!("the completion was refused because of {snapshot:?}"),
+    };
+    let snapshot = refused(&*store, id(1), Some(held.version), &ending).await;
+    let record = snapshot.record.expect("the refusal shows the record");
+    assert_eq!(
+        (record.attempt_id, record.state),
+        (draft.attempt_id, State::Done)
+    );
+    assert_eq!(record, done);
+}

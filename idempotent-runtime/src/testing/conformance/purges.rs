@@ -1,0 +1,148 @@
+//! Deleting what nobody needs any more.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    Subject,
+    sample::{LEASE, TTL, applied, claim, completion, id, look, next, standing},
+};
+use crate::{
+    policy::OnCrash,
+    record::{Draft, Moment, RawOutcome, State, TokenRule},
+    store::Store,
+};
+
+/// F16, F17, I12: a purge deletes what is expired, and nothing that somebody still holds or must settle.
+pub async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let (short, long) = (Moment::In(Duration::from_secs(1)), Moment::In(TTL));
+    let mut numbers = 0..;
+    let mut all = Vec::new();
+    for state in [
+        State::Running,
+        State::Done,
+        State::Released,
+        State::Uncertain,
+        State::Parked,
+    ] {
+        for on_crash in [OnCrash::Rerun, OnCrash::Reconcile, OnCrash::Uncertain] {
+            for (lease, expires) in [(short, short), (short, long), (long, short), (long, long)] {
+                let id = id(numbers.next().unwrap_or(0));
+                let draft = Draft {
+                    on_crash,
+                    lease,
+                    expires,
+                    ..claim()
+                };
+                let held = applied(&*store, id, None, &draft).await;
+                if state != State::Running {
+                    let outcome = (state == State::Done).then(|| RawOutcome::value("v"));
+                    applied(
+                        &*store,
+                        id,
+                        Some(held.version),
+                        &Draft {
+                            outcome,
+                            ..next(&draft, state)
+                        },
+                    )
+                    .await;
+                }
+                all.push(id);
+            }
+        }
+    }
+    assert_eq!(
+        store.purge(1000).await.expect("a purge is answered"),
+        0,
+        "nothing is expired yet"
+    );
+    subject.advance(Duration::from_secs(60)).await;
+    let mut expected = Vec::new();
+    for id in &all {
+        let seen = look(&*store, *id).await;
+        let expired = seen
+            .record
+            .as_ref()
+            .is_some_and(|record| record.is_expired(seen.now));
+        expected.push((*id, seen.record.filter(|_| !expired)));
+    }
+    let gone = expected
+        .iter()
+        .filter(|(_, record)| record.is_none())
+        .count();
+    assert!(gone > 0, "the clock moved on");
+    assert_eq!(
+        store.purge(1000).await.expect("a purge is answered"),
+        gone as u64
+    );
+    for (id, record) in expected {
+        assert_eq!(look(&*store, id).await.record, record);
+    }
+    assert_eq!(store.purge(1000).await.expect("a purge is answered"), 0);
+}
+
+/// F16: a purge deletes no more than it was asked to, and counts what it deleted.
+pub async fn purge_goes_in_bounded_batches(subject: &dyn Subject) {
+    let store = subject.store().await;
+    expired(subject, &store, 25).await;
+    let mut counts = Vec::new();
+    for limit in [0, 10, 10, 10, 10] {
+        counts.push(store.purge(limit).await.expect("a purge is answered"));
+    }
+    assert_eq!(counts, [0, 10, 10, 5, 0]);
+}
+
+/// A record that was expired and is claimed again is nobody's to purge.
+pub async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
+    let store = subject.store().await;
+    expired(subject, &store, 2).await;
+    let old = standing(&*store, id(1)).await;
+    let again = Draft {
+        token: TokenRule::Above(old.token),
+        ..claim()
+    };
+    let record = applied(&*store, id(1), Some(old.version), &again).await;
+    assert_eq!(store.purge(10).await.expect("a purge is answered"), 1);
+    assert_eq!(look(&*store, id(1)).await.record, Some(record));
+}
+
+/// F19: purges at once do not block each other for ever, and count each record once.
+pub async fn purgers_at_once_count_each_record_once(subject: &dyn Subject) {
+    let store = subject.store().await;
+    expired(subject, &store, 200).await;
+    let live = applied(&*store, id(1000), None, &claim()).await;
+    let mut purgers = Vec::new();
+    for _ in 0..4 {
+        let store = subject.store().await;
+        purgers.push(tokio::spawn(async move {
+            let mut sum = 0;
+            for _ in 0..20 {
+                sum += store.purge(15).await.expect("a purge is answered");
+            }
+            sum
+        }));
+    }
+    let mut sum = 0;
+    for purger in purgers {
+        sum += purger.await.expect("the purger ends");
+    }
+    assert_eq!(sum, 200);
+    assert_eq!(look(&*store, id(1000)).await.record, Some(live));
+}
+
+/// Leaves `count` expired records under the ids from 0.
+async fn expired(subject: &dyn Subject, store: &Arc<dyn Store>, count: u32) {
+    for number in 0..count {
+        let draft = claim();
+        let held = applied(&**store, id(number), None, &draft).await;
+        applied(
+            &**store,
+            id(number),
+            Some(held.version),
+            &completion(&draft, "v"),
+        )
+        .await;
+    }
+    subject.advance(TTL + LEASE).await;
+}

@@ -1,0 +1,187 @@
+//! The drafts that the cases write, and what they expect of the answers.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    identity::RecordId,
+    policy::OnCrash,
+    record::{
+        AttemptId, Draft, FencingToken, Holder, Moment, RawOutcome, Record, State, Subject,
+        TokenRule, Version,
+    },
+    store::{Snapshot, Stamp, Store, Swap},
+};
+
+pub(super) const LEASE: Duration = Duration::from_secs(30);
+pub(super) const TTL: Duration = Duration::from_secs(3600);
+
+/// Longer than any store takes to answer; only ever reached by a store that hangs.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The `number`th id of a case; they sort by their numbers.
+pub(super) fn id(number: u32) -> RecordId {
+    let mut bytes = [0xa5; 32];
+    bytes[..4].copy_from_slice(&number.to_be_bytes());
+    RecordId::from_bytes(bytes)
+}
+
+pub(super) fn subject(key: impl Into<Vec<u8>>) -> Arc<Subject> {
+    let key = key.into();
+    let mut fingerprint = [7; 32];
+    fingerprint[0] = key.first().copied().unwrap_or(0);
+    Arc::new(Subject {
+        operation: "conformance.charge".into(),
+        scope: b"tenant".to_vec(),
+        key,
+        fingerprint: Fingerprinted::stored(Fingerprint::from_bytes(fingerprint), digests()),
+    })
+}
+
+/// The stored form of no arguments.
+fn digests() -> ArgumentDigests {
+    ArgumentDigests::from_bytes(&[1]).expect("one byte of form and no arguments")
+}
+
+pub(super) fn holder() -> Holder {
+    Holder {
+        label: "host:1".into(),
+        trace_parent: None,
+    }
+}
+
+/// A first claim.
+pub(super) fn claim() -> Draft {
+    Draft {
+        version: Version::random(),
+        subject: Some(subject("key")),
+        state: State::Running,
+        token: TokenRule::Above(FencingToken::from_u64(0)),
+        attempt: 1,
+        attempt_id: AttemptId::random(),
+        holder: holder(),
+        on_crash: OnCrash::Rerun,
+        lease: Moment::In(LEASE),
+        expires: Moment::In(LEASE + TTL),
+        outcome: None,
+    }
+}
+
+/// Another's claim over a record whose holder vanished.
+pub(super) fn takeover(record: &Record) -> Draft {
+    Draft {
+        subject: None,
+        attempt: record.attempt + 1,
+        token: TokenRule::Above(record.token),
+        on_crash: record.on_crash,
+        ..claim()
+    }
+}
+
+/// The holder's own next version, in `state`.
+pub(super) fn next(of: &Draft, state: State) -> Draft {
+    Draft {
+        version: Version::random(),
+        subject: None,
+        state,
+        token: TokenRule::Keep,
+        lease: Moment::Keep,
+        expires: Moment::Keep,
+        outcome: None,
+        ..of.clone()
+    }
+}
+
+pub(super) fn heartbeat(of: &Draft) -> Draft {
+    Draft {
+        lease: Moment::In(LEASE),
+        expires: Moment::In(LEASE + TTL),
+        ..next(of, State::Running)
+    }
+}
+
+pub(super) fn completion(of: &Draft, value: &'static str) -> Draft {
+    let outcome = Some(RawOutcome::value(value.as_bytes()).with_schema(3));
+    Draft {
+        expires: Moment::In(TTL),
+        outcome,
+        ..next(of, State::Done)
+    }
+}
+
+pub(super) fn release(of: &Draft) -> Draft {
+    Draft {
+        expires: Moment::In(TTL),
+        ..next(of, State::Released)
+    }
+}
+
+/// Looks.
+pub(super) async fn look(store: &dyn Store, id: RecordId) -> Snapshot {
+    store.load(&id).await.expect("a load is answered")
+}
+
+/// Looks, and expects that something stands there.
+pub(super) async fn standing(store: &dyn Store, id: RecordId) -> Arc<Record> {
+    look(store, id).await.record.expect("a record stands")
+}
+
+pub(super) async fn swap(
+    store: &dyn Store,
+    id: RecordId,
+    seen: Option<Version>,
+    draft: &Draft,
+) -> Swap {
+    store
+        .swap(&id, seen, draft)
+        .await
+        .expect("a swap is answered")
+}
+
+/// Swaps, and expects that it is applied, that the stamp is right, and that a look finds what the model says.
+pub(super) async fn applied(
+    store: &dyn Store,
+    id: RecordId,
+    seen: Option<Version>,
+    draft: &Draft,
+) -> Arc<Record> {
+    let before = look(store, id).await.record;
+    let stamp = match swap(store, id, seen, draft).await {
+        Swap::Applied(stamp) => stamp,
+        Swap::Refused(snapshot) => {
+            panic!("a swap over {seen:?} was refused because of {snapshot:?}")
+        }
+    };
+    let expected = draft.apply(before.as_deref(), stamp.now);
+    assert_eq!(
+        stamp,
+        Stamp::of(&expected, stamp.now),
+        "the stamp says what was written"
+    );
+    let found = standing(store, id).await;
+    assert_eq!(*found, expected, "what was written comes back");
+    found
+}
+
+/// Swaps, and expects that it is refused and changes nothing.
+pub(super) async fn refused(
+    store: &dyn Store,
+    id: RecordId,
+    seen: Option<Version>,
+    draft: &Draft,
+) -> Snapshot {
+    let before = look(store, id).await.record;
+    let snapshot = match swap(store, id, seen, draft).await {
+        Swap::Refused(snapshot) => snapshot,
+        Swap::Applied(stamp) => {
+            panic!("a swap over {seen:?} was applied as {stamp:?} where {before:?} stood")
+        }
+    };
+    assert_eq!(snapshot.record, before, "a refusal shows what stands");
+    assert_eq!(
+        look(store, id).await.record,
+        before,
+        "a refused swap changes nothing"
+    );
+    snapshot
+}

@@ -1,0 +1,474 @@
+//! The suite must be able to fail: a sound store passes every case, and each deliberate defect is found by the case that
+//! is named for it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use super::{Case, Subject, cases};
+use crate::{
+    clock::Clock,
+    identity::RecordId,
+    record::{Draft, FencingToken, Moment, Record, State, Time, TokenRule, Version},
+    store::{Snapshot, Stamp, Store, StoreError, Swap},
+    testing::ManualClock,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Defect {
+    None,
+    NoVersionCheck,
+    VersionsComparedInPart,
+    IdsComparedInPart,
+    ClaimOverExpired,
+    ClaimOverAnything,
+    WriteWhereNothingStands,
+    CheckThenAct,
+    RefusalShowsNothing,
+    StaleLooks,
+    TokenWithoutClock,
+    TokenKeptByTakeover,
+    TokenWithoutFloor,
+    ClockOfTheClient,
+    MomentsWrap,
+    LeaseKeptByHeartbeat,
+    CreatedAtEveryWrite,
+    SubjectKeptByClaim,
+    FinishedForgotten,
+    OutcomeKept,
+    OutcomeTruncated,
+    EmptyOutcomeForgotten,
+    SchemaForgotten,
+    OnCrashForgotten,
+    KeyEndsAtNul,
+    KeyCutAt255,
+    WaitSleeps,
+    WaitIgnoresDeletes,
+    WaitHolds,
+    WaitForgetsDeadline,
+    PurgeOfRunning,
+    PurgeOfUncertain,
+    PurgeOfNothingRunning,
+    PurgeUnbounded,
+    PurgeCountsLimit,
+    ScanUnordered,
+    ScanRepeats,
+}
+
+type Cells = BTreeMap<[u8; 32], Arc<Record>>;
+
+/// The simplest store there is, with one thing wrong.
+#[derive(Debug)]
+struct Simple {
+    defect: Defect,
+    cells: Arc<Mutex<Cells>>,
+    changes: watch::Sender<u64>,
+    held: Arc<tokio::sync::Mutex<()>>,
+    clock: ManualClock,
+    skew: Duration,
+    stale: Mutex<Option<Snapshot>>,
+}
+
+impl Simple {
+    fn cells(&self) -> MutexGuard<'_, Cells> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Time {
+        self.clock.now().plus(self.skew)
+    }
+
+    fn place(&self, id: &RecordId) -> [u8; 32] {
+        let mut place = *id.as_bytes();
+        if self.defect == Defect::IdsComparedInPart {
+            place[16..].fill(0);
+        }
+        place
+    }
+
+    fn matches(&self, seen: Option<Version>, stands: Option<&Record>) -> bool {
+        match (seen, stands) {
+            (None, None) => true,
+            (Some(_), None) => self.defect == Defect::WriteWhereNothingStands,
+            (None, Some(record)) => match self.defect {
+                Defect::ClaimOverExpired => record.is_expired(self.now()),
+                Defect::ClaimOverAnything => true,
+                _ => false,
+            },
+            (Some(seen), Some(record)) => match self.defect {
+                Defect::NoVersionCheck => true,
+                Defect::VersionsComparedInPart => {
+                    seen.to_bytes()[..8] == record.version.to_bytes()[..8]
+                }
+                _ => seen == record.version,
+            },
+        }
+    }
+
+    fn written(&self, draft: &Draft, stands: Option<&Record>) -> Record {
+        let now = self.now();
+        let mut draft = draft.clone();
+        if self.defect == Defect::LeaseKeptByHeartbeat
+            && draft.subject.is_none()
+            && draft.token == TokenRule::Keep
+        {
+            draft.lease = Moment::Keep;
+        }
+        if self.defect == Defect::SubjectKeptByClaim && stands.is_some() {
+            draft.subject = None;
+        }
+        let mut record = draft.apply(stands, now);
+        match (self.defect, draft.token) {
+            (Defect::TokenWithoutClock, TokenRule::Above(floor)) => {
+                record.token = FencingToken::from_u64(floor.as_u64() + 1);
+            }
+            (Defect::TokenWithoutFloor, TokenRule::Above(_)) => {
+                record.token = FencingToken::from_u64(0).next(now);
+            }
+            (Defect::TokenKeptByTakeover, TokenRule::Above(_)) => {
+                record.token = stands.map_or(record.token, |record| record.token);
+            }
+            _ => {}
+        }
+        match self.defect {
+            Defect::MomentsWrap if record.lease_end == Time::from_micros(i64::MAX) => {
+                record.lease_end = Time::from_micros(-1);
+            }
+            Defect::CreatedAtEveryWrite => record.created = now,
+            Defect::FinishedForgotten => record.finished = None,
+            Defect::OutcomeKept if record.outcome.is_none() => {
+                record.outcome = stands.and_then(|record| record.outcome.clone());
+            }
+            Defect::OutcomeTruncated => {
+                if let Some(outcome) = &mut record.outcome {
+                    outcome.bytes.truncate(65_535);
+                }
+            }
+            Defect::EmptyOutcomeForgotten
+                if record
+                    .outcome
+                    .as_ref()
+                    .is_some_and(|outcome| outcome.bytes.is_empty()) =>
+            {
+                record.outcome = None;
+            }
+            Defect::SchemaForgotten => {
+                if let Some(outcome) = &mut record.outcome {
+                    outcome.schema = 0;
+                }
+            }
+            Defect::OnCrashForgotten => record.on_crash = crate::policy::OnCrash::Rerun,
+            Defect::KeyEndsAtNul | Defect::KeyCutAt255 => {
+                let subject = Arc::make_mut(&mut record.subject);
+                let end = match self.defect {
+                    Defect::KeyEndsAtNul => subject.key.iter().position(|byte| *byte == 0),
+                    _ => Some(255),
+                };
+                subject.key.truncate(end.unwrap_or(usize::MAX));
+            }
+            _ => {}
+        }
+        record
+    }
+
+    fn purgeable(&self, record: &Record) -> bool {
+        let now = self.now();
+        match self.defect {
+            Defect::PurgeOfRunning if record.state == State::Running => record.expires <= now,
+            Defect::PurgeOfUncertain if record.state == State::Uncertain => record.expires <= now,
+            Defect::PurgeOfNothingRunning if record.state == State::Running => false,
+            _ => record.is_expired(now),
+        }
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+#[async_trait]
+impl Store for Simple {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let _held = self.held.lock().await;
+        let snapshot = Snapshot {
+            now: self.now(),
+            record: self.cells().get(&self.place(id)).cloned(),
+        };
+        if self.defect == Defect::StaleLooks {
+            let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+            return Ok(stale.replace(snapshot.clone()).unwrap_or(snapshot));
+        }
+        Ok(snapshot)
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let _held = self.held.lock().await;
+        let early = self.cells().get(&self.place(id)).cloned();
+        if self.defect == Defect::CheckThenAct && self.matches(seen, early.as_deref()) {
+            drop(_held);
+            tokio::task::yield_now().await;
+            let record = self.written(next, early.as_deref());
+            let stamp = Stamp::of(&record, self.now());
+            self.cells().insert(self.place(id), Arc::new(record));
+            self.changed();
+            return Ok(Swap::Applied(stamp));
+        }
+        let swap = {
+            let mut cells = self.cells();
+            let stands = cells.get(&self.place(id)).cloned();
+            if self.matches(seen, stands.as_deref()) {
+                let record = self.written(next, stands.as_deref());
+                let stamp = Stamp::of(&record, self.now());
+                cells.insert(self.place(id), Arc::new(record));
+                Swap::Applied(stamp)
+            } else {
+                let record = stands.filter(|_| self.defect != Defect::RefusalShowsNothing);
+                Swap::Refused(Snapshot {
+                    now: self.now(),
+                    record,
+                })
+            }
+        };
+        self.changed();
+        Ok(swap)
+    }
+
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let held = match self.defect {
+            Defect::WaitHolds => Some(self.held.lock().await),
+            _ => None,
+        };
+        let moved = || {
+            let version = self
+                .cells()
+                .get(&self.place(id))
+                .map(|record| record.version);
+            version != Some(seen)
+                && (self.defect != Defect::WaitIgnoresDeletes || version.is_some())
+        };
+        let mut changes = self.changes.subscribe();
+        let until_moved = async {
+            while !moved() || self.defect == Defect::WaitSleeps {
+                changes
+                    .changed()
+                    .await
+                    .expect("the sender lives in the store");
+            }
+        };
+        let at_most = if self.defect == Defect::WaitForgetsDeadline {
+            Duration::MAX
+        } else {
+            at_most
+        };
+        let _ = tokio::time::timeout(at_most, until_moved).await;
+        drop(held);
+        Ok(())
+    }
+
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+        let limit = if self.defect == Defect::PurgeUnbounded {
+            usize::MAX
+        } else {
+            limit as usize
+        };
+        let mut cells = self.cells();
+        let gone: Vec<_> = cells
+            .iter()
+            .filter(|(_, record)| self.purgeable(record))
+            .map(|(id, _)| *id)
+            .take(limit)
+            .collect();
+        for id in &gone {
+            cells.remove(id);
+        }
+        drop(cells);
+        self.changed();
+        match self.defect {
+            Defect::PurgeCountsLimit if !gone.is_empty() => Ok(limit as u64),
+            _ => Ok(gone.len() as u64),
+        }
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let cells = self.cells();
+        let mut all: Vec<_> = cells
+            .iter()
+            .filter(|(id, _)| {
+                after.is_none_or(|after| {
+                    *id > after.as_bytes() || self.defect == Defect::ScanRepeats
+                })
+            })
+            .map(|(id, record)| (RecordId::from_bytes(*id), Arc::clone(record)))
+            .collect();
+        if self.defect == Defect::ScanUnordered {
+            all.reverse();
+        }
+        all.truncate(limit as usize);
+        Ok(all)
+    }
+}
+
+/// Clients of one simple store. With [`Defect::ClockOfTheClient`] their clocks differ.
+struct Clients {
+    defect: Defect,
+    cells: Arc<Mutex<Cells>>,
+    changes: watch::Sender<u64>,
+    held: Arc<tokio::sync::Mutex<()>>,
+    clock: ManualClock,
+    given: Mutex<u32>,
+}
+
+impl Clients {
+    fn new(defect: Defect) -> Self {
+        Self {
+            defect,
+            cells: Arc::default(),
+            changes: watch::Sender::new(0),
+            held: Arc::default(),
+            clock: ManualClock::new(),
+            given: Mutex::new(0),
+        }
+    }
+}
+
+#[async_trait]
+impl Subject for Clients {
+    async fn store(&self) -> Arc<dyn Store> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        *given += 1;
+        let skewed = self.defect == Defect::ClockOfTheClient && *given % 2 == 1;
+        Arc::new(Simple {
+            defect: self.defect,
+            cells: Arc::clone(&self.cells),
+            changes: self.changes.clone(),
+            held: Arc::clone(&self.held),
+            clock: self.clock.clone(),
+            skew: if skewed {
+                Duration::from_secs(600)
+            } else {
+                Duration::ZERO
+            },
+            stale: Mutex::new(None),
+        })
+    }
+
+    async fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+}
+
+async fn holds(case: Case, defect: Defect) -> bool {
+    tokio::spawn(async move { case.run(Arc::new(Clients::new(defect))).await })
+        .await
+        .is_ok()
+}
+
+async fn found_by(defect: Defect) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for case in cases() {
+        if !holds(case, defect).await {
+            found.push(case.name());
+        }
+    }
+    found
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sound_store_passes_every_case() {
+    assert_eq!(found_by(Defect::None).await, [""; 0]);
+}
+
+macro_rules! defects {
+    ($($test:ident: $defect:ident => $case:ident;)*) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $test() {
+                let case = cases().into_iter().find(|case| case.name() == stringify!($case)).expect("a case of the suite");
+                assert!(!holds(case, Defect::$defect).await, "`{}` does not find `{:?}`", case.name(), Defect::$defect);
+            }
+        )*
+
+        #[test]
+        fn every_case_has_a_defect_that_it_finds() {
+            let named = [$(stringify!($case)),*];
+            let idle: Vec<_> = cases().iter().map(Case::name).filter(|case| !named.contains(case)).collect();
+            assert_eq!(idle, [""; 0]);
+        }
+    };
+}
+
+defects! {
+    an_id_cut_short_is_found: IdsComparedInPart => ids_and_versions_are_compared_whole;
+    a_look_at_another_id_is_found: IdsComparedInPart => nothing_stands_under_a_new_id;
+    a_version_cut_short_is_found: VersionsComparedInPart => ids_and_versions_are_compared_whole;
+    a_clock_of_the_client_is_found_by_a_claim: ClockOfTheClient => a_claim_stands_as_written;
+    a_claim_over_a_claim_is_found: ClaimOverAnything => a_second_claim_is_refused_and_shown_what_stands;
+    a_finish_that_is_forgotten_is_found: FinishedForgotten => a_swap_over_the_version_seen_is_applied;
+    a_swap_without_a_version_is_found: NoVersionCheck => a_swap_over_another_version_is_refused;
+    a_write_where_nothing_stands_is_found: WriteWhereNothingStands => a_swap_where_nothing_stands_creates_nothing;
+    a_claim_over_what_is_expired_is_found: ClaimOverExpired => a_claim_where_an_expired_record_stands_is_refused;
+    a_creation_at_every_write_is_found: CreatedAtEveryWrite => a_completion_keeps_the_subject;
+    a_subject_that_stays_is_found: SubjectKeptByClaim => a_claim_over_a_record_replaces_its_subject;
+    a_token_that_stays_after_a_release_is_found: TokenKeptByTakeover => a_released_record_is_claimed_at_once;
+    a_creation_that_is_not_kept_is_found: CreatedAtEveryWrite => what_a_draft_keeps_stays;
+    a_stale_completion_is_found: NoVersionCheck => a_stale_owner_cannot_complete;
+    a_stale_heartbeat_is_found: NoVersionCheck => a_stale_owner_cannot_prolong;
+    a_stale_release_is_found: NoVersionCheck => a_stale_owner_cannot_release;
+    a_duplicate_that_releases_is_found: NoVersionCheck => a_refused_duplicate_deletes_nothing;
+    a_refusal_that_shows_nothing_is_found_by_a_claim: RefusalShowsNothing => a_lost_claim_is_recognised_by_its_attempt;
+    a_refusal_that_shows_nothing_is_found_by_a_completion: RefusalShowsNothing => a_lost_completion_is_recognised_by_its_attempt;
+    a_clock_of_the_client_is_found_by_a_lease: ClockOfTheClient => a_lease_ends_by_the_clock_of_the_store;
+    a_heartbeat_that_prolongs_nothing_is_found: LeaseKeptByHeartbeat => a_lease_ends_by_the_clock_of_the_store;
+    a_token_that_stays_is_found: TokenKeptByTakeover => tokens_grow_over_takeovers;
+    a_token_that_starts_again_is_found: TokenWithoutClock => tokens_grow_over_purge_and_a_new_beginning;
+    a_token_without_its_floor_is_found: TokenWithoutFloor => a_token_follows_a_floor_above_the_clock;
+    a_moment_that_wraps_is_found: MomentsWrap => a_moment_beyond_all_time_is_the_last_one;
+    two_claims_at_once_are_found: CheckThenAct => of_many_claims_at_once_one_wins;
+    two_takeovers_at_once_are_found: CheckThenAct => of_many_takeovers_at_once_one_wins;
+    two_endings_at_once_are_found: CheckThenAct => of_many_endings_at_once_one_wins;
+    calls_that_mix_are_found: KeyEndsAtNul => many_ids_at_once_do_not_mix;
+    an_outcome_that_stays_is_found: OutcomeKept => a_sequence_is_that_of_the_model;
+    a_check_before_the_act_is_found: CheckThenAct => a_history_is_linearizable;
+    a_stale_look_is_found: StaleLooks => a_history_is_linearizable;
+    a_wait_that_sleeps_is_found: WaitSleeps => a_wait_ends_when_the_record_changes;
+    a_wait_that_misses_a_delete_is_found: WaitIgnoresDeletes => a_wait_ends_when_the_record_is_deleted;
+    a_wait_for_the_past_is_found: WaitSleeps => a_wait_for_a_version_that_is_gone_ends_at_once;
+    a_wait_without_a_deadline_is_found: WaitForgetsDeadline => a_wait_ends_at_its_deadline;
+    a_wait_that_holds_is_found: WaitHolds => waiting_holds_nothing;
+    a_wait_that_nobody_wakes_is_found: WaitSleeps => a_dropped_wait_changes_nothing;
+    a_purge_of_what_runs_is_found: PurgeOfRunning => purge_deletes_only_what_is_expired;
+    a_purge_of_what_is_uncertain_is_found: PurgeOfUncertain => purge_deletes_only_what_is_expired;
+    a_purge_that_leaves_the_abandoned_is_found: PurgeOfNothingRunning => purge_deletes_only_what_is_expired;
+    a_purge_without_a_bound_is_found: PurgeUnbounded => purge_goes_in_bounded_batches;
+    a_purge_that_miscounts_is_found: PurgeCountsLimit => purgers_at_once_count_each_record_once;
+    a_purge_that_miscounts_what_was_spared_is_found: PurgeCountsLimit => purge_spares_what_was_claimed_again;
+    a_scan_without_order_is_found: ScanUnordered => scan_lists_in_the_order_of_ids;
+    a_scan_that_repeats_is_found: ScanRepeats => scan_lists_in_the_order_of_ids;
+    a_choice_that_is_forgotten_is_found: OnCrashForgotten => every_field_comes_back;
+    a_schema_that_is_forgotten_is_found: SchemaForgotten => every_field_comes_back;
+    a_key_that_ends_at_nul_is_found: KeyEndsAtNul => any_key_comes_back;
+    a_key_cut_short_is_found: KeyCutAt255 => any_key_comes_back;
+    an_outcome_cut_short_is_found: OutcomeTruncated => an_outcome_of_16_mib_comes_back;
+    an_outcome_cut_a_little_is_found: OutcomeTruncated => any_outcome_comes_back;
+    an_empty_outcome_that_is_forgotten_is_found: EmptyOutcomeForgotten => any_outcome_comes_back;
+    a_page_that_repeats_is_found: ScanRepeats => scan_goes_in_pages;
+}

@@ -1,0 +1,123 @@
+//! Waiting for a record to change.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{task::JoinHandle, time::timeout};
+
+use super::{
+    Subject,
+    sample::{PATIENCE, TTL, applied, claim, completion, heartbeat, id, look},
+};
+use crate::{record::Version, store::Store};
+
+const LONG: Duration = Duration::from_secs(600);
+
+/// C13: a wait ends soon after another client has changed the record.
+pub async fn a_wait_ends_when_the_record_changes(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    let (here, there) = (waiting(&store, held.version), waiting(&other, held.version));
+    tokio::task::yield_now().await;
+    applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    ends(here).await;
+    ends(there).await;
+}
+
+/// A wait ends when the record is gone.
+pub async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    let done = applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    let waits = [waiting(&store, done.version), waiting(&other, done.version)];
+    tokio::task::yield_now().await;
+    subject.advance(TTL * 2).await;
+    while store.purge(10).await.expect("a purge is answered") > 0 {}
+    for wait in waits {
+        ends(wait).await;
+    }
+}
+
+/// C14: a wait for a version that no longer stands, or never stood, ends at once.
+pub async fn a_wait_for_a_version_that_is_gone_ends_at_once(subject: &dyn Subject) {
+    let store = subject.store().await;
+    ends(waiting(&store, Version::random())).await;
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    applied(&*store, id(1), Some(held.version), &heartbeat(&draft)).await;
+    ends(waiting(&store, held.version)).await;
+}
+
+/// A wait ends at its deadline when nothing happens.
+pub async fn a_wait_ends_at_its_deadline(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let held = applied(&*store, id(1), None, &claim()).await;
+    for at_most in [Duration::ZERO, Duration::from_millis(30)] {
+        let wait = timeout(PATIENCE, store.wait(&id(1), held.version, at_most)).await;
+        wait.expect("the wait ends").expect("the wait is answered");
+    }
+}
+
+/// Two hundred waits leave the store free to look and to write, and all end.
+pub async fn waiting_holds_nothing(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    let waits: Vec<_> = (0..200).map(|_| waiting(&store, held.version)).collect();
+    tokio::task::yield_now().await;
+    let work = async {
+        applied(&*store, id(2), None, &claim()).await;
+        applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    };
+    timeout(PATIENCE, work)
+        .await
+        .expect("the store answers while others wait");
+    for wait in waits {
+        ends(wait).await;
+    }
+}
+
+/// I9: whoever stops waiting changes nothing, and leaves nobody else asleep.
+pub async fn a_dropped_wait_changes_nothing(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    let stays = waiting(&store, held.version);
+    for _ in 0..20 {
+        let leaves = waiting(&store, held.version);
+        tokio::task::yield_now().await;
+        leaves.abort();
+        assert!(leaves.await.is_err_and(|error| error.is_cancelled()));
+    }
+    assert_eq!(look(&*store, id(1)).await.record, Some(Arc::clone(&held)));
+    applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    ends(stays).await;
+}
+
+fn waiting(store: &Arc<dyn Store>, seen: Version) -> JoinHandle<()> {
+    let store = Arc::clone(store);
+    tokio::spawn(async move {
+        loop {
+            store
+                .wait(&id(1), seen, LONG)
+                .await
+                .expect("a wait is answered");
+            // A wait may end early: whoever waits looks again.
+            if look(&*store, id(1))
+                .await
+                .record
+                .is_none_or(|record| record.version != seen)
+            {
+                return;
+            }
+        }
+    })
+}
+
+async fn ends(wait: JoinHandle<()>) {
+    timeout(PATIENCE, wait)
+        .await
+        .expect("the wait ends")
+        .expect("the wait is answered");
+}

@@ -1,0 +1,296 @@
+//! A store that fails where a test says so.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+
+use crate::{
+    identity::RecordId,
+    record::{Draft, Moment, Record, State, TokenRule, Version},
+    store::{Snapshot, Store, StoreError, StoreErrorKind, Swap},
+    testing::Gate,
+};
+
+/// Wraps a store: counts its calls, and fails, delays or loses those that a test names. Clones share everything, and so
+/// does the store that it hands out for heartbeats.
+///
+/// # Examples
+///
+/// The claim is applied, and its answer is lost:
+///
+/// ```
+/// use idempotent_runtime::{store::MemoryStore, testing::{Fault, FaultyStore, Nth, Operation}};
+///
+/// let store = FaultyStore::new(MemoryStore::new());
+/// store.fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
+/// // … one call of an idempotent function over `store` …
+/// assert_eq!(store.calls(Operation::Claim), 0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    plan: Arc<Mutex<Plan>>,
+}
+
+/// What a call of a store is for: swaps are told apart by their drafts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// [`Store::load`].
+    Load,
+    /// Every [`Store::swap`].
+    Swap,
+    /// A swap that draws a new token: a claim or a takeover.
+    Claim,
+    /// A swap to running that keeps the token and prolongs the lease.
+    Heartbeat,
+    /// Every other swap: it ends a holding, or leaves a record to be settled.
+    Ending,
+    /// [`Store::wait`].
+    Wait,
+    /// [`Store::purge`].
+    Purge,
+    /// [`Store::scan`].
+    Scan,
+}
+
+/// Which calls of an operation a fault meets. Calls are counted from 1 since the store was wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Nth {
+    /// The one with this number.
+    Call(u64),
+    /// The next one.
+    Next,
+    /// Every one until [`FaultyStore::heal`].
+    Every,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It is answered with an error of this kind and not applied.
+    Fail(StoreErrorKind),
+    /// It never arrives: not applied, and the caller is told that the store did not answer.
+    LoseRequest,
+    /// It is applied, and the caller is told that the store did not answer.
+    LoseAnswer,
+    /// It is held at the gate before it is applied.
+    Delay(Gate),
+    /// It is applied, and its answer is held at the gate.
+    DelayAnswer(Gate),
+}
+
+#[derive(Default)]
+struct Plan {
+    faults: Vec<(Operation, Nth, Fault)>,
+    calls: HashMap<Operation, u64>,
+    swaps_to: HashMap<State, u64>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("faults", &self.faults)
+            .field("calls", &self.calls)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FaultyStore {
+    /// Wraps `store`, without faults.
+    #[must_use]
+    pub fn new(store: impl Store) -> Self {
+        Self {
+            inner: Arc::new(store),
+            plan: Arc::default(),
+        }
+    }
+
+    /// Plans a fault. Several may meet one call: they happen in the order in which they were planned.
+    pub fn fault(&self, operation: Operation, nth: Nth, fault: Fault) {
+        let mut plan = self.plan();
+        let nth = match nth {
+            Nth::Next => Nth::Call(plan.calls.get(&operation).copied().unwrap_or(0) + 1),
+            nth => nth,
+        };
+        plan.faults.push((operation, nth, fault));
+    }
+
+    /// Plans an outage: every load, swap, wait, purge and scan fails with this kind until [`heal`](FaultyStore::heal).
+    pub fn outage(&self, kind: StoreErrorKind) {
+        for operation in [
+            Operation::Load,
+            Operation::Swap,
+            Operation::Wait,
+            Operation::Purge,
+            Operation::Scan,
+        ] {
+            self.fault(operation, Nth::Every, Fault::Fail(kind));
+        }
+    }
+
+    /// Forgets every fault. Whoever is held at a gate stays there until it is opened.
+    pub fn heal(&self) {
+        self.plan().faults.clear();
+    }
+
+    /// How many calls of this operation there were, those that failed included.
+    #[must_use]
+    pub fn calls(&self, operation: Operation) -> u64 {
+        self.plan().calls.get(&operation).copied().unwrap_or(0)
+    }
+
+    /// How many swaps to this state there were, those that failed included.
+    #[must_use]
+    pub fn swaps_to(&self, state: State) -> u64 {
+        self.plan().swaps_to.get(&state).copied().unwrap_or(0)
+    }
+
+    /// How many round trips there were: loads and swaps, not heartbeats and not waits.
+    #[must_use]
+    pub fn round_trips(&self) -> u64 {
+        self.calls(Operation::Load) + self.calls(Operation::Claim) + self.calls(Operation::Ending)
+    }
+
+    /// Counts a call that stands for all of `operations`, and tells which faults it meets.
+    fn arrive(&self, operations: &[Operation], state: Option<State>) -> Vec<Fault> {
+        let mut plan = self.plan();
+        for operation in operations {
+            *plan.calls.entry(*operation).or_default() += 1;
+        }
+        if let Some(state) = state {
+            *plan.swaps_to.entry(state).or_default() += 1;
+        }
+        let met = |(operation, nth, _): &&(Operation, Nth, Fault)| {
+            operations.contains(operation)
+                && match nth {
+                    Nth::Call(number) => plan.calls.get(operation) == Some(number),
+                    Nth::Next => false,
+                    Nth::Every => true,
+                }
+        };
+        plan.faults
+            .iter()
+            .filter(met)
+            .map(|(_, _, fault)| fault.clone())
+            .collect()
+    }
+
+    /// Runs a call through its faults.
+    async fn through<T>(
+        &self,
+        faults: Vec<Fault>,
+        doing: &'static str,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        for fault in &faults {
+            match fault {
+                Fault::Fail(kind) => {
+                    return Err(StoreError::new(*kind, doing).with_source("a planned fault"));
+                }
+                Fault::LoseRequest => return Err(lost(doing)),
+                Fault::Delay(gate) => gate.pass().await,
+                Fault::LoseAnswer | Fault::DelayAnswer(_) => {}
+            }
+        }
+        let answer = call.await;
+        for fault in &faults {
+            match fault {
+                Fault::LoseAnswer => return Err(lost(doing)),
+                Fault::DelayAnswer(gate) => gate.pass().await,
+                Fault::Fail(_) | Fault::LoseRequest | Fault::Delay(_) => {}
+            }
+        }
+        answer
+    }
+
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Operation {
+    /// What a swap of this draft is for.
+    fn of(draft: &Draft) -> Self {
+        match (draft.token, draft.state, draft.lease) {
+            (TokenRule::Above(_), ..) => Operation::Claim,
+            (TokenRule::Keep, State::Running, Moment::In(lease)) if !lease.is_zero() => {
+                Operation::Heartbeat
+            }
+            _ => Operation::Ending,
+        }
+    }
+}
+
+fn lost(doing: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable, doing)
+        .with_source("a planned fault: the answer was lost")
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let faults = self.arrive(&[Operation::Load], None);
+        self.through(faults, "loading a record", self.inner.load(id))
+            .await
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let faults = self.arrive(&[Operation::Swap, Operation::of(next)], Some(next.state));
+        self.through(faults, "writing a record", self.inner.swap(id, seen, next))
+            .await
+    }
+
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let faults = self.arrive(&[Operation::Wait], None);
+        self.through(
+            faults,
+            "waiting for a record",
+            self.inner.wait(id, seen, at_most),
+        )
+        .await
+    }
+
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+        let faults = self.arrive(&[Operation::Purge], None);
+        self.through(faults, "purging expired records", self.inner.purge(limit))
+            .await
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let faults = self.arrive(&[Operation::Scan], None);
+        self.through(faults, "listing records", self.inner.scan(after, limit))
+            .await
+    }
+
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        let own = self.inner.for_heartbeats().await?;
+        Ok(own.map(|inner| {
+            Arc::new(Self {
+                inner,
+                plan: Arc::clone(&self.plan),
+            }) as Arc<dyn Store>
+        }))
+    }
+}

@@ -1,0 +1,24 @@
+//! What tests of idempotent code need: time that stands still, faults on command, proof that an effect happened once.
+//!
+//! * [`assert_once`] drives duplicates of your own function and checks that its effect happened once.
+//! * [`ManualClock`] stands in for the time of a memory store and for every timer of a handle.
+//! * [`FaultyStore`] wraps any store and fails, delays or loses the answer of exactly the call that you name, and counts.
+//! * [`Gate`] holds a body at a point until you open it; [`Effects`] is a log that outlives the process under test.
+//! * [`conformance`] is the suite that a store of your own must pass.
+//!
+//! Nothing here sleeps to wait for something: a test says what it waits for.
+
+mod clock;
+pub mod conformance;
+mod effects;
+mod faulty;
+mod gate;
+mod once;
+
+pub use self::{
+    clock::ManualClock,
+    effects::{Effect, Effects},
+    faulty::{Fault, FaultyStore, Nth, Operation},
+    gate::Gate,
+    once::assert_once,
+};

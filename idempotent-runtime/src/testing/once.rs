@@ -1,0 +1,142 @@
+//! The check that most tests want.
+
+use std::{
+    fmt::Debug,
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::Poll,
+};
+
+/// Runs `duplicates` calls at the same time, checks that the effect happened once and that every call got the same
+/// answer, and returns that answer.
+///
+/// `effects` tells how often the effect has happened so far: the length of a log, the number of charges that a fake
+/// gateway saw. What it says before the calls does not count.
+///
+/// The calls run in the caller's task, so they may borrow; each begins before any is waited for.
+///
+/// # Panics
+///
+/// When the effect did not happen exactly once, when two answers differ, or when `duplicates` is zero.
+///
+/// # Examples
+///
+/// ```
+/// # use std::sync::{atomic::{AtomicUsize, Ordering}, OnceLock};
+/// # use idempotent_runtime::testing::assert_once;
+/// # static RECEIPT: OnceLock<String> = OnceLock::new();
+/// # struct Gateway(AtomicUsize);
+/// # impl Gateway { fn charges(&self) -> usize { self.0.load(Ordering::SeqCst) } }
+/// # async fn charge(gateway: &Gateway, order: &str) -> Result<String, String> {
+/// #     Ok(RECEIPT.get_or_init(|| { gateway.0.fetch_add(1, Ordering::SeqCst); format!("receipt for {order}") }).clone())
+/// # }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let gateway = Gateway(AtomicUsize::new(0));
+/// let receipt = assert_once(10, || charge(&gateway, "order-1"), || gateway.charges()).await;
+/// assert_eq!(receipt.unwrap(), "receipt for order-1");
+/// # }
+/// ```
+pub async fn assert_once<F>(
+    duplicates: usize,
+    call: impl Fn() -> F,
+    effects: impl Fn() -> usize,
+) -> F::Output
+where
+    F: Future,
+    F::Output: PartialEq + Debug,
+{
+    assert!(duplicates > 0, "`assert_once` needs at least one call");
+    let before = effects();
+    let mut answers = all((0..duplicates).map(|_| call())).await.into_iter();
+    let happened = effects().wrapping_sub(before);
+    let Some(first) = answers.next() else {
+        unreachable!("as many answers as calls")
+    };
+    assert_eq!(
+        happened, 1,
+        "the effect of {duplicates} equal calls happened {happened} times; the first answer was {first:?}"
+    );
+    for (place, other) in (2..).zip(answers) {
+        assert_eq!(
+            first, other,
+            "call 1 and call {place} of {duplicates} equal calls got different answers"
+        );
+    }
+    first
+}
+
+struct Running<F: Future> {
+    future: Pin<Box<F>>,
+    output: Option<F::Output>,
+}
+
+/// Drives futures side by side in this task.
+async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut futures: Vec<_> = futures
+        .map(|future| Running {
+            future: Box::pin(future),
+            output: None,
+        })
+        .collect();
+    poll_fn(|context| {
+        let mut pending = false;
+        for running in futures
+            .iter_mut()
+            .filter(|running| running.output.is_none())
+        {
+            match running.future.as_mut().poll(context) {
+                Poll::Ready(answer) => running.output = Some(answer),
+                Poll::Pending => pending = true,
+            }
+        }
+        if pending {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    })
+    .await;
+    futures
+        .into_iter()
+        .filter_map(|running| running.output)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_effect_and_equal_answers_pass() {
+        let runs = Cell::new(3);
+        let call = || async {
+            if runs.get() == 3 {
+                runs.set(4);
+            }
+            tokio::task::yield_now().await;
+            7
+        };
+        assert_eq!(assert_once(5, call, || runs.get()).await, 7);
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "happened 5 times")]
+    async fn an_effect_for_each_call_is_found() {
+        let runs = Cell::new(0);
+        assert_once(5, || async { runs.set(runs.get() + 1) }, || runs.get()).await;
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "different answers")]
+    async fn different_answers_are_found() {
+        let calls = Cell::new(0);
+        let call = || async {
+            calls.set(calls.get() + 1);
+            calls.get()
+        };
+        assert_once(2, call, || usize::from(calls.get() > 0)).await;
+    }
+}

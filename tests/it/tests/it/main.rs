@@ -1,0 +1,9 @@
+//! The integration tests: one binary, so that two cores link once.
+
+#[macro_use]
+mod harness;
+
+mod calls;
+
+mod conformance;
+mod sqlite;
