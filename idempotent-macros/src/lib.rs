@@ -36,9 +36,10 @@ use crate::errors::Errors;
 use crate::function::Function;
 use crate::model::Model;
 
-/// Makes a repeated call of an async function safe: at most one live run per key, one recorded outcome.
-///
-/// The manual stands at `idempotent_runtime::idempotent`, which is this attribute.
+#[expect(
+    missing_docs,
+    reason = "the manual stands where the runtime re-exports it, and rustdoc would put this below it"
+)]
 #[proc_macro_attribute]
 pub fn idempotent(arguments: TokenStream, item: TokenStream) -> TokenStream {
     protect(arguments.into(), item.into()).into()
