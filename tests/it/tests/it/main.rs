@@ -6,4 +6,5 @@ mod harness;
 mod calls;
 
 mod conformance;
+mod cost;
 mod sqlite;
