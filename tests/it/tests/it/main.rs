@@ -6,4 +6,6 @@ mod harness;
 mod calls;
 
 mod conformance;
+#[cfg(unix)]
+mod processes;
 mod sqlite;
