@@ -3,7 +3,13 @@
 #[macro_use]
 mod harness;
 
+mod charge;
+
 mod calls;
+mod cancellation;
+mod crash_matrix;
+mod leases;
+mod takeovers;
 
 mod conformance;
 #[cfg(unix)]
