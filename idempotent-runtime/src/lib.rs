@@ -31,7 +31,9 @@ mod sync;
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
 
-pub use idempotent_macros::{KeyPart, idempotent};
+pub use idempotent_macros::KeyPart;
+#[doc = include_str!("idempotent.md")]
+pub use idempotent_macros::idempotent;
 
 pub use crate::{
     attempt::{Attempt, ChildId, current, try_current},

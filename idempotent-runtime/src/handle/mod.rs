@@ -117,7 +117,6 @@ impl Idempotency {
     }
 
     /// Begins a call of the operation called `name`: the method form of the attribute.
-    #[must_use]
     pub fn call(&self, name: &str) -> CallBuilder<Recorded, Whole> {
         CallBuilder::new(self, name)
     }

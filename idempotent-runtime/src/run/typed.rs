@@ -22,7 +22,7 @@ use crate::{
     policy::{OnCrash, Verdict},
     record::{OutcomeKind, RawOutcome, Record},
     request::Request,
-    run::{Came, Left, execute},
+    run::{Left, execute},
 };
 
 /// How a typed call is stored and read.
@@ -44,20 +44,14 @@ where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = R>,
 {
-    let (described, kept) = (&request, &typed);
-    let (came, how) = execute(described, |attempt| async move {
+    let (request, typed) = (&request, &typed);
+    let run = |attempt: Attempt| async move {
         let result = body(attempt.clone()).await.into_result();
-        leave(described, kept, &attempt, result).await
-    })
-    .await;
-    let result = match came {
-        Came::Ran(result) => result,
-        Came::Recorded(record) => match read(&request, &typed, &record).await {
-            Ok(result) => result,
-            Err(error) => Err(R::Error::from_refusal(error)),
-        },
-        Came::Refused(error) => Err(R::Error::from_refusal(error)),
+        leave(request, typed, &attempt, result).await
     };
+    let read = |record: Arc<Record>| async move { read(request, typed, &record).await };
+    let (answer, how) = execute(request, run, read).await;
+    let result = answer.unwrap_or_else(|error| Err(R::Error::from_refusal(error)));
     (R::from_result(result), how)
 }
 
@@ -152,14 +146,11 @@ where
         return (Ending::Release, result);
     }
     let coder = request.handle.coder();
-    match &result {
-        Err(error) => match typed.on_error.verdict(error, request.on_error) {
-            Verdict::Replay => {}
-            Verdict::Release => return (Ending::Release, result),
-            Verdict::Uncertain => return (Ending::Uncertain, result),
-        },
-        Ok(_) => {}
-    }
+    if let Err(error) = &result { match typed.on_error.verdict(error, request.on_error) {
+        Verdict::Replay => {}
+        Verdict::Release => return (Ending::Release, result),
+        Verdict::Uncertain => return (Ending::Uncertain, result),
+    } }
     let _of_other_encoders = take_mark();
     let encoded = match &result {
         Ok(value) => {

@@ -26,6 +26,7 @@
 //!     # use super::Memory;
 //!     idempotent_runtime::conformance_tests!(Memory::new());
 //! }
+//! # fn main() {}
 //! ```
 //!
 //! [`conformance_tests!`](crate::conformance_tests) makes one test of each case; [`run_all`] runs them in a row where

@@ -1,0 +1,25 @@
+//! What the README shows is what there is.
+
+use std::{fs, path::Path};
+
+use crate::plan::root;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(Path::new(path)))
+        .unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn the_first_listing_is_the_quickstart_example() {
+    let (readme, example) = (read("README.md"), read("examples/examples/quickstart.rs"));
+    let (_, listing) = readme.split_once("```rust\n").expect("a listing");
+    let (listing, _) = listing.split_once("```\n").expect("its end");
+    assert_eq!(listing, example);
+}
+
+#[test]
+fn continuous_integration_runs_the_test_command_of_the_readme() {
+    let command = "cargo xtask test";
+    assert!(read("README.md").contains(command));
+    assert!(read(".ci/run").lines().any(|line| line == command));
+}
