@@ -22,7 +22,7 @@ struct Done<'a> {
 pub(crate) fn all(steps: &[Step]) -> ExitCode {
     println!("plan");
     for (number, step) in (1..).zip(steps) {
-        println!("{number:>4}  {:<24}  {}", step.title, command_line(step));
+        println!("{number:>4}  {:<25}  {}", step.title, command_line(step));
     }
     let done: Vec<Done<'_>> = steps.iter().map(one).collect();
 
@@ -31,14 +31,18 @@ pub(crate) fn all(steps: &[Step]) -> ExitCode {
         let word = if done.succeeded { "ok" } else { "FAILED" };
         let seconds = done.took.as_secs_f32();
         println!(
-            "{word:>8}  {:<24}  {seconds:>6.1} s  {}",
+            "{word:>8}  {:<25}  {seconds:>6.1} s  {}",
             done.step.title, done.tally
         );
     }
     let total: Tally = done.iter().map(|done| done.tally).sum();
     let failed = done.iter().filter(|done| !done.succeeded).count();
     let steps = done.len();
-    println!("\n{total}; {} of {steps} steps succeeded", steps - failed);
+    let steps = format!("{} of {steps} steps succeeded", steps - failed);
+    match total.to_string().as_str() {
+        "" => println!("\n{steps}"),
+        total => println!("\n{total}; {steps}"),
+    }
     if failed == 0 {
         ExitCode::SUCCESS
     } else {

@@ -14,9 +14,9 @@ impl Tally {
     /// What a line of a runner's output counts: nothing, unless it is a summary.
     pub(crate) fn of(line: &str) -> Self {
         let line = plain(line);
-        let line = line.trim();
+        // Nextest shows what a failed test said, indented, and so would a test that runs tests.
         let is_summary = line.starts_with("test result:")
-            || (line.starts_with("Summary [") && line.contains(" run: "));
+            || (line.trim_start().starts_with("Summary [") && line.contains(" run: "));
         if !is_summary {
             return Self::default();
         }
@@ -136,6 +136,10 @@ mod tests {
     #[test]
     fn counts_nothing_in_other_lines() {
         assert_eq!(Tally::of("I told it that 12 passed"), Tally::default());
+        assert_eq!(
+            Tally::of("    test result: FAILED. 0 passed; 1 failed"),
+            Tally::default()
+        );
         assert_eq!(Tally::of(""), Tally::default());
     }
 }
