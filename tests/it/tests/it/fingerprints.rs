@@ -236,7 +236,7 @@ async fn b14_mismatch_in_every_state_that_binds(world: World) {
     };
 
     let failed = call("failed", 1)
-        .run(|_| async { Err::<(), _>("no".to_owned()).map_err(Failure) })
+        .run(|_| async { Err::<(), _>(Failure("no".into())) })
         .await;
     assert_eq!(failed, Err(Failure("no".into())));
     mismatch("failed").await;

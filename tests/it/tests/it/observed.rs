@@ -372,6 +372,12 @@ async fn k13_no_plaintext_key(world: World) {
         .find(|(_, record)| &*record.subject.operation == "observed.plain")
         .expect("it was recorded");
     assert_eq!(plain_record.subject.key, SECRET.as_bytes());
+    let debug = format!("{plain_record:?}");
+    let as_list = format!("{:?}", SECRET.as_bytes());
+    assert!(
+        !debug.contains(SECRET) && !debug.contains(&as_list),
+        "{debug}"
+    );
     assert_ne!(
         plain_record.subject.fingerprint.fingerprint(),
         hidden_record.subject.fingerprint.fingerprint(),

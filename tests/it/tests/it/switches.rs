@@ -1,10 +1,13 @@
 //! Switching it off, and listening to it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use idempotent_runtime::{
-    Answer, Answered, Error, How, Observer, Step, Transition, Unprotected, idempotent,
-    testing::Operation,
+    Answer, Answered, Error, How, Idempotency, MemoryStore, Observer, Step, Transition,
+    Unprotected, idempotent, testing::Operation,
 };
 
 use crate::harness::{World, said_during};
@@ -101,4 +104,31 @@ async fn a29_response_hook_on_replay_only(world: World) {
     let told = hook.0.lock().expect("not poisoned").clone();
     assert_eq!(told, [("switches.unit".into(), true)]);
     assert_eq!(world.record().await, recorded);
+}
+
+/// Nothing is built, and nothing is run, with durations that no store can keep its promises with.
+#[tokio::test]
+async fn f28_ttl_validation() {
+    let builder = || Idempotency::builder(MemoryStore::new());
+    let refused = |built: Result<Idempotency, Error>, why: &str| {
+        let error = built.expect_err(why);
+        assert!(matches!(error, Error::InvalidPolicy(_)), "{why}: {error:?}");
+    };
+    refused(builder().ttl("0s").build(), "zero");
+    refused(builder().ttl("-1s").build(), "negative");
+    refused(builder().ttl("99999999999999999999d").build(), "overflow");
+    refused(builder().ttl("a day").build(), "no duration");
+    refused(builder().lease("0s").build(), "zero");
+    refused(builder().lease(Duration::MAX).build(), "overflow");
+    assert!(builder().ttl("24h").lease("30s").build().is_ok());
+
+    let owner = World::memory().await.owner().await;
+    let answer = owner
+        .call("switches.ttl")
+        .key("k")
+        .ttl(Duration::ZERO)
+        .run(|_| async { Ok::<_, Error>(()) })
+        .await;
+    assert!(matches!(answer, Err(Error::InvalidPolicy(_))), "{answer:?}");
+    assert_eq!(owner.store.round_trips(), 0);
 }

@@ -18,6 +18,7 @@ on_every_store![
     a09_falsy_results_roundtrip,
     a11_typed_replay,
     a12_none_result_not_encoded_twice,
+    f15_size_cap,
 ];
 
 /// A first call, and a duplicate whose body must not run.
@@ -175,4 +176,34 @@ async fn a12_none_result_not_encoded_twice(world: World) {
     assert_eq!(codec.so_far(), (1, 2));
 
     assert_eq!(owner.log.answers(), [Answer::Executed, Answer::Replayed]);
+}
+
+async fn f15_size_cap(world: World) {
+    let owner = world.owner_with(|builder| builder.max_outcome(10)).await;
+    let (world, owner) = (&world, &owner);
+    let call = |key: &'static str, value: &'static str| {
+        let call = owner.call("values.capped").key(key);
+        call.run(move |_| async move {
+            world.happened(key);
+            Ok::<_, Error>(value.to_owned())
+        })
+    };
+
+    // In quotes, eight and nine letters are ten and eleven bytes.
+    for _ in 0..2 {
+        assert_eq!(call("fits", "12345678").await, Ok("12345678".into()));
+    }
+    let first = call("too long", "123456789").await;
+    assert_eq!(
+        first,
+        Ok("123456789".into()),
+        "it happened, and its caller is told"
+    );
+    let second = call("too long", "123456789").await;
+    assert!(
+        matches!(second, Err(Error::NotReplayable { .. })),
+        "{second:?}"
+    );
+
+    assert_eq!((world.runs("fits"), world.runs("too long")), (1, 1));
 }
