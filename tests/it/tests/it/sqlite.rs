@@ -361,7 +361,7 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
     run(
         &mut connection,
         format!(
-            "CREATE TABLE lax_records ({}, UNIQUE (id))",
+            "CREATE TABLE lax_records ({}, purge_from, UNIQUE (id))",
             columns.join(", ")
         ),
     )
