@@ -27,7 +27,8 @@ fn continuous_integration_runs_the_test_command_of_the_readme() {
 #[test]
 fn every_argument_of_the_attribute_stands_in_the_readme_and_in_the_manual() {
     let source = read("idempotent-macros/src/args.rs");
-    let (_, table) = source.split_once("arguments! {\n").expect("the table");
+    let (_, table) = source.split_once("\narguments! {\n").expect("a table");
+    let (table, _) = table.split_once("\n}").expect("its end");
     let arguments: Vec<&str> = table
         .lines()
         .filter_map(|line| line.trim().strip_prefix('"')?.split('"').next())
