@@ -146,11 +146,13 @@ where
         return (Ending::Release, result);
     }
     let coder = request.handle.coder();
-    if let Err(error) = &result { match typed.on_error.verdict(error, request.on_error) {
-        Verdict::Replay => {}
-        Verdict::Release => return (Ending::Release, result),
-        Verdict::Uncertain => return (Ending::Uncertain, result),
-    } }
+    if let Err(error) = &result {
+        match typed.on_error.verdict(error, request.on_error) {
+            Verdict::Replay => {}
+            Verdict::Release => return (Ending::Release, result),
+            Verdict::Uncertain => return (Ending::Uncertain, result),
+        }
+    }
     let _of_other_encoders = take_mark();
     let encoded = match &result {
         Ok(value) => {
@@ -180,6 +182,11 @@ where
     let outcome = outcome.with_schema(request.version);
     match decode(request, typed, outcome.clone()).await {
         Ok(replayed) => (Ending::Done(outcome), replayed),
+        // The reference is what counts, and it is kept: a replay may find what this load did not.
+        Err(error) if K::LOADS && outcome.kind == OutcomeKind::Value => {
+            tracing::warn!(operation = &*request.operation, %error, "a value cannot be read back through its reference");
+            (Ending::Done(outcome), result)
+        }
         Err(error) => (not_replayable(request, &error), result),
     }
 }

@@ -41,6 +41,18 @@ pub(super) fn bind<'q>(
     }
 }
 
+/// Tells whether a swap was applied: the first column of its answer.
+pub(super) fn is_applied(row: &SqliteRow, doing: &'static str) -> Result<bool, StoreError> {
+    let cell = Cell {
+        row,
+        place: 0,
+        column: "applied",
+    };
+    cell.some_number()
+        .map(|applied| applied != 0)
+        .map_err(|damaged| corrupt(damaged, doing))
+}
+
 /// Reads the time at `first` and the record after it.
 pub(super) fn snapshot(
     row: &SqliteRow,

@@ -22,11 +22,7 @@
 //!     async fn advance(&self, by: Duration) { self.clock.advance(by); }
 //! }
 //!
-//! mod memory {
-//!     # use super::Memory;
-//!     idempotent_runtime::conformance_tests!(Memory::new());
-//! }
-//! # fn main() {}
+//! idempotent_runtime::conformance_tests!(Memory::new());
 //! ```
 //!
 //! [`conformance_tests!`](crate::conformance_tests) makes one test of each case; [`run_all`] runs them in a row where

@@ -137,8 +137,11 @@ async fn e17_a_file_that_may_only_be_read_answers_looks_and_denies_writes() {
             .record
             .is_some()
     );
+    let duplicate = store.swap(&ID, None, &claim()).await;
+    assert!(!is_applied(duplicate), "a replay is a look");
+    let other = RecordId::from_bytes([8; 32]);
     assert_eq!(
-        kind(store.swap(&ID, None, &claim()).await),
+        kind(store.swap(&other, None, &claim()).await),
         Some(StoreErrorKind::Denied)
     );
     let ending = completion(&draft, vec![]);
@@ -184,6 +187,8 @@ async fn a_file_that_somebody_locks_is_busy_until_the_lock_is_gone() {
             .record
             .is_some()
     );
+    let duplicate = store.swap(&ID, None, &claim()).await;
+    assert!(!is_applied(duplicate), "a replay needs no lock");
     soon.open(&path)
         .await
         .expect("a current file needs no lock to open");
