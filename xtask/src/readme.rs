@@ -21,7 +21,8 @@ fn the_first_listing_is_the_quickstart_example() {
 fn continuous_integration_runs_the_test_command_of_the_readme() {
     let command = "cargo xtask test";
     assert!(read("README.md").contains(command));
-    assert!(read(".ci/run").lines().any(|line| line == command));
+    let runs = |line: &str| line.starts_with(command);
+    assert!(read(".ci/run").lines().any(runs));
 }
 
 #[test]
