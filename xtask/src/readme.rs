@@ -21,5 +21,32 @@ fn the_first_listing_is_the_quickstart_example() {
 fn continuous_integration_runs_the_test_command_of_the_readme() {
     let command = "cargo xtask test";
     assert!(read("README.md").contains(command));
-    assert!(read(".ci/run").lines().any(|line| line == command));
+    let runs = |line: &str| line.starts_with(command);
+    assert!(read(".ci/run").lines().any(runs));
+}
+
+#[test]
+fn every_argument_of_the_attribute_stands_in_the_readme_and_in_the_manual() {
+    let source = read("idempotent-macros/src/args.rs");
+    let (_, table) = source.split_once("\narguments! {\n").expect("a table");
+    let (table, _) = table.split_once("\n}").expect("its end");
+    let arguments: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('"')?.split('"').next())
+        .collect();
+    assert!(arguments.len() > 20, "{arguments:?}");
+    for page in ["README.md", "idempotent-runtime/src/idempotent.md"] {
+        let page = read(page);
+        let rows: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .collect();
+        for argument in &arguments {
+            let word = format!("`{argument}");
+            assert!(
+                rows.iter().any(|row| row.contains(&word)),
+                "`{argument}` has no row"
+            );
+        }
+    }
 }
