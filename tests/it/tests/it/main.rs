@@ -21,7 +21,6 @@ mod takeovers;
 mod values;
 
 mod conformance;
-mod cost;
 #[cfg(unix)]
 mod processes;
 mod sqlite;
