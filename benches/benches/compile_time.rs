@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use benches::{Ratios, median};
+use benches::Ratios;
 
 const FUNCTIONS: usize = 100;
 
@@ -27,13 +27,11 @@ fn main() {
         // Builds what both depend on.
         measure(folder.path(), command, Attribute::Present);
         measure(folder.path(), command, Attribute::Absent);
-        let (with, without) = (0..ROUNDS)
-            .map(|_| {
-                let with = measure(folder.path(), command, Attribute::Present);
-                (with, measure(folder.path(), command, Attribute::Absent))
-            })
-            .unzip();
-        ratios.add(format!("cargo {command}"), median(with), median(without));
+        let rounds = (0..ROUNDS).map(|_| {
+            let with = measure(folder.path(), command, Attribute::Present);
+            (with, measure(folder.path(), command, Attribute::Absent))
+        });
+        ratios.add(format!("cargo {command}"), rounds.collect());
     }
     ratios.print();
 }

@@ -121,7 +121,7 @@ fn compare(
     for tasks in [1, 16] {
         ratios.time(
             format!("{name}, first call, {tasks} at once"),
-            200,
+            100,
             |times| {
                 let idem = idem.clone();
                 runtime.block_on(spread(times, tasks, move || ours(idem.clone(), fresh())));
@@ -137,7 +137,7 @@ fn compare(
     for tasks in [1, 16] {
         ratios.time(
             format!("{name}, replay, {tasks} at once"),
-            1_000,
+            500,
             |times| {
                 let idem = idem.clone();
                 runtime.block_on(spread(times, tasks, move || ours(idem.clone(), 1)));

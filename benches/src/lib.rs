@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 /// How often each side is measured.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 31;
 
 /// Tells whether this run measures: `cargo bench` does, `cargo test` only sees whether a benchmark runs at all.
 #[must_use]
@@ -13,7 +13,8 @@ pub fn is_measuring() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
 
-/// A table of ratios: the median time that a piece of work takes with us, over that which it takes otherwise.
+/// A table of ratios: the time that a piece of work takes with us, over the time that it takes otherwise in the same
+/// round. Each column shows its own median.
 #[derive(Debug)]
 pub struct Ratios {
     what: &'static str,
@@ -24,8 +25,7 @@ pub struct Ratios {
 #[derive(Debug)]
 struct Row {
     name: String,
-    ours: Duration,
-    theirs: Duration,
+    rounds: Vec<(Duration, Duration)>,
 }
 
 impl Ratios {
@@ -47,24 +47,32 @@ impl Ratios {
         mut ours: impl FnMut(u32),
         mut theirs: impl FnMut(u32),
     ) {
-        let (our_times, their_times) = (0..ROUNDS)
-            .map(|_| (once(times, &mut ours), once(times, &mut theirs)))
-            .unzip();
-        self.add(name, median(our_times), median(their_times));
+        // The first round of a side warms it up.
+        let (_, _) = (once(times, &mut ours), once(times, &mut theirs));
+        let rounds = (0..ROUNDS).map(|_| (once(times, &mut ours), once(times, &mut theirs)));
+        let rounds = rounds.collect();
+        self.add(name, rounds);
     }
 
-    /// Adds a row that was measured elsewhere.
-    pub fn add(&mut self, name: impl Into<String>, ours: Duration, theirs: Duration) {
+    /// Adds rounds that were measured elsewhere: ours, then theirs.
+    pub fn add(&mut self, name: impl Into<String>, rounds: Vec<(Duration, Duration)>) {
         let name = name.into();
-        self.rows.push(Row { name, ours, theirs });
+        self.rows.push(Row { name, rounds });
     }
 
     /// Prints the table.
     pub fn print(&self) {
         println!("\n| {} | ours | {} | ratio |", self.what, self.other);
         println!("|---|---:|---:|---:|");
-        for Row { name, ours, theirs } in &self.rows {
-            let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+        for Row { name, rounds } in &self.rows {
+            let ours = median(rounds.iter().map(|(ours, _)| ours.as_secs_f64()));
+            let theirs = median(rounds.iter().map(|(_, theirs)| theirs.as_secs_f64()));
+            let ratio = median(
+                rounds
+                    .iter()
+                    .map(|(ours, theirs)| ours.div_duration_f64(*theirs)),
+            );
+            let [ours, theirs] = [ours, theirs].map(Duration::from_secs_f64);
             println!("| {name} | {ours:.2?} | {theirs:.2?} | {ratio:.2} |");
         }
         println!();
@@ -78,8 +86,8 @@ fn once(times: u32, work: &mut impl FnMut(u32)) -> Duration {
 }
 
 /// The middle one, which what else the machine does moves least.
-#[must_use]
-pub fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().unwrap_or_default()
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }

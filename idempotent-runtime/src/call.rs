@@ -30,8 +30,9 @@ impl Call {
         K: Keep<R::Value> + Clone,
         B: Future<Output = R>,
     {
+        let request = self.prepare();
         async move {
-            match self.prepare() {
+            match request {
                 Ok(request) => {
                     // Pinned here, so that the futures within hold a reference to it, and not it.
                     let body = pin!(body);
@@ -54,8 +55,9 @@ impl Call {
         K: Keep<R::Value, Reading: Send> + Clone + Send + Sync + 'static,
         B: Future<Output = R> + Send + 'static,
     {
+        let request = self.prepare();
         async move {
-            match self.prepare() {
+            match request {
                 Ok(request) => {
                     run_detached(request, Typed { on_error, keep }, |_| body)
                         .await
