@@ -33,6 +33,13 @@ pub fn try_current() -> Option<Attempt> {
     CURRENT.try_with(Clone::clone).ok()
 }
 
+/// Tells whether the attempt that runs here, or one around it, runs the call of this id.
+pub(crate) fn is_running(id: &RecordId) -> bool {
+    CURRENT
+        .try_with(|attempt| attempt.runs(id))
+        .unwrap_or(false)
+}
+
 /// Carries the attempt that runs here, if one does, into a future for another task.
 pub(crate) fn enter_again<F: Future>(future: F) -> impl Future<Output = F::Output> {
     let here = try_current();
@@ -182,8 +189,7 @@ impl Attempt {
         &self.0.operation
     }
 
-    /// Tells whether this attempt, or one around it, runs the call of this id.
-    pub(crate) fn runs(&self, id: &RecordId) -> bool {
+    fn runs(&self, id: &RecordId) -> bool {
         let mut attempt = Some(self);
         while let Some(Attempt(inner)) = attempt {
             if inner.id == *id {

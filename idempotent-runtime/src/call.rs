@@ -16,7 +16,7 @@ use crate::{
     },
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Reconciled},
     record::RawOutcome,
-    request::{Call, Fingerprintable},
+    request::{Call, Fingerprintable, Request},
     run::{Typed, run_detached, run_raw, run_typed},
 };
 
@@ -30,9 +30,8 @@ impl Call {
         K: Keep<R::Value> + Clone,
         B: Future<Output = R>,
     {
-        let request = self.prepare();
         async move {
-            match request {
+            match self.prepare() {
                 Ok(request) => {
                     // Pinned here, so that the futures within hold a reference to it, and not it.
                     let body = pin!(body);
@@ -55,9 +54,8 @@ impl Call {
         K: Keep<R::Value, Reading: Send> + Clone + Send + Sync + 'static,
         B: Future<Output = R> + Send + 'static,
     {
-        let request = self.prepare();
         async move {
-            match request {
+            match self.prepare() {
                 Ok(request) => {
                     run_detached(request, Typed { on_error, keep }, |_| body)
                         .await
@@ -341,7 +339,7 @@ impl<P, K> CallBuilder<P, K> {
     }
 }
 
-fn prepare(call: Call, mistake: Option<Error>) -> Result<crate::request::Request, Error> {
+fn prepare(call: Call, mistake: Option<Error>) -> Result<Box<Request>, Error> {
     match mistake {
         Some(mistake) => Err(mistake),
         None => call.prepare(),

@@ -182,16 +182,15 @@ impl Observers {
     }
 
     pub(crate) fn transition(&self, operation: &str, id: &RecordId, attempt: u32, step: Step) {
-        let short = id.short();
         match step {
             Step::NotYetRecorded
             | Step::HeartbeatFailed
             | Step::LeaseLost
             | Step::Parked
             | Step::LeftUncertain => {
-                tracing::warn!(operation, id = %short, attempt, ?step, "idempotent call");
+                tracing::warn!(operation, %id, attempt, ?step, "idempotent call");
             }
-            _ => tracing::debug!(operation, id = %short, attempt, ?step, "idempotent call"),
+            _ => tracing::debug!(operation, %id, attempt, ?step, "idempotent call"),
         }
         self.tell(|observer| {
             observer.transition(&Transition {

@@ -30,7 +30,12 @@ impl<T: Serialize + ?Sized> Fingerprintable for T {}
 
 /// A call that is being described: what the attribute's expansion writes into.
 #[derive(Debug)]
-pub struct Call {
+pub struct Call(Box<Description>);
+
+/// What is known of a call so far. It stays where it is from the first word to the last, because moving
+/// it costs more than an allocation.
+#[derive(Debug)]
+struct Description {
     name: Arc<str>,
     site: Option<&'static Site>,
     handle: Option<Idempotency>,
@@ -71,15 +76,15 @@ pub(crate) enum Protection {
 #[must_use]
 pub fn begin(site: &'static Site) -> Call {
     let mut call = Call::named(Arc::clone(site.name()));
-    call.site = Some(site);
-    call.policy = site.policy;
-    call.old_name = site.also_accept.map(Arc::from);
+    call.0.site = Some(site);
+    call.0.policy = site.policy;
+    call.0.old_name = site.also_accept.map(Arc::from);
     call
 }
 
 impl Call {
     pub(crate) fn named(name: Arc<str>) -> Self {
-        Self {
+        Self(Box::new(Description {
             name,
             site: None,
             handle: None,
@@ -90,91 +95,98 @@ impl Call {
             arguments: Arguments::new(),
             policy: Policy::UNSAID,
             opted_out: false,
-        }
+        }))
     }
 
     /// Sets the handle, in place of the one in force.
     pub fn handle<H: AsHandle + ?Sized>(&mut self, handle: &H) {
-        self.handle = Some(handle.as_handle().clone());
+        self.0.handle = Some(handle.as_handle().clone());
     }
 
     /// Sets the key.
     pub fn key<K: KeyPart + ?Sized>(&mut self, key: &K) {
-        self.key = Some(Key::from_part(key));
+        self.0.key = Some(Key::from_part(key));
     }
 
     /// Makes the fingerprint of the arguments the key.
     pub fn key_from_arguments(&mut self) {
-        self.key = None;
+        self.0.key = None;
     }
 
     /// Sets the key that an older build used for the same call.
     pub fn also_accept_key<K: KeyPart + ?Sized>(&mut self, key: &K) {
-        self.old_key = Some(Key::from_part(key));
+        self.0.old_key = Some(Key::from_part(key));
     }
 
     /// Sets the name that an older build used for the same operation.
     pub(crate) fn also_accept_name(&mut self, name: &str) {
-        self.old_name = Some(name.into());
+        self.0.old_name = Some(name.into());
     }
 
     /// Sets the scope.
     pub fn scope<K: KeyPart + ?Sized>(&mut self, scope: &K) {
-        self.scope = Some(Key::from_part(scope));
+        self.0.scope = Some(Key::from_part(scope));
     }
 
     /// Adds an argument to the fingerprint.
     pub fn argument<T: Fingerprintable + ?Sized>(&mut self, name: &'static str, value: &T) {
-        self.arguments.argument(name, value);
+        self.0.arguments.argument(name, value);
     }
 
     /// Sets what the fingerprint is taken of.
     pub fn fingerprint<T: Fingerprintable + ?Sized>(&mut self, value: &T) {
-        self.arguments.whole(value);
+        self.0.arguments.whole(value);
     }
 
     /// Sets how long the outcome answers duplicates.
     pub fn ttl(&mut self, ttl: Duration) {
-        self.policy.ttl = Some(ttl);
+        self.0.policy.ttl = Some(ttl);
     }
 
     /// Sets how long a holder may be silent.
     pub fn lease(&mut self, lease: Duration) {
-        self.policy.lease = Some(lease);
+        self.0.policy.lease = Some(lease);
     }
 
     /// Sets what a duplicate does meanwhile.
     pub fn in_flight(&mut self, in_flight: InFlight) {
-        self.policy.in_flight = Some(in_flight);
+        self.0.policy.in_flight = Some(in_flight);
     }
 
     pub(crate) fn policy(&mut self) -> &mut Policy {
-        &mut self.policy
+        &mut self.0.policy
     }
 
     pub(crate) fn opt_out(&mut self) {
-        self.opted_out = true;
+        self.0.opted_out = true;
     }
 
     /// Puts everything together; nothing has been written when it fails.
-    pub(crate) fn prepare(self) -> Result<Request, Error> {
-        let operation = Arc::clone(&self.name);
-        let Some(handle) = self.handle.clone().or_else(in_force) else {
+    pub(crate) fn prepare(self) -> Result<Box<Request>, Error> {
+        let mut described = self.0;
+        let Some(handle) = described.handle.take().or_else(in_force) else {
+            let operation = described.name;
             return Err(Error::NotConfigured { operation });
         };
-        self.check(handle.clone()).inspect_err(|_| {
-            let elapsed = Duration::ZERO;
-            let answered = Answered {
-                operation: &operation,
-                id: None,
-                answer: Answer::Refused,
-                elapsed,
-            };
-            handle.observers().answered(&answered);
+        let told = handle
+            .observers()
+            .are_there()
+            .then(|| (handle.clone(), Arc::clone(&described.name)));
+        described.check(handle).inspect_err(|_| {
+            if let Some((handle, operation)) = told {
+                handle.observers().answered(&Answered {
+                    operation: &operation,
+                    id: None,
+                    answer: Answer::Refused,
+                    elapsed: Duration::ZERO,
+                });
+            }
         })
     }
+}
 
-    fn check(self, handle: Idempotency) -> Result<Request, Error> {
+impl Description {
+    fn check(self, handle: Idempotency) -> Result<Box<Request>, Error> {
         if let Some(site) = self.site {
             handle.meet(site)?;
         }
@@ -186,9 +198,9 @@ impl Call {
         check_durations(ttl, lease)?;
         let operation = self.name;
         let invalid = |part| {
-            let operation = Arc::clone(&operation);
+            let operation = &operation;
             move |source| Error::InvalidKey {
-                operation,
+                operation: Arc::clone(operation),
                 part,
                 source,
             }
@@ -263,7 +275,7 @@ impl Call {
                 takeover_budget: defaults.takeover_budget,
             }),
         };
-        Ok(Request {
+        Ok(Box::new(Request {
             operation,
             id,
             old_id,
@@ -274,7 +286,7 @@ impl Call {
             on_error: defaults.on_error,
             version: self.policy.version,
             handle,
-        })
+        }))
     }
 }
 

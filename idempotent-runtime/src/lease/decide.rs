@@ -76,16 +76,16 @@ pub fn first(claim: &Claim, version: Version) -> Draft {
     claim.anew(FencingToken::from_u64(0), version)
 }
 
-/// Decides about a snapshot. `version` names the version of the draft, if there is one.
+/// Decides about a snapshot. `version` draws the version of the draft, if there is one.
 ///
 /// The order is the protocol's: nothing or expired, other fingerprint, done, uncertain, parked,
 /// released, my own, lease over, running.
 #[must_use]
-pub fn decide(claim: &Claim, snapshot: &Snapshot, version: Version) -> Decision {
+pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Version) -> Decision {
     let Some(record) = &snapshot.record else {
         return Decision::Write {
             seen: None,
-            draft: first(claim, version),
+            draft: first(claim, version()),
             meaning: Meaning::Fresh,
         };
     };
@@ -95,7 +95,7 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: Version) -> Decision 
         meaning,
     };
     if record.is_expired(snapshot.now) {
-        return write(claim.anew(record.token, version), Meaning::Fresh);
+        return write(claim.anew(record.token, version()), Meaning::Fresh);
     }
     if record.state != State::Released && record.subject.fingerprint != claim.subject.fingerprint {
         return Decision::KeyReused(Arc::clone(record));
@@ -104,10 +104,12 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: Version) -> Decision 
     let can_reconcile = claim.on_crash == OnCrash::Reconcile && on_crash == OnCrash::Reconcile;
     match record.state {
         State::Done => Decision::Replay(Arc::clone(record)),
-        State::Uncertain if can_reconcile => write(claim.over(record, version), Meaning::Reconcile),
+        State::Uncertain if can_reconcile => {
+            write(claim.over(record, version()), Meaning::Reconcile)
+        }
         State::Uncertain => Decision::Uncertain(Arc::clone(record)),
         State::Parked => Decision::Parked(Arc::clone(record)),
-        State::Released => write(claim.anew(record.token, version), Meaning::Fresh),
+        State::Released => write(claim.anew(record.token, version()), Meaning::Fresh),
         State::Running if record.attempt_id == claim.attempt_id => {
             Decision::Mine(Arc::clone(record))
         }
@@ -119,16 +121,16 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: Version) -> Decision 
                 || (on_crash == OnCrash::Reconcile && !can_reconcile) =>
         {
             write(
-                left(record, State::Uncertain, on_crash, version),
+                left(record, State::Uncertain, on_crash, version()),
                 Meaning::LeaveUncertain,
             )
         }
         State::Running if record.attempt > claim.takeover_budget => write(
-            left(record, State::Parked, on_crash, version),
+            left(record, State::Parked, on_crash, version()),
             Meaning::Park,
         ),
-        State::Running if can_reconcile => write(claim.over(record, version), Meaning::Reconcile),
-        State::Running => write(claim.over(record, version), Meaning::Takeover),
+        State::Running if can_reconcile => write(claim.over(record, version()), Meaning::Reconcile),
+        State::Running => write(claim.over(record, version()), Meaning::Takeover),
     }
 }
 

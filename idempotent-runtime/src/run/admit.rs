@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    attempt::try_current,
+    attempt::is_running,
     error::Error,
     identity::RecordId,
     lease::{Claim, Decision, Meaning, decide, first},
@@ -47,7 +47,7 @@ pub(crate) async fn admit(request: &Request, claim: &Claim) -> Admission {
     let admission = match admitting.identity().await {
         Ok(id) => {
             admitting.id = id;
-            if try_current().is_some_and(|attempt| attempt.runs(&id)) {
+            if is_running(&id) {
                 return Admission::Refused(Error::Recursive {
                     operation: Arc::clone(&request.operation),
                 });
@@ -75,8 +75,8 @@ struct Admitting<'a> {
 impl Admitting<'_> {
     async fn claim(&mut self) -> Result<Admission, StoreError> {
         let mut claiming = Claiming::new(self.request, self.claim, self.id);
-        let (mut seen, mut draft, mut meaning) =
-            (None, first(self.claim, Version::random()), Meaning::Fresh);
+        let mut draft = first(self.claim, Version::random());
+        let (mut seen, mut meaning) = (None, Meaning::Fresh);
         let mut retries = RETRIES.iter();
         loop {
             let sent = self.request.handle.timer().now();
@@ -126,7 +126,7 @@ impl Admitting<'_> {
             return Ok(self.id);
         };
         let snapshot = self.request.handle.store().load(&old).await?;
-        match decide(self.claim, &snapshot, Version::random()) {
+        match decide(self.claim, &snapshot, Version::random) {
             Decision::Write {
                 meaning: Meaning::Fresh,
                 ..
@@ -140,7 +140,7 @@ impl Admitting<'_> {
 
     async fn decide(&mut self, mut snapshot: Snapshot, sent: Meaning, at: Duration) -> Next {
         loop {
-            match decide(self.claim, &snapshot, Version::random()) {
+            match decide(self.claim, &snapshot, Version::random) {
                 Decision::Write {
                     seen,
                     draft,
@@ -335,7 +335,7 @@ impl Admitting<'_> {
                 let Ok(snapshot) = self.request.handle.store().load(&self.id).await else {
                     return Admission::Refused(error.into());
                 };
-                match decide(self.claim, &snapshot, Version::random()) {
+                match decide(self.claim, &snapshot, Version::random) {
                     Decision::Replay(record) => Admission::Recorded {
                         record,
                         now: snapshot.now,

@@ -1,6 +1,6 @@
 //! Ends a holding: writes how it ended, over whatever version is still its own.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     lease::{Ending, Refusal},
@@ -30,9 +30,9 @@ pub(crate) async fn end(
     reran: bool,
 ) -> Result<Ended, StoreError> {
     let attempt = &lease.attempt;
-    let mut holding = lease.holding.clone();
+    let mut holding = Cow::Borrowed(&lease.holding);
     if reran {
-        holding.run_again();
+        holding.to_mut().run_again();
     }
     let mut seen = lease.version();
     loop {

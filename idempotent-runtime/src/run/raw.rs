@@ -13,7 +13,10 @@ use crate::{
     run::execute,
 };
 
-pub(crate) async fn run_raw<F, B>(request: Request, body: F) -> Result<(RawOutcome, How), Error>
+pub(crate) async fn run_raw<F, B>(
+    request: Box<Request>,
+    body: F,
+) -> Result<(RawOutcome, How), Error>
 where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = RawEnding>,

@@ -32,7 +32,7 @@ pub(crate) struct Typed<P, K> {
 }
 
 pub(crate) async fn run_typed<R, P, K, F, B>(
-    request: Request,
+    request: Box<Request>,
     typed: Typed<P, K>,
     body: F,
 ) -> (R, How)
@@ -44,7 +44,7 @@ where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = R>,
 {
-    let (request, typed) = (&request, &typed);
+    let (request, typed) = (&*request, &typed);
     let run = |attempt: Attempt| async move {
         let result = body(attempt.clone()).await.into_result();
         leave(request, typed, &attempt, result).await
@@ -58,7 +58,7 @@ where
 /// The same in a task of its own: once the body has begun, the caller's future may be dropped,
 /// and the call runs on and is recorded. Dropped before, nothing is left behind.
 pub(crate) async fn run_detached<R, P, K, F, B>(
-    request: Request,
+    request: Box<Request>,
     typed: Typed<P, K>,
     body: F,
 ) -> (R, How)
@@ -232,18 +232,20 @@ where
     P: OnError<E>,
     K: Keep<T> + Clone,
 {
-    let operation = Arc::clone(&request.operation);
+    let operation = || Arc::clone(&request.operation);
     match &record.outcome {
         Some(outcome) if outcome.kind != OutcomeKind::NotReplayable => {
             decode(request, typed, outcome.clone())
                 .await
                 .map_err(|error| Error::Unreadable {
-                    operation,
+                    operation: operation(),
                     schema: outcome.schema,
                     source: error.into(),
                 })
         }
-        _ => Err(Error::NotReplayable { operation }),
+        _ => Err(Error::NotReplayable {
+            operation: operation(),
+        }),
     }
 }
 

@@ -78,7 +78,7 @@ fn call(
             }
             Swap::Refused(snapshot) => snapshot,
         };
-        match decide(&claim, &snapshot, Version::random()) {
+        match decide(&claim, &snapshot, Version::random) {
             Decision::Write {
                 seen: version,
                 draft: next,
