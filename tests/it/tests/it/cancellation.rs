@@ -202,7 +202,10 @@ async fn a_call_dropped_at_every_await(world: World) {
             }
             if let Some(answer) = answer {
                 assert_eq!(answer, Ok("charged".into()));
-                assert!(polls > 1, "there were awaits to be dropped at");
+                assert!(
+                    polls > 1 || mode == Mode::Detach,
+                    "there were awaits to be dropped at"
+                );
                 break;
             }
         }

@@ -5,10 +5,14 @@ mod harness;
 
 mod charge;
 
+mod bad_input;
 mod calls;
 mod cancellation;
 mod crash_matrix;
+mod failures;
+mod invariants;
 mod leases;
+mod outages;
 mod takeovers;
 
 mod conformance;
