@@ -152,13 +152,12 @@ where
         return (Ending::Release, result);
     }
     let coder = request.handle.coder();
-    match &result {
-        Err(error) => match typed.on_error.verdict(error, request.on_error) {
+    if let Err(error) = &result {
+        match typed.on_error.verdict(error, request.on_error) {
             Verdict::Replay => {}
             Verdict::Release => return (Ending::Release, result),
             Verdict::Uncertain => return (Ending::Uncertain, result),
-        },
-        Ok(_) => {}
+        }
     }
     let _of_other_encoders = take_mark();
     let encoded = match &result {

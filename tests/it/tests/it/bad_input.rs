@@ -253,7 +253,7 @@ async fn f20_corrupt_record() {
         "UPDATE idempotent_records SET attempt = -1",
         "UPDATE idempotent_records SET attempt_id = x'0011'",
         "UPDATE idempotent_records SET token = -1",
-        "UPDATE idempotent_records SET operation = x'ff'",
+        "UPDATE idempotent_records SET operation = CAST(x'ff' AS TEXT)",
         "UPDATE idempotent_records SET outcome_schema = -1",
     ] {
         let answer = damaged(damage).await;
