@@ -5,12 +5,10 @@ use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::{Expr, Ident, LitStr, Path, Token};
 
+use crate::choices::{self, InFlight, OnCancel, OnCrash, OnError, OnMissingKey, OnOutage};
 use crate::errors::{Errors, unknown};
 use crate::key::Key;
-use crate::values::{
-    self, AlsoAccept, InFlight, OnCancel, OnCrash, OnError, OnMissingKey, OnOutage, Period,
-    References,
-};
+use crate::values::{self, AlsoAccept, Period, References};
 
 impl Args {
     /// Reads everything that can be read; what cannot is an error at its own token.
@@ -152,20 +150,125 @@ arguments! {
     "ttl" ttl: Period = values::ttl;
     "name" name: LitStr = values::operation_name;
     "skip" skip: Vec<Ident> = values::skip;
-    "in_flight" in_flight: InFlight = values::in_flight;
-    "on_error" on_error: OnError = values::on_error;
-    "on_crash" on_crash: OnCrash = values::on_crash;
-    "on_cancel" on_cancel: OnCancel = values::on_cancel;
+    "in_flight" in_flight: InFlight = choices::in_flight;
+    "on_error" on_error: OnError = choices::on_error;
+    "on_crash" on_crash: OnCrash = choices::on_crash;
+    "on_cancel" on_cancel: OnCancel = choices::on_cancel;
     "lease" lease: Period = values::lease;
     "handle" handle: Expr = values::handle;
     "key_from_arguments" key_from_arguments: () = values::flag;
     "fingerprint" fingerprint: Expr = values::fingerprint;
-    "on_missing_key" on_missing_key: OnMissingKey = values::on_missing_key;
-    "on_outage" on_outage: OnOutage = values::on_outage;
+    "on_missing_key" on_missing_key: OnMissingKey = choices::on_missing_key;
+    "on_outage" on_outage: OnOutage = choices::on_outage;
     "tx" tx: Ident = values::transaction;
     "outcome" outcome: References = values::outcome;
     "version" version: u32 = values::version;
     "upgrade" upgrade: Expr = values::upgrade;
     "also_accept" also_accept: AlsoAccept = values::also_accept;
     "crate" runtime: Path = values::runtime;
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use super::*;
+
+    fn mistakes(arguments: TokenStream) -> Vec<String> {
+        let mut errors = Errors::new();
+        Args::parse(arguments, &mut errors);
+        match errors.finish() {
+            Ok(()) => Vec::new(),
+            Err(error) => error.into_iter().map(|error| error.to_string()).collect(),
+        }
+    }
+
+    fn mistake(arguments: TokenStream) -> String {
+        let mut mistakes = mistakes(arguments);
+        assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+        mistakes.remove(0)
+    }
+
+    #[test]
+    fn every_argument_is_read() {
+        let none: [String; 0] = [];
+        let found = mistakes(quote!(
+            key = (a, "{b}"),
+            scope = a,
+            ttl = "24h",
+            name = "n",
+            skip(a, b),
+            in_flight = wait("10s"),
+            on_error = replay,
+            on_crash = reconcile(ask),
+            on_cancel = stop,
+            lease = Duration::from_secs(1),
+            handle = &a,
+            key_from_arguments,
+            fingerprint = (a, b),
+            on_missing_key = run,
+            on_outage = read_only,
+            tx = tx,
+            outcome = reference(save, load),
+            version = 2,
+            upgrade = read_old,
+            also_accept = "old",
+            crate = some::path,
+        ));
+        assert_eq!(found, none);
+    }
+
+    #[test]
+    fn all_mistakes_are_found_at_once() {
+        let found = mistakes(quote!(
+            tll = 5,
+            ttl = "24x",
+            key,
+            lease = 30,
+            ttl = "1h",
+            on_crash = retry(),
+            skip(a.b)
+        ));
+        assert_eq!(found.len(), 7, "{found:#?}");
+        assert!(found[0].starts_with("unknown argument `tll`, did you mean `ttl`?"));
+        assert!(found[1].starts_with("unknown unit `x`"));
+        assert!(found[2].starts_with("`key` needs a value"));
+        assert!(found[3].starts_with("a duration has a unit"));
+        assert_eq!(found[4], "`ttl` is given twice: keep one");
+        assert!(found[5].starts_with("`on_crash` is"));
+        assert!(found[6].starts_with("`skip` takes names"));
+    }
+
+    #[test]
+    fn a_broken_value_hides_nothing_that_follows() {
+        let found = mistakes(quote!(key = a., tll = 1));
+        assert_eq!(found.len(), 2, "{found:#?}");
+        let found = mistakes(quote!(key = a b c, tll = 1));
+        assert_eq!(found.len(), 2, "{found:#?}");
+    }
+
+    #[test]
+    fn commas_stand_between_arguments() {
+        assert_eq!(
+            mistake(quote!(key = a scope = b)),
+            "expected `,` between two arguments"
+        );
+        assert_eq!(
+            mistake(quote!(key = a,, scope = b)),
+            "expected an argument here: one comma is enough"
+        );
+        assert_eq!(
+            mistake(quote!("a", key = a)),
+            "expected the name of an argument, as in `key = req.order_id`"
+        );
+    }
+
+    #[test]
+    fn commas_inside_of_a_value_do_not_end_it() {
+        let none: [String; 0] = [];
+        assert_eq!(
+            mistakes(quote!(key = pick::<A, B>(a, |x, y| x + y), scope = b)),
+            none
+        );
+    }
 }

@@ -64,11 +64,20 @@ pub(crate) fn unknown(what: &str, word: &str, known: &[&str]) -> String {
 
 /// "`a`, `b` and `c`"
 pub(crate) fn list(words: &[&str]) -> String {
+    joined(words, "and")
+}
+
+/// "`a`, `b` or `c`"
+pub(crate) fn either(words: &[&str]) -> String {
+    joined(words, "or")
+}
+
+fn joined(words: &[&str], conjunction: &str) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
         None => "none".to_owned(),
         Some((last, [])) => last.clone(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        Some((last, others)) => format!("{} {conjunction} {last}", others.join(", ")),
     }
 }
 

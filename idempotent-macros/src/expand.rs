@@ -6,12 +6,13 @@ use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::{Expr, Ident, ReceiverKind};
 
+use crate::choices::{InFlight, OnCancel, OnCrash, OnError};
 use crate::function::regroup;
 use crate::key::Key;
 use crate::model::{Fingerprint, Identity, Keep, Model, SelfName};
 use crate::site;
 use crate::template::{Piece, Template};
-use crate::values::{AlsoAccept, InFlight, OnCancel, OnCrash, OnError, Period};
+use crate::values::{AlsoAccept, Period};
 
 // Input:
 //     #[idempotent(name = "payments.charge", key = req.order_id, ttl = "24h", skip(gateway))]
@@ -28,12 +29,12 @@ use crate::values::{AlsoAccept, InFlight, OnCancel, OnCrash, OnError, Period};
 //             __call.argument("req", req);
 //             __call
 //         };
-//         prepared_idempotent_call
-//             .run(Recorded, Whole, async move {
-//                 if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
-//                 { BODY }
-//             })
-//             .await
+//         let __body = async move {
+//             if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
+//             { BODY }
+//         };
+//         let __ret = prepared_idempotent_call.run(Recorded, Whole, __body).await;
+//         __ret
 //     }
 pub(crate) fn expand(model: &Model<'_>) -> TokenStream {
     let expansion = Expansion {
@@ -57,6 +58,10 @@ struct Expansion<'a> {
 impl Expansion<'_> {
     /// The block in which the call is prepared ends before the body begins: it bounds the temporaries, so that
     /// nothing that is not `Send` lives across the await, and every borrow of an argument.
+    ///
+    /// The first statement of the body never returns; it tells what `?` and `return` give, as a signature would.
+    /// The call itself stands at the return type with all its tokens, so that a failing bound is reported there, once;
+    /// hence a name without hygiene. The `let` around it is there to carry a lint attribute that leaves the body alone.
     fn protect(&self, body: &Group) -> TokenStream {
         let Self { private, call, .. } = self;
         let site = site::declare(self.model, private);
@@ -74,9 +79,9 @@ impl Expansion<'_> {
         let keep = self.keep();
         let reconcile = self.reconcile();
         let returned = Ident::new("__ret", Span::mixed_site());
+        let unpolled = Ident::new("__body", Span::mixed_site());
         let protected = quote! {
-            #on_error, #keep, async move {
-                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+            async move {
                 if let ::core::option::Option::Some(#returned) = ::core::option::Option::None::<#output> {
                     return #returned;
                 }
@@ -84,16 +89,19 @@ impl Expansion<'_> {
                 #body
             }
         };
-        let awaited = quote_spanned!(here=> #prepared.#run(#protected).await);
+        let awaited = quote_spanned!(here=> #prepared.#run(#on_error, #keep, #unpolled).await);
         quote! {
-            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+            #[allow(clippy::used_underscore_binding)]
             let #prepared = {
                 static __IDEMPOTENT_SITE: #private::Site = #site;
                 let mut #call = #private::begin(&__IDEMPOTENT_SITE);
                 #(#steps)*
                 #call
             };
-            #awaited
+            let #unpolled = #protected;
+            #[allow(clippy::large_futures)]
+            let #returned = #awaited;
+            #returned
         }
     }
 
@@ -181,8 +189,9 @@ impl Expansion<'_> {
             Some(OnError::Release) => quote!(#private::Released),
             Some(OnError::Uncertain) => quote!(#private::LeftUncertain),
             Some(OnError::Classify(function)) => {
+                let marker = at(function.span(), quote!(#private::Classified));
                 let function = self.renamed(function);
-                quote!(#private::Classified(#function))
+                quote_spanned!(function.span()=> #marker(#function))
             }
         }
     }
@@ -249,12 +258,16 @@ impl Expansion<'_> {
     }
 }
 
-/// `&expression`, or the expression where it is a reference by its tokens.
+/// `&expression`, or the expression where it is a reference by its tokens. A tuple borrows its elements.
 fn by_reference(expression: &Expr) -> TokenStream {
     let span = expression.span();
     match expression {
         Expr::Reference(reference) if reference.mutability.is_none() => {
             expression.to_token_stream()
+        }
+        Expr::Tuple(tuple) => {
+            let elements = tuple.elems.iter().map(by_reference);
+            quote_spanned!(span=> &(#(#elements,)*))
         }
         Expr::Path(_)
         | Expr::Field(_)
@@ -264,7 +277,6 @@ fn by_reference(expression: &Expr) -> TokenStream {
         | Expr::Index(_)
         | Expr::Macro(_)
         | Expr::Paren(_)
-        | Expr::Tuple(_)
         | Expr::Try(_)
         | Expr::Await(_) => {
             quote_spanned!(span=> & #expression)

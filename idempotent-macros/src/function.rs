@@ -185,7 +185,7 @@ impl Function {
             let cfg: Vec<Attribute> = cfg.cloned().collect();
             arguments.extend(names(pattern).into_iter().map(|name| Argument {
                 name,
-                ty: whole.then(|| (*argument.ty).clone()),
+                ty: whole.then(|| bare(&argument.ty).clone()),
                 cfg: cfg.clone(),
             }));
         }
@@ -216,6 +216,15 @@ pub(crate) fn names(pattern: &Pat) -> Vec<Ident> {
     let mut names = Names(Vec::new());
     names.visit_pat(pattern);
     names.0
+}
+
+/// The type without the parentheses and the groups of `macro_rules` around it.
+fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => bare(&group.elem),
+        Type::Paren(paren) => bare(&paren.elem),
+        other => other,
+    }
 }
 
 /// `R` of `Pin<Box<dyn Future<Output = R> + …>>`.
@@ -274,5 +283,61 @@ impl Argument {
                 tokens
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    use super::*;
+
+    fn bound(function: &Function) -> Vec<String> {
+        let names = function
+            .arguments
+            .iter()
+            .map(|argument| argument.name.to_string());
+        names.collect()
+    }
+
+    #[test]
+    fn patterns_bind_their_names_in_order() {
+        let function: Function = parse_quote! {
+            async fn f(&self, State(app): State<App>, Order { id, line: (a, ref b), .. }: Order, Unit: Unit, _: u8, mut c: u8) {}
+        };
+        assert_eq!(bound(&function), ["app", "id", "a", "b", "c"]);
+    }
+
+    #[test]
+    fn only_a_whole_argument_has_a_known_type() {
+        let function: Function = parse_quote! { async fn f(a: &mut A, (b, c): (B, C)) {} };
+        let known: Vec<bool> = function
+            .arguments
+            .iter()
+            .map(|argument| argument.ty.is_some())
+            .collect();
+        assert_eq!(known, [true, false, false]);
+    }
+
+    #[test]
+    fn the_self_type_of_an_inner_item_does_not_count() {
+        let uses: Function = parse_quote! { async fn f(a: u8) { let b = Self::new(a); } };
+        let inner: Function = parse_quote! {
+            async fn f(a: impl Into<u8>) {
+                struct B;
+                impl B { fn new() -> Self { Self } }
+            }
+        };
+        assert!(uses.self_type().is_some());
+        assert!(inner.self_type().is_none());
+    }
+
+    #[test]
+    fn a_body_that_does_not_parse_is_kept_as_it_is() {
+        let function: Function = parse_quote! { async fn f(a: A) -> R { a. } };
+        assert_eq!(
+            function.with_body(Group::stream).to_string(),
+            "async fn f (a : A) -> R { a . }"
+        );
     }
 }

@@ -180,3 +180,64 @@ fn runtime(input: &DeriveInput) -> Result<Path> {
     }
     Ok(runtime)
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    fn picture(item: TokenStream, expected: &Expect) {
+        let derived = derive(item).unwrap();
+        expected.assert_eq(&prettyplease::unparse(&syn::parse2(derived).unwrap()));
+    }
+
+    #[test]
+    fn a_struct_writes_its_fields_in_order() {
+        // Input:
+        picture(
+            quote! {
+                #[key_part(crate = my::runtime)]
+                struct Line<'a, T, M = ()> where T: Clone {
+                    order: OrderId,
+                    product: Option<&'a T>,
+                    marker: PhantomData<M>,
+                }
+            },
+            // Output:
+            &expect![[r#"
+                #[automatically_derived]
+                impl<'a, T, M> my::runtime::KeyPart for Line<'a, T, M>
+                where
+                    T: Clone,
+                    Option<&'a T>: my::runtime::KeyPart,
+                {
+                    fn write(&self, key: &mut my::runtime::KeyWriter) {
+                        my::runtime::KeyWriter::part::<OrderId>(key, &self.order);
+                        my::runtime::KeyWriter::part::<Option<&'a T>>(key, &self.product);
+                    }
+                }
+            "#]],
+        );
+    }
+
+    #[test]
+    fn an_enum_of_plain_variants_writes_their_names() {
+        // Input:
+        picture(
+            quote! { enum Channel { Web, r#Self_ = 5 } },
+            // Output:
+            &expect![[r##"
+                #[automatically_derived]
+                impl ::idempotent_runtime::KeyPart for Channel {
+                    fn write(&self, key: &mut ::idempotent_runtime::KeyWriter) {
+                        match self {
+                            Self::Web => key.text("Web"),
+                            Self::r#Self_ => key.text("Self_"),
+                        }
+                    }
+                }
+            "##]],
+        );
+    }
+}

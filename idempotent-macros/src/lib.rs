@@ -1,20 +1,30 @@
 //! The attribute and the derive of `idempotent-runtime`. Use them through that crate, which re-exports both.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod args;
-mod async_trait;
+mod choices;
+mod values;
+
 mod duration;
-mod errors;
-mod expand;
-mod function;
 mod key;
-mod key_part;
+mod template;
+
+mod async_trait;
+mod function;
+
 mod mentions;
+mod valid;
+
 mod model;
+
+mod expand;
 mod site;
 mod source;
-mod template;
-mod valid;
-mod values;
+
+mod key_part;
+
+mod errors;
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as TokenStream2;
@@ -26,9 +36,10 @@ use crate::errors::Errors;
 use crate::function::Function;
 use crate::model::Model;
 
-/// Makes a repeated call of an async function safe: at most one live run per key, one recorded outcome.
-///
-/// The manual stands at `idempotent_runtime::idempotent`, which is this attribute.
+#[expect(
+    missing_docs,
+    reason = "the manual stands where the runtime re-exports it, and rustdoc would put this below it"
+)]
 #[proc_macro_attribute]
 pub fn idempotent(arguments: TokenStream, item: TokenStream) -> TokenStream {
     protect(arguments.into(), item.into()).into()

@@ -5,11 +5,10 @@ use quote::{ToTokens as _, quote};
 use syn::{Expr, LitStr, Type};
 
 use crate::args::Args;
+use crate::choices::{InFlight, OnCancel, OnCrash, OnError, OnMissingKey, OnOutage};
 use crate::function::{Argument, Function, Shape};
 use crate::key::Key;
-use crate::values::{
-    AlsoAccept, InFlight, OnCancel, OnCrash, OnError, OnMissingKey, OnOutage, Period, References,
-};
+use crate::values::{AlsoAccept, Period, References};
 
 pub(crate) struct Model<'a> {
     pub(crate) function: &'a Function,

@@ -8,9 +8,10 @@ use quote::{ToTokens as _, quote};
 use syn::Ident;
 use syn::ext::IdentExt as _;
 
+use crate::choices::{InFlight, OnCrash};
 use crate::model::{Identity, Model, Name};
 use crate::source;
-use crate::values::{AlsoAccept, InFlight, OnCrash, Period};
+use crate::values::{AlsoAccept, Period};
 
 /// `Site::new("payments.charge").key("req.order_id").ttl(…)…`
 pub(crate) fn declare(model: &Model<'_>, private: &TokenStream) -> TokenStream {

@@ -2,15 +2,16 @@ use proc_macro2::{Span, TokenStream};
 use quote::ToTokens as _;
 use syn::visit::{self, Visit};
 use syn::{
-    FnArg, Lifetime, ParenthesizedGenericArguments, ReceiverKind, Type, TypeFnPtr, TypeImplTrait,
-    TypeReference,
+    FnArg, Ident, Lifetime, ParenthesizedGenericArguments, ReceiverKind, Type, TypeFnPtr,
+    TypeImplTrait, TypeReference,
 };
 
 use crate::args::Args;
+use crate::choices::OnCancel;
 use crate::errors::{Errors, closest, list};
 use crate::function::{Argument, Function, Shape};
 use crate::mentions::Names;
-use crate::values::{OnCancel, Period};
+use crate::values::Period;
 
 /// Refuses what cannot be meant, each thing at its own token.
 pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
@@ -55,6 +56,7 @@ fn output(function: &Function, errors: &mut Errors) {
     }
 
     match function.output() {
+        Some(_) if function.shape() == Shape::Neither => {}
         Some(output) => Opaque(errors).visit_type(output),
         None => {
             let name = function.name();
@@ -87,14 +89,24 @@ fn name(args: &Args, function: &Function, errors: &mut Errors) {
 
 fn key(args: &Args, function: &Function, errors: &mut Errors) {
     match (args.key.named(), args.key_from_arguments.named()) {
-        (None, None) => errors.at(
-            Span::call_site(),
-            format!(
-                "`#[idempotent]` needs a `key`, which says when two calls are the same one: write `key = …` with {}, or `key_from_arguments`",
-                choice(&function.arguments)
-            ),
+        (None, None) => {
+            let source = match function.arguments.as_slice() {
+                [] => "take as an argument what the caller sends, and write `key = …` with it"
+                    .to_owned(),
+                arguments => format!(
+                    "write `key = …` with {}, or `key_from_arguments`",
+                    choice(arguments)
+                ),
+            };
+            errors.at(
+                Span::call_site(),
+                format!("`#[idempotent]` needs a `key`, which says when two calls are the same one: {source}"),
+            );
+        }
+        (Some(_), Some(flag)) => errors.on(
+            flag,
+            "`key_from_arguments` stands instead of `key`: keep one of the two",
         ),
-        (Some(_), Some(flag)) => errors.on(flag, "`key_from_arguments` stands instead of `key`: keep one of the two"),
         _ => {}
     }
     let Some(key) = args.key.value() else { return };
@@ -181,7 +193,7 @@ fn skip(args: &Args, function: &Function, errors: &mut Errors) {
             errors.on(
                 name,
                 format!(
-                    "no argument binds `{name}`{hint} skip takes {}",
+                    "no argument binds `{name}`{hint} `skip` takes {}",
                     choice(&function.arguments)
                 ),
             );
@@ -190,7 +202,8 @@ fn skip(args: &Args, function: &Function, errors: &mut Errors) {
 }
 
 fn mutable_arguments(args: &Args, function: &Function, errors: &mut Errors) {
-    if args.fingerprint.named().is_some() {
+    let transaction_unread = args.tx.named().is_some() && args.tx.value().is_none();
+    if args.fingerprint.named().is_some() || transaction_unread {
         return;
     }
     for argument in &function.arguments {
@@ -298,9 +311,14 @@ fn borrows(ty: &Type) -> Vec<TokenStream> {
 
 fn transaction(args: &Args, function: &Function, errors: &mut Errors) {
     let Some(tx) = args.tx.named() else { return };
+    let skipped = args
+        .tx
+        .value()
+        .filter(|name| function.binds(name))
+        .map_or_else(|| "…".to_owned(), Ident::to_string);
     errors.on(
         tx,
-        "`tx` (transactional mode) comes with a later release: until then write `skip(…)` for the transaction, and commit it inside the body",
+        format!("`tx` (transactional mode) comes with a later release: until then write `skip({skipped})`, and commit inside the body"),
     );
     for (conflicting, why) in [
         (
@@ -324,7 +342,7 @@ fn transaction(args: &Args, function: &Function, errors: &mut Errors) {
         errors.on(
             name,
             format!(
-                "no argument binds `{name}`: `tx` is one of {}",
+                "no argument binds `{name}`: `tx` takes {}",
                 choice(&function.arguments)
             ),
         );

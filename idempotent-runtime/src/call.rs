@@ -1,7 +1,7 @@
 //! The call itself: the method form that applications write, and the form that the attribute's
 //! expansion ends in.
 
-use std::future::Future;
+use std::{future::Future, pin::pin};
 
 use crate::{
     attempt::Attempt,
@@ -34,6 +34,8 @@ impl Call {
         async move {
             match request {
                 Ok(request) => {
+                    // Pinned here, so that the futures within hold a reference to it, and not it.
+                    let body = pin!(body);
                     run_typed(request, Typed { on_error, keep }, |_| body)
                         .await
                         .0

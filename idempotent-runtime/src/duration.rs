@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::error::Error;
 
-/// A `Duration`, or a text such as `"24h"`, `"1h30m"` or `"500ms"` with the units `ms`, `s`, `m`, `h`, `d` and `w`.
+/// A `Duration`, or a text such as `"24h"`, `"1h30m"` or `"500ms"` with the units `w`, `d`, `h`, `m`, `s` and `ms`,
+/// the larger before the smaller.
 pub trait IntoDuration {
     /// Reads it.
     ///
@@ -23,10 +24,11 @@ impl IntoDuration for Duration {
 impl IntoDuration for &str {
     fn into_duration(self) -> Result<Duration, Error> {
         const NONE: Error = Error::InvalidPolicy(
-            "a duration is a number with a unit, such as `\"24h\"`, `\"1h30m\"` or `\"500ms\"`; the units are `ms`, `s`, `m`, `h`, `d`, `w`",
+            "a duration is a number with a unit, such as `\"24h\"`, `\"1h30m\"` or `\"500ms\"`; the units are `w`, `d`, `h`, `m`, `s`, `ms`, the larger before the smaller",
         );
         let mut rest = self;
         let mut total = Duration::ZERO;
+        let mut largest = u64::MAX;
         while !rest.is_empty() {
             let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
             let (number, after) = rest.split_at(digits);
@@ -44,6 +46,10 @@ impl IntoDuration for &str {
                 "w" => 604_800_000,
                 _ => return Err(NONE),
             };
+            if milliseconds >= largest {
+                return Err(NONE);
+            }
+            largest = milliseconds;
             let part = number
                 .parse()
                 .ok()
@@ -79,6 +85,8 @@ mod tests {
             "1 h",
             "9999999999999999999w",
             "5y",
+            "30m1h",
+            "1h1h",
         ] {
             assert_eq!(read(wrong), None, "{wrong}");
         }

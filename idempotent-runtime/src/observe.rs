@@ -199,7 +199,7 @@ impl Observers {
                 id: *id,
                 step,
                 attempt,
-            })
+            });
         });
     }
 

@@ -251,6 +251,10 @@ pub trait Keep<T> {
     #[doc(hidden)]
     fn read(self, stored: Stored, current: u32) -> Self::Reading;
 
+    /// Whether what is read back comes from elsewhere, and may be out of reach at times.
+    #[doc(hidden)]
+    const LOADS: bool = false;
+
     /// What [`read`](Keep::read) returns.
     #[doc(hidden)]
     type Reading: Future<Output = Result<T, BoxError>>;
@@ -324,15 +328,13 @@ where
     fn encode(&self, value: &T, coder: &Encoder<'_>) -> Result<Vec<u8>, BoxError> {
         coder.0.encode(&(self.0)(value))
     }
-    fn read(self, stored: Stored, current: u32) -> Self::Reading {
-        if stored.version() != current {
-            return ReadBack::Failed(Some(other_version(&stored, current)));
-        }
+    fn read(self, stored: Stored, _: u32) -> Self::Reading {
         match stored.decode() {
             Ok(reference) => ReadBack::Loading(Box::pin((self.1)(reference))),
             Err(error) => ReadBack::Failed(Some(error)),
         }
     }
+    const LOADS: bool = true;
     type Reading = ReadBack<F>;
 }
 

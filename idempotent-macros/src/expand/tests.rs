@@ -39,7 +39,7 @@ fn a_function_with_a_skipped_argument() {
             /// Charges once.
             #[must_use]
             pub async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
-                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+                #[allow(clippy::used_underscore_binding)]
                 let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             "payments.charge",
@@ -53,21 +53,23 @@ fn a_function_with_a_skipped_argument() {
                     __call.argument("req", req);
                     __call
                 };
-                prepared_idempotent_call
+                let __body = async move {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                        Result<Receipt, PayError>,
+                    > {
+                        return __ret;
+                    }
+                    { gateway.charge(req).await }
+                };
+                #[allow(clippy::large_futures)]
+                let __ret = prepared_idempotent_call
                     .run(
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
-                        async move {
-                            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                            if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                Result<Receipt, PayError>,
-                            > {
-                                return __ret;
-                            }
-                            { gateway.charge(req).await }
-                        },
+                        __body,
                     )
-                    .await
+                    .await;
+                __ret
             }
         "#]],
     );
@@ -90,7 +92,7 @@ fn a_derived_name_and_a_pattern() {
                 State(app): State<App<T>>,
                 Json(body): Json<Order>,
             ) -> Result<Json<Order>, ApiError> {
-                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+                #[allow(clippy::used_underscore_binding)]
                 let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
@@ -104,24 +106,26 @@ fn a_derived_name_and_a_pattern() {
                     __call.argument("body", &body);
                     __call
                 };
-                prepared_idempotent_call
+                let __body = async move {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                        Result<Json<Order>, ApiError>,
+                    > {
+                        return __ret;
+                    }
+                    {
+                        app.insert(&body).await?;
+                        Ok(Json(body))
+                    }
+                };
+                #[allow(clippy::large_futures)]
+                let __ret = prepared_idempotent_call
                     .run(
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
-                        async move {
-                            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                            if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                Result<Json<Order>, ApiError>,
-                            > {
-                                return __ret;
-                            }
-                            {
-                                app.insert(&body).await?;
-                                Ok(Json(body))
-                            }
-                        },
+                        __body,
                     )
-                    .await
+                    .await;
+                __ret
             }
         "#]],
     );
@@ -145,7 +149,7 @@ fn a_method_with_a_tuple_key() {
         &expect![[r#"
             impl Shop {
                 async fn add(&self, item: u64) -> Result<(), CartError> {
-                    #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+                    #[allow(clippy::used_underscore_binding)]
                     let prepared_idempotent_call = {
                         static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                                 "cart.add",
@@ -158,21 +162,23 @@ fn a_method_with_a_tuple_key() {
                         __call.argument("item", &item);
                         __call
                     };
-                    prepared_idempotent_call
+                    let __body = async move {
+                        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                            Result<(), CartError>,
+                        > {
+                            return __ret;
+                        }
+                        { self.push(item).await }
+                    };
+                    #[allow(clippy::large_futures)]
+                    let __ret = prepared_idempotent_call
                         .run(
                             ::idempotent_runtime::__private::Recorded,
                             ::idempotent_runtime::__private::Whole,
-                            async move {
-                                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                                if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                    Result<(), CartError>,
-                                > {
-                                    return __ret;
-                                }
-                                { self.push(item).await }
-                            },
+                            __body,
                         )
-                        .await
+                        .await;
+                    __ret
                 }
             }
         "#]],
@@ -194,7 +200,7 @@ fn a_template_key_and_the_old_one() {
         // Output:
         &expect![[r#"
             async fn put(req: Put) -> Result<u32, Error> {
-                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+                #[allow(clippy::used_underscore_binding)]
                 let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: my::runtime::__private::Site = my::runtime::__private::Site::new(
                             my::runtime::__private::core::concat!(
@@ -221,21 +227,19 @@ fn a_template_key_and_the_old_one() {
                     __call.argument("req", &req);
                     __call
                 };
-                prepared_idempotent_call
-                    .run(
-                        my::runtime::__private::Recorded,
-                        my::runtime::__private::Whole,
-                        async move {
-                            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                            if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                Result<u32, Error>,
-                            > {
-                                return __ret;
-                            }
-                            { Ok(1) }
-                        },
-                    )
-                    .await
+                let __body = async move {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                        Result<u32, Error>,
+                    > {
+                        return __ret;
+                    }
+                    { Ok(1) }
+                };
+                #[allow(clippy::large_futures)]
+                let __ret = prepared_idempotent_call
+                    .run(my::runtime::__private::Recorded, my::runtime::__private::Whole, __body)
+                    .await;
+                __ret
             }
         "#]],
     );
@@ -267,7 +271,7 @@ fn every_policy() {
         // Output:
         &expect![[r#"
             async fn reserve(app: App, req: Reserve) -> Result<Receipt, StockError> {
-                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+                #[allow(clippy::used_underscore_binding)]
                 let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             "stock.reserve",
@@ -291,21 +295,23 @@ fn every_policy() {
                     __call.argument("req", &req);
                     __call
                 };
-                prepared_idempotent_call
+                let __body = async move {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                        Result<Receipt, StockError>,
+                    > {
+                        return __ret;
+                    }
+                    { todo!() }
+                };
+                #[allow(clippy::large_futures)]
+                let __ret = prepared_idempotent_call
                     .run_detached(
                         ::idempotent_runtime::__private::Classified(classify),
                         ::idempotent_runtime::__private::Upgraded(Receipt::read_old),
-                        async move {
-                            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                            if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                Result<Receipt, StockError>,
-                            > {
-                                return __ret;
-                            }
-                            { todo!() }
-                        },
+                        __body,
                     )
-                    .await
+                    .await;
+                __ret
             }
         "#]],
     );
@@ -329,7 +335,7 @@ fn computed_durations_and_a_fingerprint() {
         // Output:
         &expect![[r#"
             async fn add(a: u64, b: u64) -> anyhow::Result<u64> {
-                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+                #[allow(clippy::used_underscore_binding)]
                 let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
@@ -340,27 +346,29 @@ fn computed_durations_and_a_fingerprint() {
                         .key("a + b");
                     let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
                     __call.key(&(a + b));
-                    __call.fingerprint(&(a, b));
+                    __call.fingerprint(&(&a, &b));
                     __call.ttl(Duration::from_secs(a));
                     __call.lease(LEASE);
                     __call.in_flight(::idempotent_runtime::__private::InFlight::Wait(PATIENCE));
                     __call
                 };
-                prepared_idempotent_call
+                let __body = async move {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                        anyhow::Result<u64>,
+                    > {
+                        return __ret;
+                    }
+                    { Ok(a + b) }
+                };
+                #[allow(clippy::large_futures)]
+                let __ret = prepared_idempotent_call
                     .run(
                         ::idempotent_runtime::__private::Released,
                         ::idempotent_runtime::__private::Whole,
-                        async move {
-                            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                            if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                anyhow::Result<u64>,
-                            > {
-                                return __ret;
-                            }
-                            { Ok(a + b) }
-                        },
+                        __body,
                     )
-                    .await
+                    .await;
+                __ret
             }
         "#]],
     );
@@ -384,7 +392,7 @@ fn reconcile_asks_with_every_argument() {
         &expect![[r#"
             impl Shop {
                 async fn pay(&self, bank: &Bank, conn: Conn, req: Payout) -> Result<Paid, PayError> {
-                    #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+                    #[allow(clippy::used_underscore_binding)]
                     let prepared_idempotent_call = {
                         static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                                 "payout",
@@ -397,30 +405,32 @@ fn reconcile_asks_with_every_argument() {
                         __call.argument("req", &req);
                         __call
                     };
-                    prepared_idempotent_call
+                    let __body = async move {
+                        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                            Result<Paid, PayError>,
+                        > {
+                            return __ret;
+                        }
+                        if let ::core::option::Option::Some(__answer) = ::idempotent_runtime::__private::reconcile::<
+                            Result<Paid, PayError>,
+                            _,
+                            _,
+                        >(|| Self::ask(self, bank, &conn, &req))
+                            .await
+                        {
+                            return __answer;
+                        }
+                        { bank.pay(req).await }
+                    };
+                    #[allow(clippy::large_futures)]
+                    let __ret = prepared_idempotent_call
                         .run(
                             ::idempotent_runtime::__private::LeftUncertain,
                             ::idempotent_runtime::__private::Whole,
-                            async move {
-                                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                                if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                    Result<Paid, PayError>,
-                                > {
-                                    return __ret;
-                                }
-                                if let ::core::option::Option::Some(__answer) = ::idempotent_runtime::__private::reconcile::<
-                                    Result<Paid, PayError>,
-                                    _,
-                                    _,
-                                >(|| Self::ask(self, bank, &conn, &req))
-                                    .await
-                                {
-                                    return __answer;
-                                }
-                                { bank.pay(req).await }
-                            },
+                            __body,
                         )
-                        .await
+                        .await;
+                    __ret
                 }
             }
         "#]],
@@ -442,7 +452,7 @@ fn a_reference_is_stored_in_place_of_the_value() {
         // Output:
         &expect![[r#"
             async fn make(mut id: u64) -> Result<Order, MakeError> {
-                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+                #[allow(clippy::used_underscore_binding)]
                 let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
@@ -456,24 +466,26 @@ fn a_reference_is_stored_in_place_of_the_value() {
                     __call.argument("id", &id);
                     __call
                 };
-                prepared_idempotent_call
+                let __body = async move {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                        Result<Order, MakeError>,
+                    > {
+                        return __ret;
+                    }
+                    {
+                        id += 1;
+                        Err(MakeError(id))
+                    }
+                };
+                #[allow(clippy::large_futures)]
+                let __ret = prepared_idempotent_call
                     .run(
                         ::idempotent_runtime::__private::Replayed,
                         ::idempotent_runtime::__private::Reference(|order: &Order| order.id, load),
-                        async move {
-                            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                            if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                Result<Order, MakeError>,
-                            > {
-                                return __ret;
-                            }
-                            {
-                                id += 1;
-                                Err(MakeError(id))
-                            }
-                        },
+                        __body,
                     )
-                    .await
+                    .await;
+                __ret
             }
         "#]],
     );
@@ -509,7 +521,7 @@ fn all_arguments_as_the_key() {
                 [u8; N]: Sized,
             {
                 #![allow(clippy::unused_async)]
-                #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+                #[allow(clippy::used_underscore_binding)]
                 let prepared_idempotent_call = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
@@ -526,21 +538,23 @@ fn all_arguments_as_the_key() {
                     __call.argument("type", &r#type);
                     __call
                 };
-                prepared_idempotent_call
+                let __body = async move {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                        Result<(), MailError>,
+                    > {
+                        return __ret;
+                    }
+                    { Ok(()) }
+                };
+                #[allow(clippy::large_futures)]
+                let __ret = prepared_idempotent_call
                     .run(
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
-                        async move {
-                            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                            if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                Result<(), MailError>,
-                            > {
-                                return __ret;
-                            }
-                            { Ok(()) }
-                        },
+                        __body,
                     )
-                    .await
+                    .await;
+                __ret
             }
         "#]],
     );
@@ -606,7 +620,7 @@ fn a_method_that_async_trait_has_boxed() {
                             __arg2
                         };
                         let __ret: Result<Paid, PayError> = {
-                            #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
+                            #[allow(clippy::used_underscore_binding)]
                             let prepared_idempotent_call = {
                                 static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                                         "pay",
@@ -619,21 +633,23 @@ fn a_method_that_async_trait_has_boxed() {
                                 __call.argument("body", &body);
                                 __call
                             };
-                            prepared_idempotent_call
+                            let __body = async move {
+                                if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                                    Result<Paid, PayError>,
+                                > {
+                                    return __ret;
+                                }
+                                { __self.pay_now(app, body).await }
+                            };
+                            #[allow(clippy::large_futures)]
+                            let __ret = prepared_idempotent_call
                                 .run(
                                     ::idempotent_runtime::__private::Recorded,
                                     ::idempotent_runtime::__private::Whole,
-                                    async move {
-                                        #[allow(clippy::all, clippy::pedantic, clippy::nursery)]
-                                        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                                            Result<Paid, PayError>,
-                                        > {
-                                            return __ret;
-                                        }
-                                        { __self.pay_now(app, body).await }
-                                    },
+                                    __body,
                                 )
-                                .await
+                                .await;
+                            __ret
                         };
                         #[allow(unreachable_code)] __ret
                     })

@@ -82,6 +82,18 @@ impl Idempotency {
         Self::from_parts(Parts::new(Arc::new(MemoryStore::new())))
     }
 
+    /// A handle over a SQLite file, which is made where it is missing: the embedded default, which
+    /// needs no server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] when the file cannot be opened or its tables cannot be brought up to date.
+    #[cfg(feature = "sqlite")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+    pub async fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, Error> {
+        Ok(Self::new(crate::store::SqliteStore::open(path).await?))
+    }
+
     /// A handle over a store, with the defaults of [`Builder`].
     pub fn new(store: impl Store) -> Self {
         Self::from_parts(Parts::new(Arc::new(store)))
@@ -105,7 +117,6 @@ impl Idempotency {
     }
 
     /// Begins a call of the operation called `name`: the method form of the attribute.
-    #[must_use]
     pub fn call(&self, name: &str) -> CallBuilder<Recorded, Whole> {
         CallBuilder::new(self, name)
     }

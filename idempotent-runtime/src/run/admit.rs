@@ -248,7 +248,7 @@ impl Admitting<'_> {
             self.request
                 .handle
                 .observers()
-                .transition(&operation, &self.id, draft.attempt, step)
+                .transition(&operation, &self.id, draft.attempt, step);
         };
         match meaning {
             Meaning::Park => {

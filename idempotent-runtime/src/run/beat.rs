@@ -31,7 +31,7 @@ pub(crate) async fn beat(
     let tell = |step| {
         keeper
             .observers
-            .transition(attempt.operation(), attempt.id(), attempt.number(), step)
+            .transition(attempt.operation(), attempt.id(), attempt.number(), step);
     };
     let length = lease.holding.lease();
     if keeper.timer.now().saturating_sub(since) > keeper.max_hold {

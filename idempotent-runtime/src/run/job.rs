@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     identity::RecordId,
     lease::{Claim, Ending, Holding, Meaning},
-    record::{State, Version},
+    record::{OutcomeKind, RawOutcome, State, Version},
     run::{
         ending,
         keeper::{Place, Shared},
@@ -37,7 +37,7 @@ pub(crate) enum Job {
 }
 
 impl Job {
-    pub(crate) async fn run(self, store: &dyn Store, keeper: &Shared) {
+    pub(crate) async fn run(mut self, store: &dyn Store, keeper: &Shared) {
         let began = keeper.timer.now();
         let mut pause = Duration::from_millis(20);
         let lease = match &self {
@@ -50,12 +50,29 @@ impl Job {
             Job::End { place: None, .. } | Job::Abandon { .. } => lease,
         };
         while let Err(error) = self.within(store, keeper, lease).await {
-            if keeper.timer.now().saturating_sub(began) > at_most {
+            let tried = keeper.timer.now().saturating_sub(began);
+            if tried > lease && !error.is_transient() {
+                self.do_without_outcome();
+            }
+            if tried > at_most {
                 tracing::error!(%error, "gave up a write in the background: the lease decides what happens next");
                 return;
             }
             keeper.timer.sleep(pause).await;
             pause = (pause * 2).min(lease / 3).max(Duration::from_millis(1));
+        }
+    }
+
+    /// A store that will not take the outcome, perhaps because of its size, can still say that the call happened.
+    fn do_without_outcome(&mut self) {
+        if let Job::End { ending, .. } = self
+            && let Ending::Done(outcome) = ending
+            && outcome.kind != OutcomeKind::NotReplayable
+        {
+            tracing::error!(
+                "the store refuses an outcome: it is recorded as happened, and cannot be replayed"
+            );
+            *ending = Ending::Done(RawOutcome::not_replayable());
         }
     }
 

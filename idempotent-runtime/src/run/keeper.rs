@@ -191,7 +191,7 @@ impl Shared {
         match spawned {
             Ok(_) => work.thread_runs = true,
             Err(error) => {
-                tracing::error!(%error, "the heartbeat thread cannot be started: leases are not prolonged")
+                tracing::error!(%error, "the heartbeat thread cannot be started: leases are not prolonged");
             }
         }
     }

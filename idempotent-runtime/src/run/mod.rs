@@ -22,6 +22,8 @@ pub(crate) use self::{
     raw::run_raw,
     typed::{Typed, run_detached, run_typed},
 };
+use tracing::{Instrument, field};
+
 use crate::{
     attempt::{Attempt, Stage},
     error::Error,
@@ -40,7 +42,7 @@ use crate::{
 pub(crate) type Left<X> = (Ending, X);
 
 /// What a call came to.
-pub(crate) enum Came<X> {
+enum Came<X> {
     /// Its own body ran.
     Ran(X),
     /// A record answers it.
@@ -49,66 +51,87 @@ pub(crate) enum Came<X> {
     Refused(Error),
 }
 
-/// Runs one call: claims, runs the body if the claim stands, records how it ended.
+/// Runs one call: claims, runs the body if the claim stands, records how it ended, and gives the
+/// body's value or what `read` makes of the record that answers.
 ///
 /// # Cancel safety
 ///
 /// Dropped while it waits, it changes nothing. Dropped while its claim is under way, the claim is
 /// given up in the background. Dropped after the body was polled, the record ends as the state
 /// machine says for a body that stopped.
-pub(crate) async fn execute<X, F, B>(request: &Request, body: F) -> (Came<X>, How)
+pub(crate) async fn execute<X, F, B, D, R>(
+    request: &Request,
+    body: F,
+    read: D,
+) -> (Result<X, Error>, How)
 where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = Left<X>>,
+    D: FnOnce(Arc<Record>) -> R,
+    R: Future<Output = Result<X, Error>>,
 {
-    let began = request
-        .handle
-        .observers()
-        .are_there()
-        .then(|| request.handle.timer().now());
-    let (came, how, answer) = match &request.protection {
-        Protection::Record(claim) => match admit(request, claim).await {
-            Admission::Run(held) => run(request, claim, held, body).await,
-            Admission::Recorded {
-                record,
-                now,
-                waited,
-            } => {
-                let answer = if waited {
-                    Answer::ReplayedAfterWait
-                } else {
-                    Answer::Replayed
-                };
-                let how = How::Replayed {
-                    finished: record.finished.unwrap_or(now),
-                    age: now.since(record.finished.unwrap_or(now)),
-                    attempt: record.attempt,
-                    waited,
-                    trace_parent: record.holder.trace_parent.clone(),
-                };
-                let answer = if is_kept(&record) {
-                    answer
-                } else {
-                    Answer::NotReplayable
-                };
-                (Came::Recorded(record), how, answer)
-            }
-            Admission::Refused(error) => refuse(error),
-            Admission::Unprotected(why) => run_unprotected(request, why, body).await,
-        },
-        Protection::None(why) => run_unprotected(request, *why, body).await,
+    let (operation, id) = (&*request.operation, &request.id);
+    let span = tracing::info_span!("idempotent", operation, %id, answer = field::Empty);
+    let observers = request.handle.observers();
+    let began = observers.are_there().then(|| request.handle.timer().now());
+    let answering = async {
+        let (came, how, answer) = answer(request, body).await;
+        let result = match came {
+            Came::Ran(value) => Ok(value),
+            Came::Recorded(record) => read(record).await,
+            Came::Refused(error) => Err(error),
+        };
+        let answer = result.as_ref().map_or_else(answer_of, |_| answer);
+        (result, how, answer)
     };
+    let (result, how, answer) = answering.instrument(span.clone()).await;
+    span.record("answer", field::debug(answer));
     if let Some(began) = began {
         let elapsed = request.handle.timer().now().saturating_sub(began);
-        let (operation, id) = (&*request.operation, Some(request.id));
-        request.handle.observers().answered(&Answered {
+        observers.answered(&Answered {
             operation,
-            id,
+            id: Some(*id),
             answer,
             elapsed,
         });
     }
-    (came, how)
+    (result, how)
+}
+
+async fn answer<X, F, B>(request: &Request, body: F) -> (Came<X>, How, Answer)
+where
+    F: FnOnce(Attempt) -> B,
+    B: Future<Output = Left<X>>,
+{
+    let claim = match &request.protection {
+        Protection::Record(claim) => claim,
+        Protection::None(why) => return run_unprotected(request, *why, body).await,
+    };
+    match admit(request, claim).await {
+        Admission::Run(held) => run(request, claim, held, body).await,
+        Admission::Recorded {
+            record,
+            now,
+            waited,
+        } => {
+            let finished = record.finished.unwrap_or(now);
+            let how = How::Replayed {
+                finished,
+                age: now.since(finished),
+                attempt: record.attempt,
+                waited,
+                trace_parent: record.holder.trace_parent.clone(),
+            };
+            let answer = if waited {
+                Answer::ReplayedAfterWait
+            } else {
+                Answer::Replayed
+            };
+            (Came::Recorded(record), how, answer)
+        }
+        Admission::Refused(error) => refuse(error),
+        Admission::Unprotected(why) => run_unprotected(request, why, body).await,
+    }
 }
 
 fn refuse<X>(error: Error) -> (Came<X>, How, Answer) {
@@ -116,7 +139,7 @@ fn refuse<X>(error: Error) -> (Came<X>, How, Answer) {
     (Came::Refused(error), How::Refused, answer)
 }
 
-pub(crate) fn answer_of(error: &Error) -> Answer {
+fn answer_of(error: &Error) -> Answer {
     match error {
         Error::InProgress { .. } => Answer::InProgress,
         Error::KeyReused { .. } => Answer::KeyReused,

@@ -8,9 +8,9 @@ use crate::{
     error::Error,
     lease::Ending,
     observe::How,
-    record::RawOutcome,
+    record::{RawOutcome, Record},
     request::Request,
-    run::{Came, execute},
+    run::execute,
 };
 
 pub(crate) async fn run_raw<F, B>(request: Request, body: F) -> Result<(RawOutcome, How), Error>
@@ -19,7 +19,7 @@ where
     B: Future<Output = RawEnding>,
 {
     let longest = request.handle.defaults().max_outcome;
-    let (came, how) = execute(&request, |attempt| async {
+    let run = |attempt: Attempt| async {
         match body(attempt).await {
             RawEnding::Record(outcome) if outcome.bytes.len() <= longest => {
                 (Ending::Done(outcome.clone()), outcome)
@@ -30,16 +30,16 @@ where
             RawEnding::Release(outcome) => (Ending::Release, outcome),
             RawEnding::Uncertain(outcome) => (Ending::Uncertain, outcome),
         }
-    })
-    .await;
-    match came {
-        Came::Ran(outcome) => Ok((outcome, how)),
-        Came::Recorded(record) => match &record.outcome {
-            Some(outcome) if super::is_kept(&record) => Ok((outcome.clone(), how)),
+    };
+    let operation = &request.operation;
+    let read = |record: Arc<Record>| async move {
+        match &record.outcome {
+            Some(outcome) if super::is_kept(&record) => Ok(outcome.clone()),
             _ => Err(Error::NotReplayable {
-                operation: Arc::clone(&request.operation),
+                operation: Arc::clone(operation),
             }),
-        },
-        Came::Refused(error) => Err(error),
-    }
+        }
+    };
+    let (answer, how) = execute(&request, run, read).await;
+    answer.map(|outcome| (outcome, how))
 }

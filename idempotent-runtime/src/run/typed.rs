@@ -22,7 +22,7 @@ use crate::{
     policy::{OnCrash, Verdict},
     record::{OutcomeKind, RawOutcome, Record},
     request::Request,
-    run::{Came, Left, execute},
+    run::{Left, execute},
 };
 
 /// How a typed call is stored and read.
@@ -44,20 +44,14 @@ where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = R>,
 {
-    let (described, kept) = (&request, &typed);
-    let (came, how) = execute(described, |attempt| async move {
+    let (request, typed) = (&request, &typed);
+    let run = |attempt: Attempt| async move {
         let result = body(attempt.clone()).await.into_result();
-        leave(described, kept, &attempt, result).await
-    })
-    .await;
-    let result = match came {
-        Came::Ran(result) => result,
-        Came::Recorded(record) => match read(&request, &typed, &record).await {
-            Ok(result) => result,
-            Err(error) => Err(R::Error::from_refusal(error)),
-        },
-        Came::Refused(error) => Err(R::Error::from_refusal(error)),
+        leave(request, typed, &attempt, result).await
     };
+    let read = |record: Arc<Record>| async move { read(request, typed, &record).await };
+    let (answer, how) = execute(request, run, read).await;
+    let result = answer.unwrap_or_else(|error| Err(R::Error::from_refusal(error)));
     (R::from_result(result), how)
 }
 
@@ -188,6 +182,11 @@ where
     let outcome = outcome.with_schema(request.version);
     match decode(request, typed, outcome.clone()).await {
         Ok(replayed) => (Ending::Done(outcome), replayed),
+        // The reference is what counts, and it is kept: a replay may find what this load did not.
+        Err(error) if K::LOADS && outcome.kind == OutcomeKind::Value => {
+            tracing::warn!(operation = &*request.operation, %error, "a value cannot be read back through its reference");
+            (Ending::Done(outcome), result)
+        }
         Err(error) => (not_replayable(request, &error), result),
     }
 }

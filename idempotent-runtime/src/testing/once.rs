@@ -66,15 +66,27 @@ where
     first
 }
 
+struct Running<F: Future> {
+    future: Pin<Box<F>>,
+    output: Option<F::Output>,
+}
+
 /// Drives futures side by side in this task.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    let mut futures: Vec<(Pin<Box<F>>, Option<F::Output>)> =
-        futures.map(|future| (Box::pin(future), None)).collect();
+    let mut futures: Vec<_> = futures
+        .map(|future| Running {
+            future: Box::pin(future),
+            output: None,
+        })
+        .collect();
     poll_fn(|context| {
         let mut pending = false;
-        for (future, output) in futures.iter_mut().filter(|(_, output)| output.is_none()) {
-            match future.as_mut().poll(context) {
-                Poll::Ready(answer) => *output = Some(answer),
+        for running in futures
+            .iter_mut()
+            .filter(|running| running.output.is_none())
+        {
+            match running.future.as_mut().poll(context) {
+                Poll::Ready(answer) => running.output = Some(answer),
                 Poll::Pending => pending = true,
             }
         }
@@ -87,7 +99,7 @@ async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     .await;
     futures
         .into_iter()
-        .filter_map(|(_, output)| output)
+        .filter_map(|running| running.output)
         .collect()
 }
 

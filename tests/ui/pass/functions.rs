@@ -43,6 +43,12 @@ pub struct Charge {
     amount: u64,
 }
 
+pub struct Noted {
+    id: u64,
+    amount: u64,
+    note: String,
+}
+
 type PayResult<T> = Result<T, PayError>;
 
 /// Charges once.
@@ -119,6 +125,11 @@ pub async fn early_return(id: u64) -> PayResult<u64> {
     Ok(parsed)
 }
 
+#[idempotent(key = req.id, fingerprint = (req.amount, (req.note, req.id)))]
+pub async fn partly_compared(req: &Noted) -> PayResult<String> {
+    Ok(req.note.clone())
+}
+
 #[idempotent(key = id)]
 pub async fn only_return(id: u64) -> PayResult<u64> {
     return Ok(id);
@@ -191,6 +202,17 @@ pub async fn names_of_the_expansion(call: u64, __call: u8) -> PayResult<u64> {
 pub async fn conditional(id: u64, #[cfg(any())] never: NoSuchType, #[cfg(all())] always: u8) -> PayResult<u64> {
     Ok(id + u64::from(always))
 }
+
+macro_rules! made {
+    ($name:ident, $ttl:literal, $id:ident, $key:expr, $type:ty, $result:ty) => {
+        #[idempotent(key = $key, ttl = $ttl, scope = "tenant-1", skip($id))]
+        pub async fn $name($id: $type) -> $result {
+            Ok(*$id)
+        }
+    };
+}
+
+made!(made_by_a_macro, "1h", id, *id + 1, &mut u64, PayResult<u64>);
 
 pub mod nested {
     use idempotent_runtime::{Error, idempotent};

@@ -13,13 +13,11 @@ use crate::{
     store::{Stamp, sql::COLUMNS},
 };
 
-type Cause = Box<dyn Error + Send + Sync>;
-
 /// A row as a driver gives it.
 pub(crate) trait Row {
-    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Cause>;
-    fn text(&self, place: usize) -> Result<Option<String>, Cause>;
-    fn number(&self, place: usize) -> Result<Option<i64>, Cause>;
+    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>>;
+    fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>>;
+    fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>>;
 }
 
 /// Says which column of a row does not hold what this crate writes.
@@ -27,7 +25,7 @@ pub(crate) trait Row {
 #[error("the column `{column}` does not hold what this crate writes there")]
 pub(crate) struct Damaged {
     column: &'static str,
-    source: Cause,
+    source: Box<dyn Error + Send + Sync>,
 }
 
 /// What is wrong with a column that the driver could read.
@@ -183,7 +181,7 @@ impl<R: Row> Cell<'_, R> {
             .ok_or_else(|| self.damaged(Flaw::Null))
     }
 
-    pub(crate) fn some_number(&self) -> Result<i64, Damaged> {
+    fn some_number(&self) -> Result<i64, Damaged> {
         self.number()?.ok_or_else(|| self.damaged(Flaw::Null))
     }
 
@@ -205,7 +203,7 @@ impl<R: Row> Cell<'_, R> {
             .map_err(|cause| self.damaged(cause))
     }
 
-    fn damaged(&self, source: impl Into<Cause>) -> Damaged {
+    fn damaged(&self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Damaged {
         Damaged {
             column: self.column,
             source: source.into(),

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Gives connections, one at a time to each caller.
 #[derive(Debug)]
 pub(super) enum Connections {
-    Held(Held),
+    Held(Box<Held>),
     Pool(SqlitePool),
 }
 
@@ -77,14 +77,14 @@ impl Held {
     pub(super) async fn open(
         options: SqliteConnectOptions,
         doing: &'static str,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Box<Self>, StoreError> {
         let connection = connect(&options)
             .await
             .map_err(|error| failure::of(error, doing))?;
-        Ok(Self {
+        Ok(Box::new(Self {
             options,
             connection: Mutex::new(Some(connection)),
-        })
+        }))
     }
 
     async fn acquire(

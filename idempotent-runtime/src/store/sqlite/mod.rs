@@ -1,6 +1,7 @@
 //! The embedded store: one SQLite file, or memory, and no server.
 
 mod builder;
+mod calls;
 mod connections;
 mod failure;
 mod migrate;
@@ -165,15 +166,20 @@ impl Store for SqliteStore {
             // Nothing can begin without a subject.
             return self.load(id).await.map(Swap::Refused);
         }
-        let mut connection = self.inner.connections.acquire("writing a record").await?;
-        let answer = self
-            .inner
-            .statements
-            .swap(&mut connection, id, seen, next)
-            .await;
+        let inner = &self.inner;
+        let mut connection = inner.connections.acquire("writing a record").await?;
+        let answer = match seen {
+            None => inner.statements.create(&mut connection, id, next).await,
+            Some(seen) => {
+                inner
+                    .statements
+                    .replace(&mut connection, id, seen, next)
+                    .await
+            }
+        };
         let answer = connection.settle(answer)?;
         if matches!(answer, Swap::Applied(_)) {
-            self.inner.waiters.wake(id);
+            inner.waiters.wake(id);
         }
         Ok(answer)
     }

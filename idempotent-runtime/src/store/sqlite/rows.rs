@@ -17,16 +17,14 @@ use crate::{
     },
 };
 
-type Cause = Box<dyn Error + Send + Sync>;
-
 impl sql::Row for SqliteRow {
-    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Cause> {
+    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
         Ok(self.try_get(place)?)
     }
-    fn text(&self, place: usize) -> Result<Option<String>, Cause> {
+    fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
         Ok(self.try_get(place)?)
     }
-    fn number(&self, place: usize) -> Result<Option<i64>, Cause> {
+    fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>> {
         Ok(self.try_get(place)?)
     }
 }
@@ -41,6 +39,12 @@ pub(super) fn bind<'q>(
         Value::Text(text) => query.bind(text.map(str::to_owned)),
         Value::Number(number) => query.bind(number),
     }
+}
+
+/// Reads what a write answers in its first column.
+pub(super) fn answer(row: &SqliteRow, doing: &'static str) -> Result<Option<i64>, StoreError> {
+    sql::Row::number(row, 0)
+        .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(error))
 }
 
 /// Reads the time at `first` and the record after it.

@@ -39,7 +39,7 @@ pub async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
                 0 => {
                     subject
                         .advance(LEASE * u32::try_from(dice.below(4)).unwrap_or(0))
-                        .await
+                        .await;
                 }
                 1 => {
                     let now = look(&**store, cell).await;
@@ -122,7 +122,7 @@ struct Event {
 enum What {
     Looked(Snapshot),
     Refused(Option<Version>, Snapshot),
-    Applied(Option<Version>, Draft, Stamp),
+    Applied(Option<Version>, Box<Draft>, Stamp),
 }
 
 async fn act(
@@ -142,17 +142,17 @@ async fn act(
             let seen = known.as_ref().map(|record| record.version);
             let draft = draft(&mut dice, known.as_deref());
             match swap(&*store, id(cell), seen, &draft).await {
-                Swap::Applied(stamp) => What::Applied(seen, draft, stamp),
+                Swap::Applied(stamp) => What::Applied(seen, Box::new(draft), stamp),
                 Swap::Refused(snapshot) => What::Refused(seen, snapshot),
             }
         };
         let end = tick.fetch_add(1, Ordering::SeqCst);
         match &what {
             What::Looked(snapshot) | What::Refused(_, snapshot) => {
-                known.clone_from(&snapshot.record)
+                known.clone_from(&snapshot.record);
             }
             What::Applied(_, draft, stamp) => {
-                known = Some(Arc::new(draft.apply(known.as_deref(), stamp.now)))
+                known = Some(Arc::new(draft.apply(known.as_deref(), stamp.now)));
             }
         }
         events.push(Event { begin, end, what });

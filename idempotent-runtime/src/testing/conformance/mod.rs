@@ -22,10 +22,7 @@
 //!     async fn advance(&self, by: Duration) { self.clock.advance(by); }
 //! }
 //!
-//! mod memory {
-//!     # use super::Memory;
-//!     idempotent_runtime::conformance_tests!(Memory::new());
-//! }
+//! idempotent_runtime::conformance_tests!(Memory::new());
 //! ```
 //!
 //! [`conformance_tests!`](crate::conformance_tests) makes one test of each case; [`run_all`] runs them in a row where
@@ -44,9 +41,10 @@ mod scans;
 mod tests;
 mod waits;
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{panic::resume_unwind, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use tokio::task::JoinHandle;
 
 pub use self::{
     cells::*, clocks::*, crowds::*, fields::*, histories::*, owners::*, purges::*, scans::*,
@@ -80,7 +78,7 @@ impl<S: Subject + ?Sized> Subject for Arc<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     name: &'static str,
-    run: fn(Arc<dyn Subject>) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    begin: fn(Arc<dyn Subject>) -> JoinHandle<()>,
 }
 
 impl Case {
@@ -96,7 +94,9 @@ impl Case {
     ///
     /// When the store does not hold.
     pub async fn run(&self, subject: Arc<dyn Subject>) {
-        (self.run)(subject).await;
+        if let Err(ended) = (self.begin)(subject).await {
+            resume_unwind(ended.into_panic());
+        }
     }
 }
 
@@ -134,7 +134,10 @@ macro_rules! conformance_tests {
         )*
     };
     (@list [$($case:ident)*] []) => {
-        vec![$(Case { name: stringify!($case), run: |subject| Box::pin(async move { $case(&*subject).await }) }),*]
+        vec![$(Case {
+            name: stringify!($case),
+            begin: |subject| tokio::spawn(async move { $case(&*subject).await }),
+        }),*]
     };
     (@with $how:ident $rest:tt) => {
         $crate::conformance_tests! { @$how [

@@ -125,10 +125,10 @@ impl Simple {
         let mut record = draft.apply(stands, now);
         match (self.defect, draft.token) {
             (Defect::TokenWithoutClock, TokenRule::Above(floor)) => {
-                record.token = FencingToken::from_u64(floor.as_u64() + 1)
+                record.token = FencingToken::from_u64(floor.as_u64() + 1);
             }
             (Defect::TokenWithoutFloor, TokenRule::Above(_)) => {
-                record.token = FencingToken::from_u64(0).next(now)
+                record.token = FencingToken::from_u64(0).next(now);
             }
             (Defect::TokenKeptByTakeover, TokenRule::Above(_)) => {
                 record.token = stands.map_or(record.token, |record| record.token);
@@ -137,7 +137,7 @@ impl Simple {
         }
         match self.defect {
             Defect::MomentsWrap if record.lease_end == Time::from_micros(i64::MAX) => {
-                record.lease_end = Time::from_micros(-1)
+                record.lease_end = Time::from_micros(-1);
             }
             Defect::CreatedAtEveryWrite => record.created = now,
             Defect::FinishedForgotten => record.finished = None,

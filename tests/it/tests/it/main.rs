@@ -6,14 +6,25 @@ mod harness;
 mod charge;
 
 mod bad_input;
+mod bursts;
 mod calls;
 mod cancellation;
 mod crash_matrix;
 mod failures;
+mod fingerprints;
+mod in_flight;
 mod invariants;
+mod keys;
+mod kit;
 mod leases;
+mod observed;
 mod outages;
+mod shapes;
+mod switches;
 mod takeovers;
+mod values;
 
 mod conformance;
+#[cfg(unix)]
+mod processes;
 mod sqlite;
