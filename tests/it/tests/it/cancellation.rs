@@ -324,7 +324,10 @@ fn blocks_for_three_leases(store: Arc<dyn Store>, duplicates: Arc<dyn Store>) {
             let idem = built.expect("the set-up is sound");
             for number in 0..8 {
                 let other = idem.call("other").key(&number);
-                tokio::spawn(other.run(|_| async { Ok::<_, Error>(yield_now().await) }));
+                tokio::spawn(other.run(|_| async {
+                    yield_now().await;
+                    Ok::<_, Error>(())
+                }));
             }
             idem.call("charge")
                 .key("k")
