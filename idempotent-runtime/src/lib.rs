@@ -5,9 +5,6 @@ mod framing;
 mod sync;
 
 pub mod clock;
-#[cfg(feature = "testing")]
-#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
-pub mod testing;
 mod error;
 pub mod fingerprint;
 pub mod identity;
@@ -16,6 +13,9 @@ pub mod lease;
 pub mod policy;
 pub mod record;
 pub mod store;
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub mod testing;
 
 pub use error::Error;
 /// a

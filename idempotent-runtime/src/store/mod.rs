@@ -2,24 +2,24 @@
 
 mod error;
 pub mod memory;
-mod waiters;
 #[cfg(feature = "sqlite")]
 mod sql;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite;
+mod waiters;
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use self::sqlite::SqliteStore;
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::MemoryStore,
 };
-#[cfg(feature = "sqlite")]
-#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
-pub use self::sqlite::SqliteStore;
 use crate::{
     identity::RecordId,
     record::{Draft, FencingToken, Record, Time, Version},

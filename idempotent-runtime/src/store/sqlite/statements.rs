@@ -63,13 +63,11 @@ impl Statements {
              WHERE changes() = 1 AND id = ?1 AND version = ?2;
              SELECT CASE changes() WHEN 0 THEN {REFUSED} END, {stands}"
         );
-        let kept = format!(
-            "version = ?2, operation = coalesce(?3, operation), scope = coalesce(?4, scope),
+        let kept = "version = ?2, operation = coalesce(?3, operation), scope = coalesce(?4, scope),
              call_key = coalesce(?5, call_key), fingerprint = coalesce(?6, fingerprint),
              digests = coalesce(?7, digests), state = ?8, attempt = ?10, attempt_id = ?11,
              holder = ?12, trace_parent = ?13, on_crash = ?14,
-             outcome_kind = ?17, outcome_schema = ?18, outcome = ?19"
-        );
+             outcome_kind = ?17, outcome_schema = ?18, outcome = ?19";
         let moments = format!(
             "coalesce(max(?9, now), token),
              coalesce(now + min(?15, {max} - now), lease_end),

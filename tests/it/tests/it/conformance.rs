@@ -112,7 +112,7 @@ impl Subject for Pool {
     }
     async fn advance(&self, by: Duration) {
         age(
-            &mut *self
+            &mut self
                 .pool
                 .acquire()
                 .await
