@@ -1,1 +1,84 @@
-//! stub
+//! The attribute and the derive of `idempotent-runtime`. Use them through that crate, which re-exports both.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod args;
+mod choices;
+mod values;
+
+mod duration;
+mod key;
+mod template;
+
+mod async_trait;
+mod function;
+
+mod mentions;
+mod valid;
+
+mod model;
+
+mod expand;
+mod site;
+mod source;
+
+mod key_part;
+
+mod errors;
+
+use proc_macro::TokenStream;
+use proc_macro2::TokenStream as TokenStream2;
+use quote::quote;
+use syn::Item;
+
+use crate::args::Args;
+use crate::errors::Errors;
+use crate::function::Function;
+use crate::model::Model;
+
+#[expect(
+    missing_docs,
+    reason = "the manual stands where the runtime re-exports it, and rustdoc would put this below it"
+)]
+#[proc_macro_attribute]
+pub fn idempotent(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    protect(arguments.into(), item.into()).into()
+}
+
+/// Implements `KeyPart` for a newtype, a struct of key parts, or an enum of plain variants.
+///
+/// The fields of a struct are parts in the order in which they stand; of an enum the part is the variant's name.
+/// `#[key_part(crate = path)]` says where the runtime is, when it is renamed. See `idempotent_runtime::KeyPart`.
+#[proc_macro_derive(KeyPart, attributes(key_part))]
+pub fn key_part(item: TokenStream) -> TokenStream {
+    key_part::derive(item.into())
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+fn protect(arguments: TokenStream2, item: TokenStream2) -> TokenStream2 {
+    let mut errors = Errors::new();
+    let args = Args::parse(arguments, &mut errors);
+    let function = errors.keep(function(&item));
+    if let Some(function) = &function {
+        valid::check(&args, function, &mut errors);
+    }
+    if let Err(error) = errors.finish() {
+        let message = error.to_compile_error();
+        return quote!(#message #item);
+    }
+    function
+        .as_ref()
+        .and_then(|function| Model::new(args, function))
+        .map_or(item, |model| expand::expand(&model))
+}
+
+fn function(item: &TokenStream2) -> syn::Result<Function> {
+    syn::parse2(item.clone()).map_err(|error| match syn::parse2(item.clone()) {
+        Ok(Item::Fn(_)) | Err(_) => error,
+        Ok(_) => syn::Error::new(
+            error.span(),
+            "`#[idempotent]` goes on an async function, or on an async method inside of an `impl`",
+        ),
+    })
+}

@@ -1,11 +1,267 @@
-//! Why a call got no answer.
-/// e
-#[derive(Debug, Clone)]
+//! Why a call got no answer: a variant for each thing that a caller can do about it.
+
+use std::{cell::Cell, error::Error as StdError, fmt, sync::Arc, time::Duration};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+
+use crate::{fingerprint::FingerprintError, key::KeyError, store::StoreError};
+
+/// Says why a call got no answer. The body did not run, unless the variant says otherwise.
+///
+/// Keys, scopes and argument values never appear in its messages.
+///
+/// It may stand inside an error type that derives serde's traits. Its `Serialize` always fails, on
+/// purpose: the failure to get an answer from a nested call is not the outer call's outcome,
+/// so the runtime notices and does not record it. A type that skips it or turns it into text
+/// hides it from that check.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
-    /// e
-    InProgress,
-    /// e
-    InvalidKey,
-    /// e
-    Store,
+    /// Another call with this key is still running.
+    #[error(
+        "a call of `{operation}` with this key is still running (attempt {attempt}, held by {holder}), try again in {retry_after:?}"
+    )]
+    #[non_exhaustive]
+    InProgress {
+        /// The operation.
+        operation: Arc<str>,
+        /// How long ago it began, by the store's clock.
+        since: Duration,
+        /// When it is worth trying again: the rest of the holder's lease, at the latest.
+        retry_after: Duration,
+        /// The number of the attempt that runs.
+        attempt: u32,
+        /// The label of the process that holds it.
+        holder: Arc<str>,
+        /// The `traceparent` of the call that holds it, where it gave one.
+        trace_parent: Option<Arc<str>>,
+    },
+
+    /// The key belongs to a call with other arguments.
+    #[error("this key was used for a call of `{operation}` with other arguments{}, use a new key for a new request", Differing(.differing))]
+    #[non_exhaustive]
+    KeyReused {
+        /// The operation.
+        operation: Arc<str>,
+        /// The names of the arguments that differ, where they can be told apart.
+        differing: Vec<String>,
+    },
+
+    /// Nobody knows whether an earlier call happened. Somebody must find out and settle it.
+    #[error(
+        "nobody knows whether an earlier call of `{operation}` happened, find out and settle it with `Idempotency::settle`"
+    )]
+    #[non_exhaustive]
+    Uncertain {
+        /// The operation.
+        operation: Arc<str>,
+    },
+
+    /// Too many holders of this key vanished. Somebody must look at it.
+    #[error(
+        "`{operation}` was given up after {attempts} attempts that vanished, look at it, then settle it or resume it with `Idempotency::settle`"
+    )]
+    #[non_exhaustive]
+    Parked {
+        /// The operation.
+        operation: Arc<str>,
+        /// How many attempts vanished.
+        attempts: u32,
+    },
+
+    /// The body ran, but its lease was lost meanwhile and another attempt has no outcome yet.
+    #[error(
+        "the lease of this call of `{operation}` was lost while its body ran, call again for the recorded outcome"
+    )]
+    #[non_exhaustive]
+    LeaseLost {
+        /// The operation.
+        operation: Arc<str>,
+    },
+
+    /// The call happened earlier, but its stored outcome cannot be decoded. It is not run again.
+    #[error(
+        "the stored outcome of `{operation}` (schema version {schema}) cannot be decoded, keep its type compatible or give `version` and `upgrade`"
+    )]
+    #[non_exhaustive]
+    Unreadable {
+        /// The operation.
+        operation: Arc<str>,
+        /// The schema version that it was stored with.
+        schema: u32,
+        /// What the codec or the `upgrade` function said.
+        #[source]
+        source: Unreadable,
+    },
+
+    /// The call happened earlier, but its outcome could not be kept. It is not run again.
+    #[error(
+        "`{operation}` happened, but its outcome could not be stored, so it cannot be replayed"
+    )]
+    #[non_exhaustive]
+    NotReplayable {
+        /// The operation.
+        operation: Arc<str>,
+    },
+
+    /// The call was made from inside its own body, with the same key.
+    #[error(
+        "`{operation}` was called with the same key inside its own body, which would wait for itself: use another key"
+    )]
+    #[non_exhaustive]
+    Recursive {
+        /// The operation.
+        operation: Arc<str>,
+    },
+
+    /// Two functions bear one name, so each would answer with the other's outcomes.
+    #[error("two functions are named `{operation}`, give one of them another `name = \"…\"`")]
+    #[non_exhaustive]
+    DuplicateOperation {
+        /// The operation.
+        operation: Arc<str>,
+    },
+
+    /// The key or the scope cannot be one; nothing was written.
+    #[error("the call of `{operation}` has no usable {part}")]
+    #[non_exhaustive]
+    InvalidKey {
+        /// The operation.
+        operation: Arc<str>,
+        /// `"key"` or `"scope"`.
+        part: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: KeyError,
+    },
+
+    /// The arguments cannot be fingerprinted; nothing was written.
+    #[error(
+        "the arguments of `{operation}` cannot be fingerprinted, leave the offending one out with `skip(…)`"
+    )]
+    #[non_exhaustive]
+    InvalidArguments {
+        /// The operation.
+        operation: Arc<str>,
+        /// Which one, and what its `Serialize` said.
+        #[source]
+        source: FingerprintError,
+    },
+
+    /// A policy makes no sense, such as a lease of zero; nothing was written.
+    #[error("{0}")]
+    InvalidPolicy(&'static str),
+
+    /// No handle was set up.
+    #[error(
+        "no store is set up for `{operation}`: call `Idempotency::sqlite(\"idempotency.db\").await?.install()?` at the start of the program, or run the call inside `idem.enter(…)`, or give `handle = …`"
+    )]
+    #[non_exhaustive]
+    NotConfigured {
+        /// The operation.
+        operation: Arc<str>,
+    },
+
+    /// A handle is installed already; it stays.
+    #[error(
+        "a handle is installed already, install one at the start of the program and use `handle = …` or `enter` for others"
+    )]
+    AlreadyInstalled,
+
+    /// The store failed. Whether the call is under way there is unknown; its body did not run.
+    #[error("the store failed")]
+    Store(#[from] StoreError),
+}
+
+struct Differing<'a>(&'a [String]);
+
+impl fmt::Display for Differing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, name) in self.0.iter().enumerate() {
+            write!(f, "{}`{name}`", if i == 0 { " (" } else { ", " })?;
+        }
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            f.write_str(")")
+        }
+    }
+}
+
+impl Error {
+    /// Tells whether the same call with the same key can succeed later, without anybody's help.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Error::InProgress { .. } | Error::LeaseLost { .. } => true,
+            Error::Store(error) => error.is_transient(),
+            _ => false,
+        }
+    }
+
+    /// When it is worth trying again, where that is known.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Error::InProgress { retry_after, .. } => Some(*retry_after),
+            _ => None,
+        }
+    }
+}
+
+thread_local! {
+    static WAS_ENCODED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Tells whether an [`Error`] was met by an encoder on this thread since the last question.
+pub(crate) fn take_mark() -> bool {
+    WAS_ENCODED.replace(false)
+}
+
+impl Serialize for Error {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        WAS_ENCODED.set(true);
+        Err(ser::Error::custom(
+            "the failure of a nested call is not an outcome",
+        ))
+    }
+}
+
+impl<'de> Deserialize<'de> for Error {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(de::Error::custom(
+            "the failure of a nested call is never stored",
+        ))
+    }
+}
+
+/// What an encoder, decoder, or a function of the user's reported.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Keeps what a codec or an `upgrade` function reported.
+#[derive(Clone, Debug)]
+pub struct Unreadable(Arc<dyn StdError + Send + Sync>);
+
+impl From<BoxError> for Unreadable {
+    fn from(error: BoxError) -> Self {
+        Self(Arc::from(error))
+    }
+}
+
+impl PartialEq for Unreadable {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_string() == other.0.to_string()
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl StdError for Unreadable {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source()
+    }
 }

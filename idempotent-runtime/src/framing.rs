@@ -12,7 +12,7 @@ pub(crate) fn write_number(buffer: &mut Vec<u8>, mut number: u64) {
         buffer.push(number as u8);
         return;
     }
-    let mut groups = [0; LONGEST_NUMBER];
+    let mut groups = [0; 16];
     let mut used = 0;
     while number >= 0x80 {
         groups[used] = number as u8 | 0x80;
@@ -20,7 +20,10 @@ pub(crate) fn write_number(buffer: &mut Vec<u8>, mut number: u64) {
         used += 1;
     }
     groups[used] = number as u8;
-    buffer.extend_from_slice(&groups[..=used]);
+    // A copy of a fixed size is two instructions, one of a size that is not known is a call.
+    let end = buffer.len() + used + 1;
+    buffer.extend_from_slice(&groups);
+    buffer.truncate(end);
 }
 
 /// Appends a number of up to 128 bits, in the same form as [`write_number`].

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use sha2::{Digest as _, Sha256};
-
 use crate::framing::{Hex, write_framed};
+use crate::sha256::sha256;
 
 /// Which record belongs to a call: a hash of its operation, scope and key.
 ///
@@ -22,7 +21,7 @@ impl RecordId {
     pub fn new(operation: &str, scope: Option<&[u8]>, key: &[u8]) -> Self {
         const DOMAIN: &[u8] = b"idempotent-runtime/id/1";
         let room = DOMAIN.len() + operation.len() + scope.map_or(0, <[u8]>::len) + key.len();
-        let mut bytes = Vec::with_capacity(room + 64);
+        let mut bytes = Vec::with_capacity(room + 160);
         bytes.extend_from_slice(DOMAIN);
         write_framed(&mut bytes, operation.as_bytes());
         match scope {
@@ -33,7 +32,7 @@ impl RecordId {
             }
         }
         write_framed(&mut bytes, key);
-        Self(Sha256::digest(&bytes).into())
+        Self(sha256(&mut bytes))
     }
 
     /// Takes an id as a store gave it back.
@@ -88,7 +87,7 @@ impl RecordId {
     fn derive(&self, domain: &[u8], name: &str) -> [u8; 16] {
         let mut bytes = [domain, &self.0].concat();
         write_framed(&mut bytes, name.as_bytes());
-        let digest: [u8; 32] = Sha256::digest(&bytes).into();
+        let digest = sha256(&mut bytes);
         let (half, _) = digest.split_at(16);
         std::array::from_fn(|index| half[index])
     }

@@ -1,28 +1,126 @@
-//! placeholder
+//! Makes a repeated call safe.
+//!
+//! Put [`#[idempotent]`](macro@idempotent) on an async function, and a retry, a redelivered message or a double click meets
+//! at most one live body and one recorded outcome, which answers every duplicate.
+//!
+//! ```
+//! use idempotent_runtime::{Error, Idempotency, idempotent};
+//!
+//! #[idempotent(key = order_id)]
+//! async fn charge(order_id: &str, cents: u64) -> Result<String, Error> {
+//!     Ok(format!("receipt for {cents} cents"))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Error> {
+//! Idempotency::memory().install()?; // or `Idempotency::sqlite("idempotency.db").await?`
+//!
+//! let first = charge("order-42", 1_250).await?;
+//! assert_eq!(charge("order-42", 1_250).await?, first); // the body did not run
+//! assert!(matches!(charge("order-42", 9_900).await, Err(Error::KeyReused { .. })));
+//! # Ok(()) }
+//! ```
+//!
+//! # Where to look
+//!
+//! * [`#[idempotent]`](macro@idempotent) is the manual: keys, errors, crashes, cancellation, outages, roll-outs.
+//! * [`Idempotency`] is the handle: set-up, the method form of the attribute, looking at a call and settling it.
+//! * [`current`] is what a body can ask: its attempt, its fencing token, and keys for downstream calls.
+//! * [`Error`] says why a call got no answer, and what to do.
+//! * [`Observer`] is told of everything that happens, for metrics.
+//! * [`store`] is for who brings a store of their own, [`fingerprint`] and [`key`] for who must compute the same elsewhere.
+//!
+//! # What is supported
+//!
+//! Async functions and methods, on tokio, that return a `Result`; calls, duplicates and takeovers across the tasks of a
+//! process with [`MemoryStore`], and across the processes of a machine with `SqliteStore`.
+//!
+//! # What is not
+//!
+//! * **Exactly once at a third party.** Send it a [`child_key`](Attempt::child_key), or choose `on_crash = uncertain`.
+//! * **Blocking functions**, and runtimes other than tokio.
+//! * **Transactional mode**, in which the record commits with your own rows, and the servers Postgres, MySQL, MariaDB and
+//!   Redis: they are not in this release.
+//! * **Going on by itself.** A call that died is run again when somebody calls again. Timers, queues and signals are a
+//!   workflow engine's.
+//!
+//! # Features
+//!
+//! None is on by default: the attribute and the memory store are always there.
+//!
+//! | feature | what it brings |
+//! |---|---|
+//! | `sqlite` | the SQLite store, by sqlx and the SQLite C library, which cannot be linked with rusqlite 0.40 or newer in one program |
+//! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, and the conformance suite for stores |
+//! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |
+
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod framing;
-mod sync;
-
+mod attempt;
+mod call;
 pub mod clock;
+mod codec;
+mod duration;
 mod error;
 pub mod fingerprint;
+mod framing;
+mod handle;
 pub mod identity;
 pub mod key;
 pub mod lease;
+mod observe;
+mod operation;
+mod outcome;
 pub mod policy;
 pub mod record;
+mod request;
+mod run;
+mod sha256;
 pub mod store;
+mod sync;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
 
-pub use error::Error;
-/// a
-#[derive(Debug)]
-pub struct Attempt;
-impl Attempt {
-    /// a
-    pub fn child_key(&self) {}
+pub use idempotent_macros::KeyPart;
+#[doc = include_str!("idempotent.md")]
+pub use idempotent_macros::idempotent;
+
+pub use crate::{
+    attempt::{Attempt, ChildId, current, try_current},
+    call::{CallBuilder, RawEnding},
+    codec::{Codec, Read},
+    duration::IntoDuration,
+    error::{BoxError, Error, Unreadable},
+    fingerprint::FingerprintKey,
+    handle::{AsHandle, Builder, Idempotency, Kept, Settle, Status},
+    key::{KeyPart, KeyWriter, text},
+    observe::{Answer, Answered, How, Observer, Step, Transition, Unprotected},
+    operation::Operation,
+    outcome::Stored,
+    policy::{
+        InFlight, OnCancel, OnCrash, OnMissingKey, OnOutage, Reconciled, Unrecorded, Verdict,
+    },
+    record::{FencingToken, OutcomeKind, RawOutcome, Time},
+    store::{MemoryStore, Store, StoreError, StoreErrorKind},
+};
+
+/// What the attribute's expansion calls. Not for people: it changes with every release.
+#[doc(hidden)]
+pub mod __private {
+    pub use core;
+    pub use std::time::Duration;
+
+    pub use crate::{
+        handle::AsHandle,
+        key::Template,
+        operation::Site,
+        outcome::{
+            Classification, Classified, FromRefusal, Keep, LeftUncertain, OnError, Outcome,
+            Recorded, Reference, Released, Replayed, Storable, StorableError, Upgraded, Whole,
+        },
+        policy::{InFlight, OnCancel, OnCrash, OnMissingKey, OnOutage},
+        request::{Call, Fingerprintable, begin},
+        run::reconcile,
+    };
 }
-pub use key::{KeyPart, KeyWriter, text};

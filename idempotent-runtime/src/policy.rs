@@ -95,7 +95,7 @@ impl From<Unrecorded> for Verdict {
 pub enum Reconciled<T, E> {
     /// It happened, with this value, which is recorded and replayed.
     Happened(T),
-    /// It failed for good, with this error, which is recorded and replayed.
+    /// It failed, with this error: as if the body had returned it, so `on_error` decides.
     Failed(E),
     /// Nobody can tell: the record becomes (or stays) *uncertain*.
     Unknown,

@@ -11,7 +11,7 @@ use super::entries::Entries;
 use super::{Fingerprint, FingerprintError, FingerprintKey, hash};
 
 /// Keeps fingerprints apart from every other hash, and one version of the encoding from the next.
-pub(super) const DOMAIN: &[u8] = b"idempotent-fp/1";
+pub(super) const DOMAIN: &[u8] = b"idem-fp/1";
 
 /// The name under which [`Arguments::whole`] puts its value.
 const WHOLE: &str = "fingerprint";
@@ -47,6 +47,7 @@ pub struct Arguments {
 impl Arguments {
     /// Starts with no arguments, which is a call like any other.
     #[must_use]
+    #[inline]
     pub fn new() -> Self {
         let mut buffer = Vec::with_capacity(CAPACITY);
         buffer.extend_from_slice(DOMAIN);
@@ -75,6 +76,12 @@ impl Arguments {
         self.argument(WHOLE, value);
     }
 
+    /// Tells whether none has been added, so that the fingerprint tells no call from another.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.failure.is_none() && self.encoder.buffer.len() == DOMAIN.len() + [tag::MAP].len()
+    }
+
     /// Hashes what has been added, with `key` as HMAC-SHA-256 and without as SHA-256.
     ///
     /// # Errors
@@ -90,7 +97,7 @@ impl Arguments {
         }
         self.entries.sort(&mut self.encoder.buffer);
         self.encoder.buffer.push(tag::MAP_END);
-        let fingerprint = Fingerprint(hash(key, &self.encoder.buffer));
+        let fingerprint = Fingerprint(hash(key, &mut self.encoder.buffer));
         Ok(Fingerprinted {
             fingerprint,
             digests: Digests::ToCompute {
@@ -162,7 +169,8 @@ impl Fingerprinted {
                 entries,
                 key,
             } => {
-                let entries = entries.iter().map(|range| &encoding[range]);
+                let end = encoding.len() - [tag::MAP_END].len();
+                let entries = entries.ranges(end).map(|range| &encoding[range]);
                 ArgumentDigests::of_entries(entries, key.as_ref())
             }
         }

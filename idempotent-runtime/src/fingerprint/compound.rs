@@ -100,7 +100,7 @@ impl ser::SerializeMap for Map<'_> {
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
         value.serialize(&mut *self.encoder)?;
-        self.entries.add(&self.encoder.buffer, self.entry);
+        self.entries.add(&mut self.encoder.buffer, self.entry);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use super::{FingerprintKey, hash};
 use crate::framing::{Hex, read_framed, write_framed};
 
 /// Keeps the digest of an argument apart from every other hash.
-const DOMAIN: &[u8] = b"idempotent-arg/1";
+const DOMAIN: &[u8] = b"idem-arg/1";
 
 /// The form of [`ArgumentDigests::to_bytes`].
 const FORM: u8 = 1;
@@ -31,7 +31,7 @@ impl ArgumentDigests {
                 hashed.truncate(DOMAIN.len());
                 hashed.extend_from_slice(entry);
                 let name = String::from_utf8(read_framed(&mut entry.get(1..)?)?.to_vec()).ok()?;
-                let digest = hash(key, &hashed).first_chunk().copied()?;
+                let digest = hash(key, &mut hashed).first_chunk().copied()?;
                 Some((name, digest))
             })
             .collect();

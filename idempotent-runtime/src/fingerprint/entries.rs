@@ -10,13 +10,14 @@ use super::failure::EncodeFailure;
 /// How many entries are remembered without an allocation.
 const INLINE: usize = 8;
 
-/// Where the entries of one map lie in the buffer: side by side, each a key and its value.
+/// Where the entries of one map start in the buffer: they lie side by side, each a key and its value.
 #[derive(Clone)]
 pub(super) struct Entries {
-    first: [(usize, usize); INLINE],
+    first: [usize; INLINE],
     /// All of them, once there are too many for `first`.
-    all: Vec<(usize, usize)>,
+    all: Vec<usize>,
     count: usize,
+    /// Whether those beyond the first few came in order; the first few are always put in order.
     in_order: bool,
 }
 
@@ -24,7 +25,7 @@ impl Entries {
     #[inline]
     pub(super) fn new() -> Self {
         Self {
-            first: [(0, 0); INLINE],
+            first: [0; INLINE],
             all: Vec::new(),
             count: 0,
             in_order: true,
@@ -44,30 +45,26 @@ impl Entries {
         let after_name = encoder.buffer.len();
         value.serialize(&mut *encoder)?;
         // A `None` is left out, so that an optional field can be added without changing old fingerprints.
-        if encoder.buffer[after_name..] == [tag::NONE] {
+        if matches!(encoder.buffer[after_name..], [tag::NONE]) {
             encoder.buffer.truncate(start);
         } else {
-            self.add(&encoder.buffer, start);
+            self.add(&mut encoder.buffer, start);
         }
         Ok(())
     }
 
     /// Notes that an entry reaches from `start` to the end of the buffer.
     #[inline]
-    pub(super) fn add(&mut self, buffer: &[u8], start: usize) {
-        if self.in_order
-            && let Some(&(from, to)) = self.ranges().last()
-        {
-            self.in_order = buffer[from..to] <= buffer[start..];
-        }
-        let range = (start, buffer.len());
+    pub(super) fn add(&mut self, buffer: &mut [u8], start: usize) {
         if self.count < INLINE {
-            self.first[self.count] = range;
+            self.insert(buffer, start);
         } else {
             if self.count == INLINE {
                 self.all.extend_from_slice(&self.first);
             }
-            self.all.push(range);
+            let previous = self.all[self.count - 1];
+            self.in_order = self.in_order && buffer[previous..start] <= buffer[start..];
+            self.all.push(start);
         }
         self.count += 1;
     }
@@ -82,26 +79,40 @@ impl Entries {
         }
     }
 
-    /// Where each entry lies, in the order of the buffer once they are sorted.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Range<usize>> {
-        self.ranges().iter().map(|&(from, to)| from..to)
+    /// Moves the last entry to its place among the first few, which costs nothing where it is there already.
+    #[inline]
+    fn insert(&mut self, buffer: &mut [u8], start: usize) {
+        let (mut place, mut end) = (self.count, start);
+        while place > 0 && buffer[self.first[place - 1]..end] > buffer[start..] {
+            place -= 1;
+            end = self.first[place];
+        }
+        if place < self.count {
+            let length = buffer.len() - start;
+            buffer[end..].rotate_right(length);
+            for moved in (place..self.count).rev() {
+                self.first[moved + 1] = self.first[moved] + length;
+            }
+        }
+        self.first[place] = end;
+    }
+
+    /// Where each entry lies in a buffer in which the last one reaches to `end`.
+    pub(super) fn ranges(&self, end: usize) -> impl Iterator<Item = Range<usize>> {
+        let starts = self.starts();
+        let ends = starts.iter().skip(1).copied().chain([end]);
+        starts.iter().zip(ends).map(|(&start, end)| start..end)
     }
 
     fn rearrange(&mut self, buffer: &mut Vec<u8>) {
-        let ranges = if self.count > INLINE {
-            &mut self.all[..]
-        } else {
-            &mut self.first[..self.count]
-        };
-        let (Some(&(start, _)), Some(&(_, end))) = (ranges.first(), ranges.last()) else {
-            return;
-        };
-        ranges.sort_unstable_by(|&(a, a_end), &(b, b_end)| buffer[a..a_end].cmp(&buffer[b..b_end]));
+        let end = buffer.len();
+        let start = self.all[0];
+        let mut ranges: Vec<_> = self.ranges(end).collect();
+        ranges.sort_unstable_by(|a, b| buffer[a.clone()].cmp(&buffer[b.clone()]));
         buffer.reserve(end - start);
-        for range in ranges {
-            let moved = start + buffer.len() - end;
-            buffer.extend_from_within(range.0..range.1);
-            *range = (moved, moved + range.1 - range.0);
+        for (range, moved) in ranges.into_iter().zip(&mut self.all) {
+            *moved = start + buffer.len() - end;
+            buffer.extend_from_within(range);
         }
         buffer.copy_within(end.., start);
         buffer.truncate(end);
@@ -109,7 +120,7 @@ impl Entries {
     }
 
     #[inline]
-    fn ranges(&self) -> &[(usize, usize)] {
+    fn starts(&self) -> &[usize] {
         if self.count > INLINE {
             &self.all
         } else {

@@ -14,11 +14,13 @@ pub use digests::{ArgumentDigests, MalformedDigests};
 pub use failure::{FingerprintError, SerializeFailure};
 
 use std::fmt;
+use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 
 use crate::framing::Hex;
+use crate::sha256::sha256;
 
 /// The SHA-256, or with a [`FingerprintKey`] the HMAC-SHA-256, of a call's canonically encoded arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,7 +58,7 @@ impl fmt::Debug for Fingerprint {
 /// an amount has few possible values. Changing the secret changes every fingerprint, so that duplicates
 /// of calls from before the change are refused as other calls until those records expire.
 #[derive(Clone)]
-pub struct FingerprintKey(Hmac<Sha256>);
+pub struct FingerprintKey(Arc<Hmac<Sha256>>);
 
 impl FingerprintKey {
     /// The shortest secret that is accepted, in bytes; 32 random ones are best.
@@ -75,7 +77,9 @@ impl FingerprintKey {
         if secret.len() < Self::SHORTEST {
             return Err(weak);
         }
-        Hmac::new_from_slice(secret).map(Self).map_err(|_| weak)
+        Hmac::new_from_slice(secret)
+            .map(|hmac| Self(Arc::new(hmac)))
+            .map_err(|_| weak)
     }
 }
 
@@ -94,12 +98,12 @@ pub struct WeakFingerprintKey {
     bytes: usize,
 }
 
-fn hash(key: Option<&FingerprintKey>, bytes: &[u8]) -> [u8; 32] {
+/// Hashes `buffer`, and leaves it as it was.
+fn hash(key: Option<&FingerprintKey>, buffer: &mut Vec<u8>) -> [u8; 32] {
     match key {
-        None => Sha256::digest(bytes).into(),
-        Some(FingerprintKey(hmac)) => hmac
-            .clone()
-            .chain_update(bytes)
+        None => sha256(buffer),
+        Some(FingerprintKey(hmac)) => Hmac::clone(hmac)
+            .chain_update(buffer)
             .finalize()
             .into_bytes()
             .into(),

@@ -1,1 +1,431 @@
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZero;
+use std::rc::Rc;
+use std::sync::Arc;
 
+use super::*;
+
+fn key<K: KeyPart + ?Sized>(part: &K) -> Key {
+    Key::from_part(part).expect("it is a key")
+}
+
+fn readable<K: KeyPart + ?Sized>(part: &K) -> String {
+    String::from_utf8(key(part).into_readable()).expect("it is text")
+}
+
+fn assert_all_differ(keys: &[Key]) {
+    for (index, one) in keys.iter().enumerate() {
+        for (further, other) in keys.iter().enumerate().skip(index + 1) {
+            assert_ne!(one.framed(), other.framed(), "keys {index} and {further}");
+        }
+    }
+}
+
+#[test]
+fn b03_parts_do_not_run_into_each_other() {
+    assert_all_differ(&[
+        key("abc"),
+        key(&("a", "bc")),
+        key(&("ab", "c")),
+        key(&("abc", "")),
+        key(&("", "abc")),
+        key(&("a", "b", "c")),
+        key(&(("a", "b"), "c")),
+        key(&("a", ("b", "c"))),
+        key(&(("a", ("b", "c")),)),
+        key(&("a:b", "c")),
+        key(&("a", "b:c")),
+        key(&("abc", None::<u8>)),
+        key(&Template::new().part("ab").literal("c")),
+        key(&Template::new().part("a").literal("bc")),
+        key(&Template::new().literal("a").part("bc")),
+    ]);
+    let of = |a, b| key(&Template::new().part(a).literal(":").part(b));
+    assert_ne!(of("a:b", "c").framed(), of("a", "b:c").framed());
+}
+
+#[test]
+fn b03_an_option_of_several_parts_keeps_its_place() {
+    type Pair = Option<(Option<u8>, u8)>;
+    let of = |one: Pair, other: Pair| key(&(one, other));
+    assert_all_differ(&[
+        of(None, Some((Some(1), 2))),
+        of(Some((None, 1)), None),
+        of(None, Some((None, 1))),
+        of(Some((Some(1), 2)), None),
+    ]);
+}
+
+#[test]
+fn b05_a_key_of_several_arguments_reads_as_they_do() {
+    assert_eq!(readable(&(7_u8, "cart", true, 'x')), "7, cart, true, x");
+    assert_eq!(
+        readable(&("shop", (1, 2), None::<u8>, "z")),
+        "shop, (1, 2), none, z"
+    );
+    assert_eq!(
+        readable(
+            &Template::new()
+                .literal("cart ")
+                .part(&7)
+                .literal(":")
+                .part("x")
+                .literal("!")
+        ),
+        "cart 7:x!"
+    );
+    let eight = (1_u8, 2_u16, 3_u32, 4_u64, 5_i8, 6_i16, 7_i32, 8_i64);
+    assert_eq!(readable(&eight), "1, 2, 3, 4, 5, 6, 7, 8");
+    assert_eq!(
+        key(&eight),
+        key(&(
+            &1,
+            &"2",
+            &3_u128,
+            &4_i128,
+            &5_usize,
+            &6_isize,
+            &text(&7),
+            &"8".to_owned()
+        ))
+    );
+}
+
+#[test]
+fn b10_zero_and_false_are_values() {
+    for (key, text) in [
+        (readable(&0), "0"),
+        (readable(&false), "false"),
+        (readable("False"), "False"),
+        (readable("None"), "None"),
+        (readable(&'\0'), "\0"),
+        (readable(" "), " "),
+    ] {
+        assert_eq!(key, text);
+    }
+    assert_eq!(readable(&(None::<u8>, "x")), "none, x");
+}
+
+#[test]
+fn b10_nothing_but_none_is_a_missing_key() {
+    let missing = Err(KeyError::Missing);
+    assert_eq!(Key::from_part(&None::<u8>), missing);
+    assert_eq!(Key::from_part(&Some(None::<u8>)), missing);
+    assert_eq!(Key::from_part(&(None::<u8>, None::<&str>)), missing);
+    assert_eq!(
+        Key::from_part(&(None::<u8>, (None::<u8>, Some(None::<&str>)))),
+        missing
+    );
+    assert_eq!(
+        Key::from_part(&Template::new().literal("order ").part(&None::<u8>)),
+        missing
+    );
+    assert_eq!(Key::from_part(&Template::new()), missing);
+}
+
+#[test]
+fn b10_nothing_but_empty_text_is_an_empty_key() {
+    let empty = Err(KeyError::Empty);
+    assert_eq!(Key::from_part(""), empty);
+    assert_eq!(Key::from_part(&Some("")), empty);
+    assert_eq!(Key::from_part(&b""[..]), empty);
+    assert_eq!(Key::from_part(&text("")), empty);
+    assert_eq!(Key::from_part(&("", "")), empty);
+    assert_eq!(Key::from_part(&("", None::<u8>)), empty);
+    assert_eq!(
+        Key::from_part(&Template::new().part("").literal(":").part("")),
+        empty
+    );
+    assert_eq!(readable(&("", "x")), ", x");
+}
+
+#[test]
+fn b11_a_key_has_64_kib_at_most() {
+    let longest = "x".repeat(LONGEST);
+    assert_eq!(readable(&longest), longest);
+    let (half, other) = longest.split_at(1000);
+    assert_eq!(key(&(half, other)).into_readable().len(), LONGEST + 2);
+    let too_long = |bytes| {
+        Err(KeyError::TooLong {
+            bytes,
+            limit: LONGEST,
+        })
+    };
+    assert_eq!(
+        Key::from_part(&format!("{longest}x")),
+        too_long(LONGEST + 1)
+    );
+    assert_eq!(Key::from_part(&(&longest, 12)), too_long(LONGEST + 2));
+    assert_eq!(
+        Key::from_part(&text(&"x".repeat(1 << 20))),
+        too_long(1 << 20)
+    );
+    assert_eq!(Key::from_part(&vec![0_u8; 1 << 20]), too_long(1 << 20));
+    assert_eq!(
+        Key::from_part(&Template::new().part(&1).literal(&longest)),
+        too_long(LONGEST + 1)
+    );
+}
+
+#[test]
+fn what_is_too_long_is_not_kept() {
+    struct Endless;
+    impl KeyPart for Endless {
+        fn write(&self, key: &mut KeyWriter) {
+            let long = "x".repeat(LONGEST);
+            for _ in 0..1_000 {
+                key.text(&long);
+                key.display(&long);
+                key.part(&Template::new().part(&long));
+            }
+        }
+    }
+    let mut writer = KeyWriter::new();
+    Endless.write(&mut writer);
+    assert!(writer.kept() < 2 * LONGEST);
+    assert_eq!(
+        writer.finish(),
+        Err(KeyError::TooLong {
+            bytes: 3_000 * LONGEST,
+            limit: LONGEST
+        })
+    );
+}
+
+#[test]
+fn every_unicode_plane_and_nul_can_be_in_a_key() {
+    let planes = (0..=16_u32).filter_map(|plane| char::from_u32(plane << 16 | 0x0041));
+    let text: String = planes
+        .chain(['\0', '\n', '\u{7f}', '\u{fffd}', '\u{200d}', '\u{10ffff}'])
+        .collect();
+    assert_eq!(text.chars().count(), 23);
+    assert_eq!(readable(&text), text);
+    assert_ne!(key(&text), key(&text[..text.len() - 4]));
+    for character in text.chars() {
+        assert_eq!(readable(&character), character.to_string());
+        assert_ne!(key(&("a", character)), key(&("a", character, "")));
+    }
+    assert_ne!(key("é"), key("e\u{301}"), "text is compared byte for byte");
+}
+
+#[test]
+fn the_type_is_no_part_of_a_key() {
+    let one = key("1");
+    for other in [
+        key(&1_u8),
+        key(&1_i64),
+        key(&1_u128),
+        key(&NonZero::new(1_u32)),
+        key(&'1'),
+        key(&text(&1.0)),
+    ] {
+        assert_eq!(one, other);
+    }
+    assert_ne!(one, key(b"1"), "bytes are not text");
+}
+
+#[test]
+fn integers_are_written_in_decimal() {
+    assert_eq!(readable(&u64::MAX), u64::MAX.to_string());
+    assert_eq!(readable(&i64::MIN), i64::MIN.to_string());
+    assert_eq!(readable(&u128::MAX), u128::MAX.to_string());
+    assert_eq!(readable(&i128::MIN), i128::MIN.to_string());
+    assert_eq!(readable(&-7_i8), "-7");
+    assert_eq!(readable(&NonZero::<i16>::MIN), "-32768");
+}
+
+#[test]
+fn pointers_are_what_they_point_at() {
+    let one = key("a");
+    let mut owned = "a".to_owned();
+    for other in [
+        key(&Box::new("a")),
+        key(&Arc::<str>::from("a")),
+        key(&Rc::new(owned.clone())),
+        key(&Cow::Borrowed("a")),
+        key(&Some(&&"a")),
+        key(&("a",)),
+        key(&Template::new().part("a")),
+        key(&&mut owned),
+    ] {
+        assert_eq!(one, other);
+    }
+    assert_eq!(key(&vec![1_u8, 255]), key(&[1_u8, 255]));
+    assert_eq!(key(&vec![1_u8, 255]).into_readable(), [1, 255]);
+}
+
+#[test]
+fn addresses_are_written_as_people_do() {
+    assert_eq!(readable(&IpAddr::from([127, 0, 0, 1])), "127.0.0.1");
+    assert_eq!(readable(&Ipv6Addr::LOCALHOST), "::1");
+}
+
+#[test]
+fn a_display_that_fails_is_an_error() {
+    struct Fails;
+    impl std::fmt::Display for Fails {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            Err(std::fmt::Error)
+        }
+    }
+    assert_eq!(Key::from_part(&text(&Fails)), Err(KeyError::Unwritable));
+    assert_eq!(
+        Key::from_part(&Template::new().part(&(1, text(&Fails)))),
+        Err(KeyError::Unwritable)
+    );
+}
+
+#[test]
+fn a_single_part_is_read_from_the_memory_it_was_written_to() {
+    let key = key(&"x".repeat(500));
+    let address = key.framed().as_ptr();
+    let readable = key.into_readable();
+    assert_eq!(readable.as_ptr(), address);
+}
+
+#[test]
+fn debug_output_shows_no_keys() {
+    assert!(
+        !format!(
+            "{:?} {:?} {:?}",
+            key("4242"),
+            text("4242"),
+            Template::new().part("4242")
+        )
+        .contains("42")
+    );
+}
+
+#[test]
+fn frames_are_those_of_every_release() {
+    let part = (
+        1_u8,
+        ("é", None::<u8>),
+        b"\xff",
+        Template::new().part("a").literal("-").part("b"),
+    );
+    let expected = b"\"\x011(\"\x02\xc3\xa9n)b\x01\xff(\"\x01a=\x01-\"\x01b)";
+    assert_eq!(key(&part).framed(), expected);
+}
+
+#[cfg(feature = "uuid")]
+#[test]
+fn a_uuid_is_its_lower_case_text() {
+    let id = uuid::Uuid::from_u128(0xABCD << 112);
+    assert_eq!(readable(&id), "abcd0000-0000-0000-0000-000000000000");
+    assert_eq!(key(&id), key(&text(&id)));
+}
+
+#[cfg(feature = "ulid")]
+#[test]
+fn a_ulid_is_its_canonical_text() {
+    assert_eq!(readable(&ulid::Ulid::nil()), "00000000000000000000000000");
+}
+
+#[cfg(feature = "rust_decimal")]
+#[test]
+fn equal_decimals_are_one_key() {
+    use rust_decimal::Decimal;
+    assert_eq!(key(&Decimal::new(100, 2)), key(&1));
+    assert_eq!(readable(&Decimal::new(-1250, 3)), "-1.25");
+    let mut negative_zero = Decimal::new(0, 3);
+    negative_zero.set_sign_negative(true);
+    assert_eq!(readable(&negative_zero), "0");
+    assert_eq!(readable(&Decimal::new(1200, 0)), "1200");
+}
+
+#[cfg(all(feature = "chrono", feature = "time", feature = "jiff"))]
+mod moments {
+    use chrono::{DateTime, FixedOffset, NaiveDate, TimeZone as _, Utc};
+
+    use super::*;
+
+    #[test]
+    fn an_instant_is_one_key_whatever_the_zone_and_the_crate() {
+        let nanoseconds = [
+            (0, "1970-01-01T00:00:00Z"),
+            (1_795_233_906_500_000_000, "2026-11-21T04:05:06.5Z"),
+            (1_795_233_906_000_000_001, "2026-11-21T04:05:06.000000001Z"),
+            (-1, "1969-12-31T23:59:59.999999999Z"),
+            (951_782_400_000_000_000, "2000-02-29T00:00:00Z"),
+            (-2_203_891_200_000_000_000, "1900-03-01T00:00:00Z"),
+        ];
+        let east = FixedOffset::east_opt(5 * 3_600 + 1_800).expect("half past five hours");
+        for (nanoseconds, shown) in nanoseconds {
+            let utc = Utc.timestamp_nanos(nanoseconds);
+            assert_eq!(readable(&utc), shown);
+            assert_eq!(readable(&utc.with_timezone(&east)), shown);
+            let offset = time::OffsetDateTime::from_unix_timestamp_nanos(nanoseconds.into())
+                .expect("in range");
+            assert_eq!(readable(&offset), shown);
+            assert_eq!(
+                readable(&offset.to_offset(time::UtcOffset::from_hms(-7, 0, 0).expect("in range"))),
+                shown
+            );
+            let timestamp = jiff::Timestamp::from_nanosecond(nanoseconds.into()).expect("in range");
+            assert_eq!(readable(&timestamp), shown);
+            assert_eq!(
+                readable(&timestamp.to_zoned(jiff::tz::TimeZone::fixed(jiff::tz::offset(9)))),
+                shown
+            );
+        }
+    }
+
+    #[test]
+    fn a_day_is_one_key_whatever_the_crate() {
+        for days in (-750_000..2_900_000)
+            .step_by(997)
+            .chain([-1, 0, 1, 11_016, 11_017])
+        {
+            let naive = NaiveDate::from_epoch_days(days).expect("in range");
+            let shown = naive.to_string();
+            let shown = if shown.starts_with('-') {
+                shown.replacen('-', "-00", 1)
+            } else {
+                shown
+            };
+            if !naive.to_string().starts_with('-') {
+                assert_eq!(readable(&naive), shown);
+            }
+            let julian = time::OffsetDateTime::UNIX_EPOCH.date().to_julian_day() + days;
+            assert_eq!(
+                key(&time::Date::from_julian_day(julian).expect("in range")),
+                key(&naive)
+            );
+            let civil = jiff::civil::date(1970, 1, 1).saturating_add(jiff::Span::new().days(days));
+            assert_eq!(key(&civil), key(&naive));
+        }
+    }
+
+    #[test]
+    fn the_ends_of_time_are_keys() {
+        assert_eq!(
+            readable(&DateTime::<Utc>::MAX_UTC),
+            "262142-12-31T23:59:59.999999999Z"
+        );
+        assert_eq!(
+            readable(&DateTime::<Utc>::MIN_UTC),
+            "-262143-01-01T00:00:00Z"
+        );
+        assert_eq!(
+            readable(&jiff::Timestamp::MAX).len(),
+            "9999-12-30T22:00:00.999999999Z".len()
+        );
+        let west = time::UtcOffset::from_hms(-23, 0, 0).expect("in range");
+        let last = time::PrimitiveDateTime::MAX.assume_offset(west);
+        assert!(readable(&last).ends_with('Z'));
+        let leap = NaiveDate::from_ymd_opt(2016, 12, 31)
+            .and_then(|day| day.and_hms_nano_opt(23, 59, 59, 1_500_000_000));
+        assert_eq!(readable(&leap), "2016-12-31T23:59:60.5");
+    }
+
+    #[test]
+    fn a_time_without_a_zone_is_no_instant() {
+        let naive = NaiveDate::from_ymd_opt(2026, 11, 21)
+            .and_then(|day| day.and_hms_opt(4, 5, 6))
+            .expect("it exists");
+        assert_eq!(readable(&naive), "2026-11-21T04:05:06");
+        assert_ne!(key(&naive), key(&naive.and_utc()));
+    }
+}

@@ -133,6 +133,12 @@ impl KeyWriter {
         }
     }
 
+    /// How many bytes are kept.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.framed.len()
+    }
+
     fn value(&mut self, tag: u8, bytes: &[u8]) {
         self.framed.push(tag);
         self.frames += 1;

@@ -150,6 +150,15 @@ impl Claim {
         }
     }
 
+    /// Claims again what this very claim won already, where the answer came so late that the lease is over.
+    #[must_use]
+    pub fn renew(&self, record: &Record, version: Version) -> Draft {
+        Draft {
+            attempt: record.attempt,
+            ..self.over(record, version)
+        }
+    }
+
     /// Goes on with a record whose holder vanished.
     fn over(&self, record: &Record, version: Version) -> Draft {
         Draft {

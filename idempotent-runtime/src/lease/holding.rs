@@ -79,6 +79,12 @@ impl Holding {
         self.attempt
     }
 
+    /// Whose claim it is.
+    #[must_use]
+    pub fn attempt_id(&self) -> AttemptId {
+        self.attempt_id
+    }
+
     /// How long the holder may be silent.
     #[must_use]
     pub fn lease(&self) -> Duration {

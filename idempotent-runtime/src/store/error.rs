@@ -84,6 +84,13 @@ impl fmt::Display for StoreError {
     }
 }
 
+/// Two are equal when they are of one kind and happened while doing the same.
+impl PartialEq for StoreError {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, self.doing) == (other.kind, other.doing)
+    }
+}
+
 impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as _)

@@ -50,8 +50,16 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// Resolves when the record is no longer at version `seen`, or after `at_most`. It may resolve early; the caller
     /// looks again. Holds no connection while it waits.
-    async fn wait(&self, id: &RecordId, seen: Version, at_most: Duration)
-    -> Result<(), StoreError>;
+    ///
+    /// By default it looks again and again, every 5 ms at first and every 500 ms at last, with jitter.
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        waiters::poll_until_moved(self, id, seen, at_most, std::future::pending()).await
+    }
 
     /// Deletes at most `limit` records that are [expired](Record::is_expired), and tells how many it deleted.
     async fn purge(&self, limit: u32) -> Result<u64, StoreError>;

@@ -129,30 +129,9 @@ impl Drop for Waiter {
     }
 }
 
-#[cfg_attr(
-    not(feature = "sqlite"),
-    allow(
-        dead_code,
-        reason = "only a store that other processes write to is polled"
-    )
-)]
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
-#[cfg_attr(
-    not(feature = "sqlite"),
-    allow(
-        dead_code,
-        reason = "only a store that other processes write to is polled"
-    )
-)]
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-#[cfg_attr(
-    not(feature = "sqlite"),
-    allow(
-        dead_code,
-        reason = "only a store that other processes write to is polled"
-    )
-)]
 /// Looks again and again, in growing intervals, until the record is no longer at version `seen`,
 /// `woken` resolves, or `at_most` has passed. `woken` was registered before, so that what is
 /// written between two looks wakes it; [`std::future::pending`] where nobody wakes.
@@ -190,13 +169,6 @@ pub(crate) async fn poll_until_moved<S: Store + ?Sized>(
     .await
 }
 
-#[cfg_attr(
-    not(feature = "sqlite"),
-    allow(
-        dead_code,
-        reason = "only a store that other processes write to is polled"
-    )
-)]
 /// Somewhere in the upper half of `pause`, so that those who began together do not look together.
 fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(rand::random_range(0.5..=1.0))

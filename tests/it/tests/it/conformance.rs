@@ -10,13 +10,13 @@ use idempotent_runtime::{
 use sqlx::{Connection, SqliteConnection};
 use tempfile::TempDir;
 
-struct Memory {
+pub(crate) struct Memory {
     store: Arc<dyn Store>,
     clock: ManualClock,
 }
 
 impl Memory {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::wrapped(|store| Arc::new(store))
     }
 
@@ -40,12 +40,12 @@ impl Subject for Memory {
 }
 
 /// A file, and a store of its own for every client. Its clock is the machine's, so its records age instead.
-struct File {
+pub(crate) struct File {
     folder: TempDir,
 }
 
 impl File {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder"),
         }
@@ -72,13 +72,13 @@ impl Subject for File {
 }
 
 /// One named memory, reached through an application's pool and through connections of the store's own.
-struct Pool {
+pub(crate) struct Pool {
     pool: sqlx::SqlitePool,
     store: SqliteStore,
 }
 
 impl Pool {
-    async fn new(size: u32) -> Self {
+    pub(crate) async fn new(size: u32) -> Self {
         let name = format!(
             "file:/conformance-{:032x}?vfs=memdb",
             rand::random::<u128>()

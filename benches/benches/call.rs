@@ -1,0 +1,114 @@
+//! What a call costs on the memory store, beside a memoised function of the `cached` crate:
+//! the same arguments, the same result, the same run.
+
+use std::{
+    hint::black_box,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use cached::cached;
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use idempotent_runtime::{Error, Idempotency, fingerprint::Arguments, idempotent};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Receipt {
+    id: u64,
+    text: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, thiserror::Error)]
+enum PayError {
+    #[error(transparent)]
+    Idempotency(#[from] Error),
+}
+
+#[idempotent(name = "bench.charge", key = order)]
+async fn charge(order: u64, memo: String) -> Result<Receipt, PayError> {
+    Ok(Receipt {
+        id: order,
+        text: format!("{} bytes", memo.len()),
+    })
+}
+
+#[cached]
+async fn memoised(order: u64, memo: String) -> Receipt {
+    Receipt {
+        id: order,
+        text: format!("{} bytes", memo.len()),
+    }
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(1_000);
+
+fn fresh() -> u64 {
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn calls(c: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let idem = Idempotency::memory();
+    idem.install().expect("nothing is installed yet");
+    let memo = "m".repeat(200);
+
+    runtime.block_on(async {
+        charge(1, memo.clone()).await.expect("a first call");
+        memoised(1, memo.clone()).await;
+    });
+    let mut replay = c.benchmark_group("replay");
+    replay.bench_function("idempotent", |b| {
+        b.to_async(&runtime).iter_batched(
+            || memo.clone(),
+            |memo| async { black_box(charge(1, memo).await) },
+            BatchSize::SmallInput,
+        );
+    });
+    replay.bench_function("cached", |b| {
+        b.to_async(&runtime).iter_batched(
+            || memo.clone(),
+            |memo| async { black_box(memoised(1, memo).await) },
+            BatchSize::SmallInput,
+        );
+    });
+    replay.finish();
+
+    let mut first = c.benchmark_group("first call");
+    first.bench_function("idempotent", |b| {
+        b.to_async(&runtime).iter_batched(
+            || (fresh(), memo.clone()),
+            |(order, memo)| async move { black_box(charge(order, memo).await) },
+            BatchSize::SmallInput,
+        );
+    });
+    first.bench_function("cached", |b| {
+        b.to_async(&runtime).iter_batched(
+            || (fresh(), memo.clone()),
+            |(order, memo)| async move { black_box(memoised(order, memo).await) },
+            BatchSize::SmallInput,
+        );
+    });
+    first.finish();
+}
+
+fn fingerprint(c: &mut Criterion) {
+    let memo = "m".repeat(200);
+    let bytes = vec![b'm'; 230];
+    let mut group = c.benchmark_group("fingerprint");
+    group.bench_function("idempotent", |b| {
+        b.iter(|| {
+            let mut arguments = Arguments::new();
+            arguments.argument("order", black_box(&1_u64));
+            arguments.argument("memo", black_box(&memo));
+            arguments.finish(None).expect("arguments").fingerprint()
+        });
+    });
+    group.bench_function("sha-256", |b| b.iter(|| Sha256::digest(black_box(&bytes))));
+    group.finish();
+}
+
+criterion_group!(benches, calls, fingerprint);
+criterion_main!(benches);

@@ -1,0 +1,274 @@
+//! What was written between the parentheses of the attribute.
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::ext::IdentExt as _;
+use syn::parse::{ParseStream, Parser as _};
+use syn::{Expr, Ident, LitStr, Path, Token};
+
+use crate::choices::{self, InFlight, OnCancel, OnCrash, OnError, OnMissingKey, OnOutage};
+use crate::errors::{Errors, unknown};
+use crate::key::Key;
+use crate::values::{self, AlsoAccept, Period, References};
+
+impl Args {
+    /// Reads everything that can be read; what cannot is an error at its own token.
+    pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
+        let mut args = Self::default();
+        let everything = |input: ParseStream<'_>| {
+            while !input.is_empty() {
+                args.next(input, errors)?;
+            }
+            Ok(())
+        };
+        let ended = everything.parse2(tokens);
+        errors.keep(ended);
+        args
+    }
+
+    fn next(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
+        if input.peek(Token![,]) {
+            let comma: Token![,] = input.parse()?;
+            errors.on(comma, "expected an argument here: one comma is enough");
+            return Ok(());
+        }
+        if !input.peek(Ident::peek_any) {
+            let written: TokenTree = input.parse()?;
+            errors.on(
+                written,
+                "expected the name of an argument, as in `key = req.order_id`",
+            );
+            skip_to_comma(input);
+        } else {
+            let name = input.call(Ident::parse_any)?;
+            self.read(name, input, errors);
+        }
+        if input.is_empty() {
+            return Ok(());
+        }
+        if input.peek(Token![,]) {
+            input.parse::<Token![,]>()?;
+            return Ok(());
+        }
+        let next: TokenTree = input.fork().parse()?;
+        errors.on(next, "expected `,` between two arguments");
+        if !starts_argument(input) {
+            skip_to_comma(input);
+            input.parse::<Option<Token![,]>>()?;
+        }
+        Ok(())
+    }
+}
+
+fn starts_argument(input: ParseStream<'_>) -> bool {
+    let ahead = input.fork();
+    ahead
+        .call(Ident::parse_any)
+        .is_ok_and(|name| KNOWN.contains(&name.to_string().as_str()))
+}
+
+/// Moves to the comma before the next argument, so that its mistakes are found too.
+fn skip_to_comma(input: ParseStream<'_>) {
+    while !input.is_empty() && !input.peek(Token![,]) {
+        if input.parse::<TokenTree>().is_err() {
+            return;
+        }
+    }
+}
+
+/// One argument: its place, and its value where that could be read.
+pub(crate) struct Slot<T> {
+    name: Option<Ident>,
+    value: Option<T>,
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self {
+            name: None,
+            value: None,
+        }
+    }
+}
+
+impl<T> Slot<T> {
+    /// Where the argument was named, whatever became of its value.
+    pub(crate) fn named(&self) -> Option<&Ident> {
+        self.name.as_ref()
+    }
+
+    pub(crate) fn value(&self) -> Option<&T> {
+        self.value.as_ref()
+    }
+
+    pub(crate) fn take(&mut self) -> Option<T> {
+        self.value.take()
+    }
+
+    fn fill(&mut self, name: Ident, input: ParseStream<'_>, errors: &mut Errors, read: Read<T>) {
+        let value = errors.keep(read(&name, input));
+        if value.is_none() {
+            skip_to_comma(input);
+        }
+        if self.name.is_some() {
+            errors.at(name.span(), format!("`{name}` is given twice: keep one"));
+        } else {
+            self.name = Some(name);
+            self.value = value;
+        }
+    }
+}
+
+type Read<T> = fn(&Ident, ParseStream<'_>) -> syn::Result<T>;
+
+macro_rules! arguments {
+    ($($name:literal $field:ident: $value:ty = $read:expr;)*) => {
+        /// Every argument that the attribute knows.
+        #[derive(Default)]
+        pub(crate) struct Args {
+            $(pub(crate) $field: Slot<$value>,)*
+        }
+
+        const KNOWN: &[&str] = &[$($name),*];
+
+        impl Args {
+            fn read(&mut self, name: Ident, input: ParseStream<'_>, errors: &mut Errors) {
+                match name.to_string().as_str() {
+                    $($name => self.$field.fill(name, input, errors, $read),)*
+                    other => {
+                        errors.at(name.span(), unknown("argument", other, KNOWN));
+                        skip_to_comma(input);
+                    }
+                }
+            }
+        }
+    };
+}
+
+arguments! {
+    "key" key: Key = values::key;
+    "scope" scope: Key = values::scope;
+    "ttl" ttl: Period = values::ttl;
+    "name" name: LitStr = values::operation_name;
+    "skip" skip: Vec<Ident> = values::skip;
+    "in_flight" in_flight: InFlight = choices::in_flight;
+    "on_error" on_error: OnError = choices::on_error;
+    "on_crash" on_crash: OnCrash = choices::on_crash;
+    "on_cancel" on_cancel: OnCancel = choices::on_cancel;
+    "lease" lease: Period = values::lease;
+    "handle" handle: Expr = values::handle;
+    "key_from_arguments" key_from_arguments: () = values::flag;
+    "fingerprint" fingerprint: Expr = values::fingerprint;
+    "on_missing_key" on_missing_key: OnMissingKey = choices::on_missing_key;
+    "on_outage" on_outage: OnOutage = choices::on_outage;
+    "tx" tx: Ident = values::transaction;
+    "outcome" outcome: References = values::outcome;
+    "version" version: u32 = values::version;
+    "upgrade" upgrade: Expr = values::upgrade;
+    "also_accept" also_accept: AlsoAccept = values::also_accept;
+    "crate" runtime: Path = values::runtime;
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use super::*;
+
+    fn mistakes(arguments: TokenStream) -> Vec<String> {
+        let mut errors = Errors::new();
+        Args::parse(arguments, &mut errors);
+        match errors.finish() {
+            Ok(()) => Vec::new(),
+            Err(error) => error.into_iter().map(|error| error.to_string()).collect(),
+        }
+    }
+
+    fn mistake(arguments: TokenStream) -> String {
+        let mut mistakes = mistakes(arguments);
+        assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+        mistakes.remove(0)
+    }
+
+    #[test]
+    fn every_argument_is_read() {
+        let none: [String; 0] = [];
+        let found = mistakes(quote!(
+            key = (a, "{b}"),
+            scope = a,
+            ttl = "24h",
+            name = "n",
+            skip(a, b),
+            in_flight = wait("10s"),
+            on_error = replay,
+            on_crash = reconcile(ask),
+            on_cancel = stop,
+            lease = Duration::from_secs(1),
+            handle = &a,
+            key_from_arguments,
+            fingerprint = (a, b),
+            on_missing_key = run,
+            on_outage = read_only,
+            tx = tx,
+            outcome = reference(save, load),
+            version = 2,
+            upgrade = read_old,
+            also_accept = "old",
+            crate = some::path,
+        ));
+        assert_eq!(found, none);
+    }
+
+    #[test]
+    fn all_mistakes_are_found_at_once() {
+        let found = mistakes(quote!(
+            tll = 5,
+            ttl = "24x",
+            key,
+            lease = 30,
+            ttl = "1h",
+            on_crash = retry(),
+            skip(a.b)
+        ));
+        assert_eq!(found.len(), 7, "{found:#?}");
+        assert!(found[0].starts_with("unknown argument `tll`, did you mean `ttl`?"));
+        assert!(found[1].starts_with("unknown unit `x`"));
+        assert!(found[2].starts_with("`key` needs a value"));
+        assert!(found[3].starts_with("a duration has a unit"));
+        assert_eq!(found[4], "`ttl` is given twice: keep one");
+        assert!(found[5].starts_with("`on_crash` is"));
+        assert!(found[6].starts_with("`skip` takes names"));
+    }
+
+    #[test]
+    fn a_broken_value_hides_nothing_that_follows() {
+        let found = mistakes(quote!(key = a., tll = 1));
+        assert_eq!(found.len(), 2, "{found:#?}");
+        let found = mistakes(quote!(key = a b c, tll = 1));
+        assert_eq!(found.len(), 2, "{found:#?}");
+    }
+
+    #[test]
+    fn commas_stand_between_arguments() {
+        assert_eq!(
+            mistake(quote!(key = a scope = b)),
+            "expected `,` between two arguments"
+        );
+        assert_eq!(
+            mistake(quote!(key = a,, scope = b)),
+            "expected an argument here: one comma is enough"
+        );
+        assert_eq!(
+            mistake(quote!("a", key = a)),
+            "expected the name of an argument, as in `key = req.order_id`"
+        );
+    }
+
+    #[test]
+    fn commas_inside_of_a_value_do_not_end_it() {
+        let none: [String; 0] = [];
+        assert_eq!(
+            mistakes(quote!(key = pick::<A, B>(a, |x, y| x + y), scope = b)),
+            none
+        );
+    }
+}

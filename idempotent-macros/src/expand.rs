@@ -1,0 +1,319 @@
+//! What is emitted: the same function, whose body is one call into the runtime.
+
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::ext::IdentExt as _;
+use syn::spanned::Spanned as _;
+use syn::{Expr, Ident, ReceiverKind};
+
+use crate::choices::{InFlight, OnCancel, OnCrash, OnError};
+use crate::function::regroup;
+use crate::key::Key;
+use crate::model::{Fingerprint, Identity, Keep, Model, SelfName};
+use crate::site;
+use crate::template::{Piece, Template};
+use crate::values::{AlsoAccept, Period};
+
+// Input:
+//     #[idempotent(name = "payments.charge", key = req.order_id, ttl = "24h", skip(gateway))]
+//     async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
+//         BODY
+//     }
+//
+// Output:
+//     async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
+//         let prepared_idempotent_call = {
+//             static __IDEMPOTENT_SITE: Site = Site::new("payments.charge").key("req.order_id").ttl(Duration::new(86400, 0));
+//             let mut __call = begin(&__IDEMPOTENT_SITE);
+//             __call.key(&req.order_id);
+//             __call.argument("req", req);
+//             __call
+//         };
+//         let __body = async move {
+//             if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
+//             { BODY }
+//         };
+//         let __ret = prepared_idempotent_call.run(Recorded, Whole, __body).await;
+//         __ret
+//     }
+pub(crate) fn expand(model: &Model<'_>) -> TokenStream {
+    let expansion = Expansion {
+        model,
+        private: {
+            let runtime = &model.runtime;
+            quote!(#runtime::__private)
+        },
+        call: Ident::new("__call", Span::mixed_site()),
+    };
+    model.function.with_body(|body| expansion.protect(body))
+}
+
+struct Expansion<'a> {
+    model: &'a Model<'a>,
+    /// `::idempotent_runtime::__private`
+    private: TokenStream,
+    call: Ident,
+}
+
+impl Expansion<'_> {
+    /// The block in which the call is prepared ends before the body begins: it bounds the temporaries, so that
+    /// nothing that is not `Send` lives across the await, and every borrow of an argument.
+    ///
+    /// The first statement of the body never returns; it tells what `?` and `return` give, as a signature would.
+    /// The call itself stands at the return type with all its tokens, so that a failing bound is reported there, once;
+    /// hence a name without hygiene. The `let` around it is there to carry a lint attribute that leaves the body alone.
+    fn protect(&self, body: &Group) -> TokenStream {
+        let Self { private, call, .. } = self;
+        let site = site::declare(self.model, private);
+        let steps = self.steps();
+        let output = self.model.output;
+        let body = hidden(body);
+        let run = match self.model.policies.on_cancel {
+            Some(OnCancel::Detach) => "run_detached",
+            Some(OnCancel::Stop) | None => "run",
+        };
+        let here = output.span();
+        let prepared = Ident::new("prepared_idempotent_call", here);
+        let run = Ident::new(run, here);
+        let on_error = self.on_error();
+        let keep = self.keep();
+        let reconcile = self.reconcile();
+        let returned = Ident::new("__ret", Span::mixed_site());
+        let unpolled = Ident::new("__body", Span::mixed_site());
+        let protected = quote! {
+            async move {
+                if let ::core::option::Option::Some(#returned) = ::core::option::Option::None::<#output> {
+                    return #returned;
+                }
+                #reconcile
+                #body
+            }
+        };
+        let awaited = quote_spanned!(here=> #prepared.#run(#on_error, #keep, #unpolled).await);
+        quote! {
+            #[allow(clippy::used_underscore_binding)]
+            let #prepared = {
+                static __IDEMPOTENT_SITE: #private::Site = #site;
+                let mut #call = #private::begin(&__IDEMPOTENT_SITE);
+                #(#steps)*
+                #call
+            };
+            let #unpolled = #protected;
+            #[allow(clippy::large_futures)]
+            let #returned = #awaited;
+            #returned
+        }
+    }
+
+    /// What is known only when called.
+    fn steps(&self) -> Vec<TokenStream> {
+        let Self { private, call, .. } = self;
+        let policies = &self.model.policies;
+        let mut steps = Vec::new();
+        if let Some(handle) = &policies.handle {
+            let handle = by_reference(handle);
+            steps.push(quote!(#call.handle(#handle);));
+        }
+        match &self.model.identity {
+            Identity::Key(key) => {
+                let key = self.key(key);
+                steps.push(quote!(#call.key(#key);));
+            }
+            Identity::Arguments => steps.push(quote!(#call.key_from_arguments();)),
+        }
+        if let Some(scope) = &policies.scope {
+            let scope = self.key(scope);
+            steps.push(quote!(#call.scope(#scope);));
+        }
+        if let Some(AlsoAccept::Key(old)) = &policies.also_accept {
+            let old = self.template(old);
+            steps.push(quote!(#call.also_accept_key(#old);));
+        }
+        match &self.model.fingerprint {
+            Fingerprint::Expression(expression) => {
+                let expression = by_reference(expression);
+                steps.push(quote!(#call.fingerprint(#expression);));
+            }
+            Fingerprint::Arguments(arguments) => steps.extend(arguments.iter().map(|argument| {
+                let cfg = &argument.cfg;
+                let name = argument.name.unraw().to_string();
+                let value = argument.by_reference();
+                quote!(#(#cfg)* #call.argument(#name, #value);)
+            })),
+        }
+        if let Some(Period::Computed(ttl)) = &policies.ttl {
+            steps.push(quote!(#call.ttl(#ttl);));
+        }
+        if let Some(Period::Computed(lease)) = &policies.lease {
+            steps.push(quote!(#call.lease(#lease);));
+        }
+        if let Some(InFlight::Wait(Period::Computed(limit))) = &policies.in_flight {
+            steps.push(quote!(#call.in_flight(#private::InFlight::Wait(#limit));));
+        }
+        match self.model.self_name {
+            SelfName::Plain => steps,
+            SelfName::Renamed => steps.into_iter().map(rename_self).collect(),
+        }
+    }
+
+    fn key(&self, key: &Key) -> TokenStream {
+        match key {
+            Key::Expression(expression) => by_reference(expression),
+            Key::Tuple(written, elements) => {
+                let elements = elements.iter().map(|element| self.key(element));
+                quote_spanned!(written.span()=> &(#(#elements,)*))
+            }
+            Key::Template(template) => self.template(template),
+        }
+    }
+
+    fn template(&self, template: &Template) -> TokenStream {
+        let private = &self.private;
+        let pieces = template.pieces.iter().map(|piece| match piece {
+            Piece::Literal(literal) => quote!(.literal(#literal)),
+            Piece::Part(part) => {
+                let part = by_reference(part);
+                quote!(.part(#part))
+            }
+        });
+        quote!(&#private::Template::new()#(#pieces)*)
+    }
+
+    /// Stands at the error type, where its missing traits are reported.
+    fn on_error(&self) -> TokenStream {
+        let private = &self.private;
+        let here = self.model.output.span();
+        match &self.model.policies.on_error {
+            None => at(here, quote!(#private::Recorded)),
+            Some(OnError::Replay) => at(here, quote!(#private::Replayed)),
+            Some(OnError::Release) => quote!(#private::Released),
+            Some(OnError::Uncertain) => quote!(#private::LeftUncertain),
+            Some(OnError::Classify(function)) => {
+                let marker = at(function.span(), quote!(#private::Classified));
+                let function = self.renamed(function);
+                quote_spanned!(function.span()=> #marker(#function))
+            }
+        }
+    }
+
+    /// Stands at the value type, where its missing traits are reported.
+    fn keep(&self) -> TokenStream {
+        let private = &self.private;
+        match &self.model.keep {
+            Keep::Whole => {
+                let here = self.model.output.span();
+                at(here, quote!(#private::Whole))
+            }
+            Keep::Upgraded(function) => {
+                let function = self.renamed(function);
+                quote!(#private::Upgraded(#function))
+            }
+            Keep::Reference(references) => {
+                let save = self.renamed(&references.save);
+                let load = self.renamed(&references.load);
+                quote!(#private::Reference(#save, #load))
+            }
+        }
+    }
+
+    /// Asks what became of the attempt before, at the begin of the body.
+    fn reconcile(&self) -> TokenStream {
+        let Some(OnCrash::Reconcile(ask)) = &self.model.policies.on_crash else {
+            return TokenStream::new();
+        };
+        let private = &self.private;
+        let output = self.model.output;
+        let function = self.model.function;
+        let ask = match ask {
+            Expr::Path(_) => ask.to_token_stream(),
+            other => quote!((#other)),
+        };
+        let receiver = function.receiver().map(|receiver| {
+            let token = receiver.self_token;
+            match &receiver.kind {
+                ReceiverKind::Reference(_, _, None) => quote!(#token,),
+                ReceiverKind::Reference(_, _, Some(_)) => quote!(&*#token,),
+                _ => quote!(&#token,),
+            }
+        });
+        let arguments = function.arguments.iter().map(|argument| {
+            let cfg = &argument.cfg;
+            let value = argument.by_reference();
+            quote!(#(#cfg)* #value,)
+        });
+        let asked = self.renamed(quote!(#ask(#receiver #(#arguments)*)));
+        let answer = Ident::new("__answer", Span::mixed_site());
+        quote! {
+            if let ::core::option::Option::Some(#answer) = #private::reconcile::<#output, _, _>(|| #asked).await {
+                return #answer;
+            }
+        }
+    }
+
+    fn renamed(&self, tokens: impl ToTokens) -> TokenStream {
+        match self.model.self_name {
+            SelfName::Plain => tokens.into_token_stream(),
+            SelfName::Renamed => rename_self(tokens.into_token_stream()),
+        }
+    }
+}
+
+/// `&expression`, or the expression where it is a reference by its tokens. A tuple borrows its elements.
+fn by_reference(expression: &Expr) -> TokenStream {
+    let span = expression.span();
+    match expression {
+        Expr::Reference(reference) if reference.mutability.is_none() => {
+            expression.to_token_stream()
+        }
+        Expr::Tuple(tuple) => {
+            let elements = tuple.elems.iter().map(by_reference);
+            quote_spanned!(span=> &(#(#elements,)*))
+        }
+        Expr::Path(_)
+        | Expr::Field(_)
+        | Expr::MethodCall(_)
+        | Expr::Call(_)
+        | Expr::Lit(_)
+        | Expr::Index(_)
+        | Expr::Macro(_)
+        | Expr::Paren(_)
+        | Expr::Try(_)
+        | Expr::Await(_) => {
+            quote_spanned!(span=> & #expression)
+        }
+        _ => quote_spanned!(span=> &(#expression)),
+    }
+}
+
+/// Gives every generated token the same place, so that a failing bound is reported there, and once.
+fn at(span: Span, generated: TokenStream) -> TokenStream {
+    generated
+        .into_iter()
+        .map(|mut token| {
+            token.set_span(span);
+            token
+        })
+        .collect()
+}
+
+/// The body in braces that are ours, so that no lint asks to remove them, at their place.
+fn hidden(body: &Group) -> Group {
+    let mut hidden = body.clone();
+    hidden.set_span(Span::mixed_site().located_at(body.span()));
+    hidden
+}
+
+/// `#[async_trait]` renames `self` in the body; what comes from the attribute follows.
+fn rename_self(tokens: TokenStream) -> TokenStream {
+    tokens
+        .into_iter()
+        .map(|token| match token {
+            TokenTree::Ident(ident) if ident == "self" => Ident::new("__self", ident.span()).into(),
+            TokenTree::Group(group) => regroup(&group, rename_self(group.stream())).into(),
+            other => other,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,343 @@
+//! The annotated function: its signature is read, its body stays the tokens that were written.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use quote::{ToTokens, TokenStreamExt as _, quote};
+use syn::parse::{Parse, ParseStream, Parser as _};
+use syn::visit::{self, Visit};
+use syn::{
+    AssocType, Attribute, FnArg, Ident, Pat, PatIdent, Receiver, ReturnType, Signature, Token,
+    Type, Visibility,
+};
+
+use crate::async_trait;
+
+pub(crate) struct Function {
+    attributes: Vec<Attribute>,
+    visibility: Visibility,
+    pub(crate) signature: Signature,
+    inner_attributes: Vec<Attribute>,
+    body: Body,
+    pub(crate) arguments: Vec<Argument>,
+}
+
+pub(crate) enum Body {
+    /// `;`: a required method of a trait.
+    Missing(Token![;]),
+    Block(Group),
+}
+
+/// A name that the arguments bind.
+pub(crate) struct Argument {
+    pub(crate) name: Ident,
+    /// The type as written, where the whole argument is this name.
+    pub(crate) ty: Option<Type>,
+    pub(crate) cfg: Vec<Attribute>,
+}
+
+/// How the function came to be asynchronous.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Async,
+    /// `#[async_trait]` was there first: a boxed future is returned.
+    AsyncTrait,
+    Neither,
+}
+
+impl Parse for Function {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let attributes = input.call(Attribute::parse_outer)?;
+        let visibility = input.parse()?;
+        let signature: Signature = input.parse()?;
+        let (inner_attributes, body) = if input.peek(Token![;]) {
+            (Vec::new(), Body::Missing(input.parse()?))
+        } else {
+            let group: Group = input.parse()?;
+            let inner = |block: ParseStream<'_>| {
+                let attributes = block.call(Attribute::parse_inner)?;
+                Ok((attributes, block.parse::<TokenStream>()?))
+            };
+            let (attributes, statements) = inner.parse2(group.stream())?;
+            (attributes, Body::Block(regroup(&group, statements)))
+        };
+        let mut function = Self {
+            attributes,
+            visibility,
+            signature,
+            inner_attributes,
+            body,
+            arguments: Vec::new(),
+        };
+        function.arguments = function.bindings();
+        Ok(function)
+    }
+}
+
+impl Function {
+    pub(crate) fn name(&self) -> &Ident {
+        &self.signature.ident
+    }
+
+    pub(crate) fn receiver(&self) -> Option<&Receiver> {
+        self.signature.receiver()
+    }
+
+    pub(crate) fn binds(&self, name: &Ident) -> bool {
+        self.arguments.iter().any(|argument| argument.name == *name)
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        if self.signature.asyncness.is_some() {
+            return Shape::Async;
+        }
+        match &self.body {
+            Body::Block(group) if async_trait::expanded(&self.signature, group) => {
+                Shape::AsyncTrait
+            }
+            _ => Shape::Neither,
+        }
+    }
+
+    pub(crate) fn missing_body(&self) -> Option<&Token![;]> {
+        match &self.body {
+            Body::Missing(semicolon) => Some(semicolon),
+            Body::Block(_) => None,
+        }
+    }
+
+    /// The type that the future resolves to, as written.
+    pub(crate) fn output(&self) -> Option<&Type> {
+        let ReturnType::Type(_, ty) = &self.signature.output else {
+            return None;
+        };
+        match self.shape() {
+            Shape::AsyncTrait => future_output(ty),
+            Shape::Async | Shape::Neither => Some(ty),
+        }
+    }
+
+    /// The first `Self` outside of items that bring their own.
+    pub(crate) fn self_type(&self) -> Option<Ident> {
+        let body = match &self.body {
+            Body::Block(group) => group.stream(),
+            Body::Missing(_) => TokenStream::new(),
+        };
+        struct SelfType(Option<Ident>);
+
+        impl Visit<'_> for SelfType {
+            fn visit_ident(&mut self, ident: &Ident) {
+                if self.0.is_none() && ident == "Self" {
+                    self.0 = Some(ident.clone());
+                }
+            }
+        }
+
+        let mut found = SelfType(None);
+        found.visit_signature(&self.signature);
+        found.0.or_else(|| self_type_in_body(body))
+    }
+
+    /// The function with its body replaced by what `wrap` makes of it.
+    pub(crate) fn with_body(&self, wrap: impl FnOnce(&Group) -> TokenStream) -> TokenStream {
+        let Self {
+            attributes,
+            visibility,
+            signature,
+            inner_attributes,
+            body,
+            ..
+        } = self;
+        let body = match (body, self.shape()) {
+            (Body::Missing(semicolon), _) => semicolon.to_token_stream(),
+            (Body::Block(block), Shape::AsyncTrait) => {
+                async_trait::replace_body(block, wrap).into_token_stream()
+            }
+            (Body::Block(block), Shape::Async | Shape::Neither) => {
+                let wrapped = wrap(block);
+                regroup(block, quote!(#(#inner_attributes)* #wrapped)).into_token_stream()
+            }
+        };
+        quote!(#(#attributes)* #visibility #signature #body)
+    }
+
+    fn bindings(&self) -> Vec<Argument> {
+        let mut arguments = Vec::new();
+        for input in &self.signature.inputs {
+            let FnArg::Typed(argument) = input else {
+                continue;
+            };
+            let unpacked = match &self.body {
+                Body::Block(group) => async_trait::unpacked(&argument.pat, group),
+                Body::Missing(_) => None,
+            };
+            let pattern = unpacked.as_ref().unwrap_or(&argument.pat);
+            let whole = matches!(
+                pattern,
+                Pat::Ident(PatIdent {
+                    by_ref: None,
+                    subpat: None,
+                    ..
+                })
+            );
+            let cfg = argument
+                .attrs
+                .iter()
+                .filter(|attribute| attribute.path().is_ident("cfg"));
+            let cfg: Vec<Attribute> = cfg.cloned().collect();
+            arguments.extend(names(pattern).into_iter().map(|name| Argument {
+                name,
+                ty: whole.then(|| bare(&argument.ty).clone()),
+                cfg: cfg.clone(),
+            }));
+        }
+        arguments
+    }
+}
+
+/// The same braces, at the same place, around other tokens.
+pub(crate) fn regroup(group: &Group, stream: TokenStream) -> Group {
+    let mut regrouped = Group::new(group.delimiter(), stream);
+    regrouped.set_span(group.span());
+    regrouped
+}
+
+/// The names that a pattern binds, in order. A capitalised name is a constant or a unit struct.
+pub(crate) fn names(pattern: &Pat) -> Vec<Ident> {
+    struct Names(Vec<Ident>);
+
+    impl Visit<'_> for Names {
+        fn visit_pat_ident(&mut self, pattern: &PatIdent) {
+            if !pattern.ident.to_string().starts_with(char::is_uppercase) {
+                self.0.push(pattern.ident.clone());
+            }
+            visit::visit_pat_ident(self, pattern);
+        }
+    }
+
+    let mut names = Names(Vec::new());
+    names.visit_pat(pattern);
+    names.0
+}
+
+/// The type without the parentheses and the groups of `macro_rules` around it.
+fn bare(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => bare(&group.elem),
+        Type::Paren(paren) => bare(&paren.elem),
+        other => other,
+    }
+}
+
+/// `R` of `Pin<Box<dyn Future<Output = R> + …>>`.
+fn future_output(ty: &Type) -> Option<&Type> {
+    struct Output<'a>(Option<&'a Type>);
+
+    impl<'a> Visit<'a> for Output<'a> {
+        fn visit_assoc_type(&mut self, binding: &'a AssocType) {
+            if self.0.is_none() && binding.ident == "Output" {
+                self.0 = Some(&binding.ty);
+            }
+        }
+    }
+
+    let mut output = Output(None);
+    output.visit_type(ty);
+    output.0
+}
+
+fn self_type_in_body(tokens: TokenStream) -> Option<Ident> {
+    let mut item_ahead = false;
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) if ident == "Self" && !item_ahead => return Some(ident),
+            TokenTree::Ident(ident) if ident == "impl" || ident == "trait" => item_ahead = true,
+            TokenTree::Punct(punct) if punct.as_char() == ';' => item_ahead = false,
+            TokenTree::Group(group) => {
+                let skipped = item_ahead;
+                if group.delimiter() == Delimiter::Brace {
+                    item_ahead = false;
+                }
+                if skipped {
+                    continue;
+                }
+                if let Some(found) = self_type_in_body(group.stream()) {
+                    return Some(found);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+impl Argument {
+    /// A shared reference to the value; what is a reference already stays as it is.
+    pub(crate) fn by_reference(&self) -> TokenStream {
+        let name = &self.name;
+        match &self.ty {
+            Some(Type::Reference(reference)) if reference.mutability.is_some() => quote!(&*#name),
+            Some(Type::Reference(_)) => name.to_token_stream(),
+            _ => {
+                let mut tokens = TokenStream::new();
+                tokens.append_all(quote::quote_spanned!(name.span()=> &));
+                name.to_tokens(&mut tokens);
+                tokens
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    use super::*;
+
+    fn bound(function: &Function) -> Vec<String> {
+        let names = function
+            .arguments
+            .iter()
+            .map(|argument| argument.name.to_string());
+        names.collect()
+    }
+
+    #[test]
+    fn patterns_bind_their_names_in_order() {
+        let function: Function = parse_quote! {
+            async fn f(&self, State(app): State<App>, Order { id, line: (a, ref b), .. }: Order, Unit: Unit, _: u8, mut c: u8) {}
+        };
+        assert_eq!(bound(&function), ["app", "id", "a", "b", "c"]);
+    }
+
+    #[test]
+    fn only_a_whole_argument_has_a_known_type() {
+        let function: Function = parse_quote! { async fn f(a: &mut A, (b, c): (B, C)) {} };
+        let known: Vec<bool> = function
+            .arguments
+            .iter()
+            .map(|argument| argument.ty.is_some())
+            .collect();
+        assert_eq!(known, [true, false, false]);
+    }
+
+    #[test]
+    fn the_self_type_of_an_inner_item_does_not_count() {
+        let uses: Function = parse_quote! { async fn f(a: u8) { let b = Self::new(a); } };
+        let inner: Function = parse_quote! {
+            async fn f(a: impl Into<u8>) {
+                struct B;
+                impl B { fn new() -> Self { Self } }
+            }
+        };
+        assert!(uses.self_type().is_some());
+        assert!(inner.self_type().is_none());
+    }
+
+    #[test]
+    fn a_body_that_does_not_parse_is_kept_as_it_is() {
+        let function: Function = parse_quote! { async fn f(a: A) -> R { a. } };
+        assert_eq!(
+            function.with_body(Group::stream).to_string(),
+            "async fn f (a : A) -> R { a . }"
+        );
+    }
+}

@@ -1,0 +1,57 @@
+//! The value of `key` and of `scope`: an expression, a tuple, or a template.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::{Expr, ExprLit, Lit, Result};
+
+use crate::template::Template;
+
+pub(crate) enum Key {
+    Expression(Expr),
+    /// Each element is a part of its own; the expression is the tuple as written.
+    Tuple(Expr, Vec<Key>),
+    Template(Template),
+}
+
+impl Key {
+    pub(crate) fn read(written: Expr) -> Result<Self> {
+        match &written {
+            Expr::Tuple(tuple) => {
+                let mut elements = Vec::new();
+                let mut mistakes: Option<syn::Error> = None;
+                for element in &tuple.elems {
+                    match (Self::read(element.clone()), &mut mistakes) {
+                        (Ok(element), _) => elements.push(element),
+                        (Err(mistake), Some(mistakes)) => mistakes.combine(mistake),
+                        (Err(mistake), None) => mistakes = Some(mistake),
+                    }
+                }
+                mistakes.map_or_else(|| Ok(Self::Tuple(written.clone(), elements)), Err)
+            }
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(text),
+                ..
+            }) if text.value().contains(['{', '}']) => Template::parse(text).map(Self::Template),
+            _ => Ok(Self::Expression(written)),
+        }
+    }
+
+    /// The expressions in it: of a tuple its elements, of a template what stands in braces.
+    pub(crate) fn expressions(&self) -> Vec<&Expr> {
+        match self {
+            Self::Expression(expression) => vec![expression],
+            Self::Tuple(_, elements) => elements.iter().flat_map(Self::expressions).collect(),
+            Self::Template(template) => template.parts().collect(),
+        }
+    }
+}
+
+/// The tokens as they were written.
+impl ToTokens for Key {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        match self {
+            Self::Expression(written) | Self::Tuple(written, _) => written.to_tokens(tokens),
+            Self::Template(template) => template.written.to_tokens(tokens),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Whether an expression mentions an argument, as far as its tokens show.
+//!
+//! A name counts where it stands as an expression, and inside macros as any token or as `{name}` in a string.
+
+use std::collections::HashSet;
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::parse::Parser as _;
+use syn::punctuated::Punctuated;
+use syn::visit::{self, Visit};
+use syn::{
+    Expr, ExprCall, ExprMacro, ExprMethodCall, ExprPath, Ident, LitStr, Macro, PatIdent, Path,
+    Token,
+};
+
+/// The names that an expression may mention.
+#[derive(Clone)]
+pub(crate) struct Names(HashSet<String>);
+
+impl FromIterator<String> for Names {
+    fn from_iter<I: IntoIterator<Item = String>>(names: I) -> Self {
+        Self(names.into_iter().collect())
+    }
+}
+
+impl Names {
+    pub(crate) fn mentioned_in(&self, written: &Expr) -> bool {
+        let mut search = Search {
+            names: self,
+            found: false,
+        };
+        search.visit_expr(written);
+        search.found
+    }
+
+    /// The calls inside `written` that can only give the same, or something new, whatever the arguments are.
+    pub(crate) fn detached_calls(&self, written: &Expr) -> Vec<Expr> {
+        let mut known = self.clone();
+        LocalNames(&mut known).visit_expr(written);
+        let mut calls = DetachedCalls {
+            names: &known,
+            calls: Vec::new(),
+        };
+        calls.visit_expr(written);
+        calls.calls
+    }
+
+    fn has(&self, ident: &Ident) -> bool {
+        self.0.contains(&ident.to_string())
+    }
+
+    fn in_tokens(&self, tokens: TokenStream) -> bool {
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Ident(ident) => self.has(&ident),
+            TokenTree::Group(group) => self.in_tokens(group.stream()),
+            TokenTree::Literal(literal) => syn::parse_str::<LitStr>(&literal.to_string())
+                .is_ok_and(|text| self.in_format(&text.value())),
+            TokenTree::Punct(_) => false,
+        })
+    }
+
+    /// Looks for `{name}` and `{name:…}`.
+    fn in_format(&self, text: &str) -> bool {
+        text.split('{').skip(1).any(|after| {
+            let end = after
+                .find(|c: char| !c.is_alphanumeric() && c != '_')
+                .unwrap_or(after.len());
+            after[end..].starts_with(['}', ':', '.']) && self.0.contains(&after[..end])
+        })
+    }
+}
+
+struct Search<'a> {
+    names: &'a Names,
+    found: bool,
+}
+
+impl Visit<'_> for Search<'_> {
+    fn visit_expr_path(&mut self, path: &ExprPath) {
+        self.found |= path
+            .path
+            .get_ident()
+            .is_some_and(|ident| self.names.has(ident));
+    }
+
+    fn visit_macro(&mut self, invocation: &Macro) {
+        self.found |= self.names.in_tokens(invocation.tokens.clone());
+    }
+}
+
+/// Adds what closures and `match` arms bind.
+struct LocalNames<'a>(&'a mut Names);
+
+impl Visit<'_> for LocalNames<'_> {
+    fn visit_pat_ident(&mut self, pattern: &PatIdent) {
+        self.0.0.insert(pattern.ident.to_string());
+        visit::visit_pat_ident(self, pattern);
+    }
+}
+
+struct DetachedCalls<'a> {
+    names: &'a Names,
+    calls: Vec<Expr>,
+}
+
+impl DetachedCalls<'_> {
+    /// Notes the outermost such call only.
+    fn note(&mut self, call: Expr) -> bool {
+        let detached = !self.names.mentioned_in(&call);
+        if detached {
+            self.calls.push(call);
+        }
+        detached
+    }
+}
+
+impl Visit<'_> for DetachedCalls<'_> {
+    fn visit_expr_call(&mut self, call: &ExprCall) {
+        if is_transparent(&call.func) || !self.note(Expr::Call(call.clone())) {
+            visit::visit_expr_call(self, call);
+        }
+    }
+
+    fn visit_expr_method_call(&mut self, call: &ExprMethodCall) {
+        if !self.note(Expr::MethodCall(call.clone())) {
+            visit::visit_expr_method_call(self, call);
+        }
+    }
+
+    fn visit_expr_macro(&mut self, invocation: &ExprMacro) {
+        if is_constant(&invocation.mac.path) || self.note(Expr::Macro(invocation.clone())) {
+            return;
+        }
+        let arguments =
+            Punctuated::<Expr, Token![,]>::parse_terminated.parse2(invocation.mac.tokens.clone());
+        for argument in arguments.into_iter().flatten() {
+            self.visit_expr(&argument);
+        }
+    }
+}
+
+/// A tuple struct, a variant, or the library's `text`, which give back what they are given; or the name of a type.
+fn is_transparent(function: &Expr) -> bool {
+    let Expr::Path(ExprPath { path, .. }) = function else {
+        return false;
+    };
+    path.segments.last().is_some_and(|segment| {
+        let name = segment.ident.to_string();
+        ["text", "type_name"].contains(&name.as_str()) || name.starts_with(char::is_uppercase)
+    })
+}
+
+fn is_constant(path: &Path) -> bool {
+    const CONSTANT: [&str; 5] = ["concat", "env", "include_str", "module_path", "stringify"];
+    path.segments
+        .last()
+        .is_some_and(|segment| CONSTANT.contains(&segment.ident.to_string().as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::ToTokens as _;
+    use syn::parse_quote;
+
+    use super::*;
+
+    fn names() -> Names {
+        ["req", "id", "self"]
+            .map(str::to_owned)
+            .into_iter()
+            .collect()
+    }
+
+    fn detached(written: &Expr) -> Vec<String> {
+        let calls = names().detached_calls(written);
+        calls
+            .iter()
+            .map(|call| call.to_token_stream().to_string())
+            .collect()
+    }
+
+    #[test]
+    fn an_argument_counts_where_it_is_an_expression() {
+        let mentioned: [Expr; 6] = [
+            parse_quote!(req.order_id),
+            parse_quote!(self.tenant),
+            parse_quote!((1, id)),
+            parse_quote!(format!("{}-{}", 1, req.id)),
+            parse_quote!(format!("order-{id}")),
+            parse_quote!(format!("{id:>8}")),
+        ];
+        let not_mentioned: [Expr; 5] = [
+            parse_quote!(config.req),
+            parse_quote!(Uuid::new_v4()),
+            parse_quote!(other::id),
+            parse_quote!("{id}"),
+            parse_quote!(format!("{identity} {{x}}")),
+        ];
+        assert!(
+            mentioned
+                .iter()
+                .all(|written| names().mentioned_in(written))
+        );
+        assert!(
+            !not_mentioned
+                .iter()
+                .any(|written| names().mentioned_in(written))
+        );
+    }
+
+    #[test]
+    fn a_call_beside_an_argument_must_mention_one_too() {
+        assert_eq!(
+            detached(&parse_quote!((id, Uuid::new_v4()))),
+            ["Uuid :: new_v4 ()"]
+        );
+        assert_eq!(
+            detached(&parse_quote!(format!("{id}{}", now()))),
+            ["now ()"]
+        );
+        assert_eq!(
+            detached(&parse_quote!((id, now().to_string()))),
+            ["now () . to_string ()"]
+        );
+        assert_eq!(
+            detached(&parse_quote!((id, Some(Uuid::new_v4())))),
+            ["Uuid :: new_v4 ()"]
+        );
+    }
+
+    #[test]
+    fn constants_constructors_and_local_names_are_fine() {
+        assert!(
+            detached(&parse_quote!((
+                id,
+                "eu",
+                TENANT,
+                Some(1),
+                text(&REGION),
+                type_name::<T>()
+            )))
+            .is_empty()
+        );
+        assert!(detached(&parse_quote!((id, concat!("a", "b")))).is_empty());
+        assert!(
+            detached(&parse_quote!(
+                req.items.iter().map(|item| item.sku()).collect()
+            ))
+            .is_empty()
+        );
+        assert!(
+            detached(&parse_quote!(match req {
+                Req::A(a) => a.to_key(),
+                Req::B => 0,
+            }))
+            .is_empty()
+        );
+    }
+}

@@ -1,0 +1,376 @@
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens as _;
+use syn::visit::{self, Visit};
+use syn::{
+    FnArg, Ident, Lifetime, ParenthesizedGenericArguments, ReceiverKind, Type, TypeFnPtr,
+    TypeImplTrait, TypeReference,
+};
+
+use crate::args::Args;
+use crate::choices::OnCancel;
+use crate::errors::{Errors, closest, list};
+use crate::function::{Argument, Function, Shape};
+use crate::mentions::Names;
+use crate::values::Period;
+
+/// Refuses what cannot be meant, each thing at its own token.
+pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
+    shape(function, errors);
+    output(function, errors);
+    name(args, function, errors);
+    key(args, function, errors);
+    key_from_arguments(args, function, errors);
+    skip(args, function, errors);
+    mutable_arguments(args, function, errors);
+    periods(args, errors);
+    detach(args, function, errors);
+    transaction(args, function, errors);
+    stored_outcome(args, errors);
+}
+
+fn shape(function: &Function, errors: &mut Errors) {
+    let name = function.name();
+    if let Some(semicolon) = function.missing_body() {
+        errors.on(
+            semicolon,
+            format!("`{name}` has no body to protect: put `#[idempotent]` on its implementations"),
+        );
+    } else if function.shape() == Shape::Neither {
+        errors.on(
+            function.signature.fn_token,
+            format!("`#[idempotent]` protects async functions: write `async fn {name}`"),
+        );
+    }
+}
+
+fn output(function: &Function, errors: &mut Errors) {
+    struct Opaque<'e>(&'e mut Errors);
+
+    impl Visit<'_> for Opaque<'_> {
+        fn visit_type_impl_trait(&mut self, opaque: &TypeImplTrait) {
+            self.0.on(
+                opaque,
+                "an `impl Trait` cannot be stored and read back: name the type that is returned",
+            );
+        }
+    }
+
+    match function.output() {
+        Some(_) if function.shape() == Shape::Neither => {}
+        Some(output) => Opaque(errors).visit_type(output),
+        None => {
+            let name = function.name();
+            errors.on(
+                name,
+                format!("`{name}` returns nothing that a duplicate could be answered with: write `-> Result<T, E>`"),
+            );
+        }
+    }
+}
+
+fn name(args: &Args, function: &Function, errors: &mut Errors) {
+    if args.name.named().is_some() {
+        return;
+    }
+    let called = function.name();
+    let fix = "write `name = \"payments.charge\"`, a name that stays when the code moves";
+    if let Some(receiver) = function.receiver() {
+        errors.on(
+            receiver.self_token,
+            format!("a method needs a name, because another type may have a `{called}` too: {fix}"),
+        );
+    } else if let Some(self_type) = function.self_type() {
+        errors.on(
+            self_type,
+            format!("a function that uses `Self` needs a name, because another type may have a `{called}` too: {fix}"),
+        );
+    }
+}
+
+fn key(args: &Args, function: &Function, errors: &mut Errors) {
+    match (args.key.named(), args.key_from_arguments.named()) {
+        (None, None) => {
+            let source = match function.arguments.as_slice() {
+                [] => "take as an argument what the caller sends, and write `key = …` with it"
+                    .to_owned(),
+                arguments => format!(
+                    "write `key = …` with {}, or `key_from_arguments`",
+                    choice(arguments)
+                ),
+            };
+            errors.at(
+                Span::call_site(),
+                format!("`#[idempotent]` needs a `key`, which says when two calls are the same one: {source}"),
+            );
+        }
+        (Some(_), Some(flag)) => errors.on(
+            flag,
+            "`key_from_arguments` stands instead of `key`: keep one of the two",
+        ),
+        _ => {}
+    }
+    let Some(key) = args.key.value() else { return };
+    let names: Names = function
+        .arguments
+        .iter()
+        .map(|argument| argument.name.to_string())
+        .chain(["self".to_owned()])
+        .collect();
+    let expressions = key.expressions();
+    if !expressions
+        .iter()
+        .any(|expression| names.mentioned_in(expression))
+    {
+        errors.on(
+            key,
+            format!(
+                "this `key` mentions no argument, so it cannot tell a retry from a new call: build it from {}",
+                choice(&function.arguments)
+            ),
+        );
+        return;
+    }
+    for call in expressions
+        .iter()
+        .flat_map(|expression| names.detached_calls(expression))
+    {
+        errors.on(
+            call,
+            "this part of the `key` mentions no argument, so a retry may get another key: leave it out, or take its value as an argument",
+        );
+    }
+}
+
+fn key_from_arguments(args: &Args, function: &Function, errors: &mut Errors) {
+    let Some(flag) = args.key_from_arguments.named() else {
+        return;
+    };
+    if let Some(fingerprint) = args.fingerprint.named() {
+        errors.on(
+            fingerprint,
+            "`fingerprint` with `key_from_arguments`: write that expression as the `key` instead",
+        );
+    }
+    if let Some(missing) = args.on_missing_key.named() {
+        errors.on(missing, "`on_missing_key` with `key_from_arguments`: the arguments are never missing, leave it out");
+    }
+    let skipped = args.skip.value().map(Vec::as_slice).unwrap_or_default();
+    if function
+        .arguments
+        .iter()
+        .all(|argument| skipped.contains(&argument.name))
+    {
+        errors.on(flag, "`key_from_arguments` finds no argument to make a key of: skip fewer, or write `key = …`");
+    }
+}
+
+fn skip(args: &Args, function: &Function, errors: &mut Errors) {
+    if let (Some(skip), Some(_)) = (args.skip.named(), args.fingerprint.named()) {
+        errors.on(
+            skip,
+            "`skip` with `fingerprint`: only what `fingerprint` gives is compared, so leave `skip` out",
+        );
+    }
+    let skipped = args.skip.value().map(Vec::as_slice).unwrap_or_default();
+    let known: Vec<String> = function
+        .arguments
+        .iter()
+        .map(|argument| argument.name.to_string())
+        .collect();
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    for (index, name) in skipped.iter().enumerate() {
+        if skipped[..index].contains(name) {
+            errors.on(name, format!("`{name}` is skipped twice: keep one"));
+        } else if name == "self" {
+            errors.on(
+                name,
+                "`self` is never part of the fingerprint: leave it out of `skip`",
+            );
+        } else if !function.binds(name) {
+            let hint = closest(&name.to_string(), &known)
+                .map(|close| format!(", did you mean `{close}`?"));
+            let hint = hint.unwrap_or_else(|| ":".to_owned());
+            errors.on(
+                name,
+                format!(
+                    "no argument binds `{name}`{hint} `skip` takes {}",
+                    choice(&function.arguments)
+                ),
+            );
+        }
+    }
+}
+
+fn mutable_arguments(args: &Args, function: &Function, errors: &mut Errors) {
+    let transaction_unread = args.tx.named().is_some() && args.tx.value().is_none();
+    if args.fingerprint.named().is_some() || transaction_unread {
+        return;
+    }
+    for argument in &function.arguments {
+        let Some(Type::Reference(reference)) = &argument.ty else {
+            continue;
+        };
+        let skipped = args
+            .skip
+            .value()
+            .is_some_and(|skipped| skipped.contains(&argument.name));
+        let transaction = args.tx.value() == Some(&argument.name);
+        if reference.mutability.is_some() && !skipped && !transaction {
+            let name = &argument.name;
+            errors.on(
+                reference,
+                format!("`{name}` is `&mut`, a thing to work with, not a value that a retry sends again: write `skip({name})`"),
+            );
+        }
+    }
+}
+
+fn periods(args: &Args, errors: &mut Errors) {
+    let (
+        Some(Period::Fixed {
+            written,
+            duration: lease,
+        }),
+        Some(Period::Fixed {
+            written: longer,
+            duration: ttl,
+        }),
+    ) = (args.lease.value(), args.ttl.value())
+    else {
+        return;
+    };
+    if lease >= ttl {
+        errors.on(
+            written,
+            format!(
+                "the `lease` (`{}`) is not shorter than the `ttl` (`{}`): it is how long a crashed call is waited for, `\"30s\"` is usual",
+                written.value(),
+                longer.value()
+            ),
+        );
+    }
+}
+
+fn detach(args: &Args, function: &Function, errors: &mut Errors) {
+    const FIX: &str =
+        "`on_cancel = detach` lets the call run on in a task of its own, which cannot borrow";
+    if args.on_cancel.value() != Some(&OnCancel::Detach) {
+        return;
+    }
+    for input in &function.signature.inputs {
+        let (borrowed, instead) = match input {
+            FnArg::Typed(argument) => {
+                (borrows(&argument.ty), "the value itself, or an `Arc` of it")
+            }
+            FnArg::Receiver(receiver) => match &receiver.kind {
+                ReceiverKind::Reference(..) => {
+                    (vec![receiver.to_token_stream()], "`self: Arc<Self>`")
+                }
+                ReceiverKind::Typed(_, ty) => (borrows(ty), "`self: Arc<Self>`"),
+                _ => continue,
+            },
+        };
+        for borrow in borrowed {
+            errors.on(borrow, format!("{FIX}: take {instead}"));
+        }
+    }
+}
+
+/// The references and lifetimes in a type that are not `'static`; those of function types bind nothing.
+fn borrows(ty: &Type) -> Vec<TokenStream> {
+    struct Borrows(Vec<TokenStream>);
+
+    impl Visit<'_> for Borrows {
+        fn visit_type_reference(&mut self, reference: &TypeReference) {
+            if reference
+                .lifetime
+                .as_ref()
+                .is_some_and(|lifetime| lifetime.ident == "static")
+            {
+                visit::visit_type_reference(self, reference);
+            } else {
+                self.0.push(reference.to_token_stream());
+            }
+        }
+
+        fn visit_lifetime(&mut self, lifetime: &Lifetime) {
+            if lifetime.ident != "static" {
+                self.0.push(lifetime.to_token_stream());
+            }
+        }
+
+        fn visit_type_fn_ptr(&mut self, _: &TypeFnPtr) {}
+
+        fn visit_parenthesized_generic_arguments(&mut self, _: &ParenthesizedGenericArguments) {}
+    }
+
+    let mut borrows = Borrows(Vec::new());
+    borrows.visit_type(ty);
+    borrows.0
+}
+
+fn transaction(args: &Args, function: &Function, errors: &mut Errors) {
+    let Some(tx) = args.tx.named() else { return };
+    let skipped = args
+        .tx
+        .value()
+        .filter(|name| function.binds(name))
+        .map_or_else(|| "…".to_owned(), Ident::to_string);
+    errors.on(
+        tx,
+        format!("`tx` (transactional mode) comes with a later release: until then write `skip({skipped})`, and commit inside the body"),
+    );
+    for (conflicting, why) in [
+        (
+            args.on_crash.named(),
+            "a crash rolls record and rows back together",
+        ),
+        (args.lease.named(), "the transaction itself holds the key"),
+        (
+            args.in_flight.named(),
+            "a duplicate waits for the transaction of the first call",
+        ),
+    ] {
+        if let Some(conflicting) = conflicting {
+            errors.on(
+                conflicting,
+                format!("`{conflicting}` has no meaning with `tx`, where {why}: leave it out"),
+            );
+        }
+    }
+    if let Some(name) = args.tx.value().filter(|name| !function.binds(name)) {
+        errors.on(
+            name,
+            format!(
+                "no argument binds `{name}`: `tx` takes {}",
+                choice(&function.arguments)
+            ),
+        );
+    }
+}
+
+fn stored_outcome(args: &Args, errors: &mut Errors) {
+    let Some(upgrade) = args.upgrade.named() else {
+        return;
+    };
+    if args.version.named().is_none() {
+        errors.on(upgrade, "`upgrade` reads outcomes of an older version: say the present one, as in `version = 2`");
+    }
+    if let Some(outcome) = args.outcome.named() {
+        errors.on(outcome, "`outcome` with `upgrade`: a reference is read by its `load` function, which can tell old from new, so keep one of the two");
+    }
+}
+
+/// What the arguments bind, for a message that says what to choose from.
+fn choice(arguments: &[Argument]) -> String {
+    let names: Vec<String> = arguments
+        .iter()
+        .map(|argument| argument.name.to_string())
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match names.as_slice() {
+        [] => "an argument, which it does not have yet".to_owned(),
+        [name] => format!("the argument `{name}`"),
+        names => format!("the arguments {}", list(names)),
+    }
+}

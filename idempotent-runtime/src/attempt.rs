@@ -1,0 +1,253 @@
+//! What a body can ask about the attempt that runs it.
+
+use std::{
+    fmt,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU8, Ordering},
+    },
+};
+
+use tokio::sync::Notify;
+
+use crate::{identity::RecordId, record::FencingToken};
+
+tokio::task_local! {
+    static CURRENT: Attempt;
+}
+
+/// The attempt that runs this body.
+///
+/// # Panics
+///
+/// Outside a body, and in a task that was spawned from one: [`Attempt::enter`] carries it there.
+#[must_use]
+pub fn current() -> Attempt {
+    try_current().expect("`current()` is for the body of an idempotent call; in a task spawned from one, use `attempt.enter(future)`")
+}
+
+/// The attempt that runs this body; `None` outside one.
+#[must_use]
+pub fn try_current() -> Option<Attempt> {
+    CURRENT.try_with(Clone::clone).ok()
+}
+
+/// Carries the attempt that runs here, if one does, into a future for another task.
+pub(crate) fn enter_again<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    let here = try_current();
+    async move {
+        match here {
+            Some(attempt) => attempt.enter(future).await,
+            None => future.await,
+        }
+    }
+}
+
+/// One run of a body: which one it is, and the keys that it hands downstream.
+#[derive(Clone)]
+pub struct Attempt(Arc<Inner>);
+
+struct Inner {
+    id: RecordId,
+    operation: Arc<str>,
+    number: u32,
+    token: Option<FencingToken>,
+    parent: Option<Attempt>,
+    stage: AtomicU8,
+    lost: AtomicBool,
+    loss: Notify,
+}
+
+/// Where a reconciliation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    /// The body runs; nobody is to be asked.
+    Body,
+    /// The reconciling function is to be asked first.
+    Ask,
+    /// It knew: what the body block returns is its answer.
+    Answered,
+    /// It did not know.
+    Unknown,
+    /// It said *run again*.
+    RunAgain,
+    /// The caller went away just before the body began.
+    NeverBegan,
+}
+
+impl Attempt {
+    pub(crate) fn new(
+        id: RecordId,
+        operation: Arc<str>,
+        number: u32,
+        token: Option<FencingToken>,
+        stage: Stage,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            id,
+            operation,
+            number,
+            token,
+            parent: try_current(),
+            stage: AtomicU8::new(stage as u8),
+            lost: AtomicBool::new(false),
+            loss: Notify::new(),
+        }))
+    }
+
+    /// The number of this attempt: 1 for the first, more after takeovers.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.0.number
+    }
+
+    /// A number that grows with every claim of this key. A downstream system that keeps the largest one it has seen
+    /// can refuse a holder that lost its lease. `None` when the call runs unprotected.
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.0.token
+    }
+
+    /// Tells whether an earlier holder vanished: it may have done some or all of the work.
+    #[must_use]
+    pub fn is_takeover(&self) -> bool {
+        self.0.number > 1
+    }
+
+    /// The operation's name.
+    #[must_use]
+    pub fn operation(&self) -> &str {
+        &self.0.operation
+    }
+
+    /// A key for a downstream API: the same on every attempt of this call, another one for another `name`, key, scope
+    /// or operation.
+    ///
+    /// # Panics
+    ///
+    /// When `name` is empty.
+    #[must_use]
+    pub fn child_key(&self, name: &str) -> String {
+        assert!(
+            !name.is_empty(),
+            "a child key needs a name, such as \"stripe.charge\""
+        );
+        self.0.id.child_key(name)
+    }
+
+    /// An id for the resource that this call creates, in the form of a UUID (version 8): the same on every attempt.
+    #[must_use]
+    pub fn child_id(&self) -> ChildId {
+        ChildId(self.0.id.child_id())
+    }
+
+    /// Runs `future` as a part of this attempt: [`current`] answers inside it, also in another task.
+    pub fn enter<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        CURRENT.scope(self.clone(), future)
+    }
+
+    /// Resolves when the lease is lost: from then on another attempt may run. The body is never stopped for it.
+    ///
+    /// # Cancel safety
+    ///
+    /// It may be dropped and asked again.
+    pub async fn lost(&self) {
+        let loss = self.0.loss.notified();
+        if !self.is_lost() {
+            loss.await;
+        }
+    }
+
+    /// Tells whether the lease is lost.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.0.lost.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn lose(&self) -> bool {
+        let first = !self.0.lost.swap(true, Ordering::AcqRel);
+        if first {
+            self.0.loss.notify_waiters();
+        }
+        first
+    }
+
+    pub(crate) fn id(&self) -> &RecordId {
+        &self.0.id
+    }
+
+    pub(crate) fn operation_name(&self) -> &Arc<str> {
+        &self.0.operation
+    }
+
+    /// Tells whether this attempt, or one around it, runs the call of this id.
+    pub(crate) fn runs(&self, id: &RecordId) -> bool {
+        let mut attempt = Some(self);
+        while let Some(Attempt(inner)) = attempt {
+            if inner.id == *id {
+                return true;
+            }
+            attempt = inner.parent.as_ref();
+        }
+        false
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        match self.0.stage.load(Ordering::Acquire) {
+            stage if stage == Stage::Ask as u8 => Stage::Ask,
+            stage if stage == Stage::Answered as u8 => Stage::Answered,
+            stage if stage == Stage::Unknown as u8 => Stage::Unknown,
+            stage if stage == Stage::RunAgain as u8 => Stage::RunAgain,
+            stage if stage == Stage::NeverBegan as u8 => Stage::NeverBegan,
+            _ => Stage::Body,
+        }
+    }
+
+    pub(crate) fn reach(&self, stage: Stage) {
+        self.0.stage.store(stage as u8, Ordering::Release);
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt")
+            .field("operation", &self.0.operation)
+            .field("number", &self.0.number)
+            .field("token", &self.0.token)
+            .field("lost", &self.is_lost())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An id derived from a call's identity, in the form of a UUID (version 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ChildId([u8; 16]);
+
+impl ChildId {
+    /// The 16 bytes of the UUID.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Display for ChildId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, byte) in self.0.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "uuid")]
+impl From<ChildId> for uuid::Uuid {
+    fn from(id: ChildId) -> Self {
+        uuid::Uuid::from_bytes(id.0)
+    }
+}

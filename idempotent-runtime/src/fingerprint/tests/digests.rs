@@ -1,0 +1,96 @@
+//! Which arguments differ, and what a store may give back.
+
+use proptest::prelude::*;
+
+use super::super::{ArgumentDigests, Arguments, FingerprintKey};
+
+fn digests(arguments: &[(&'static str, &str)]) -> ArgumentDigests {
+    let mut collected = Arguments::new();
+    arguments
+        .iter()
+        .for_each(|(name, value)| collected.argument(name, value));
+    collected
+        .finish(None)
+        .expect("text can be serialized")
+        .digests()
+}
+
+#[test]
+fn b19_the_arguments_that_differ_are_named() {
+    let first = digests(&[("order", "o-1"), ("amount", "12"), ("note", "x")]);
+    assert_eq!(first.differing(&first), Vec::<String>::new());
+    let again = digests(&[("note", "x"), ("amount", "12"), ("order", "o-1")]);
+    assert_eq!(first, again);
+    let other = digests(&[("order", "o-1"), ("amount", "13"), ("express", "yes")]);
+    assert_eq!(first.differing(&other), ["amount", "express", "note"]);
+    assert_eq!(other.differing(&first), ["amount", "express", "note"]);
+}
+
+#[test]
+fn equal_values_of_two_arguments_have_two_digests() {
+    let bytes = digests(&[("a", "same"), ("b", "same")]).to_bytes();
+    assert_ne!(bytes[3..11], bytes[13..21]);
+}
+
+#[test]
+fn a_key_changes_every_digest() {
+    let mut arguments = Arguments::new();
+    arguments.argument("a", "x");
+    let key = FingerprintKey::new([7; 32]).expect("it is long enough");
+    let keyed = arguments
+        .finish(Some(&key))
+        .expect("text can be serialized")
+        .digests();
+    assert_eq!(keyed.differing(&digests(&[("a", "x")])), ["a"]);
+}
+
+#[test]
+fn stored_digests_come_back() {
+    let name: &'static str = "an_argument_with_quite_a_name";
+    for stored in [
+        digests(&[]),
+        digests(&[("", "")]),
+        digests(&[("b", "1"), (name, "2"), ("c", "3")]),
+    ] {
+        assert_eq!(ArgumentDigests::from_bytes(&stored.to_bytes()), Ok(stored));
+    }
+}
+
+#[test]
+fn damaged_digests_are_an_error() {
+    let bytes = digests(&[("a", "1"), ("b", "2")]).to_bytes();
+    for length in (0..bytes.len()).filter(|length| ![1, 11].contains(length)) {
+        assert!(
+            ArgumentDigests::from_bytes(&bytes[..length]).is_err(),
+            "cut to {length} bytes"
+        );
+    }
+    let out_of_order = [&bytes[..1], &bytes[11..], &bytes[1..11]].concat();
+    assert!(ArgumentDigests::from_bytes(&out_of_order).is_err());
+    let newer = [&[9], &bytes[1..]].concat();
+    assert!(ArgumentDigests::from_bytes(&newer).is_err());
+    let endless_name = [1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+    assert!(ArgumentDigests::from_bytes(&endless_name).is_err());
+    let no_text = [1, 1, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert!(ArgumentDigests::from_bytes(&no_text).is_err());
+}
+
+#[test]
+fn digests_show_names_and_little_else() {
+    let shown = format!("{:?}", digests(&[("card", "4242")]));
+    assert!(
+        shown.starts_with(r#"{"card": ""#) && !shown.contains("4242"),
+        "{shown}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_refused_or_stays_what_it_was(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        for bytes in [bytes.clone(), [&[1], &bytes[..]].concat()] {
+            if let Ok(digests) = ArgumentDigests::from_bytes(&bytes) {
+                prop_assert_eq!(digests.to_bytes(), bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Sets up a handle.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{
+    clock::{SystemTimer, Timer},
+    codec::{Codec, Coder},
+    duration::IntoDuration,
+    error::Error,
+    fingerprint::FingerprintKey,
+    handle::{Idempotency, TraceParent},
+    observe::{Observer, Observers},
+    policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Verdict},
+    request::check_durations,
+    store::Store,
+};
+
+/// Sets up a handle: where the attribute or a call does not say, this counts.
+///
+/// | setting | default |
+/// |---|---|
+/// | `ttl` | 24 hours |
+/// | `lease` | 30 seconds |
+/// | `in_flight` | wait, at most 10 seconds |
+/// | `on_error` | replay |
+/// | `on_crash` | rerun |
+/// | `on_missing_key` | refuse |
+/// | `on_outage` | closed |
+/// | `takeover_budget` | 5 |
+/// | `max_hold` | 24 hours |
+/// | `max_outcome` | 16 MiB |
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder {
+    parts: Parts,
+    mistake: Option<Error>,
+}
+
+/// What a handle is made of.
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) defaults: Defaults,
+    pub(crate) coder: Coder,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) observers: Observers,
+    pub(crate) fingerprint_key: Option<FingerprintKey>,
+    pub(crate) label: Arc<str>,
+    pub(crate) trace_parent: Option<TraceParent>,
+    pub(crate) hide_keys: bool,
+    pub(crate) enabled: bool,
+}
+
+/// What calls do unless they say otherwise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) ttl: Duration,
+    pub(crate) lease: Duration,
+    pub(crate) in_flight: InFlight,
+    pub(crate) on_error: Verdict,
+    pub(crate) on_crash: OnCrash,
+    pub(crate) on_missing_key: OnMissingKey,
+    pub(crate) on_outage: OnOutage,
+    pub(crate) takeover_budget: u32,
+    pub(crate) max_hold: Duration,
+    pub(crate) max_outcome: usize,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        Self {
+            ttl: DAY,
+            lease: Duration::from_secs(30),
+            in_flight: InFlight::Wait(Duration::from_secs(10)),
+            on_error: Verdict::Replay,
+            on_crash: OnCrash::Rerun,
+            on_missing_key: OnMissingKey::Refuse,
+            on_outage: OnOutage::Closed,
+            takeover_budget: 5,
+            max_hold: DAY,
+            max_outcome: 16 * 1024 * 1024,
+        }
+    }
+}
+
+impl Parts {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            defaults: Defaults::default(),
+            coder: Coder::default(),
+            timer: Arc::new(SystemTimer),
+            observers: Observers::default(),
+            fingerprint_key: None,
+            label: format!("pid {}", std::process::id()).into(),
+            trace_parent: None,
+            hide_keys: false,
+            enabled: true,
+        }
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("store", &self.store)
+            .field("defaults", &self.defaults)
+            .field("label", &self.label)
+            .field("enabled", &self.enabled)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            parts: Parts::new(store),
+            mistake: None,
+        }
+    }
+
+    /// Finishes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero, or too long.
+    pub fn build(self) -> Result<Idempotency, Error> {
+        if let Some(mistake) = self.mistake {
+            return Err(mistake);
+        }
+        check_durations(self.parts.defaults.ttl, self.parts.defaults.lease)?;
+        Ok(Idempotency::from_parts(self.parts))
+    }
+
+    /// Sets how long an outcome answers duplicates, counted from completion: `"24h"`, or a `Duration`.
+    pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
+        if let Some(ttl) = self.read(ttl) {
+            self.parts.defaults.ttl = ttl;
+        }
+        self
+    }
+
+    /// Sets how long a holder may be silent: `"30s"`, or a `Duration`. Heartbeats come at a third of it.
+    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
+        if let Some(lease) = self.read(lease) {
+            self.parts.defaults.lease = lease;
+        }
+        self
+    }
+
+    /// Sets how long heartbeats keep a body that never ends: `"24h"`, or a `Duration`.
+    pub fn max_hold(mut self, max_hold: impl IntoDuration) -> Self {
+        if let Some(max_hold) = self.read(max_hold) {
+            self.parts.defaults.max_hold = max_hold;
+        }
+        self
+    }
+
+    /// Sets what a duplicate does while the first call runs.
+    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
+        self.parts.defaults.in_flight = in_flight;
+        self
+    }
+
+    /// Sets what becomes of an `Err` where the attribute does not say.
+    pub fn on_error(mut self, on_error: Verdict) -> Self {
+        self.parts.defaults.on_error = on_error;
+        self
+    }
+
+    /// Sets what becomes of a record whose holder vanished: `Rerun` or `Uncertain`.
+    ///
+    /// `Reconcile` needs a function, so only the attribute and [`CallBuilder`](crate::CallBuilder) can say it.
+    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
+        if on_crash == OnCrash::Reconcile {
+            self.mistake = Some(Error::InvalidPolicy(
+                "`reconcile` needs a function to ask: say it in the attribute, `on_crash = reconcile(path)`",
+            ));
+        }
+        self.parts.defaults.on_crash = on_crash;
+        self
+    }
+
+    /// Sets what becomes of a call whose key is `None`.
+    pub fn on_missing_key(mut self, on_missing_key: OnMissingKey) -> Self {
+        self.parts.defaults.on_missing_key = on_missing_key;
+        self
+    }
+
+    /// Sets what becomes of a call when the store cannot be reached at the claim.
+    pub fn on_outage(mut self, on_outage: OnOutage) -> Self {
+        self.parts.defaults.on_outage = on_outage;
+        self
+    }
+
+    /// Sets how many takeovers a record may see before it is parked.
+    pub fn takeover_budget(mut self, takeovers: u32) -> Self {
+        self.parts.defaults.takeover_budget = takeovers;
+        self
+    }
+
+    /// Sets how many bytes an encoded outcome may have; a longer one is recorded as *done, not replayable*.
+    pub fn max_outcome(mut self, bytes: usize) -> Self {
+        self.parts.defaults.max_outcome = bytes;
+        self
+    }
+
+    /// Sets how outcomes are encoded, in place of JSON.
+    pub fn codec(mut self, codec: impl Codec + 'static) -> Self {
+        self.parts.coder = Coder::Other(Arc::new(codec));
+        self
+    }
+
+    /// Adds somebody who is told of every transition and answer.
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+        self.parts.observers.add(Arc::new(observer));
+        self
+    }
+
+    /// Makes fingerprints an HMAC with this secret, so that the store does not reveal what was asked for.
+    pub fn fingerprint_key(mut self, key: FingerprintKey) -> Self {
+        self.parts.fingerprint_key = Some(key);
+        self
+    }
+
+    /// Leaves the readable key and scope out of the records: only their hash identifies them.
+    pub fn hide_keys(mut self) -> Self {
+        self.parts.hide_keys = true;
+        self
+    }
+
+    /// Sets how this process is named in the records it holds; by default its process id.
+    pub fn label(mut self, label: &str) -> Self {
+        self.parts.label = label.into();
+        self
+    }
+
+    /// Sets where the W3C `traceparent` of the call at hand comes from, for linking a replay to its first run.
+    pub fn trace_parent(
+        mut self,
+        current: impl Fn() -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.trace_parent = Some(TraceParent(Arc::new(current)));
+        self
+    }
+
+    /// Sets what measures waiting and heartbeats: for tests with a manual clock.
+    pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
+        self.parts.timer = Arc::new(timer);
+        self
+    }
+
+    /// The kill switch: a handle that is not enabled runs every body without touching the store, and says so.
+    pub fn enabled(mut self, enabled: bool) -> Self {
+        self.parts.enabled = enabled;
+        if !enabled {
+            tracing::warn!("idempotency is switched off: every duplicate runs");
+        }
+        self
+    }
+
+    fn read(&mut self, duration: impl IntoDuration) -> Option<Duration> {
+        duration
+            .into_duration()
+            .map_err(|error| self.mistake = Some(error))
+            .ok()
+    }
+}

@@ -1,0 +1,174 @@
+//! Looks at a record without running anything.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::de::DeserializeOwned;
+
+use crate::{
+    error::{BoxError, Error},
+    handle::Idempotency,
+    identity::RecordId,
+    key::{Key, KeyPart},
+    outcome::Stored,
+    record::{OutcomeKind, Record, State, Time},
+};
+
+/// Where a call stands.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Status {
+    /// No call with this key is known: none was made, or it was forgotten or released.
+    Unknown,
+    /// Somebody holds it.
+    #[non_exhaustive]
+    Processing {
+        /// How long ago it began, by the store's clock.
+        since: Duration,
+        /// The rest of the holder's lease; zero when the holder vanished.
+        lease_left: Duration,
+        /// The number of the attempt.
+        attempt: u32,
+        /// The label of the process that holds it.
+        holder: Arc<str>,
+    },
+    /// It ended well.
+    Completed(Kept),
+    /// It failed for good.
+    Failed(Kept),
+    /// It happened, and its outcome could not be kept.
+    NotReplayable {
+        /// When, by the store's clock.
+        finished: Time,
+    },
+    /// Nobody knows whether it happened.
+    Uncertain,
+    /// Too many holders vanished.
+    Parked {
+        /// How many attempts there were.
+        attempts: u32,
+    },
+}
+
+/// A recorded outcome.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    finished: Time,
+    attempt: u32,
+    stored: Stored,
+}
+
+impl Kept {
+    /// When it was recorded, by the store's clock.
+    #[must_use]
+    pub fn finished(&self) -> Time {
+        self.finished
+    }
+
+    /// The number of the attempt that made it.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Decodes it as the value, or the error, that the function returns.
+    ///
+    /// # Errors
+    ///
+    /// When it is none of that type.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, BoxError> {
+        self.stored.decode()
+    }
+}
+
+impl Idempotency {
+    /// Tells where the call of `operation` with this scope and key stands, and runs nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`] when the key or the scope cannot be one, [`Error::Store`] when the store fails.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use idempotent_runtime::{Error, Idempotency, Status};
+    /// # async fn example(idem: Idempotency) -> Result<(), Error> {
+    /// let status = idem.lookup("payments.charge", Some("merchant-7"), "order-42").await?;
+    /// assert!(matches!(status, Status::Unknown));
+    /// # Ok(()) }
+    /// ```
+    pub async fn lookup<S, K>(
+        &self,
+        operation: &str,
+        scope: Option<&S>,
+        key: &K,
+    ) -> Result<Status, Error>
+    where
+        S: KeyPart + ?Sized,
+        K: KeyPart + ?Sized,
+    {
+        let id = identify(operation, scope, key)?;
+        let snapshot = self.store().load(&id).await?;
+        Ok(match snapshot.record {
+            Some(record) if !record.is_expired(snapshot.now) => self.status(&record, snapshot.now),
+            _ => Status::Unknown,
+        })
+    }
+
+    fn status(&self, record: &Record, now: Time) -> Status {
+        let finished = record.finished.unwrap_or(now);
+        match record.state {
+            State::Released => Status::Unknown,
+            State::Uncertain => Status::Uncertain,
+            State::Parked => Status::Parked {
+                attempts: record.attempt,
+            },
+            State::Running => Status::Processing {
+                since: now.since(record.created),
+                lease_left: record.lease_end.since(now),
+                attempt: record.attempt,
+                holder: Arc::clone(&record.holder.label),
+            },
+            State::Done => {
+                let Some(outcome) = &record.outcome else {
+                    return Status::NotReplayable { finished };
+                };
+                let stored = Stored::new(outcome.clone(), self.coder().clone());
+                let kept = Kept {
+                    finished,
+                    attempt: record.attempt,
+                    stored,
+                };
+                match outcome.kind {
+                    OutcomeKind::Value => Status::Completed(kept),
+                    OutcomeKind::Error => Status::Failed(kept),
+                    OutcomeKind::NotReplayable => Status::NotReplayable { finished },
+                }
+            }
+        }
+    }
+}
+
+/// The id of a call.
+pub(crate) fn identify<S, K>(operation: &str, scope: Option<&S>, key: &K) -> Result<RecordId, Error>
+where
+    S: KeyPart + ?Sized,
+    K: KeyPart + ?Sized,
+{
+    let invalid = |part| {
+        move |source| Error::InvalidKey {
+            operation: operation.into(),
+            part,
+            source,
+        }
+    };
+    let scope = scope
+        .map(Key::from_part)
+        .transpose()
+        .map_err(invalid("scope"))?;
+    let key = Key::from_part(key).map_err(invalid("key"))?;
+    Ok(RecordId::new(
+        operation,
+        scope.as_ref().map(Key::framed),
+        key.framed(),
+    ))
+}

@@ -1,0 +1,247 @@
+//! The handle: a store, what calls do unless they say otherwise, and who is told.
+
+mod builder;
+mod inspect;
+mod scope;
+mod settle;
+
+use std::{
+    collections::{BTreeMap, btree_map},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+pub use self::{
+    builder::Builder,
+    inspect::{Kept, Status},
+    scope::AsHandle,
+    settle::Settle,
+};
+pub(crate) use self::{
+    builder::{Defaults, Parts},
+    scope::{enter_again, in_force},
+};
+use crate::{
+    call::CallBuilder,
+    clock::Timer,
+    codec::Coder,
+    error::Error,
+    fingerprint::FingerprintKey,
+    key::Key,
+    observe::Observers,
+    operation::{Operation, Site},
+    outcome::{Recorded, Whole},
+    record::Holder,
+    run::keeper::Keeper,
+    store::{MemoryStore, Store, StoreError},
+};
+
+/// Protects calls: a store, and what calls do unless they say otherwise.
+///
+/// It is cheap to clone, and every clone is the same handle. When the last one is gone and no
+/// call holds a record any more, its heartbeat thread ends.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::{Error, Idempotency, store::MemoryStore};
+///
+/// # async fn example() -> Result<(), Error> {
+/// let idem = Idempotency::builder(MemoryStore::new()).ttl("24h").lease("30s").build()?;
+/// let receipt = idem
+///     .call("payments.charge")
+///     .key("order-42")
+///     .arguments(&1_200)
+///     .run(|attempt| async move { Ok::<_, Error>(format!("charged as {}", attempt.child_key("gateway"))) })
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Idempotency(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    id: u64,
+    parts: Parts,
+    keeper: Keeper,
+    operations: Mutex<BTreeMap<&'static str, &'static Site>>,
+}
+
+impl Idempotency {
+    /// Begins to set up a handle over a store.
+    pub fn builder(store: impl Store) -> Builder {
+        Builder::new(Arc::new(store))
+    }
+
+    /// A handle over a store in memory: for tests, and for one process that may forget.
+    #[must_use]
+    pub fn memory() -> Self {
+        Self::from_parts(Parts::new(Arc::new(MemoryStore::new())))
+    }
+
+    /// A handle over a SQLite file, which is made where it is missing: the embedded default, which
+    /// needs no server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] when the file cannot be opened or its tables cannot be brought up to date.
+    #[cfg(feature = "sqlite")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+    pub async fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, Error> {
+        Ok(Self::new(crate::store::SqliteStore::open(path).await?))
+    }
+
+    /// A handle over a store, with the defaults of [`Builder`].
+    pub fn new(store: impl Store) -> Self {
+        Self::from_parts(Parts::new(Arc::new(store)))
+    }
+
+    pub(crate) fn from_parts(parts: Parts) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let keeper = Keeper::new(
+            Arc::clone(&parts.store),
+            Arc::clone(&parts.timer),
+            parts.observers.clone(),
+            parts.defaults.max_hold,
+        );
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::new(Inner {
+            id,
+            parts,
+            keeper,
+            operations: Mutex::default(),
+        }))
+    }
+
+    /// Begins a call of the operation called `name`: the method form of the attribute.
+    pub fn call(&self, name: &str) -> CallBuilder<Recorded, Whole> {
+        CallBuilder::new(self, name)
+    }
+
+    /// The annotated functions that this handle has seen, by name: what is protected.
+    #[must_use]
+    pub fn operations(&self) -> Vec<Operation> {
+        let operations = self
+            .0
+            .operations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        operations
+            .values()
+            .map(|site| Operation::from(*site))
+            .collect()
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &dyn Store {
+        &*self.0.parts.store
+    }
+
+    /// Deletes expired records, in batches of at most 1,000, and tells how many it deleted.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails.
+    pub async fn purge(&self) -> Result<u64, StoreError> {
+        const BATCH: u32 = 1_000;
+        let mut deleted = 0;
+        loop {
+            let batch = self.store().purge(BATCH).await?;
+            deleted += batch;
+            if batch < u64::from(BATCH) {
+                return Ok(deleted);
+            }
+        }
+    }
+
+    /// Resolves when no call holds a record and every write in the background is done, or after
+    /// `at_most`; tells which. It does not stop new calls: stop taking requests first.
+    pub async fn shutdown(&self, at_most: Duration) -> bool {
+        let limit = self.timer().sleep(at_most);
+        crate::run::race(self.0.keeper.drained(), limit)
+            .await
+            .is_some()
+    }
+
+    /// Takes note of an annotated function.
+    pub(crate) fn meet(&self, site: &'static Site) -> Result<(), Error> {
+        if site.is_known_to(self.0.id) {
+            return Ok(());
+        }
+        let mut operations = self
+            .0
+            .operations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match operations.entry(site.name) {
+            btree_map::Entry::Occupied(known) if !std::ptr::eq(*known.get(), site) => {
+                return Err(Error::DuplicateOperation {
+                    operation: Arc::clone(site.name()),
+                });
+            }
+            btree_map::Entry::Occupied(_) => {}
+            btree_map::Entry::Vacant(vacant) => {
+                vacant.insert(site);
+            }
+        }
+        site.becomes_known_to(self.0.id);
+        Ok(())
+    }
+
+    /// The readable bytes of a key or scope, or nothing where the handle hides them.
+    pub(crate) fn shown(&self, key: Option<Key>) -> Vec<u8> {
+        match key {
+            Some(key) if !self.0.parts.hide_keys => key.into_readable(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn holder(&self) -> Holder {
+        let trace_parent = self
+            .0
+            .parts
+            .trace_parent
+            .as_ref()
+            .and_then(|TraceParent(current)| current());
+        Holder {
+            label: Arc::clone(&self.0.parts.label),
+            trace_parent: trace_parent.map(Arc::from),
+        }
+    }
+
+    pub(crate) fn defaults(&self) -> &Defaults {
+        &self.0.parts.defaults
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.0.parts.enabled
+    }
+
+    pub(crate) fn fingerprint_key(&self) -> Option<&FingerprintKey> {
+        self.0.parts.fingerprint_key.as_ref()
+    }
+
+    pub(crate) fn coder(&self) -> &Coder {
+        &self.0.parts.coder
+    }
+
+    pub(crate) fn timer(&self) -> &dyn Timer {
+        &*self.0.parts.timer
+    }
+
+    pub(crate) fn observers(&self) -> &Observers {
+        &self.0.parts.observers
+    }
+
+    pub(crate) fn keeper(&self) -> &Keeper {
+        &self.0.keeper
+    }
+}
+
+/// Asks the application for the `traceparent` of the call at hand.
+#[derive(Clone)]
+pub(crate) struct TraceParent(pub(crate) Arc<dyn Fn() -> Option<String> + Send + Sync>);

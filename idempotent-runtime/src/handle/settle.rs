@@ -1,0 +1,179 @@
+//! Settles what no call can decide: uncertain and parked records.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Serialize;
+
+use crate::{
+    error::{BoxError, Error},
+    handle::{Idempotency, inspect::identify},
+    identity::RecordId,
+    key::KeyPart,
+    observe::Step,
+    policy::OnCrash,
+    record::{AttemptId, Draft, Moment, RawOutcome, Record, State, TokenRule, Version},
+    store::Swap,
+};
+
+/// Settles one record, on somebody's word. Only an uncertain or a parked record can be settled.
+#[derive(Debug)]
+#[must_use = "nothing is settled until it is said how"]
+pub struct Settle<'a> {
+    handle: &'a Idempotency,
+    operation: Arc<str>,
+    id: RecordId,
+    schema: u32,
+}
+
+impl Idempotency {
+    /// Begins to settle the call of `operation` with this scope and key, after somebody found out what happened.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`] when the key or the scope cannot be one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use idempotent_runtime::{BoxError, Idempotency};
+    /// # async fn example(idem: Idempotency) -> Result<(), BoxError> {
+    /// // The gateway's dashboard shows the charge: it happened.
+    /// idem.settle("payments.charge", Some("merchant-7"), "order-42")?.with_value(&"receipt-99").await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn settle<S, K>(
+        &self,
+        operation: &str,
+        scope: Option<&S>,
+        key: &K,
+    ) -> Result<Settle<'_>, Error>
+    where
+        S: KeyPart + ?Sized,
+        K: KeyPart + ?Sized,
+    {
+        let id = identify(operation, scope, key)?;
+        Ok(Settle {
+            handle: self,
+            operation: operation.into(),
+            id,
+            schema: 0,
+        })
+    }
+}
+
+impl Settle<'_> {
+    /// Sets the schema version of the value or error, where the attribute says `version`.
+    pub fn version(mut self, schema: u32) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// It happened, with this value, which answers every duplicate from now on. Returns whether there was anything to settle.
+    ///
+    /// # Errors
+    ///
+    /// When the value cannot be encoded, or the store fails.
+    pub async fn with_value<T: Serialize>(self, value: &T) -> Result<bool, BoxError> {
+        let bytes = self.handle.coder().encode(value)?;
+        Ok(self.done(RawOutcome::value(bytes)).await?)
+    }
+
+    /// It failed for good, with this error, which answers every duplicate from now on. Returns whether there was anything
+    /// to settle.
+    ///
+    /// # Errors
+    ///
+    /// When the error cannot be encoded, or the store fails.
+    pub async fn with_error<E: Serialize>(self, error: &E) -> Result<bool, BoxError> {
+        let bytes = self.handle.coder().encode(error)?;
+        Ok(self.done(RawOutcome::error(bytes)).await?)
+    }
+
+    /// It happened, and its outcome is not known: duplicates get [`Error::NotReplayable`]. Returns whether there was
+    /// anything to settle.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails.
+    pub async fn as_done(self) -> Result<bool, Error> {
+        self.done(RawOutcome::not_replayable()).await
+    }
+
+    /// Lets a *parked* record be tried again, with a fresh budget: the next call takes over and runs, or reconciles
+    /// where that is its policy. An uncertain record can only be settled. Returns whether there was anything to resume.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails.
+    pub async fn resume(self) -> Result<bool, Error> {
+        self.write(|record| {
+            let state = match (record.state, record.on_crash) {
+                (State::Parked, OnCrash::Rerun) => State::Running,
+                (State::Parked, _) => State::Uncertain,
+                _ => return None,
+            };
+            Some(Draft {
+                attempt: 1,
+                lease: Moment::In(Duration::ZERO),
+                ..settled(record, state)
+            })
+        })
+        .await
+    }
+
+    async fn done(self, outcome: RawOutcome) -> Result<bool, Error> {
+        let outcome = outcome.with_schema(self.schema);
+        let ttl = self.handle.defaults().ttl;
+        self.write(|record| match record.state {
+            State::Uncertain | State::Parked => Some(Draft {
+                expires: Moment::In(ttl),
+                outcome: Some(outcome.clone()),
+                ..settled(record, State::Done)
+            }),
+            _ => None,
+        })
+        .await
+    }
+
+    async fn write(self, draft: impl Fn(&Record) -> Option<Draft>) -> Result<bool, Error> {
+        let store = self.handle.store();
+        let mut snapshot = store.load(&self.id).await?;
+        loop {
+            let Some(record) = snapshot.record else {
+                return Ok(false);
+            };
+            let Some(draft) = draft(&record) else {
+                return Ok(false);
+            };
+            match store.swap(&self.id, Some(record.version), &draft).await? {
+                Swap::Applied(_) => {
+                    self.handle.observers().transition(
+                        &self.operation,
+                        &self.id,
+                        record.attempt,
+                        Step::Settled,
+                    );
+                    return Ok(true);
+                }
+                Swap::Refused(stands) => snapshot = stands,
+            }
+        }
+    }
+}
+
+/// The next version of a record in somebody else's hands: a holder that was only paused finds another attempt id and has lost.
+fn settled(record: &Record, state: State) -> Draft {
+    Draft {
+        version: Version::random(),
+        subject: None,
+        state,
+        token: TokenRule::Keep,
+        attempt: record.attempt,
+        attempt_id: AttemptId::random(),
+        holder: record.holder.clone(),
+        on_crash: record.on_crash,
+        lease: Moment::Keep,
+        expires: Moment::In(Duration::from_secs(24 * 60 * 60)),
+        outcome: None,
+    }
+}

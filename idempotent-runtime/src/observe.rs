@@ -1,0 +1,217 @@
+//! What happens, for those who count and those who explain.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{identity::RecordId, record::FencingToken, record::Time};
+
+/// Is told of every transition of a record and of every answer to a call, on the task where it
+/// happens: it must be quick. It can change nothing, and a panic in it is swallowed.
+pub trait Observer: Send + Sync {
+    /// A record changed, or a heartbeat failed.
+    fn transition(&self, transition: &Transition<'_>) {
+        let _ = transition;
+    }
+
+    /// A call was answered: exactly once for each call that was not dropped.
+    fn answered(&self, answered: &Answered<'_>) {
+        let _ = answered;
+    }
+}
+
+/// A change of a record.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Transition<'a> {
+    /// The operation.
+    pub operation: &'a str,
+    /// The record.
+    pub id: RecordId,
+    /// What happened.
+    pub step: Step,
+    /// The attempt that it happened to.
+    pub attempt: u32,
+}
+
+/// What happened to a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Step {
+    /// A first claim stands: the body is about to run.
+    Claimed,
+    /// A claim over a holder that vanished stands: the body is about to run again.
+    TakenOver,
+    /// A claim over a holder that vanished stands: the reconciling function is about to be asked.
+    Reconciling,
+    /// A duplicate waits for the call that runs.
+    Waiting,
+    /// The outcome is recorded.
+    Recorded,
+    /// The outcome is recorded as *done, not replayable*.
+    RecordedNotReplayable,
+    /// The outcome could not be recorded yet; the lease is kept, and the write is tried again.
+    NotYetRecorded,
+    /// The record was released.
+    Released,
+    /// The record was left uncertain.
+    LeftUncertain,
+    /// The record was parked.
+    Parked,
+    /// The body was dropped or panicked, and its lease was ended.
+    Stopped,
+    /// A heartbeat prolonged the lease.
+    Heartbeat,
+    /// A heartbeat failed; the lease still holds.
+    HeartbeatFailed,
+    /// The lease is lost.
+    LeaseLost,
+    /// Somebody settled the record.
+    Settled,
+}
+
+/// An answer to a call.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Answered<'a> {
+    /// The operation.
+    pub operation: &'a str,
+    /// The record; `None` when the call was refused before it had one.
+    pub id: Option<RecordId>,
+    /// Which answer it was, and so why the body ran or did not.
+    pub answer: Answer,
+    /// How long the call took, body and waiting included.
+    pub elapsed: Duration,
+}
+
+/// Which answer a call got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Answer {
+    /// Its own body ran.
+    Executed,
+    /// Its own body ran, after another holder had vanished.
+    ExecutedAfterTakeover,
+    /// Its reconciling function said what became of an attempt that had vanished.
+    Reconciled,
+    /// The recorded outcome, found at once.
+    Replayed,
+    /// The recorded outcome, after waiting for the call that ran.
+    ReplayedAfterWait,
+    /// [`Error::InProgress`](crate::Error::InProgress).
+    InProgress,
+    /// [`Error::KeyReused`](crate::Error::KeyReused).
+    KeyReused,
+    /// [`Error::Uncertain`](crate::Error::Uncertain).
+    Uncertain,
+    /// [`Error::Parked`](crate::Error::Parked).
+    Parked,
+    /// Its own body ran, but the lease was lost.
+    LeaseLost,
+    /// [`Error::Store`](crate::Error::Store).
+    StoreFailed,
+    /// The stored outcome could not be given: unreadable, or not replayable.
+    NotReplayable,
+    /// The body ran unprotected.
+    Unprotected,
+    /// The call was refused before the store was asked.
+    Refused,
+}
+
+/// How a call came by its result: the detailed form's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum How {
+    /// Its own body ran, or its reconciling function answered.
+    #[non_exhaustive]
+    Executed {
+        /// The number of the attempt.
+        attempt: u32,
+        /// Its fencing token.
+        token: FencingToken,
+        /// Whether the outcome stands in the store already; if not, the write is being tried again in the background.
+        recorded: bool,
+    },
+    /// An earlier outcome was replayed.
+    #[non_exhaustive]
+    Replayed {
+        /// When that outcome was recorded, by the store's clock.
+        finished: Time,
+        /// How long ago that was.
+        age: Duration,
+        /// The number of the attempt that made it.
+        attempt: u32,
+        /// Whether this call waited for it.
+        waited: bool,
+        /// The `traceparent` of the call that made it, where it gave one.
+        trace_parent: Option<Arc<str>>,
+    },
+    /// The body ran without a record.
+    Unprotected(Unprotected),
+    /// There was no answer but an [`Error`](crate::Error).
+    Refused,
+}
+
+/// Why a body ran without a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unprotected {
+    /// The handle is switched off.
+    Disabled,
+    /// This call opted out.
+    OptedOut,
+    /// The key was `None`, and the policy says to run.
+    MissingKey,
+    /// The store could not be reached, and the policy says to run.
+    StoreOutage,
+}
+
+/// Everybody who is told.
+#[derive(Clone, Default)]
+pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
+
+impl Observers {
+    pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
+        self.0.push(observer);
+    }
+
+    pub(crate) fn are_there(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    pub(crate) fn transition(&self, operation: &str, id: &RecordId, attempt: u32, step: Step) {
+        let short = id.short();
+        match step {
+            Step::NotYetRecorded
+            | Step::HeartbeatFailed
+            | Step::LeaseLost
+            | Step::Parked
+            | Step::LeftUncertain => {
+                tracing::warn!(operation, id = %short, attempt, ?step, "idempotent call");
+            }
+            _ => tracing::debug!(operation, id = %short, attempt, ?step, "idempotent call"),
+        }
+        self.tell(|observer| {
+            observer.transition(&Transition {
+                operation,
+                id: *id,
+                step,
+                attempt,
+            });
+        });
+    }
+
+    pub(crate) fn answered(&self, answered: &Answered<'_>) {
+        self.tell(|observer| observer.answered(answered));
+    }
+
+    fn tell(&self, mut what: impl FnMut(&dyn Observer)) {
+        for observer in &self.0 {
+            if catch_unwind(AssertUnwindSafe(|| what(&**observer))).is_err() {
+                tracing::error!("an observer panicked, which changes nothing");
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What an annotated function declares about itself.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::policy::{InFlight, OnCancel, OnCrash, OnMissingKey, OnOutage};
+
+/// An annotated function: what the attribute says, in a static of its own.
+#[derive(Debug)]
+pub struct Site {
+    pub(crate) name: &'static str,
+    shared_name: OnceLock<Arc<str>>,
+    known_to: AtomicU64,
+    key: Option<&'static str>,
+    scope: Option<&'static str>,
+    pub(crate) also_accept: Option<&'static str>,
+    pub(crate) policy: Policy,
+    on_cancel: OnCancel,
+}
+
+/// The policies of a call: what it says itself, over what its handle says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Policy {
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) lease: Option<Duration>,
+    pub(crate) in_flight: Option<InFlight>,
+    pub(crate) on_crash: Option<OnCrash>,
+    pub(crate) on_missing_key: Option<OnMissingKey>,
+    pub(crate) on_outage: Option<OnOutage>,
+    pub(crate) version: u32,
+}
+
+impl Policy {
+    pub(crate) const UNSAID: Self = Self {
+        ttl: None,
+        lease: None,
+        in_flight: None,
+        on_crash: None,
+        on_missing_key: None,
+        on_outage: None,
+        version: 0,
+    };
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident: $type:ty => $($field:ident).+ = $value:expr;)*) => {
+        $($(#[$doc])*
+        #[must_use]
+        pub const fn $name(mut self, $name: $type) -> Self {
+            self.$($field).+ = $value;
+            self
+        })*
+    };
+}
+
+impl Site {
+    /// Declares a function.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            shared_name: OnceLock::new(),
+            known_to: AtomicU64::new(0),
+            key: None,
+            scope: None,
+            also_accept: None,
+            policy: Policy::UNSAID,
+            on_cancel: OnCancel::Stop,
+        }
+    }
+
+    setters! {
+        /// The source text of the key.
+        key: &'static str => key = Some(key);
+        /// The source text of the scope.
+        scope: &'static str => scope = Some(scope);
+        /// How long an outcome answers duplicates.
+        ttl: Duration => policy.ttl = Some(ttl);
+        /// How long a holder may be silent.
+        lease: Duration => policy.lease = Some(lease);
+        /// What a duplicate does meanwhile.
+        in_flight: InFlight => policy.in_flight = Some(in_flight);
+        /// What becomes of a record whose holder vanished.
+        on_crash: OnCrash => policy.on_crash = Some(on_crash);
+        /// What becomes of a call without a key.
+        on_missing_key: OnMissingKey => policy.on_missing_key = Some(on_missing_key);
+        /// What becomes of a call without a store.
+        on_outage: OnOutage => policy.on_outage = Some(on_outage);
+        /// What becomes of the body when the caller is dropped.
+        on_cancel: OnCancel => on_cancel = on_cancel;
+        /// The schema version of the outcome.
+        version: u32 => policy.version = version;
+        /// The operation's name before it was renamed.
+        also_accept_name: &'static str => also_accept = Some(also_accept_name);
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        self.shared_name.get_or_init(|| self.name.into())
+    }
+
+    pub(crate) fn is_known_to(&self, handle: u64) -> bool {
+        self.known_to.load(Ordering::Relaxed) == handle
+    }
+
+    pub(crate) fn becomes_known_to(&self, handle: u64) {
+        self.known_to.store(handle, Ordering::Relaxed);
+    }
+}
+
+/// An annotated function that a handle has seen: a line of the inventory of what is protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Operation {
+    /// Its stable name.
+    pub name: &'static str,
+    /// The source text of its key; `None` where the arguments are the key.
+    pub key: Option<&'static str>,
+    /// The source text of its scope.
+    pub scope: Option<&'static str>,
+    /// How long its outcomes answer duplicates; `None` where the handle or an expression says it.
+    pub ttl: Option<Duration>,
+    /// How long a holder may be silent; `None` where the handle or an expression says it.
+    pub lease: Option<Duration>,
+    /// What a duplicate does meanwhile; `None` where the handle says it.
+    pub in_flight: Option<InFlight>,
+    /// What becomes of a record whose holder vanished; `None` where the handle says it.
+    pub on_crash: Option<OnCrash>,
+    /// What becomes of the body when the caller is dropped.
+    pub on_cancel: OnCancel,
+    /// The schema version of its outcomes.
+    pub version: u32,
+}
+
+impl From<&Site> for Operation {
+    fn from(site: &Site) -> Self {
+        Self {
+            name: site.name,
+            key: site.key,
+            scope: site.scope,
+            ttl: site.policy.ttl,
+            lease: site.policy.lease,
+            in_flight: site.policy.in_flight,
+            on_crash: site.policy.on_crash,
+            on_cancel: site.on_cancel,
+            version: site.policy.version,
+        }
+    }
+}

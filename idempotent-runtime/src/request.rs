@@ -1,0 +1,297 @@
+//! A call, described: what it is about and what it chose, before it is run.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Serialize;
+
+use crate::{
+    error::Error,
+    fingerprint::Arguments,
+    handle::{AsHandle, Idempotency, in_force},
+    identity::RecordId,
+    key::{Key, KeyError, KeyPart},
+    lease::Claim,
+    observe::{Answer, Answered, Unprotected},
+    operation::{Policy, Site},
+    policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Verdict},
+    record::{AttemptId, Subject},
+};
+
+/// A value that can be a part of a fingerprint.
+#[diagnostic::on_unimplemented(
+    message = "the argument of type `{Self}` cannot be fingerprinted",
+    label = "needs `serde::Serialize`",
+    note = "leave it out with `skip(…)` when it is a pool, a client, a transaction or a clock; derive `serde::Serialize` when it says what is asked for"
+)]
+pub trait Fingerprintable: Serialize {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + ?Sized> Fingerprintable for T {}
+
+/// A call that is being described: what the attribute's expansion writes into.
+#[derive(Debug)]
+pub struct Call {
+    name: Arc<str>,
+    site: Option<&'static Site>,
+    handle: Option<Idempotency>,
+    key: Option<Result<Key, KeyError>>,
+    old_key: Option<Result<Key, KeyError>>,
+    old_name: Option<Arc<str>>,
+    scope: Option<Result<Key, KeyError>>,
+    arguments: Arguments,
+    policy: Policy,
+    opted_out: bool,
+}
+
+/// A call, ready to be run.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) handle: Idempotency,
+    pub(crate) operation: Arc<str>,
+    pub(crate) id: RecordId,
+    pub(crate) old_id: Option<RecordId>,
+    pub(crate) protection: Protection,
+    pub(crate) in_flight: InFlight,
+    pub(crate) on_outage: OnOutage,
+    pub(crate) on_crash: OnCrash,
+    pub(crate) on_error: Verdict,
+    pub(crate) version: u32,
+}
+
+/// Whether a call has a record.
+#[derive(Debug)]
+pub(crate) enum Protection {
+    /// It claims one.
+    Record(Claim),
+    /// It runs without, for this reason.
+    None(Unprotected),
+}
+
+/// Begins to describe a call of an annotated function.
+#[must_use]
+pub fn begin(site: &'static Site) -> Call {
+    let mut call = Call::named(Arc::clone(site.name()));
+    call.site = Some(site);
+    call.policy = site.policy;
+    call.old_name = site.also_accept.map(Arc::from);
+    call
+}
+
+impl Call {
+    pub(crate) fn named(name: Arc<str>) -> Self {
+        Self {
+            name,
+            site: None,
+            handle: None,
+            key: None,
+            old_key: None,
+            old_name: None,
+            scope: None,
+            arguments: Arguments::new(),
+            policy: Policy::UNSAID,
+            opted_out: false,
+        }
+    }
+
+    /// Sets the handle, in place of the one in force.
+    pub fn handle<H: AsHandle + ?Sized>(&mut self, handle: &H) {
+        self.handle = Some(handle.as_handle().clone());
+    }
+
+    /// Sets the key.
+    pub fn key<K: KeyPart + ?Sized>(&mut self, key: &K) {
+        self.key = Some(Key::from_part(key));
+    }
+
+    /// Makes the fingerprint of the arguments the key.
+    pub fn key_from_arguments(&mut self) {
+        self.key = None;
+    }
+
+    /// Sets the key that an older build used for the same call.
+    pub fn also_accept_key<K: KeyPart + ?Sized>(&mut self, key: &K) {
+        self.old_key = Some(Key::from_part(key));
+    }
+
+    /// Sets the name that an older build used for the same operation.
+    pub(crate) fn also_accept_name(&mut self, name: &str) {
+        self.old_name = Some(name.into());
+    }
+
+    /// Sets the scope.
+    pub fn scope<K: KeyPart + ?Sized>(&mut self, scope: &K) {
+        self.scope = Some(Key::from_part(scope));
+    }
+
+    /// Adds an argument to the fingerprint.
+    pub fn argument<T: Fingerprintable + ?Sized>(&mut self, name: &'static str, value: &T) {
+        self.arguments.argument(name, value);
+    }
+
+    /// Sets what the fingerprint is taken of.
+    pub fn fingerprint<T: Fingerprintable + ?Sized>(&mut self, value: &T) {
+        self.arguments.whole(value);
+    }
+
+    /// Sets how long the outcome answers duplicates.
+    pub fn ttl(&mut self, ttl: Duration) {
+        self.policy.ttl = Some(ttl);
+    }
+
+    /// Sets how long a holder may be silent.
+    pub fn lease(&mut self, lease: Duration) {
+        self.policy.lease = Some(lease);
+    }
+
+    /// Sets what a duplicate does meanwhile.
+    pub fn in_flight(&mut self, in_flight: InFlight) {
+        self.policy.in_flight = Some(in_flight);
+    }
+
+    pub(crate) fn policy(&mut self) -> &mut Policy {
+        &mut self.policy
+    }
+
+    pub(crate) fn opt_out(&mut self) {
+        self.opted_out = true;
+    }
+
+    /// Puts everything together; nothing has been written when it fails.
+    pub(crate) fn prepare(self) -> Result<Request, Error> {
+        let operation = Arc::clone(&self.name);
+        let Some(handle) = self.handle.clone().or_else(in_force) else {
+            return Err(Error::NotConfigured { operation });
+        };
+        self.check(handle.clone()).inspect_err(|_| {
+            let elapsed = Duration::ZERO;
+            let answered = Answered {
+                operation: &operation,
+                id: None,
+                answer: Answer::Refused,
+                elapsed,
+            };
+            handle.observers().answered(&answered);
+        })
+    }
+
+    fn check(self, handle: Idempotency) -> Result<Request, Error> {
+        if let Some(site) = self.site {
+            handle.meet(site)?;
+        }
+        let defaults = handle.defaults();
+        let (ttl, lease) = (
+            self.policy.ttl.unwrap_or(defaults.ttl),
+            self.policy.lease.unwrap_or(defaults.lease),
+        );
+        check_durations(ttl, lease)?;
+        let operation = self.name;
+        let invalid = |part| {
+            let operation = Arc::clone(&operation);
+            move |source| Error::InvalidKey {
+                operation,
+                part,
+                source,
+            }
+        };
+        if self.key.is_none() && self.arguments.is_empty() {
+            return Err(Error::InvalidPolicy(
+                "the call has no key and no arguments that could be one, so every call would be a duplicate of the first: give `key`",
+            ));
+        }
+        let fingerprint = self
+            .arguments
+            .finish(handle.fingerprint_key())
+            .map_err(|source| Error::InvalidArguments {
+                operation: Arc::clone(&operation),
+                source,
+            })?;
+        let scope = self.scope.transpose().map_err(invalid("scope"))?;
+        let on_missing_key = self
+            .policy
+            .on_missing_key
+            .unwrap_or(defaults.on_missing_key);
+        let switched_off = match () {
+            () if !handle.is_enabled() => Some(Unprotected::Disabled),
+            () if self.opted_out => Some(Unprotected::OptedOut),
+            () => None,
+        };
+        let (key, mut unprotected) = match self.key {
+            None => (
+                Key::from_part(fingerprint.fingerprint().as_bytes()).map_err(invalid("key"))?,
+                None,
+            ),
+            Some(Ok(key)) => (key, None),
+            Some(Err(KeyError::Missing))
+                if on_missing_key == OnMissingKey::Run || switched_off.is_some() =>
+            {
+                // Nothing is stored under it; it only has to differ from the next one.
+                let stand_in = AttemptId::random().to_bytes();
+                (
+                    Key::from_part(&stand_in).map_err(invalid("key"))?,
+                    Some(Unprotected::MissingKey),
+                )
+            }
+            Some(Err(error)) => return Err(invalid("key")(error)),
+        };
+        unprotected = switched_off.or(unprotected);
+        let old_key = self.old_key.transpose().map_err(invalid("key"))?;
+        let framed_scope = scope.as_ref().map(Key::framed);
+        let id = RecordId::new(&operation, framed_scope, key.framed());
+        let old_id = (self.old_name.is_some() || old_key.is_some()).then(|| {
+            let old_name = self.old_name.as_deref().unwrap_or(&operation);
+            RecordId::new(
+                old_name,
+                framed_scope,
+                old_key.as_ref().unwrap_or(&key).framed(),
+            )
+        });
+        let on_crash = self.policy.on_crash.unwrap_or(defaults.on_crash);
+        let protection = match unprotected {
+            Some(why) => Protection::None(why),
+            None => Protection::Record(Claim {
+                subject: Arc::new(Subject {
+                    operation: Arc::clone(&operation),
+                    scope: handle.shown(scope),
+                    key: handle.shown(Some(key)),
+                    fingerprint,
+                }),
+                attempt_id: AttemptId::random(),
+                holder: handle.holder(),
+                on_crash,
+                lease,
+                ttl,
+                takeover_budget: defaults.takeover_budget,
+            }),
+        };
+        Ok(Request {
+            operation,
+            id,
+            old_id,
+            protection,
+            in_flight: self.policy.in_flight.unwrap_or(defaults.in_flight),
+            on_outage: self.policy.on_outage.unwrap_or(defaults.on_outage),
+            on_crash,
+            on_error: defaults.on_error,
+            version: self.policy.version,
+            handle,
+        })
+    }
+}
+
+/// Refuses durations that no store can keep its promises with.
+pub(crate) fn check_durations(ttl: Duration, lease: Duration) -> Result<(), Error> {
+    /// A hundred years: anything longer is a mistake, and would overflow a store's clock.
+    const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+    match () {
+        () if ttl < Duration::from_millis(1) => Err(Error::InvalidPolicy(
+            "the ttl is shorter than a millisecond: an outcome would answer no duplicate",
+        )),
+        () if lease < Duration::from_millis(1) => Err(Error::InvalidPolicy(
+            "the lease is shorter than a millisecond: no holder could keep it",
+        )),
+        () if ttl > LONGEST || lease > LONGEST => Err(Error::InvalidPolicy(
+            "the ttl or the lease is longer than a hundred years",
+        )),
+        () => Ok(()),
+    }
+}

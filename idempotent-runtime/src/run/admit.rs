@@ -1,0 +1,357 @@
+//! Decides what a call may do: claims its key, waits for who holds it, or finds the outcome.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    attempt::try_current,
+    error::Error,
+    identity::RecordId,
+    lease::{Claim, Decision, Meaning, decide, first},
+    observe::{Step, Unprotected},
+    policy::{InFlight, OnOutage},
+    record::{Draft, FencingToken, Record, Time, TokenRule, Version},
+    request::Request,
+    run::held::{Claiming, Held, Won},
+    store::{Snapshot, StoreError, Swap},
+};
+
+/// What a call may do.
+pub(crate) enum Admission {
+    /// It holds the record: its body runs.
+    Run(Held),
+    /// The recorded outcome answers it.
+    Recorded {
+        record: Arc<Record>,
+        now: Time,
+        waited: bool,
+    },
+    /// There is no answer.
+    Refused(Error),
+    /// Its body runs without a record.
+    Unprotected(Unprotected),
+}
+
+/// How often a claim is sent again after the store failed, and how long after: a claim whose
+/// answer was lost is recognised as one's own, so repeating it is safe.
+const RETRIES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(60)];
+
+pub(crate) async fn admit(request: &Request, claim: &Claim) -> Admission {
+    let mut admitting = Admitting {
+        request,
+        claim,
+        id: request.id,
+        deadline: None,
+        waited: false,
+        bound: false,
+    };
+    let admission = match admitting.identity().await {
+        Ok(id) => {
+            admitting.id = id;
+            if try_current().is_some_and(|attempt| attempt.runs(&id)) {
+                return Admission::Refused(Error::Recursive {
+                    operation: Arc::clone(&request.operation),
+                });
+            }
+            admitting.claim().await
+        }
+        Err(error) => Err(error),
+    };
+    match admission {
+        Ok(admission) => admission,
+        Err(error) => admitting.without_store(error).await,
+    }
+}
+
+struct Admitting<'a> {
+    request: &'a Request,
+    claim: &'a Claim,
+    id: RecordId,
+    deadline: Option<Duration>,
+    waited: bool,
+    /// Whether it saw that somebody holds, held or finished the call.
+    bound: bool,
+}
+
+impl Admitting<'_> {
+    async fn claim(&mut self) -> Result<Admission, StoreError> {
+        let mut claiming = Claiming::new(self.request, self.claim, self.id);
+        let (mut seen, mut draft, mut meaning) =
+            (None, first(self.claim, Version::random()), Meaning::Fresh);
+        let mut retries = RETRIES.iter();
+        loop {
+            let sent = self.request.handle.timer().now();
+            claiming.sent(meaning);
+            let snapshot = match self
+                .request
+                .handle
+                .store()
+                .swap(&self.id, seen, &draft)
+                .await
+            {
+                Ok(Swap::Applied(stamp)) => {
+                    claiming.answered();
+                    return Ok(self.applied(&draft, meaning, stamp.token, sent));
+                }
+                Ok(Swap::Refused(snapshot)) => {
+                    claiming.answered();
+                    snapshot
+                }
+                Err(error) => match retries.next().filter(|_| error.is_transient()) {
+                    Some(pause) => {
+                        self.request.handle.timer().sleep(*pause).await;
+                        continue;
+                    }
+                    None => {
+                        if !error.is_transient() {
+                            claiming.answered();
+                        }
+                        return Err(error);
+                    }
+                },
+            };
+            match self.decide(snapshot, meaning, sent).await {
+                Next::Write(next) => (seen, draft, meaning) = *next,
+                Next::Done(admission) => {
+                    claiming.answered();
+                    return Ok(admission);
+                }
+            }
+        }
+    }
+
+    /// Tells under which identity the call claims: the one it had in an older build, while a record
+    /// there still binds it, else its own.
+    async fn identity(&mut self) -> Result<RecordId, StoreError> {
+        let Some(old) = self.request.old_id else {
+            return Ok(self.id);
+        };
+        let snapshot = self.request.handle.store().load(&old).await?;
+        match decide(self.claim, &snapshot, Version::random()) {
+            Decision::Write {
+                meaning: Meaning::Fresh,
+                ..
+            } => Ok(self.id),
+            _ => {
+                self.bound = true;
+                Ok(old)
+            }
+        }
+    }
+
+    async fn decide(&mut self, mut snapshot: Snapshot, sent: Meaning, at: Duration) -> Next {
+        loop {
+            match decide(self.claim, &snapshot, Version::random()) {
+                Decision::Write {
+                    seen,
+                    draft,
+                    meaning,
+                } => {
+                    self.bound = meaning != Meaning::Fresh;
+                    return Next::Write(Box::new((seen, draft, meaning)));
+                }
+                Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
+                    let draft = self.claim.renew(&record, Version::random());
+                    return Next::Write(Box::new((Some(record.version), draft, sent)));
+                }
+                Decision::Mine(record) => {
+                    // An earlier try of this claim stands, so its lease has begun earlier, too.
+                    let gone = self
+                        .claim
+                        .lease
+                        .saturating_sub(record.lease_end.since(snapshot.now));
+                    let won = Won {
+                        id: self.id,
+                        version: record.version,
+                        token: record.token,
+                        attempt: record.attempt,
+                        on_crash: record.on_crash,
+                        meaning: sent,
+                        sent: at.saturating_sub(gone),
+                    };
+                    return Next::Done(self.run(&won));
+                }
+                Decision::InProgress(record, left) => {
+                    self.bound = true;
+                    if let Some(refusal) = self.wait(&record, snapshot.now, left).await {
+                        return Next::Done(refusal);
+                    }
+                    snapshot = match self.look_again().await {
+                        Ok(snapshot) => snapshot,
+                        Err(error) => return Next::Done(Admission::Refused(error.into())),
+                    };
+                }
+                Decision::Replay(record) => {
+                    let (now, waited) = (snapshot.now, self.waited);
+                    return Next::Done(Admission::Recorded {
+                        record,
+                        now,
+                        waited,
+                    });
+                }
+                Decision::KeyReused(record) => {
+                    return Next::Done(Admission::Refused(self.key_reused(&record)));
+                }
+                Decision::Uncertain(_) => {
+                    return Next::Done(Admission::Refused(Error::Uncertain {
+                        operation: self.operation(),
+                    }));
+                }
+                Decision::Parked(record) => {
+                    let error = Error::Parked {
+                        operation: self.operation(),
+                        attempts: record.attempt,
+                    };
+                    return Next::Done(Admission::Refused(error));
+                }
+            }
+        }
+    }
+
+    /// Looks at the record after waiting. Somebody holds or held it, so that no outage lets this
+    /// call run unprotected: it looks until its patience ends.
+    async fn look_again(&self) -> Result<Snapshot, StoreError> {
+        let timer = self.request.handle.timer();
+        loop {
+            match self.request.handle.store().load(&self.id).await {
+                Err(error)
+                    if error.is_transient()
+                        && self.deadline.is_some_and(|deadline| timer.now() < deadline) =>
+                {
+                    timer.sleep(RETRIES[1]).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    fn operation(&self) -> Arc<str> {
+        Arc::clone(&self.request.operation)
+    }
+
+    fn key_reused(&self, record: &Record) -> Error {
+        let (mine, theirs) = (&self.claim.subject.fingerprint, &record.subject.fingerprint);
+        Error::KeyReused {
+            operation: self.operation(),
+            differing: mine.digests().differing(&theirs.digests()),
+        }
+    }
+
+    fn applied(
+        &self,
+        draft: &Draft,
+        meaning: Meaning,
+        token: FencingToken,
+        sent: Duration,
+    ) -> Admission {
+        let operation = self.operation();
+        let tell = |step| {
+            self.request
+                .handle
+                .observers()
+                .transition(&operation, &self.id, draft.attempt, step);
+        };
+        match meaning {
+            Meaning::Park => {
+                tell(Step::Parked);
+                Admission::Refused(Error::Parked {
+                    operation,
+                    attempts: draft.attempt,
+                })
+            }
+            Meaning::LeaveUncertain => {
+                tell(Step::LeftUncertain);
+                Admission::Refused(Error::Uncertain { operation })
+            }
+            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => {
+                debug_assert!(
+                    matches!(draft.token, TokenRule::Above(_)),
+                    "every claim draws a token"
+                );
+                self.run(&Won {
+                    id: self.id,
+                    version: draft.version,
+                    token,
+                    attempt: draft.attempt,
+                    on_crash: draft.on_crash,
+                    meaning,
+                    sent,
+                })
+            }
+        }
+    }
+
+    fn run(&self, won: &Won) -> Admission {
+        Admission::Run(Held::new(self.request, self.claim, won))
+    }
+
+    /// Waits until the record may have changed; a refusal when the call may not wait (any longer).
+    async fn wait(&mut self, record: &Record, seen_at: Time, left: Duration) -> Option<Admission> {
+        let handle = &self.request.handle;
+        let now = handle.timer().now();
+        let patience = match self.request.in_flight {
+            InFlight::Reject => Duration::ZERO,
+            InFlight::Wait(at_most) => {
+                let deadline = *self.deadline.get_or_insert(now.saturating_add(at_most));
+                deadline.saturating_sub(now)
+            }
+        };
+        if patience.is_zero() {
+            return Some(Admission::Refused(Error::InProgress {
+                operation: self.operation(),
+                since: seen_at.since(record.created),
+                retry_after: left,
+                attempt: record.attempt,
+                holder: Arc::clone(&record.holder.label),
+                trace_parent: record.holder.trace_parent.clone(),
+            }));
+        }
+        if !self.waited {
+            self.waited = true;
+            handle.observers().transition(
+                &self.request.operation,
+                &self.id,
+                record.attempt,
+                Step::Waiting,
+            );
+        }
+        let at_most = patience.min(left);
+        let moved = handle.store().wait(&self.id, record.version, at_most);
+        if let Some(Err(error)) = super::race(moved, handle.timer().sleep(at_most)).await {
+            // The load that follows tells whether the store is there at all.
+            tracing::debug!(%error, "waiting at the store failed");
+            handle.timer().sleep(RETRIES[0].min(at_most)).await;
+        }
+        None
+    }
+
+    /// What a call does when the store fails at the claim. It runs unprotected only where nothing is known of the key
+    /// because the store is out of reach: not where its record is damaged, nor where somebody was seen to hold it.
+    async fn without_store(&self, error: StoreError) -> Admission {
+        match self.request.on_outage {
+            OnOutage::Open if error.is_transient() && !self.bound => {
+                Admission::Unprotected(Unprotected::StoreOutage)
+            }
+            OnOutage::ReadOnly => {
+                let Ok(snapshot) = self.request.handle.store().load(&self.id).await else {
+                    return Admission::Refused(error.into());
+                };
+                match decide(self.claim, &snapshot, Version::random()) {
+                    Decision::Replay(record) => Admission::Recorded {
+                        record,
+                        now: snapshot.now,
+                        waited: self.waited,
+                    },
+                    Decision::KeyReused(record) => Admission::Refused(self.key_reused(&record)),
+                    _ => Admission::Refused(error.into()),
+                }
+            }
+            OnOutage::Open | OnOutage::Closed => Admission::Refused(error.into()),
+        }
+    }
+}
+
+/// What follows a decision.
+enum Next {
+    Write(Box<(Option<Version>, Draft, Meaning)>),
+    Done(Admission),
+}

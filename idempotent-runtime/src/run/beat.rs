@@ -1,0 +1,109 @@
+//! One heartbeat.
+
+use std::time::Duration;
+
+use crate::{
+    lease::{Beat, refused_heartbeat},
+    observe::Step,
+    record::Version,
+    run::{keeper::Shared, lease::Lease},
+    store::{Store, Swap},
+};
+
+/// When the next heartbeat is due.
+pub(crate) enum Beaten {
+    /// At this time of the holder's timer.
+    Until(Duration),
+    /// Not any more: the holding is over, or lost.
+    Never,
+}
+
+/// Prolongs the lease of a holding that was claimed at `since` once. After a failure the next try comes sooner; when the
+/// lease has run out meanwhile by the holder's own timer, the holder is told, and the tries go on: the version may
+/// still stand.
+pub(crate) async fn beat(
+    store: &dyn Store,
+    keeper: &Shared,
+    lease: &Lease,
+    since: Duration,
+) -> Beaten {
+    let attempt = &lease.attempt;
+    let tell = |step| {
+        keeper
+            .observers
+            .transition(attempt.operation(), attempt.id(), attempt.number(), step);
+    };
+    let length = lease.holding.lease();
+    if keeper.timer.now().saturating_sub(since) > keeper.max_hold {
+        return outstayed(keeper, lease);
+    }
+    let mut seen = lease.version();
+    while !lease.is_let_go() {
+        let sent = keeper.timer.now();
+        let left = match lease.ends().saturating_sub(sent) {
+            Duration::ZERO => length,
+            left => left,
+        };
+        let version = Version::random();
+        let draft = lease.holding.heartbeat(version);
+        let answer = super::race(
+            store.swap(attempt.id(), Some(seen), &draft),
+            keeper.timer.sleep(left.min(length / 3)),
+        )
+        .await;
+        match answer {
+            Some(Ok(Swap::Applied(stamp))) => {
+                lease.stands_at(stamp.version);
+                lease.prolonged(sent);
+                tell(Step::Heartbeat);
+                return Beaten::Until(sent.saturating_add(length / 3));
+            }
+            Some(Ok(Swap::Refused(snapshot))) => {
+                match refused_heartbeat(lease.holding.attempt_id(), &snapshot) {
+                    Beat::Again(version) => seen = version,
+                    Beat::Over => return Beaten::Never,
+                    Beat::Lost => {
+                        if !lease.is_ending() && !lease.is_let_go() && attempt.lose() {
+                            tell(Step::LeaseLost);
+                        }
+                        return Beaten::Never;
+                    }
+                }
+            }
+            Some(Err(_)) | None => {
+                let now = keeper.timer.now();
+                tell(Step::HeartbeatFailed);
+                let next = now.saturating_add(length / 12);
+                if !lease.is_over(now) {
+                    return Beaten::Until(next.min(lease.ends()));
+                }
+                if attempt.lose() {
+                    tell(Step::LeaseLost);
+                }
+                return Beaten::Until(next);
+            }
+        }
+    }
+    Beaten::Never
+}
+
+/// A body that runs longer than the maximum hold time keeps what is left of its lease, and is told when that ends.
+fn outstayed(keeper: &Shared, lease: &Lease) -> Beaten {
+    let attempt = &lease.attempt;
+    if !lease.is_over(keeper.timer.now()) {
+        tracing::warn!(
+            operation = attempt.operation(),
+            "a body ran longer than the maximum hold time: its lease is not prolonged any more"
+        );
+        return Beaten::Until(lease.ends());
+    }
+    if attempt.lose() {
+        keeper.observers.transition(
+            attempt.operation(),
+            attempt.id(),
+            attempt.number(),
+            Step::LeaseLost,
+        );
+    }
+    Beaten::Never
+}

@@ -1,0 +1,86 @@
+//! Ends a holding: writes how it ended, over whatever version is still its own.
+
+use std::sync::Arc;
+
+use crate::{
+    lease::{Ending, Refusal},
+    observe::{Observers, Step},
+    record::{OutcomeKind, Record, State, Version},
+    run::lease::Lease,
+    store::{Snapshot, Store, StoreError, Swap},
+};
+
+/// How an ending came out.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// It stands.
+    Stands,
+    /// It stood already, or something equal does.
+    StoodAlready(Arc<Record>),
+    /// The lease was lost; what stands there now, where the store was asked.
+    Lost(Option<Arc<Record>>),
+}
+
+/// Writes `ending`. Repeating it after an error is safe: what was applied is recognised.
+pub(crate) async fn end(
+    store: &dyn Store,
+    observers: &Observers,
+    lease: &Lease,
+    ending: &Ending,
+    reran: bool,
+) -> Result<Ended, StoreError> {
+    let attempt = &lease.attempt;
+    let mut holding = lease.holding.clone();
+    if reran {
+        holding.run_again();
+    }
+    let mut seen = lease.version();
+    loop {
+        let draft = holding.end(ending, Version::random());
+        match store.swap(attempt.id(), Some(seen), &draft).await? {
+            // The lease does not learn this version: a heartbeat over it would undo the ending.
+            Swap::Applied(_) => {
+                observers.transition(
+                    attempt.operation(),
+                    attempt.id(),
+                    attempt.number(),
+                    step(ending, draft.state),
+                );
+                return Ok(Ended::Stands);
+            }
+            Swap::Refused(snapshot) => match holding.refused(ending, &snapshot) {
+                Refusal::Again(version) => seen = version,
+                Refusal::Stands(record) => return Ok(Ended::StoodAlready(record)),
+                Refusal::Lost(record) => {
+                    if attempt.lose() {
+                        observers.transition(
+                            attempt.operation(),
+                            attempt.id(),
+                            attempt.number(),
+                            Step::LeaseLost,
+                        );
+                    }
+                    return Ok(Ended::Lost(
+                        record.filter(|record| answers(record, &snapshot)),
+                    ));
+                }
+            },
+        }
+    }
+}
+
+fn answers(record: &Record, snapshot: &Snapshot) -> bool {
+    record.state == State::Done && !record.is_expired(snapshot.now)
+}
+
+pub(crate) fn step(ending: &Ending, state: State) -> Step {
+    match (ending, state) {
+        (Ending::Done(outcome), _) if outcome.kind == OutcomeKind::NotReplayable => {
+            Step::RecordedNotReplayable
+        }
+        (Ending::Done(_), _) => Step::Recorded,
+        (_, State::Released) => Step::Released,
+        (_, State::Uncertain) => Step::LeftUncertain,
+        _ => Step::Stopped,
+    }
+}

@@ -1,0 +1,250 @@
+//! A claim that stands, in the hands of the call that won it.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    attempt::{Attempt, Stage},
+    handle::Idempotency,
+    identity::RecordId,
+    lease::{Claim, Ending, Holding, Meaning},
+    observe::Step,
+    policy::{OnCancel, OnCrash},
+    record::{FencingToken, Version},
+    request::Request,
+    run::{
+        Left,
+        ending::{self, Ended},
+        job::Job,
+        keeper::Place,
+        lease::Lease,
+    },
+    store::StoreError,
+};
+
+/// Holds a record while the body runs. Dropped before it was [ended](Held::end), it ends as a
+/// body that stopped, in the background.
+#[derive(Debug)]
+pub(crate) struct Held {
+    handle: Idempotency,
+    lease: Arc<Lease>,
+    place: Option<Place>,
+    polled: bool,
+    ended: bool,
+}
+
+/// What a claim won: the version that stands, and what came with it.
+pub(crate) struct Won {
+    pub(crate) id: RecordId,
+    pub(crate) version: Version,
+    pub(crate) token: FencingToken,
+    pub(crate) attempt: u32,
+    pub(crate) on_crash: OnCrash,
+    pub(crate) meaning: Meaning,
+    /// When the claim was sent, by the holder's timer.
+    pub(crate) sent: Duration,
+}
+
+impl Held {
+    pub(crate) fn new(request: &Request, claim: &Claim, won: &Won) -> Self {
+        let handle = request.handle.clone();
+        let (stage, step) = match won.meaning {
+            Meaning::Reconcile => (Stage::Ask, Step::Reconciling),
+            Meaning::Takeover => (Stage::Body, Step::TakenOver),
+            _ => (Stage::Body, Step::Claimed),
+        };
+        let attempt = Attempt::new(
+            won.id,
+            Arc::clone(&request.operation),
+            won.attempt,
+            Some(won.token),
+            stage,
+        );
+        handle
+            .observers()
+            .transition(&request.operation, &won.id, won.attempt, step);
+        let holding = Holding::new(claim, won.attempt, won.on_crash, won.meaning);
+        let lease = Arc::new(Lease::new(attempt, holding, won.version, won.sent));
+        let place = handle.keeper().keep(&lease, won.sent);
+        Self {
+            handle,
+            lease,
+            place: Some(place),
+            polled: false,
+            ended: false,
+        }
+    }
+
+    pub(crate) fn attempt(&self) -> &Attempt {
+        &self.lease.attempt
+    }
+
+    pub(crate) fn meaning(&self) -> Meaning {
+        self.lease.holding.meaning()
+    }
+
+    /// Runs the body inside the attempt.
+    pub(crate) async fn poll<X, F, B>(&mut self, body: F) -> Left<X>
+    where
+        F: FnOnce(Attempt) -> B,
+        B: Future<Output = Left<X>>,
+    {
+        let attempt = self.lease.attempt.clone();
+        let mut running = pin!(attempt.enter(body(attempt.clone())));
+        poll_fn(|cx| {
+            self.polled = true;
+            running.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Writes how the body ended. Where the store fails, the lease is kept and the write is tried
+    /// again in the background.
+    pub(crate) async fn end(mut self, ending: Ending) -> Result<Ended, StoreError> {
+        let reran = self.lease.attempt.stage() == Stage::RunAgain;
+        let mut unwritten = Unwritten {
+            held: &mut self,
+            ending: Some(ending),
+            reran,
+        };
+        unwritten.held.lease.begin_ending();
+        let written = {
+            let handle = &unwritten.held.handle;
+            // The option is taken only by the drop below.
+            let Some(ending) = &unwritten.ending else {
+                unreachable!("the ending is there until it is handed over")
+            };
+            ending::end(
+                handle.store(),
+                handle.observers(),
+                &unwritten.held.lease,
+                ending,
+                reran,
+            )
+            .await
+        };
+        match &written {
+            Ok(_) => {
+                unwritten.ending = None;
+                unwritten.held.ended = true;
+            }
+            Err(error) => {
+                let attempt = &unwritten.held.lease.attempt;
+                tracing::warn!(operation = attempt.operation(), id = %attempt.id().short(), %error, "an outcome is not recorded yet");
+                let step = Step::NotYetRecorded;
+                unwritten.held.handle.observers().transition(
+                    attempt.operation(),
+                    attempt.id(),
+                    attempt.number(),
+                    step,
+                );
+            }
+        }
+        drop(unwritten);
+        written
+    }
+}
+
+/// An ending that is not known to stand: dropped so, it is written in the background, because the
+/// body has run and its outcome is known.
+struct Unwritten<'a> {
+    held: &'a mut Held,
+    ending: Option<Ending>,
+    reran: bool,
+}
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        if let Some(ending) = self.ending.take() {
+            let held = &mut *self.held;
+            held.ended = true;
+            let (lease, place) = (Arc::clone(&held.lease), held.place.take());
+            held.handle.keeper().hand_over(Job::End {
+                lease,
+                ending,
+                reran: self.reran,
+                place,
+            });
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let attempt = &self.lease.attempt;
+        let began = self.polled && attempt.stage() != Stage::NeverBegan;
+        let ending = if began {
+            Ending::Stopped
+        } else {
+            Ending::Unpolled
+        };
+        if began && self.lease.holding.on_crash() == OnCrash::Rerun {
+            tracing::warn!(
+                operation = attempt.operation(),
+                id = %attempt.id().short(),
+                on_cancel = ?OnCancel::Stop,
+                "a body was dropped or panicked half-way and will be run again by the next call; `on_cancel = detach` lets it finish"
+            );
+        }
+        self.lease.let_go();
+        self.place = None;
+        let (lease, reran) = (Arc::clone(&self.lease), attempt.stage() == Stage::RunAgain);
+        self.handle.keeper().hand_over(Job::End {
+            lease,
+            ending,
+            reran,
+            place: None,
+        });
+    }
+}
+
+/// A claim that is under way: dropped so, it is given up in the background, because it may stand.
+pub(crate) struct Claiming<'a> {
+    request: &'a Request,
+    claim: &'a Claim,
+    id: RecordId,
+    meaning: Option<Meaning>,
+}
+
+impl<'a> Claiming<'a> {
+    pub(crate) fn new(request: &'a Request, claim: &'a Claim, id: RecordId) -> Self {
+        Self {
+            request,
+            claim,
+            id,
+            meaning: None,
+        }
+    }
+
+    /// A write of this meaning is being sent.
+    pub(crate) fn sent(&mut self, meaning: Meaning) {
+        self.meaning = match meaning {
+            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => Some(meaning),
+            Meaning::Park | Meaning::LeaveUncertain => None,
+        };
+    }
+
+    /// The write was answered.
+    pub(crate) fn answered(&mut self) {
+        self.meaning = None;
+    }
+}
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        if let Some(meaning) = self.meaning {
+            let (id, claim) = (self.id, self.claim.clone());
+            self.request
+                .handle
+                .keeper()
+                .hand_over(Job::Abandon { id, claim, meaning });
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What is left to do when a call cannot do it itself.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    identity::RecordId,
+    lease::{Claim, Ending, Holding, Meaning},
+    record::{OutcomeKind, RawOutcome, State, Version},
+    run::{
+        ending,
+        keeper::{Place, Shared},
+        lease::Lease,
+    },
+    store::{Store, StoreError, StoreErrorKind, Swap},
+};
+
+/// How long a write in the background waits for the store's answer, even where the lease is shorter.
+const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
+
+/// Something for the heartbeat thread.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// Writes how a holding ended.
+    End {
+        lease: Arc<Lease>,
+        ending: Ending,
+        reran: bool,
+        /// Keeps the lease alive until it is written; `None` where nothing runs any more.
+        place: Option<Place>,
+    },
+    /// Gives up a claim whose answer never came: it may or may not stand.
+    Abandon {
+        id: RecordId,
+        claim: Claim,
+        meaning: Meaning,
+    },
+}
+
+impl Job {
+    pub(crate) async fn run(mut self, store: &dyn Store, keeper: &Shared) {
+        let began = keeper.timer.now();
+        let mut pause = Duration::from_millis(20);
+        let lease = match &self {
+            Job::End { lease, .. } => lease.holding.lease(),
+            Job::Abandon { claim, .. } => claim.lease,
+        };
+        // What is not kept alive need not be ended once its lease is over.
+        let at_most = match &self {
+            Job::End { place: Some(_), .. } => keeper.max_hold,
+            Job::End { place: None, .. } | Job::Abandon { .. } => lease,
+        };
+        while let Err(error) = self.within(store, keeper, lease).await {
+            let tried = keeper.timer.now().saturating_sub(began);
+            if tried > lease && !error.is_transient() {
+                self.do_without_outcome();
+            }
+            if tried > at_most {
+                tracing::error!(%error, "gave up a write in the background: the lease decides what happens next");
+                return;
+            }
+            keeper.timer.sleep(pause).await;
+            pause = (pause * 2).min(lease / 3).max(Duration::from_millis(1));
+        }
+    }
+
+    /// A store that will not take the outcome, perhaps because of its size, can still say that the call happened.
+    fn do_without_outcome(&mut self) {
+        if let Job::End { ending, .. } = self
+            && let Ending::Done(outcome) = ending
+            && outcome.kind != OutcomeKind::NotReplayable
+        {
+            tracing::error!(
+                "the store refuses an outcome: it is recorded as happened, and cannot be replayed"
+            );
+            *ending = Ending::Done(RawOutcome::not_replayable());
+        }
+    }
+
+    /// A write that gets no answer is tried again, on a new connection if the store has one.
+    async fn within(
+        &self,
+        store: &dyn Store,
+        keeper: &Shared,
+        lease: Duration,
+    ) -> Result<(), StoreError> {
+        let limit = keeper.timer.sleep(lease.max(SHORTEST_LIMIT));
+        let written = super::race(self.once(store, keeper), limit).await;
+        let hangs = StoreError::new(StoreErrorKind::Unavailable, "writing in the background");
+        written.unwrap_or(Err(hangs))
+    }
+
+    async fn once(&self, store: &dyn Store, keeper: &Shared) -> Result<(), StoreError> {
+        match self {
+            Job::End {
+                lease,
+                ending,
+                reran,
+                place: _,
+            } => ending::end(store, &keeper.observers, lease, ending, *reran)
+                .await
+                .map(drop),
+            Job::Abandon { id, claim, meaning } => {
+                let Some(record) = store.load(id).await?.record else {
+                    return Ok(());
+                };
+                if record.attempt_id != claim.attempt_id || record.state != State::Running {
+                    return Ok(());
+                }
+                let holding = Holding::new(claim, record.attempt, record.on_crash, *meaning);
+                let draft = holding.end(&Ending::Unpolled, Version::random());
+                if let Swap::Applied(_) = store.swap(id, Some(record.version), &draft).await? {
+                    let step = ending::step(&Ending::Unpolled, draft.state);
+                    keeper.observers.transition(
+                        &record.subject.operation,
+                        id,
+                        record.attempt,
+                        step,
+                    );
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The heartbeat thread of a handle: prolongs leases, and finishes what a call could not finish
+//! itself because it was dropped, panicked, or found the store unreachable.
+//!
+//! It is a thread with a runtime of its own, so that user code which blocks its own runtime
+//! does not lose the lease, and so that a runtime which shuts down leaves nothing half done.
+//! It starts with the first claim and ends when the handle is gone and nothing is left to do.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use slab::Slab;
+use tokio::sync::Notify;
+
+use crate::{
+    clock::Timer,
+    observe::Observers,
+    run::{
+        beat::{self, Beaten},
+        job::Job,
+        lease::Lease,
+    },
+    store::Store,
+};
+
+/// Keeps the leases of one handle.
+pub(crate) struct Keeper(Arc<Shared>);
+
+/// What the calls and the thread share.
+pub(crate) struct Shared {
+    work: Mutex<Work>,
+    wake: Notify,
+    settled: Notify,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) observers: Observers,
+    pub(crate) max_hold: Duration,
+}
+
+#[derive(Default)]
+struct Work {
+    leases: Slab<Kept>,
+    jobs: Vec<Job>,
+    running_jobs: usize,
+    thread_runs: bool,
+    /// The handle is gone.
+    abandoned: bool,
+    /// When the thread looks again by itself; `None` while it looks only when it is woken.
+    next_look: Option<Duration>,
+}
+
+#[derive(Clone)]
+struct Kept {
+    lease: Arc<Lease>,
+    since: Duration,
+    due: Duration,
+    beating: bool,
+}
+
+/// A lease's place at the keeper; heartbeats stop when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    keeper: Weak<Shared>,
+    index: usize,
+}
+
+impl Keeper {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        timer: Arc<dyn Timer>,
+        observers: Observers,
+        max_hold: Duration,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            work: Mutex::default(),
+            wake: Notify::new(),
+            settled: Notify::new(),
+            store,
+            timer,
+            observers,
+            max_hold,
+        }))
+    }
+
+    /// Begins to send heartbeats for a lease that was claimed at `sent`.
+    pub(crate) fn keep(&self, lease: &Arc<Lease>, sent: Duration) -> Place {
+        let due = sent.saturating_add(lease.holding.lease() / 3);
+        let mut work = self.0.lock();
+        let index = work.leases.insert(Kept {
+            lease: Arc::clone(lease),
+            since: sent,
+            due,
+            beating: false,
+        });
+        if work.next_look.is_none_or(|next| due < next) {
+            self.0.wake(&mut work);
+        }
+        Place {
+            keeper: Arc::downgrade(&self.0),
+            index,
+        }
+    }
+
+    /// Does something in the background.
+    pub(crate) fn hand_over(&self, job: Job) {
+        let mut work = self.0.lock();
+        if let Job::End {
+            place: Some(place), ..
+        } = &job
+            && let Some(kept) = work.leases.get_mut(place.index)
+        {
+            // Its heartbeats may have paused while the holder tried to end it.
+            kept.due = self.0.timer.now();
+        }
+        work.jobs.push(job);
+        self.0.wake(&mut work);
+    }
+
+    /// Resolves when no lease is held and nothing is left to do.
+    pub(crate) async fn drained(&self) {
+        loop {
+            let settled = self.0.settled.notified();
+            if self.0.lock().is_idle() {
+                return;
+            }
+            settled.await;
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.0.lock().abandoned = true;
+        self.0.wake.notify_one();
+    }
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper")
+            .field("leases", &self.0.lock().leases.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shared")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper.upgrade() {
+            let mut work = keeper.lock();
+            work.leases.remove(self.index);
+            keeper.tell_if_settled(&work);
+        }
+    }
+}
+
+impl Work {
+    fn is_idle(&self) -> bool {
+        self.leases.is_empty() && self.jobs.is_empty() && self.running_jobs == 0
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell_if_settled(&self, work: &Work) {
+        if work.is_idle() {
+            self.settled.notify_waiters();
+        }
+    }
+
+    /// Wakes the thread, and starts it where none runs.
+    fn wake(self: &Arc<Self>, work: &mut Work) {
+        if work.thread_runs {
+            self.wake.notify_one();
+            return;
+        }
+        let shared = Arc::clone(self);
+        let spawned = std::thread::Builder::new()
+            .name("idempotent-heartbeats".into())
+            .spawn(move || run(shared));
+        match spawned {
+            Ok(_) => work.thread_runs = true,
+            Err(error) => {
+                tracing::error!(%error, "the heartbeat thread cannot be started: leases are not prolonged");
+            }
+        }
+    }
+}
+
+/// Counts a job as running until it ends, in whatever way.
+struct RunningJob(Arc<Shared>);
+
+impl Drop for RunningJob {
+    fn drop(&mut self) {
+        let mut work = self.0.lock();
+        work.running_jobs -= 1;
+        self.0.tell_if_settled(&work);
+        self.0.wake.notify_one();
+    }
+}
+
+/// How long the thread stays when nothing is held, so that the next first call need not start or
+/// wake one.
+const LINGER: Duration = Duration::from_secs(10);
+
+fn run(shared: Arc<Shared>) {
+    let _thread = Thread(Arc::clone(&shared));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => tokio::task::LocalSet::new().block_on(&runtime, keep(shared)),
+        Err(error) => {
+            shared.lock().thread_runs = false;
+            tracing::error!(%error, "the heartbeat thread has no runtime: leases are not prolonged");
+        }
+    }
+}
+
+/// The thread, which a store that panics while it connects takes along: the next claim starts another.
+struct Thread(Arc<Shared>);
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut work = self.0.lock();
+            work.thread_runs = false;
+            work.next_look = None;
+        }
+    }
+}
+
+async fn keep(shared: Arc<Shared>) {
+    let store = match shared.store.for_heartbeats().await {
+        Ok(own) => own.unwrap_or_else(|| Arc::clone(&shared.store)),
+        Err(error) => {
+            tracing::warn!(%error, "heartbeats have no connections of their own and share the application's");
+            Arc::clone(&shared.store)
+        }
+    };
+    let mut idle_since = None;
+    loop {
+        let woken = shared.wake.notified();
+        let now = shared.timer.now();
+        let next_look = {
+            let mut work = shared.lock();
+            take_up(&shared, &store, &mut work, now);
+            if work.is_idle() {
+                let since = *idle_since.get_or_insert(now);
+                if work.abandoned || now.saturating_sub(since) >= LINGER {
+                    work.thread_runs = false;
+                    work.next_look = None;
+                    return;
+                }
+            } else {
+                idle_since = None;
+            }
+            let earliest = work.leases.iter().map(|(_, kept)| kept.due).min();
+            let next = earliest.unwrap_or(now.saturating_add(LINGER)).max(now);
+            work.next_look = Some(next);
+            next
+        };
+        let left = next_look.saturating_sub(shared.timer.now());
+        let sleep = shared.timer.sleep(left);
+        super::race(woken, sleep).await;
+    }
+}
+
+/// Starts every job that waits and every heartbeat that is due.
+fn take_up(shared: &Arc<Shared>, store: &Arc<dyn Store>, work: &mut Work, now: Duration) {
+    for job in std::mem::take(&mut work.jobs) {
+        work.running_jobs += 1;
+        let (running, store) = (RunningJob(Arc::clone(shared)), Arc::clone(store));
+        tokio::task::spawn_local(async move { job.run(&*store, &running.0).await });
+    }
+    for (index, kept) in &mut work.leases {
+        if kept.beating || kept.due > now {
+            continue;
+        }
+        kept.beating = true;
+        kept.due = Duration::MAX;
+        let since = kept.since;
+        let mut beating = Beating {
+            shared: Arc::clone(shared),
+            lease: Arc::clone(&kept.lease),
+            index,
+            due: now.saturating_add(kept.lease.holding.lease() / 12),
+        };
+        let store = Arc::clone(store);
+        tokio::task::spawn_local(async move {
+            // Moved as a whole, so that it is dropped when the heartbeat ends.
+            let beating = &mut beating;
+            beating.due = match beat::beat(&*store, &beating.shared, &beating.lease, since).await {
+                Beaten::Until(due) => due,
+                Beaten::Never => Duration::MAX,
+            };
+        });
+    }
+}
+
+/// A heartbeat that is under way; when the store panicked in it, the next one is due soon.
+struct Beating {
+    shared: Arc<Shared>,
+    lease: Arc<Lease>,
+    index: usize,
+    due: Duration,
+}
+
+impl Drop for Beating {
+    fn drop(&mut self) {
+        let mut work = self.shared.lock();
+        let kept = work
+            .leases
+            .get_mut(self.index)
+            .filter(|kept| Arc::ptr_eq(&kept.lease, &self.lease));
+        if let Some(kept) = kept {
+            kept.beating = false;
+            kept.due = self.due;
+        }
+        drop(work);
+        self.shared.wake.notify_one();
+    }
+}

@@ -1,0 +1,95 @@
+//! A lease that is held: what its holder, and the heartbeats beside it, both know.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use crate::{
+    attempt::Attempt,
+    lease::Holding,
+    record::{Version, micros},
+};
+
+/// A lease, shared by the holder and the heartbeat thread.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) attempt: Attempt,
+    pub(crate) holding: Holding,
+    version: Mutex<Version>,
+    /// When the lease ends by the holder's own timer, in microseconds: counted from before the write was sent, so it is never later than the store's.
+    ends: AtomicU64,
+    ending: AtomicBool,
+    let_go: AtomicBool,
+}
+
+impl Lease {
+    pub(crate) fn new(
+        attempt: Attempt,
+        holding: Holding,
+        version: Version,
+        sent: Duration,
+    ) -> Self {
+        let lease = Self {
+            attempt,
+            holding,
+            version: Mutex::new(version),
+            ends: AtomicU64::new(0),
+            ending: AtomicBool::new(false),
+            let_go: AtomicBool::new(false),
+        };
+        lease.prolonged(sent);
+        lease
+    }
+
+    /// The version that this holder wrote last.
+    pub(crate) fn version(&self) -> Version {
+        *self.lock()
+    }
+
+    pub(crate) fn stands_at(&self, version: Version) {
+        *self.lock() = version;
+    }
+
+    /// Notes that a write which was sent at `sent` prolonged the lease.
+    pub(crate) fn prolonged(&self, sent: Duration) {
+        let ends = micros(sent.saturating_add(self.holding.lease()));
+        self.ends.fetch_max(ends.unsigned_abs(), Ordering::AcqRel);
+    }
+
+    /// When the lease ends by the holder's own timer.
+    pub(crate) fn ends(&self) -> Duration {
+        Duration::from_micros(self.ends.load(Ordering::Acquire))
+    }
+
+    /// Tells whether the lease is over by the holder's own timer.
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
+        self.ends() <= now
+    }
+
+    /// Says that the body is through and its ending is being written. Heartbeats go on, because the write may take
+    /// longer than the lease; a refusal is for the ending to explain.
+    pub(crate) fn begin_ending(&self) {
+        self.ending.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Acquire)
+    }
+
+    /// Says that the holder is gone: no heartbeat may prolong what is left to the next one.
+    pub(crate) fn let_go(&self) {
+        self.let_go.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_let_go(&self) -> bool {
+        self.let_go.load(Ordering::Acquire)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Version> {
+        self.version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

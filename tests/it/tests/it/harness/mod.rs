@@ -1,0 +1,43 @@
+//! What a scenario runs in: one body, every store.
+//!
+//! A scenario is an `async fn(World)`, listed once in [`on_every_store!`]; it then runs over every store that needs no
+//! server. Time stands still until the scenario moves it, and it waits for events, never for time.
+
+mod log;
+mod owner;
+mod said;
+mod world;
+
+pub(crate) use self::{
+    log::{Event, Log},
+    owner::Owner,
+    said::said_during,
+    world::World,
+};
+
+/// Makes a test of each of these scenarios on each store: `memory::a01_…`, `sqlite_file::a01_…`.
+macro_rules! on_every_store {
+    ($($scenario:ident),* $(,)?) => {
+        on_every_store! { @on memory [$($scenario)*] }
+        on_every_store! { @on sqlite_memory [$($scenario)*] }
+        on_every_store! { @on sqlite_file [$($scenario)*] }
+    };
+    (@on $store:ident [$($scenario:ident)*]) => {
+        mod $store {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $scenario() {
+                    let world = crate::harness::World::$store().await;
+                    crate::harness::in_time(super::$scenario(world)).await;
+                }
+            )*
+        }
+    };
+}
+
+/// Ends a scenario that waits for what never comes: a failure that says so, instead of a test that hangs.
+pub(crate) async fn in_time<F: Future>(scenario: F) -> F::Output {
+    tokio::time::timeout(std::time::Duration::from_secs(60), scenario)
+        .await
+        .expect("the scenario waits for something that never happens")
+}

@@ -1,0 +1,151 @@
+//! One store, everybody who uses it, and what happened outside it.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use idempotent_runtime::{
+    Builder, Store,
+    identity::RecordId,
+    record::Record,
+    testing::{Effects, FaultyStore, ManualClock, conformance::Subject},
+};
+
+use super::{Log, Owner};
+use crate::conformance::{File, Memory, Pool};
+
+/// A store that was empty when the scenario began. Clones are the same world.
+#[derive(Clone)]
+pub(crate) struct World {
+    subject: Arc<dyn Subject>,
+    effects: Effects,
+    log: Log,
+    timers: Arc<Mutex<Vec<ManualClock>>>,
+    owners: Arc<AtomicUsize>,
+}
+
+impl World {
+    /// The reference store, with a manual clock.
+    #[expect(clippy::unused_async, reason = "every store is made in the same way")]
+    pub(crate) async fn memory() -> Self {
+        Self::over(Memory::new())
+    }
+
+    /// SQLite in memory: the owners have connections of their own.
+    pub(crate) async fn sqlite_memory() -> Self {
+        Self::over(Pool::new(1).await)
+    }
+
+    /// A SQLite file: the owners are what two processes would be.
+    #[expect(clippy::unused_async, reason = "every store is made in the same way")]
+    pub(crate) async fn sqlite_file() -> Self {
+        Self::over(File::new())
+    }
+
+    fn over(subject: impl Subject + 'static) -> Self {
+        Self {
+            subject: Arc::new(subject),
+            effects: Effects::new(),
+            log: Log::new(),
+            timers: Arc::default(),
+            owners: Arc::default(),
+        }
+    }
+
+    /// Another client of the store, as another process would be: a handle, connections, a timer and a label of its own.
+    pub(crate) async fn owner(&self) -> Owner {
+        self.owner_with(|builder| builder).await
+    }
+
+    /// The same, set up further.
+    pub(crate) async fn owner_with(&self, set_up: impl FnOnce(Builder) -> Builder) -> Owner {
+        let number = self.owners.fetch_add(1, Ordering::Relaxed) + 1;
+        let store = FaultyStore::new(self.subject.store().await);
+        let timer = ManualClock::new();
+        self.timers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(timer.clone());
+        Owner::new(
+            &format!("owner-{number}"),
+            store,
+            timer,
+            self.log.clone(),
+            set_up,
+        )
+    }
+
+    /// Moves the time of the store and of every owner.
+    pub(crate) async fn advance(&self, by: Duration) {
+        self.advance_store(by).await;
+        let timers = self
+            .timers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for timer in timers {
+            timer.advance(by);
+        }
+    }
+
+    /// Moves the time of the store only: every owner's own timer falls behind.
+    pub(crate) async fn advance_store(&self, by: Duration) {
+        self.subject.advance(by).await;
+    }
+
+    /// What all owners report, in one order.
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// What happened outside the store.
+    pub(crate) fn effects(&self) -> &Effects {
+        &self.effects
+    }
+
+    /// Writes down that the body ran for this key, in the attempt at hand.
+    pub(crate) fn happened(&self, key: &str) {
+        let attempt = idempotent_runtime::try_current().map_or(0, |attempt| attempt.number());
+        self.effects
+            .record(key, attempt, "")
+            .expect("memory takes an entry");
+    }
+
+    /// How often the body ran for this key.
+    pub(crate) fn runs(&self, key: &str) -> usize {
+        self.effects.count(key).expect("memory is read")
+    }
+
+    /// A client of the store without a handle, for looking past the library.
+    pub(crate) async fn store(&self) -> Arc<dyn Store> {
+        self.subject.store().await
+    }
+
+    /// Everything that stands in the store.
+    pub(crate) async fn records(&self) -> Vec<(RecordId, Arc<Record>)> {
+        let scanned = self.store().await.scan(None, 10_000).await;
+        scanned.expect("the store lists its records")
+    }
+
+    /// The record that stands in the store, where there is exactly one.
+    pub(crate) async fn record(&self) -> Arc<Record> {
+        let records = self.records().await;
+        assert_eq!(records.len(), 1, "one record: {records:?}");
+        Arc::clone(&records[0].1)
+    }
+
+    /// The readable keys that stand in the store, in order.
+    pub(crate) async fn record_keys(&self) -> Vec<String> {
+        let records = self.records().await;
+        let mut keys: Vec<_> = records
+            .iter()
+            .map(|(_, record)| String::from_utf8_lossy(&record.subject.key).into_owned())
+            .collect();
+        keys.sort();
+        keys
+    }
+}

@@ -1,0 +1,242 @@
+//! Every shape of function.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use idempotent_runtime::{Error, idempotent};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+pub struct Gateway;
+
+impl Gateway {
+    async fn charge(&self, amount: u64) -> Result<u64, PayError> {
+        Ok(amount)
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize, thiserror::Error)]
+pub enum PayError {
+    #[error("declined")]
+    Declined,
+    #[error(transparent)]
+    Idempotency(#[from] Error),
+}
+
+pub struct Json<T>(T);
+pub struct State<T>(T);
+
+impl<T: Serialize> Serialize for Json<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Json<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(Json)
+    }
+}
+
+#[derive(Serialize, Deserialize, Clone)]
+pub struct Charge {
+    id: u64,
+    amount: u64,
+}
+
+pub struct Noted {
+    id: u64,
+    amount: u64,
+    note: String,
+}
+
+type PayResult<T> = Result<T, PayError>;
+
+/// Charges once.
+#[idempotent(key = req.id, skip(gateway))]
+pub async fn borrowed(gateway: &Gateway, req: &Charge) -> Result<u64, PayError> {
+    gateway.charge(req.amount).await
+}
+
+#[idempotent(key = req.id)]
+pub async fn owned(req: Charge) -> Result<Charge, PayError> {
+    Ok(req)
+}
+
+#[idempotent(key = id)]
+pub async fn text_argument(id: &str) -> Result<String, PayError> {
+    Ok(id.to_owned())
+}
+
+#[idempotent(key = id)]
+pub async fn mutable_binding(mut id: u64, mut list: Vec<u8>) -> Result<u64, PayError> {
+    id += 1;
+    list.push(1);
+    Ok(id + list.len() as u64)
+}
+
+#[idempotent(key = req.id, skip(out))]
+pub async fn mutable_reference(req: Charge, out: &mut Vec<u64>) -> Result<(), PayError> {
+    out.push(req.id);
+    Ok(())
+}
+
+#[idempotent(key = body.id, skip(app))]
+pub async fn patterns(State(app): State<Arc<Gateway>>, Json(body): Json<Charge>) -> Result<Json<Charge>, PayError> {
+    app.charge(body.amount).await?;
+    Ok(Json(body))
+}
+
+#[idempotent(key = id)]
+pub async fn struct_pattern(Charge { id, amount }: Charge, (left, _): (u8, u8)) -> Result<u64, PayError> {
+    Ok(id + amount + u64::from(left))
+}
+
+#[idempotent(key = id)]
+pub async fn ignored(id: u64, _: u8, _reason: &str) -> Result<u64, PayError> {
+    Ok(id)
+}
+
+#[idempotent(key = (id, std::any::type_name::<T>(), value), name = "generic", skip(value))]
+#[allow(clippy::type_complexity)]
+pub async fn generic_with_type_in_the_value<T, const N: usize>(id: T, value: [u8; N]) -> Result<T, PayError>
+where
+    T: Serialize + DeserializeOwned + idempotent_runtime::KeyPart + Send + Sync + 'static,
+{
+    let _ = value;
+    Ok(id)
+}
+
+#[idempotent(key = id.as_ref())]
+pub async fn lifetimes<'a, S: AsRef<str> + Serialize>(id: S, note: &'a str) -> Result<usize, PayError> {
+    Ok(id.as_ref().len() + note.len())
+}
+
+#[idempotent(key = id)]
+pub async fn impl_argument(id: u64, note: impl Serialize + Debug) -> Result<String, PayError> {
+    Ok(format!("{id}{note:?}"))
+}
+
+#[idempotent(key = id)]
+pub async fn early_return(id: u64) -> PayResult<u64> {
+    if id == 0 {
+        return Err(PayError::Declined);
+    }
+    let parsed: u64 = Some(id).ok_or(PayError::Declined)?;
+    Ok(parsed)
+}
+
+#[idempotent(key = req.id, fingerprint = (req.amount, (req.note, req.id)))]
+pub async fn partly_compared(req: &Noted) -> PayResult<String> {
+    Ok(req.note.clone())
+}
+
+#[idempotent(key = id)]
+pub async fn only_return(id: u64) -> PayResult<u64> {
+    return Ok(id);
+}
+
+#[idempotent(key = id)]
+pub async fn never_ends(id: u64) -> PayResult<u64> {
+    loop {
+        tokio::task::yield_now().await;
+        if id == 1 {
+            break Ok(id);
+        }
+    }
+}
+
+#[idempotent(key = id)]
+pub async fn panics(id: u64) -> PayResult<u64> {
+    panic!("{id}")
+}
+
+#[idempotent(key = id)]
+pub async fn inferred_error(id: u64) -> PayResult<Vec<u64>> {
+    let list = [id].into_iter().map(|id| Ok::<_, Error>(id)).collect::<Result<_, _>>()?;
+    Ok(list)
+}
+
+#[idempotent(key = id)]
+#[allow(clippy::unused_async)]
+#[must_use]
+pub async fn attributes_below(id: u64) -> PayResult<u64> {
+    #![allow(unused_variables)]
+    let unused = 1;
+    Ok(id)
+}
+
+#[tracing::instrument(skip_all, fields(id = id))]
+#[idempotent(key = id)]
+pub async fn instrumented(id: u64) -> PayResult<u64> {
+    Ok(id)
+}
+
+#[idempotent(key = id)]
+#[tracing::instrument(skip_all)]
+pub async fn instrumented_inside(id: u64) -> PayResult<u64> {
+    Ok(id)
+}
+
+#[idempotent(key = id)]
+pub async fn items_inside(id: u64) -> PayResult<u64> {
+    struct Helper(u64);
+    impl Helper {
+        fn new(id: u64) -> Self {
+            Self(id)
+        }
+    }
+    Ok(Helper::new(id).0)
+}
+
+#[idempotent(key = r#type)]
+pub async fn raw_names(r#type: u64) -> PayResult<u64> {
+    Ok(r#type)
+}
+
+#[idempotent(key = call)]
+pub async fn names_of_the_expansion(call: u64, __call: u8) -> PayResult<u64> {
+    Ok(call + u64::from(__call))
+}
+
+#[idempotent(key = id)]
+pub async fn conditional(id: u64, #[cfg(any())] never: NoSuchType, #[cfg(all())] always: u8) -> PayResult<u64> {
+    Ok(id + u64::from(always))
+}
+
+macro_rules! made {
+    ($name:ident, $ttl:literal, $id:ident, $key:expr, $type:ty, $result:ty) => {
+        #[idempotent(key = $key, ttl = $ttl, scope = "tenant-1", skip($id))]
+        pub async fn $name($id: $type) -> $result {
+            Ok(*$id)
+        }
+    };
+}
+
+made!(made_by_a_macro, "1h", id, *id + 1, &mut u64, PayResult<u64>);
+
+pub mod nested {
+    use idempotent_runtime::{Error, idempotent};
+
+    #[idempotent(key = id)]
+    pub(crate) async fn visible_in_the_crate(id: u64) -> Result<u64, Error> {
+        Ok(id)
+    }
+
+    pub async fn outer(id: u64) -> Result<u64, Error> {
+        #[idempotent(key = id)]
+        async fn inner(id: u64) -> Result<u64, Error> {
+            Ok(id)
+        }
+        visible_in_the_crate(id).await?;
+        inner(id).await
+    }
+}
+
+fn assert_send<T: Send>(_: T) {}
+
+fn main() {
+    assert_send(owned(Charge { id: 1, amount: 1 }));
+    assert_send(borrowed(&Gateway, &Charge { id: 1, amount: 1 }));
+    assert_send(impl_argument(1, "x"));
+    let _ = nested::outer(1);
+}

@@ -1,0 +1,163 @@
+//! Every form of `key` and `scope`.
+
+use idempotent_runtime::{Error, KeyPart, idempotent, text};
+use serde::{Deserialize, Serialize};
+
+const REGION: &str = "eu";
+
+#[derive(Clone, Serialize, KeyPart)]
+pub struct OrderId(u64);
+
+#[derive(Clone, Serialize, KeyPart)]
+pub struct LineKey {
+    order: OrderId,
+    line: u32,
+}
+
+#[derive(Clone, Copy, Serialize, KeyPart)]
+pub enum Channel {
+    Web,
+    #[allow(dead_code)]
+    Phone,
+}
+
+#[derive(Clone, Serialize, KeyPart)]
+pub struct Typed<T, M = ()> {
+    value: T,
+    #[serde(skip)]
+    marker: std::marker::PhantomData<M>,
+}
+
+#[derive(Clone, Serialize, KeyPart)]
+pub struct Sized_<const N: usize>(#[serde(skip)] [u8; N], String);
+
+#[derive(Serialize)]
+pub struct Order {
+    id: OrderId,
+    line: LineKey,
+    tenant: String,
+    client_key: Option<String>,
+    channel: Channel,
+    typed: Typed<String>,
+    sized: Sized_<4>,
+}
+
+impl Order {
+    fn key(&self) -> String {
+        self.tenant.clone()
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Done(u64);
+
+async fn lookup(order: &Order) -> Result<u64, Error> {
+    Ok(order.id.0)
+}
+
+#[idempotent(key = order.id)]
+pub async fn by_newtype(order: &Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = order.line, scope = order.tenant)]
+pub async fn by_struct(order: &Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = (order.id, order.channel, "v1", REGION, 7))]
+pub async fn by_tuple(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = ((order.id, order.line), (order.channel,)), scope = (order.tenant, REGION))]
+pub async fn by_nested_tuple(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = "{order.tenant}:{order.id}/{order.line.line}", scope = "tenant-{order.tenant}")]
+pub async fn by_template(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = order.key())]
+pub async fn by_method(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = format!("{}-{}", order.tenant, order.id.0))]
+pub async fn by_format(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = format!("order-{id}"))]
+pub async fn by_inline_format(id: u64) -> Result<Done, Error> {
+    Ok(Done(id))
+}
+
+#[idempotent(key = &order.tenant)]
+pub async fn by_reference(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = order.client_key, on_missing_key = run)]
+pub async fn by_optional(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = order.client_key.as_deref().unwrap_or("none"), on_missing_key = refuse)]
+pub async fn by_unwrapped(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = lookup(&order).await?)]
+pub async fn by_awaited(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = a + b)]
+pub async fn by_sum(a: u64, b: u64) -> Result<Done, Error> {
+    Ok(Done(a + b))
+}
+
+#[idempotent(key = match order.channel { Channel::Web => order.id.0, Channel::Phone => 0 })]
+pub async fn by_match(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = ids.iter().map(|id| id.to_string()).collect::<Vec<_>>().join(","))]
+pub async fn by_closure(ids: Vec<u64>) -> Result<Done, Error> {
+    Ok(Done(ids.len() as u64))
+}
+
+#[idempotent(key = text(&address))]
+pub async fn by_display(address: std::net::Ipv4Addr) -> Result<Done, Error> {
+    Ok(Done(u64::from(u32::from(address))))
+}
+
+#[idempotent(key = order.typed)]
+pub async fn by_generic_newtype(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = order.sized.1)]
+pub async fn by_field_of_tuple(order: Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = ids[0])]
+pub async fn by_index(ids: [u64; 2]) -> Result<Done, Error> {
+    Ok(Done(ids[1]))
+}
+
+#[idempotent(key = *id)]
+pub async fn by_dereference(id: &u64) -> Result<Done, Error> {
+    Ok(Done(*id))
+}
+
+#[idempotent(key_from_arguments)]
+pub async fn by_arguments(a: u64, b: String) -> Result<Done, Error> {
+    Ok(Done(a + b.len() as u64))
+}
+
+fn main() {}

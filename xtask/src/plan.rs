@@ -1,0 +1,138 @@
+//! What each command does: a table of steps. A step that needs something from outside, such as a server's address, gets
+//! it through its environment.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// One line of the plan: a cargo command, and what it is for.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) title: String,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) environment: Vec<(&'static str, String)>,
+}
+
+/// Features of the runtime that must stand alone; the empty one is the core.
+const FEATURES: [&str; 9] = [
+    "",
+    "sqlite",
+    "testing",
+    "uuid",
+    "ulid",
+    "chrono",
+    "time",
+    "jiff",
+    "rust_decimal",
+];
+
+/// Everything that runs: unit, integration and compile-fail tests and the model are tests of the workspace.
+pub(crate) fn test() -> Vec<Step> {
+    const ALL: &str = "--workspace --all-features --no-fail-fast";
+    let mut steps = if is_installed("nextest") {
+        vec![
+            step("tests", &format!("nextest run {ALL}")),
+            step("doc tests", &format!("test --doc {ALL}")),
+        ]
+    } else {
+        vec![step("tests and doc tests", &format!("test {ALL}"))]
+    };
+    steps.extend([
+        shuttle(),
+        // Beside the other members, examples get features that they did not ask for.
+        step("examples alone", "build --examples"),
+        step(
+            "benches compile",
+            "check --workspace --all-features --benches",
+        ),
+    ]);
+    steps
+}
+
+/// Everything that is found out without running anything.
+pub(crate) fn lint() -> Vec<Step> {
+    let mut steps = vec![
+        step("formatting", "fmt --all --check"),
+        step(
+            "clippy",
+            "clippy --workspace --all-features --all-targets -- -D warnings",
+        ),
+    ];
+    steps.extend(FEATURES.map(|feature| {
+        let title = if feature.is_empty() {
+            "no feature"
+        } else {
+            feature
+        };
+        let mut alone = step(
+            &format!("clippy, {title} alone"),
+            "clippy --package idempotent-runtime --no-default-features --features",
+        );
+        alone
+            .arguments
+            .extend([feature, "--", "-D", "warnings"].map(str::to_owned));
+        alone
+    }));
+    let mut docs = step(
+        "documentation",
+        "doc --package idempotent-runtime --package idempotent-macros --all-features --no-deps",
+    );
+    docs.environment
+        .push(("RUSTDOCFLAGS", "-D warnings".into()));
+    steps.push(docs);
+    if is_installed("deny") {
+        steps.push(step("licences and advisories", "deny --all-features check"));
+    } else {
+        println!("cargo-deny is not installed: licences and advisories are not checked");
+    }
+    steps
+}
+
+/// Shuttle replaces the locks by a flag of the compiler, which rebuilds everything: the folder of its own saves doing
+/// so twice. Only its own tests run, because the others have no scheduler.
+fn shuttle() -> Step {
+    let folder = target().join("shuttle");
+    let mut shuttle = step(
+        "interleavings",
+        "test --package idempotent-runtime --lib --target-dir",
+    );
+    shuttle
+        .arguments
+        .extend([folder.display().to_string(), "shuttle::".to_owned()]);
+    shuttle
+        .environment
+        .push(("RUSTFLAGS", "--cfg shuttle".into()));
+    shuttle
+}
+
+fn step(title: &str, command: &str) -> Step {
+    Step {
+        title: title.to_owned(),
+        arguments: command.split(' ').map(str::to_owned).collect(),
+        environment: Vec::new(),
+    }
+}
+
+fn is_installed(subcommand: &str) -> bool {
+    Command::new("cargo")
+        .args([subcommand, "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The folder of the workspace.
+pub(crate) fn root() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here)
+}
+
+/// The folder that cargo builds into: this program lies in `debug` there.
+fn target() -> PathBuf {
+    std::env::current_exe()
+        .ok()
+        .and_then(|program| Some(program.parent()?.parent()?.to_owned()))
+        .unwrap_or_else(|| root().join("target"))
+}

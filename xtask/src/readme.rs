@@ -1,0 +1,52 @@
+//! What the README shows is what there is.
+
+use std::{fs, path::Path};
+
+use crate::plan::root;
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(Path::new(path)))
+        .unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn the_first_listing_is_the_quickstart_example() {
+    let (readme, example) = (read("README.md"), read("examples/examples/quickstart.rs"));
+    let (_, listing) = readme.split_once("```rust\n").expect("a listing");
+    let (listing, _) = listing.split_once("```\n").expect("its end");
+    assert_eq!(listing, example);
+}
+
+#[test]
+fn continuous_integration_runs_the_test_command_of_the_readme() {
+    let command = "cargo xtask test";
+    assert!(read("README.md").contains(command));
+    let runs = |line: &str| line.starts_with(command);
+    assert!(read(".ci/run").lines().any(runs));
+}
+
+#[test]
+fn every_argument_of_the_attribute_stands_in_the_readme_and_in_the_manual() {
+    let source = read("idempotent-macros/src/args.rs");
+    let (_, table) = source.split_once("\narguments! {\n").expect("a table");
+    let (table, _) = table.split_once("\n}").expect("its end");
+    let arguments: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('"')?.split('"').next())
+        .collect();
+    assert!(arguments.len() > 20, "{arguments:?}");
+    for page in ["README.md", "idempotent-runtime/src/idempotent.md"] {
+        let page = read(page);
+        let rows: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .collect();
+        for argument in &arguments {
+            let word = format!("`{argument}");
+            assert!(
+                rows.iter().any(|row| row.contains(&word)),
+                "`{argument}` has no row"
+            );
+        }
+    }
+}
