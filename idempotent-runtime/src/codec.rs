@@ -1,6 +1,9 @@
 //! How outcomes become bytes.
 
-use std::{fmt::Debug, sync::Arc};
+use std::{
+    fmt::{self, Debug},
+    sync::Arc,
+};
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -48,7 +51,7 @@ impl Coder {
 
     pub(crate) fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, BoxError> {
         match self {
-            Coder::Json => Ok(serde_json::from_slice(bytes)?),
+            Coder::Json => Ok(serde_json::from_slice(bytes).map_err(NotThatShape::from)?),
             Coder::Other(codec) => {
                 let mut value = None;
                 codec.decode(bytes, &mut |deserializer| {
@@ -58,5 +61,74 @@ impl Coder {
                 value.ok_or_else(|| "the codec did not read anything".into())
             }
         }
+    }
+}
+
+/// Stored JSON is not of the type that it is read as. What `serde` says would quote the stored value, and errors end up in
+/// logs: this says where it is, and which field is missing where one is.
+#[derive(Debug)]
+struct NotThatShape {
+    missing: Option<String>,
+    line: usize,
+    column: usize,
+}
+
+impl From<serde_json::Error> for NotThatShape {
+    fn from(error: serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        // The name of a missing field is that of the type, and `serde` tells it in no other way.
+        let text = error.to_string();
+        let missing = text
+            .strip_prefix("missing field `")
+            .and_then(|rest| rest.split_once('`'))
+            .map(|(field, _)| field.to_owned());
+        Self {
+            missing,
+            line,
+            column,
+        }
+    }
+}
+
+impl fmt::Display for NotThatShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.missing {
+            Some(field) => write!(f, "the field `{field}` is missing")?,
+            None => f.write_str("it is not of the type that it is read as")?,
+        }
+        write!(f, ", at line {} column {}", self.line, self.column)
+    }
+}
+
+impl std::error::Error for NotThatShape {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[expect(dead_code, reason = "only its shape counts")]
+    struct Receipt {
+        id: u64,
+        card: String,
+    }
+
+    #[test]
+    fn what_cannot_be_decoded_is_not_quoted() {
+        let said = |bytes: &[u8]| {
+            let error = Coder::Json
+                .decode::<Receipt>(bytes)
+                .expect_err("another shape");
+            format!("{error} {error:?}")
+        };
+
+        let other_type = said(br#"{"id":"4929-0000"}"#);
+        assert!(!other_type.contains("4929"), "{other_type}");
+        assert!(other_type.contains("line 1 column 17"), "{other_type}");
+        let truncated = said(br#"{"id":4929"#);
+        assert!(!truncated.contains("4929"), "{truncated}");
+        let missing = said(br#"{"id":4929}"#);
+        assert!(!missing.contains("4929"), "{missing}");
+        assert!(missing.contains("`card` is missing"), "{missing}");
     }
 }

@@ -71,8 +71,8 @@ pub(crate) async fn beat(
                 }
             }
             Some(Err(_)) | None => {
-                tell(Step::HeartbeatFailed);
                 let now = keeper.timer.now();
+                tell(Step::HeartbeatFailed);
                 let next = now.saturating_add(length / 12);
                 if !lease.is_over(now) {
                     return Beaten::Until(next.min(lease.ends()));

@@ -38,8 +38,8 @@ pub(crate) async fn end(
     loop {
         let draft = holding.end(ending, Version::random());
         match store.swap(attempt.id(), Some(seen), &draft).await? {
-            Swap::Applied(stamp) => {
-                lease.stands_at(stamp.version);
+            // The lease does not learn this version: a heartbeat over it would undo the ending.
+            Swap::Applied(_) => {
                 observers.transition(
                     attempt.operation(),
                     attempt.id(),

@@ -181,7 +181,7 @@ impl<R: Row> Cell<'_, R> {
             .ok_or_else(|| self.damaged(Flaw::Null))
     }
 
-    pub(crate) fn some_number(&self) -> Result<i64, Damaged> {
+    fn some_number(&self) -> Result<i64, Damaged> {
         self.number()?.ok_or_else(|| self.damaged(Flaw::Null))
     }
 

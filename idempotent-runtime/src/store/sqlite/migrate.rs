@@ -34,9 +34,10 @@ fn steps(prefix: &TablePrefix) -> [String; 1] {
     expires INTEGER NOT NULL,
     outcome_kind INTEGER,
     outcome_schema INTEGER,
-    outcome BLOB
+    outcome BLOB,
+    purge_from INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX {prefix}records_expires ON {prefix}records (expires);
+CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
 "
     )]
 }

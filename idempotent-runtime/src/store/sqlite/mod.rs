@@ -1,6 +1,7 @@
 //! The embedded store: one SQLite file, or memory, and no server.
 
 mod builder;
+mod calls;
 mod connections;
 mod failure;
 mod migrate;

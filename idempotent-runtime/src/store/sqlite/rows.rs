@@ -41,16 +41,10 @@ pub(super) fn bind<'q>(
     }
 }
 
-/// Tells whether a swap was applied: the first column of its answer.
-pub(super) fn is_applied(row: &SqliteRow, doing: &'static str) -> Result<bool, StoreError> {
-    let cell = Cell {
-        row,
-        place: 0,
-        column: "applied",
-    };
-    cell.some_number()
-        .map(|applied| applied != 0)
-        .map_err(|damaged| corrupt(damaged, doing))
+/// Reads what a write answers in its first column.
+pub(super) fn answer(row: &SqliteRow, doing: &'static str) -> Result<Option<i64>, StoreError> {
+    sql::Row::number(row, 0)
+        .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(error))
 }
 
 /// Reads the time at `first` and the record after it.

@@ -209,7 +209,7 @@ async fn a_full_file_refuses_the_outcome_and_keeps_the_claim() {
     let draft = claim();
     assert!(is_applied(store.swap(&ID, None, &draft).await));
     run(
-        &mut *pool.acquire().await.expect("a connection"),
+        &mut pool.acquire().await.expect("a connection"),
         "PRAGMA max_page_count = 20",
     )
     .await;
@@ -231,7 +231,7 @@ async fn a_full_file_refuses_the_outcome_and_keeps_the_claim() {
     );
 
     run(
-        &mut *pool.acquire().await.expect("a connection"),
+        &mut pool.acquire().await.expect("a connection"),
         "PRAGMA max_page_count = 100000",
     )
     .await;
@@ -306,7 +306,7 @@ async fn the_statements_as_text_make_the_tables_that_the_migrator_makes() {
     let pool = pool(&by_hand).await;
     let store = SqliteStore::new(pool.clone());
     run(
-        &mut *pool.acquire().await.expect("a connection"),
+        &mut pool.acquire().await.expect("a connection"),
         store.ddl(),
     )
     .await;
@@ -361,7 +361,7 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
     run(
         &mut connection,
         format!(
-            "CREATE TABLE lax_records ({}, UNIQUE (id))",
+            "CREATE TABLE lax_records ({}, purge_from, UNIQUE (id))",
             columns.join(", ")
         ),
     )

@@ -1,6 +1,9 @@
 //! What a handle reports, in the order in which it happened.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use idempotent_runtime::{Answer, Answered, Observer, Step, Transition};
 use tokio::sync::watch;
@@ -23,6 +26,8 @@ pub(crate) enum Event {
     Answer {
         operation: String,
         answer: Answer,
+        /// By the owner's timer.
+        elapsed: Duration,
     },
 }
 
@@ -88,6 +93,12 @@ impl Log {
             .await;
     }
 
+    /// Waits until `n` calls have been answered.
+    pub(crate) async fn await_answers(&self, n: usize) {
+        let answered = |_: &usize| self.answers().len() >= n;
+        let _ = self.count.subscribe().wait_for(answered).await;
+    }
+
     fn push(&self, event: Event) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         events.push(event);
@@ -110,6 +121,7 @@ impl Observer for Log {
         self.push(Event::Answer {
             operation: answered.operation.to_owned(),
             answer: answered.answer,
+            elapsed: answered.elapsed,
         });
     }
 }

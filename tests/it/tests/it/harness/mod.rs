@@ -5,9 +5,15 @@
 
 mod log;
 mod owner;
+mod said;
 mod world;
 
-pub(crate) use self::{log::Log, owner::Owner, world::World};
+pub(crate) use self::{
+    log::{Event, Log},
+    owner::Owner,
+    said::said_during,
+    world::World,
+};
 
 /// Makes a test of each of these scenarios on each store: `memory::a01_…`, `sqlite_file::a01_…`.
 macro_rules! on_every_store {

@@ -26,12 +26,14 @@ impl Owner {
         label: &str,
         store: FaultyStore,
         timer: ManualClock,
+        of_all: Log,
         set_up: impl FnOnce(Builder) -> Builder,
     ) -> Self {
         let log = Log::new();
         let builder = Idempotency::builder(store.clone())
             .timer(timer.clone())
             .observer(log.clone())
+            .observer(of_all)
             .label(label);
         let idem = set_up(builder).build().expect("the set-up is sound");
         Self {
@@ -64,6 +66,13 @@ impl Owner {
     /// the store any more, neither a heartbeat nor a release. Abort its tasks as well, where they would go on.
     pub(crate) fn die(&self) {
         self.store.outage(StoreErrorKind::Unavailable);
+    }
+
+    /// Ends the owner with the task that it runs, as the death of its process would.
+    pub(crate) async fn die_in<T>(&self, task: tokio::task::JoinHandle<T>) {
+        self.die();
+        task.abort();
+        assert!(task.await.is_err(), "the task ended before it could die");
     }
 
     /// Waits until no call holds a record and nothing is left to be written in the background.

@@ -15,7 +15,7 @@ use idempotent_runtime::{
     testing::{Effects, FaultyStore, ManualClock, conformance::Subject},
 };
 
-use super::Owner;
+use super::{Log, Owner};
 use crate::conformance::{File, Memory, Pool};
 
 /// A store that was empty when the scenario began. Clones are the same world.
@@ -23,6 +23,7 @@ use crate::conformance::{File, Memory, Pool};
 pub(crate) struct World {
     subject: Arc<dyn Subject>,
     effects: Effects,
+    log: Log,
     timers: Arc<Mutex<Vec<ManualClock>>>,
     owners: Arc<AtomicUsize>,
 }
@@ -49,6 +50,7 @@ impl World {
         Self {
             subject: Arc::new(subject),
             effects: Effects::new(),
+            log: Log::new(),
             timers: Arc::default(),
             owners: Arc::default(),
         }
@@ -68,7 +70,13 @@ impl World {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(timer.clone());
-        Owner::new(&format!("owner-{number}"), store, timer, set_up)
+        Owner::new(
+            &format!("owner-{number}"),
+            store,
+            timer,
+            self.log.clone(),
+            set_up,
+        )
     }
 
     /// Moves the time of the store and of every owner.
@@ -87,6 +95,11 @@ impl World {
     /// Moves the time of the store only: every owner's own timer falls behind.
     pub(crate) async fn advance_store(&self, by: Duration) {
         self.subject.advance(by).await;
+    }
+
+    /// What all owners report, in one order.
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
     }
 
     /// What happened outside the store.
@@ -123,5 +136,16 @@ impl World {
         let records = self.records().await;
         assert_eq!(records.len(), 1, "one record: {records:?}");
         Arc::clone(&records[0].1)
+    }
+
+    /// The readable keys that stand in the store, in order.
+    pub(crate) async fn record_keys(&self) -> Vec<String> {
+        let records = self.records().await;
+        let mut keys: Vec<_> = records
+            .iter()
+            .map(|(_, record)| String::from_utf8_lossy(&record.subject.key).into_owned())
+            .collect();
+        keys.sort();
+        keys
     }
 }

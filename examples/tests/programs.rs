@@ -1,0 +1,189 @@
+//! The programs in `examples/`, run as people run them.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Runs a program in `folder`, and returns what it printed.
+fn run(program: &str, arguments: &[&str], folder: &Path) -> String {
+    let output = command(program)
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("the program starts");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?} failed\n{printed}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    printed
+}
+
+/// The program that was built beside this test; where only the test was built, cargo builds it.
+fn command(program: &str) -> Command {
+    let built = env::current_exe()
+        .ok()
+        .and_then(|test| Some(test.parent()?.parent()?.to_owned()))
+        .map(|target| target.join("examples").join(program))
+        .map(|path| path.with_extension(env::consts::EXE_EXTENSION))
+        .filter(|path| path.is_file());
+    if let Some(built) = built {
+        return Command::new(built);
+    }
+    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(["run", "--quiet", "--manifest-path"])
+        .arg(manifest)
+        .args(["--example", program, "--"]);
+    cargo
+}
+
+fn payments(arguments: &[&str]) -> String {
+    run("payments", arguments, &env::temp_dir())
+}
+
+/// The rows of the table for the unchanged charge that came back with this.
+fn rows(printed: &str, came_back: &str) -> usize {
+    printed
+        .lines()
+        .filter(|line| line.contains("charge 12.50") && line.contains(came_back))
+        .count()
+}
+
+#[test]
+fn ten_payments_over_a_bad_network_and_a_killed_service_are_one_charge() {
+    let printed = payments(&[]);
+    assert!(
+        printed.contains("The gateway saw 2 requests and made 1 charge:"),
+        "{printed}"
+    );
+    assert_eq!(rows(&printed, "receipt ch_1"), 10, "{printed}");
+    assert_eq!(rows(&printed, "refused"), 0, "{printed}");
+    assert!(
+        printed.contains("and got 10 receipts, all equal."),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("with a changed amount, was refused. KeyReused"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn without_a_child_key_the_killed_service_costs_a_second_charge() {
+    let printed = payments(&["--without-child-key"]);
+    assert!(
+        printed.contains("The gateway saw 2 requests and made 2 charges:"),
+        "{printed}"
+    );
+    assert_eq!(rows(&printed, "receipt ch_2"), 10, "{printed}");
+    assert!(
+        printed.contains("and got 10 receipts, all equal."),
+        "{printed}"
+    );
+}
+
+#[test]
+fn on_crash_uncertain_nothing_runs_again_and_an_operator_settles() {
+    let printed = payments(&["--on-crash", "uncertain"]);
+    assert!(
+        printed.contains("The gateway saw 1 request and made 1 charge:"),
+        "{printed}"
+    );
+    assert_eq!(rows(&printed, "refused: Uncertain"), 1, "{printed}");
+    assert!(
+        printed.contains("an operator finds ch_1 in the gateway's log"),
+        "{printed}"
+    );
+    assert_eq!(rows(&printed, "receipt ch_1"), 10, "{printed}");
+    assert!(
+        printed.contains("and got 10 receipts, all equal."),
+        "{printed}"
+    );
+}
+
+#[test]
+fn without_a_child_key_an_uncertain_charge_is_still_one() {
+    let printed = payments(&["--without-child-key", "--on-crash", "uncertain"]);
+    assert!(
+        printed.contains("The gateway saw 1 request and made 1 charge:"),
+        "{printed}"
+    );
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_killed_client_leaves_no_process_behind() {
+    use std::{
+        io::{BufRead, BufReader},
+        process::Stdio,
+        time::{Duration, Instant},
+    };
+
+    let mut client = command("payments")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut lines = BufReader::new(client.stdout.take().expect("it is piped")).lines();
+    let introduction = lines
+        .next()
+        .expect("it introduces itself")
+        .expect("it can be read");
+    let started: Vec<PathBuf> = introduction
+        .split("(process ")
+        .skip(2)
+        .filter_map(|rest| rest.split_once(')'))
+        .map(|(id, _)| Path::new("/proc").join(id))
+        .collect();
+    assert_eq!(started.len(), 2, "{introduction}");
+
+    client.kill().expect("it can be killed");
+    client.wait().expect("it is gone");
+
+    // Both end when they find that their standard input is closed: nobody else tells when that was.
+    let began = Instant::now();
+    while started.iter().any(|process| is_alive(process)) {
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "a process was left behind"
+        );
+        std::thread::yield_now();
+    }
+}
+
+/// Whether it runs: one that ended and that nobody has waited for yet does not.
+#[cfg(target_os = "linux")]
+fn is_alive(process: &Path) -> bool {
+    std::fs::read_to_string(process.join("stat")).is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.starts_with(" Z"))
+    })
+}
+
+#[test]
+fn the_quickstart_charges_once_also_when_it_is_run_again() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let first = run("quickstart", &[], folder.path());
+    assert_eq!(
+        first.matches("charging 1250 cents for order-42").count(),
+        1,
+        "{first}"
+    );
+    let answers: Vec<&str> = first
+        .lines()
+        .filter_map(|line| line.split_once("  "))
+        .map(|(_, answer)| answer)
+        .collect();
+    assert_eq!(answers.len(), 2, "{first}");
+    assert_eq!(answers[0], answers[1], "{first}");
+
+    let second = run("quickstart", &[], folder.path());
+    assert_eq!(second.matches("charging").count(), 0, "{second}");
+    assert!(second.contains(answers[0]), "{second}");
+}

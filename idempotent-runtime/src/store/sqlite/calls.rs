@@ -1,0 +1,151 @@
+//! The functions that run the statements over a connection, whoever it belongs to.
+
+use std::sync::Arc;
+
+use sqlx::{
+    AssertSqlSafe, Executor,
+    query::Query,
+    sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow},
+};
+
+use super::{
+    failure, rows,
+    statements::{
+        Statements,
+        answer::{APPLIED, REFUSED},
+    },
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Moment, Record, Version},
+    store::{Snapshot, StoreError, StoreErrorKind, Swap, sql},
+};
+
+impl Statements {
+    pub(super) async fn load(
+        &self,
+        connection: &mut SqliteConnection,
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        const DOING: &str = "loading a record";
+        let query = query(&self.load).bind(&id.as_bytes()[..]);
+        let rows = all(connection, query, DOING).await?;
+        let row = rows.first().ok_or_else(|| failure::no_row(DOING))?;
+        rows::snapshot(row, 0, DOING)
+    }
+
+    /// Puts `next` where nothing stands.
+    pub(super) async fn create(
+        &self,
+        connection: &mut SqliteConnection,
+        id: &RecordId,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        const DOING: &str = "claiming a record";
+        let query = written(&self.create, id, None, next);
+        // Ends at the first row, where everything that was to be written is committed.
+        let row = connection.fetch_optional(query).await;
+        let row = row.map_err(|error| failure::of(error, DOING))?;
+        swapped(&row.ok_or_else(|| failure::no_row(DOING))?, next, DOING)
+    }
+
+    /// Puts `next` where version `seen` stands.
+    pub(super) async fn replace(
+        &self,
+        connection: &mut SqliteConnection,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let finishes = next.lease == Moment::Keep && next.expires != Moment::Keep;
+        if finishes {
+            let swap = replace(connection, &self.finish, id, seen, next).await?;
+            match &swap {
+                // Refused over the version that was seen: only the bound on `purge_from` was in the way.
+                Swap::Refused(Snapshot {
+                    record: Some(record),
+                    ..
+                }) if record.version == seen => {}
+                _ => return Ok(swap),
+            }
+        }
+        replace(connection, &self.replace, id, seen, next).await
+    }
+
+    pub(super) async fn purge(
+        &self,
+        connection: &mut SqliteConnection,
+        limit: u32,
+    ) -> Result<Vec<RecordId>, StoreError> {
+        const DOING: &str = "purging expired records";
+        let rows = all(connection, query(&self.purge).bind(limit), DOING).await?;
+        rows.iter().map(|row| rows::id(row, DOING)).collect()
+    }
+
+    pub(super) async fn scan(
+        &self,
+        connection: &mut SqliteConnection,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        const DOING: &str = "listing records";
+        // Shorter than every id, and so before all of them.
+        let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
+        let rows = all(connection, query(&self.scan).bind(after).bind(limit), DOING).await?;
+        rows.iter().map(|row| rows::listed(row, DOING)).collect()
+    }
+}
+
+async fn replace(
+    connection: &mut SqliteConnection,
+    text: &Arc<str>,
+    id: &RecordId,
+    seen: Version,
+    next: &Draft,
+) -> Result<Swap, StoreError> {
+    const DOING: &str = "writing a record";
+    let rows = all(connection, written(text, id, Some(seen), next), DOING).await?;
+    swapped(
+        rows.first().ok_or_else(|| failure::no_row(DOING))?,
+        next,
+        DOING,
+    )
+}
+
+fn swapped(row: &SqliteRow, next: &Draft, doing: &'static str) -> Result<Swap, StoreError> {
+    match rows::answer(row, doing)? {
+        Some(APPLIED) => rows::stamp(row, 1, next.version, doing).map(Swap::Applied),
+        Some(REFUSED) => rows::snapshot(row, 1, doing).map(Swap::Refused),
+        // Another process wrote over it between two statements. The caller tries again, and learns what stands there.
+        _ => Err(StoreError::new(StoreErrorKind::Unavailable, doing)
+            .with_source("the record was overwritten before its stamp was read")),
+    }
+}
+
+fn query(text: &Arc<str>) -> Query<'static, Sqlite, SqliteArguments> {
+    sqlx::query(AssertSqlSafe(Arc::clone(text)))
+}
+
+fn written(
+    text: &Arc<str>,
+    id: &RecordId,
+    seen: Option<Version>,
+    next: &Draft,
+) -> Query<'static, Sqlite, SqliteArguments> {
+    sql::written(id, seen, next)
+        .into_iter()
+        .fold(query(text), rows::bind)
+}
+
+/// Runs a query to its end. Never `fetch_one` for a write with `RETURNING`: the driver would stop at its row and swallow what
+/// goes wrong when the write is committed, which is after it.
+async fn all(
+    connection: &mut SqliteConnection,
+    query: Query<'static, Sqlite, SqliteArguments>,
+    doing: &'static str,
+) -> Result<Vec<SqliteRow>, StoreError> {
+    connection
+        .fetch_all(query)
+        .await
+        .map_err(|error| failure::of(error, doing))
+}

@@ -1,0 +1,381 @@
+//! Cancellation: the caller goes away, the body panics or the runtime ends, at every await there is.
+//!
+//! Afterwards, and without any time passing, the next call is answered: it runs, replays, or is told *uncertain*.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use idempotent_runtime::{
+    Error, Idempotency, InFlight, MemoryStore, Store, StoreError,
+    identity::RecordId,
+    record::{Draft, Record, State, Version},
+    store::{Snapshot, SqliteStore, Swap},
+    testing::ManualClock,
+};
+use tokio::{sync::oneshot, task::yield_now};
+
+use crate::{
+    charge::{Answer, Charge, Found, MODES, Mode, is_in_progress, is_uncertain},
+    harness::World,
+};
+
+on_every_store![
+    a_call_dropped_at_every_await,
+    a_waiter_dropped_at_every_await,
+    a_panic_at_every_await,
+    a_runtime_that_ends_at_every_await,
+    a_heartbeat_thread_ends_with_its_handle,
+];
+
+const AWAITS: usize = 3;
+
+/// A store that is not done at once, neither before it takes effect nor after. It tells when the last one who uses it is gone.
+#[derive(Debug)]
+struct Yielding {
+    store: Arc<dyn Store>,
+    gone: Option<oneshot::Sender<()>>,
+}
+
+impl Drop for Yielding {
+    fn drop(&mut self) {
+        if let Some(gone) = self.gone.take() {
+            let _nobody_asks = gone.send(());
+        }
+    }
+}
+
+async fn slowly<T>(call: impl Future<Output = T> + Send) -> T {
+    yield_now().await;
+    let answer = call.await;
+    yield_now().await;
+    answer
+}
+
+#[async_trait]
+impl Store for Yielding {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        slowly(self.store.load(id)).await
+    }
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        slowly(self.store.swap(id, seen, next)).await
+    }
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        slowly(self.store.wait(id, seen, at_most)).await
+    }
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+        slowly(self.store.purge(limit)).await
+    }
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        slowly(self.store.scan(after, limit)).await
+    }
+}
+
+/// A handle of the process that goes away, and what resolves when nothing of it is left.
+async fn mortal(world: &World) -> (Idempotency, oneshot::Receiver<()>) {
+    let (gone, is_gone) = oneshot::channel();
+    let store = Yielding {
+        store: world.store().await,
+        gone: Some(gone),
+    };
+    let built = Idempotency::builder(store)
+        .timer(ManualClock::new())
+        .build();
+    (built.expect("the set-up is sound"), is_gone)
+}
+
+/// Polls a call at most `polls` times; `None` where it was not done by then.
+async fn polled<F: Future + ?Sized>(call: &mut Pin<Box<F>>, polls: usize) -> Option<F::Output> {
+    let mut left = polls;
+    std::future::poll_fn(|context| {
+        left -= 1;
+        match call.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending if left == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Nothing of the process is left: no write, no heartbeat, no thread.
+async fn is_gone(handle: Idempotency, gone: oneshot::Receiver<()>) {
+    assert!(
+        handle.shutdown(Duration::MAX).await,
+        "everything is written"
+    );
+    drop(handle);
+    gone.await
+        .expect("the store is dropped, and so is its thread");
+}
+
+async fn state_of(world: &World, key: &str) -> Option<State> {
+    let records = world.records().await;
+    let record = records
+        .iter()
+        .find(|(_, record)| record.subject.key == key.as_bytes());
+    record.map(|(_, record)| record.state)
+}
+
+/// Checks what a call left that went away while it was under way, and that the next one is answered at once.
+async fn check(world: &World, key: &str, mode: Mode, what: &str) {
+    let began = world.runs(key);
+    let left = state_of(world, key).await;
+    let next = world.owner().await;
+    let charge = Charge::of(world, &next).key(key).mode(mode).rejecting();
+
+    let answer = charge.call().await;
+
+    assert!(
+        !is_in_progress(&answer),
+        "{what}: left {left:?}, {answer:?}"
+    );
+    let runs = world.runs(key);
+    let expected = match (began, left, mode) {
+        // It had not begun: whatever the mode, the next call is the first.
+        (0, None | Some(State::Released), _) => answer == Ok("charged".into()) && runs == 1,
+        // It was through: its outcome is recorded.
+        (1, Some(State::Done), _) => answer == Ok("charged".into()) && runs == 1,
+        (1, Some(State::Running), Mode::Rerun | Mode::Detach) => {
+            answer == Ok("charged".into()) && runs == 2
+        }
+        (1, Some(State::Uncertain), Mode::Uncertain | Mode::Reconcile(Found::Unknown)) => {
+            is_uncertain(&answer) && runs == 1
+        }
+        (1, Some(State::Uncertain), Mode::Reconcile(Found::Happened)) => {
+            answer == Ok("found".into()) && runs == 1
+        }
+        (1, Some(State::Uncertain), Mode::Reconcile(Found::Nothing)) => {
+            answer == Ok("charged".into()) && runs == 2
+        }
+        _ => false,
+    };
+    assert!(
+        expected,
+        "{what}: it began {began} times and left {left:?}; then {answer:?} after {runs} runs"
+    );
+    assert_eq!(
+        charge.call().await,
+        answer,
+        "{what}: later answers are equal"
+    );
+}
+
+async fn a_call_dropped_at_every_await(world: World) {
+    for (number, mode) in MODES.into_iter().enumerate() {
+        for polls in 1.. {
+            let key = format!("k{number}-{polls}");
+            let (handle, gone) = mortal(&world).await;
+            let owner = world.owner().await;
+            let charge = Charge::of(&world, &owner)
+                .key(key.as_str())
+                .mode(mode)
+                .awaits(AWAITS);
+            let mut call = charge.call_with(&handle);
+
+            let answer = polled(&mut call, polls).await;
+            drop(call);
+
+            let what = format!("{mode:?}, dropped after {polls} polls");
+            is_gone(handle, gone).await;
+            check(&world, &key, mode, &what).await;
+            if mode == Mode::Detach {
+                assert_eq!(world.runs(&key), 1, "{what}: what has begun runs on");
+            }
+            if let Some(answer) = answer {
+                assert_eq!(answer, Ok("charged".into()));
+                assert!(polls > 1, "there were awaits to be dropped at");
+                break;
+            }
+        }
+    }
+}
+
+async fn a_waiter_dropped_at_every_await(world: World) {
+    let holder = world.owner().await;
+    let (first, gate) = Charge::of(&world, &holder).begun().await;
+    let before = world.record().await;
+    for polls in 1..12 {
+        let (handle, gone) = mortal(&world).await;
+        let mut waiter = Charge::of(&world, &holder).call_with(&handle);
+
+        // It waits by a clock that stands still, so that it may never be woken again.
+        let waiting = tokio::time::timeout(Duration::from_millis(50), polled(&mut waiter, polls));
+        assert!(!matches!(waiting.await, Ok(Some(_))), "it waits");
+        drop(waiter);
+
+        is_gone(handle, gone).await;
+        assert_eq!(world.record().await, before, "it changed nothing");
+    }
+    gate.open();
+    assert_eq!(first.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn a_panic_at_every_await(world: World) {
+    for (number, mode) in MODES.into_iter().enumerate() {
+        for at in 0..AWAITS {
+            let key = format!("k{number}-{at}");
+            let (handle, gone) = mortal(&world).await;
+            let owner = world.owner().await;
+            let charge = Charge::of(&world, &owner).key(key.as_str()).mode(mode);
+            let call = charge.awaits(AWAITS).panics_at(at).call_with(&handle);
+
+            let panicked = tokio::spawn(call).await;
+
+            let what = format!("{mode:?}, panic at {at}");
+            let panicked = panicked.expect_err("the panic goes on").into_panic();
+            assert_eq!(panicked.downcast_ref(), Some(&"a planned panic"), "{what}");
+            is_gone(handle, gone).await;
+            assert_ne!(
+                state_of(&world, &key).await,
+                Some(State::Released),
+                "{what}"
+            );
+            check(&world, &key, mode, &what).await;
+        }
+    }
+}
+
+async fn a_runtime_that_ends_at_every_await(world: World) {
+    for (number, mode) in MODES.into_iter().enumerate() {
+        for polls in 1.. {
+            let key = format!("k{number}-{polls}");
+            let (handle, gone) = mortal(&world).await;
+            let owner = world.owner().await;
+            let charge = Charge::of(&world, &owner)
+                .key(key.as_str())
+                .mode(mode)
+                .awaits(AWAITS);
+            let mut call = charge.call_with(&handle);
+
+            let on_its_own = std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_multi_thread()
+                    .worker_threads(1)
+                    .enable_all()
+                    .build()
+                    .expect("a runtime");
+                let (reached, is_reached) = std::sync::mpsc::channel();
+                runtime.spawn(async move {
+                    let answer = polled(&mut call, polls).await;
+                    reached.send(answer).expect("the runtime waits");
+                    std::future::pending::<()>().await;
+                });
+                let answer = is_reached.recv().expect("the call is polled");
+                drop(runtime);
+                answer
+            });
+            let joined = tokio::task::spawn_blocking(move || on_its_own.join()).await;
+            let answer: Option<Answer> = joined.expect("no panic").expect("no panic");
+
+            let what = format!("{mode:?}, the runtime ended after {polls} polls");
+            is_gone(handle, gone).await;
+            check(&world, &key, mode, &what).await;
+            if let Some(answer) = answer {
+                assert_eq!(answer, Ok("charged".into()));
+                break;
+            }
+        }
+    }
+}
+
+async fn a_heartbeat_thread_ends_with_its_handle(world: World) {
+    let (handle, gone) = mortal(&world).await;
+    let owner = world.owner().await;
+    let charge = Charge::of(&world, &owner);
+    for key in ["a", "b", "c"] {
+        let answer = charge.clone().key(key).call_with(&handle).await;
+        assert_eq!(answer, Ok("charged".into()));
+    }
+    is_gone(handle, gone).await;
+}
+
+/// Blocks its runtime, which has one thread, for more than three leases, while other calls are in the middle of theirs.
+fn blocks_for_three_leases(store: Arc<dyn Store>, duplicates: Arc<dyn Store>) {
+    const LEASE: Duration = Duration::from_millis(300);
+    let blocked = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let built = Idempotency::builder(store).lease(LEASE).build();
+            let idem = built.expect("the set-up is sound");
+            for number in 0..8 {
+                let other = idem.call("other").key(&number);
+                tokio::spawn(other.run(|_| async { Ok::<_, Error>(yield_now().await) }));
+            }
+            idem.call("charge")
+                .key("k")
+                .run(|_| async {
+                    std::thread::sleep(LEASE * 7 / 2);
+                    Ok::<_, Error>("blocked".to_owned())
+                })
+                .await
+        })
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let began = Instant::now();
+    runtime.block_on(async {
+        let idem = Idempotency::new(duplicates);
+        let duplicate = || async {
+            let call = idem.call("charge").key("k").in_flight(InFlight::Reject);
+            call.run(|_| async { Ok::<_, Error>("taken over".to_owned()) })
+                .await
+        };
+        // Until the first call stands, a duplicate would be the first.
+        while began.elapsed() < LEASE {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        while began.elapsed() < LEASE * 3 {
+            let answer = duplicate().await;
+            assert!(
+                is_in_progress(&answer),
+                "{answer:?} after {:?}",
+                began.elapsed()
+            );
+            tokio::time::sleep(Duration::from_millis(40)).await;
+        }
+    });
+    let answer = blocked.join().expect("no panic");
+    assert_eq!(answer, Ok("blocked".to_owned()));
+}
+
+#[test]
+fn blocking_user_code_does_not_lose_the_lease_on_memory() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    blocks_for_three_leases(Arc::clone(&store), store);
+}
+
+#[test]
+fn blocking_user_code_does_not_lose_the_lease_on_sqlite() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("idempotency.db");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let open = || -> Arc<dyn Store> {
+        let opened = runtime.block_on(SqliteStore::open(&path));
+        Arc::new(opened.expect("the file opens"))
+    };
+    blocks_for_three_leases(open(), open());
+}

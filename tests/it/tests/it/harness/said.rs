@@ -1,0 +1,61 @@
+//! What is said through `tracing`.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, Once, PoisonError},
+};
+
+use tracing_subscriber::{
+    Layer, filter,
+    fmt::{self, format::FmtSpan},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
+
+tokio::task_local! {
+    static LISTENER: Said;
+}
+
+/// Runs `future`, and gives every event and every new span of it, on this task, as lines of text.
+pub(crate) async fn said_during<F: Future>(future: F) -> (F::Output, String) {
+    listen();
+    let said = Said::default();
+    let output = LISTENER.scope(said.clone(), future).await;
+    let bytes = said
+        .0
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    (output, String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// One subscriber for the whole process: `tracing` remembers who is interested in what, and may miss an event while
+/// subscribers of several tests come and go.
+fn listen() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let lines = fmt::layer()
+            .with_span_events(FmtSpan::NEW)
+            .without_time()
+            .with_writer(|| LISTENER.try_with(Clone::clone).unwrap_or_default())
+            .with_filter(filter::dynamic_filter_fn(|_, _| {
+                LISTENER.try_with(|_| ()).is_ok()
+            }));
+        tracing_subscriber::registry().with(lines).init();
+    });
+}
+
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Said {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        said.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

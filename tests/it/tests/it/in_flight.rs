@@ -1,0 +1,511 @@
+//! A duplicate while the first call is still running.
+
+use std::time::Duration;
+
+use idempotent_runtime::{
+    Answer, Error, InFlight, Step, StoreErrorKind, Verdict, idempotent,
+    record::State,
+    testing::{Fault, Gate, Nth, Operation},
+};
+
+use crate::harness::{Owner, World};
+
+on_every_store![
+    c01_reject,
+    c02_wait_then_replay,
+    c02_wait_that_ends,
+    c03_wait_then_owner_failed_released,
+    c03_wait_then_owner_failed_shared,
+    c05_wait_cancelled,
+    c08_parallel_owners,
+    c11_lost_race_mismatch,
+    c11_lost_race_duplicate,
+    c13_wake_by_notification,
+    c13_a_lost_notification_is_made_up_for,
+    c13_a_wait_that_fails_is_made_up_for,
+    c16_attach_never_early,
+    c17_finished_policy_matrix,
+    c18_conflict_names_the_owner,
+];
+
+const LEASE: Duration = Duration::from_secs(30);
+
+#[idempotent(name = "in_flight.held", key = key, skip(world, gate))]
+async fn held(world: World, gate: Gate, key: &'static str, amount: u32) -> Result<String, Error> {
+    world.happened(key);
+    gate.pass().await;
+    Ok(format!("{amount}, run {}", world.runs(key)))
+}
+
+#[idempotent(name = "in_flight.held", key = key, in_flight = reject, skip(world, gate))]
+async fn held_or_rejected(
+    world: World,
+    gate: Gate,
+    key: &'static str,
+    amount: u32,
+) -> Result<String, Error> {
+    world.happened(key);
+    gate.pass().await;
+    Ok(format!("{amount}, run {}", world.runs(key)))
+}
+
+/// A call that stands inside its body, at the gate.
+struct Inside {
+    gate: Gate,
+    task: tokio::task::JoinHandle<Result<String, Error>>,
+}
+
+impl Inside {
+    async fn of(world: &World, owner: &Owner) -> Self {
+        let gate = Gate::new();
+        let task = owner.spawn(held(world.clone(), gate.clone(), "k", 1));
+        gate.arrived(1).await;
+        Self { gate, task }
+    }
+
+    async fn ends(self) -> Result<String, Error> {
+        self.gate.open();
+        self.task.await.expect("it does not panic")
+    }
+}
+
+fn open() -> Gate {
+    let gate = Gate::new();
+    gate.open();
+    gate
+}
+
+async fn c01_reject(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    let inside = Inside::of(&world, &a).await;
+    world.advance(Duration::from_secs(5)).await;
+
+    let rejected = b
+        .enter(held_or_rejected(world.clone(), open(), "k", 1))
+        .await;
+
+    let Err(error) = &rejected else {
+        panic!("{rejected:?}")
+    };
+    assert!(error.is_retryable());
+    let Error::InProgress {
+        operation,
+        since,
+        retry_after,
+        attempt,
+        holder,
+        ..
+    } = error
+    else {
+        panic!("{error:?}")
+    };
+    assert_eq!(
+        (&**operation, *attempt, &**holder),
+        ("in_flight.held", 1, "owner-1")
+    );
+    let seconds = Duration::from_secs;
+    assert!(*since >= seconds(5) && *since < seconds(15), "{since:?}");
+    assert!(
+        *retry_after > seconds(15) && *retry_after <= seconds(25),
+        "the rest of the lease: {retry_after:?}"
+    );
+    assert_eq!(error.retry_after(), Some(*retry_after));
+    assert_eq!(b.log.answers(), [Answer::InProgress]);
+    assert_eq!(b.store.round_trips(), 1);
+
+    assert_eq!(inside.ends().await, Ok("1, run 1".into()));
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn c02_wait_then_replay(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    let inside = Inside::of(&world, &a).await;
+    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
+    b.log.await_step(Step::Waiting).await;
+    assert!(!waiting.is_finished());
+
+    let first = inside.ends().await;
+
+    assert_eq!(first, Ok("1, run 1".into()));
+    assert_eq!(waiting.await.expect("it does not panic"), first);
+    assert_eq!(world.runs("k"), 1);
+    assert_eq!(b.log.answers(), [Answer::ReplayedAfterWait]);
+}
+
+async fn c02_wait_that_ends(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    let inside = Inside::of(&world, &a).await;
+    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
+    b.log.await_step(Step::Waiting).await;
+    b.timer.await_sleepers(1).await;
+
+    // Ten seconds are the default.
+    world.advance(Duration::from_secs(10)).await;
+
+    let ended = waiting.await.expect("it does not panic");
+    assert!(matches!(ended, Err(Error::InProgress { .. })), "{ended:?}");
+    assert_eq!(inside.ends().await, Ok("1, run 1".into()));
+    assert_eq!(world.runs("k"), 1);
+}
+
+#[idempotent(name = "in_flight.failing", key = key, on_error = release, skip(world, gate))]
+async fn failing_at_first(world: World, gate: Gate, key: &'static str) -> Result<String, Error> {
+    world.happened(key);
+    gate.pass().await;
+    match world.runs(key) {
+        1 => Err(Error::AlreadyInstalled),
+        run => Ok(format!("run {run}")),
+    }
+}
+
+async fn c03_wait_then_owner_failed_released(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    let gate = Gate::new();
+    let first = a.spawn(failing_at_first(world.clone(), gate.clone(), "k"));
+    gate.arrived(1).await;
+    let second = b.spawn(failing_at_first(world.clone(), gate.clone(), "k"));
+    b.log.await_step(Step::Waiting).await;
+
+    gate.open();
+
+    let first = first.await.expect("it does not panic");
+    assert_eq!(first, Err(Error::AlreadyInstalled));
+    let second = second.await.expect("it does not panic");
+    assert_eq!(second, Ok("run 2".into()));
+    assert_eq!(world.runs("k"), 2);
+    assert_eq!(b.log.answers(), [Answer::Executed]);
+    assert_eq!(
+        world.record().await.attempt,
+        1,
+        "no takeover: nobody vanished"
+    );
+}
+
+async fn c03_wait_then_owner_failed_shared(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    let gate = Gate::new();
+    let call = |owner: &Owner| {
+        let (call, world, gate) = (
+            owner.call("in_flight.shared").key("k"),
+            world.clone(),
+            gate.clone(),
+        );
+        tokio::spawn(async move {
+            call.run(|_| async move {
+                world.happened("k");
+                gate.pass().await;
+                Err::<(), _>(Failed(world.runs("k")))
+            })
+            .await
+        })
+    };
+    let first = call(&a);
+    gate.arrived(1).await;
+    let second = call(&b);
+    b.log.await_step(Step::Waiting).await;
+
+    gate.open();
+
+    assert_eq!(first.await.expect("it does not panic"), Err(Failed(1)));
+    assert_eq!(second.await.expect("it does not panic"), Err(Failed(1)));
+    assert_eq!(world.runs("k"), 1);
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Failed(usize);
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        panic!("a call got no answer: {error}")
+    }
+}
+
+async fn c05_wait_cancelled(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    let inside = Inside::of(&world, &a).await;
+    let before = world.record().await;
+    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
+    b.log.await_step(Step::Waiting).await;
+    b.timer.await_sleepers(1).await;
+    let (swaps, loads) = (
+        b.store.calls(Operation::Swap),
+        b.store.calls(Operation::Load),
+    );
+
+    waiting.abort();
+
+    assert!(waiting.await.is_err());
+    assert_eq!(b.timer.sleepers(), 0, "nothing is left behind");
+    b.settled().await;
+    assert_eq!(b.store.calls(Operation::Swap), swaps);
+    assert_eq!(b.store.calls(Operation::Load), loads);
+    assert_eq!(world.record().await, before, "the holder is not disturbed");
+    let first = inside.ends().await;
+    assert_eq!(first, Ok("1, run 1".into()));
+    assert_eq!(b.enter(held(world.clone(), open(), "k", 1)).await, first);
+}
+
+async fn c08_parallel_owners(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+
+    let (first, second) = tokio::join!(
+        a.spawn(held(world.clone(), open(), "k", 1)),
+        b.spawn(held(world.clone(), open(), "k", 1)),
+    );
+
+    assert_eq!(first.expect("it does not panic"), Ok("1, run 1".into()));
+    assert_eq!(second.expect("it does not panic"), Ok("1, run 1".into()));
+    assert_eq!(world.runs("k"), 1);
+}
+
+/// A call of `owner` whose claim is held on its way to the store.
+async fn claiming(
+    world: &World,
+    owner: &Owner,
+    amount: u32,
+) -> (Gate, tokio::task::JoinHandle<Result<String, Error>>) {
+    let on_the_way = Gate::new();
+    owner.store.fault(
+        Operation::Claim,
+        Nth::Next,
+        Fault::Delay(on_the_way.clone()),
+    );
+    let task = owner.spawn(held(world.clone(), open(), "k", amount));
+    on_the_way.arrived(1).await;
+    (on_the_way, task)
+}
+
+async fn c11_lost_race_mismatch(world: World) {
+    let (a, b, c) = (
+        world.owner().await,
+        world.owner().await,
+        world.owner().await,
+    );
+    let (b_may_go, b_task) = claiming(&world, &b, 2).await;
+    let (c_may_go, c_task) = claiming(&world, &c, 3).await;
+
+    // B finds the winner running, C finds it done.
+    let inside = Inside::of(&world, &a).await;
+    b_may_go.open();
+    let refused = b_task.await.expect("it does not panic");
+    assert!(
+        matches!(refused, Err(Error::KeyReused { .. })),
+        "{refused:?}"
+    );
+    let first = inside.ends().await;
+    c_may_go.open();
+    let refused = c_task.await.expect("it does not panic");
+    assert!(
+        matches!(refused, Err(Error::KeyReused { .. })),
+        "{refused:?}"
+    );
+
+    assert_eq!(first, Ok("1, run 1".into()));
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn c11_lost_race_duplicate(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    let (b_may_go, b_task) = claiming(&world, &b, 1).await;
+    let inside = Inside::of(&world, &a).await;
+
+    b_may_go.open();
+    b.log.await_step(Step::Waiting).await;
+    let first = inside.ends().await;
+
+    assert_eq!(b_task.await.expect("it does not panic"), first);
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn c13_wake_by_notification(world: World) {
+    // One owner: the waiters of one process.
+    let owner = world.owner().await;
+    let inside = Inside::of(&world, &owner).await;
+    let waiting = owner.spawn(held(world.clone(), open(), "k", 1));
+    owner.log.await_step(Step::Waiting).await;
+    let loads = owner.store.calls(Operation::Load);
+
+    let first = inside.ends().await;
+
+    assert_eq!(waiting.await.expect("it does not panic"), first);
+    assert_eq!(
+        owner.store.calls(Operation::Load) - loads,
+        1,
+        "it looks when it is woken, and only then"
+    );
+    assert_eq!(owner.store.calls(Operation::Wait), 1);
+}
+
+async fn c13_a_lost_notification_is_made_up_for(world: World) {
+    // Two owners: on a file, nobody tells the other process, and it looks by itself.
+    let (a, b) = (world.owner().await, world.owner().await);
+    let inside = Inside::of(&world, &a).await;
+    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
+    b.log.await_step(Step::Waiting).await;
+
+    let first = inside.ends().await;
+
+    assert_eq!(waiting.await.expect("it does not panic"), first);
+    assert_eq!(b.store.calls(Operation::Load), 1);
+}
+
+async fn c13_a_wait_that_fails_is_made_up_for(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    b.store.fault(
+        Operation::Wait,
+        Nth::Every,
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+    let inside = Inside::of(&world, &a).await;
+    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
+    b.timer.await_sleepers(1).await;
+
+    let first = inside.ends().await;
+    world.advance(Duration::from_millis(100)).await;
+
+    assert_eq!(waiting.await.expect("it does not panic"), first);
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn c16_attach_never_early(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    let durable = Gate::new();
+    a.store
+        .fault(Operation::Ending, Nth::Next, Fault::Delay(durable.clone()));
+    let inside = Inside::of(&world, &a).await;
+    let waiting: Vec<_> = (0..3)
+        .map(|_| b.spawn(held(world.clone(), open(), "k", 1)))
+        .collect();
+    b.log.await_steps(Step::Waiting, 3).await;
+
+    // The body has ended, and its outcome is on the way.
+    let first = tokio::spawn(inside.ends());
+    durable.arrived(1).await;
+    assert_eq!(world.record().await.state, State::Running);
+    assert_eq!(world.log().answers(), [], "nobody has an answer");
+    durable.open();
+
+    let first = first.await.expect("it does not panic");
+    assert_eq!(first, Ok("1, run 1".into()));
+    for waiter in waiting {
+        assert_eq!(waiter.await.expect("it does not panic"), first);
+    }
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn c17_finished_policy_matrix(world: World) {
+    /// What the duplicate of a finished call comes to.
+    #[derive(Debug, PartialEq)]
+    enum Duplicate {
+        Replays,
+        RunsAgain,
+        IsUncertain,
+    }
+    use Duplicate::{IsUncertain, Replays, RunsAgain};
+
+    let table = [
+        (Verdict::Replay, true, Replays),
+        (Verdict::Replay, false, Replays),
+        (Verdict::Release, true, Replays),
+        (Verdict::Release, false, RunsAgain),
+        (Verdict::Uncertain, true, Replays),
+        (Verdict::Uncertain, false, IsUncertain),
+    ];
+    for (row, (verdict, succeeds, expected)) in table.into_iter().enumerate() {
+        let owner = world.owner_with(|builder| builder.on_error(verdict)).await;
+        let key = format!("row {row}");
+        let call = || {
+            let call = owner.call("in_flight.finished").key(&key);
+            call.run(|_| async {
+                world.happened(&key);
+                if succeeds {
+                    Ok(world.runs(&key))
+                } else {
+                    Err(Ended::Failed(world.runs(&key)))
+                }
+            })
+        };
+
+        let first = call().await;
+        let second = call().await;
+
+        let came = match (&second, world.runs(&key)) {
+            (Err(Ended::Refused(Error::Uncertain { .. })), 1) => IsUncertain,
+            (second, 1) if *second == first => Replays,
+            (_, 2) => RunsAgain,
+            other => panic!("{verdict:?}, {succeeds}: {other:?}"),
+        };
+        assert_eq!(came, expected, "{verdict:?}, {succeeds}");
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+enum Ended {
+    Failed(usize),
+    Refused(Error),
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+async fn c18_conflict_names_the_owner(world: World) {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let a = world
+        .owner_with(|builder| {
+            builder
+                .label("till-3")
+                .trace_parent(|| Some(TRACE.to_owned()))
+        })
+        .await;
+    let b = world
+        .owner_with(|builder| builder.in_flight(InFlight::Reject))
+        .await;
+    let inside = Inside::of(&world, &a).await;
+    a.die_in(inside.task).await;
+    world.advance(LEASE).await;
+
+    // The second attempt, by another owner, without a trace.
+    let c = world.owner().await;
+    let inside = Inside::of(&world, &c).await;
+    let rejected = b.enter(held(world.clone(), open(), "k", 1)).await;
+    let Err(Error::InProgress {
+        holder,
+        attempt,
+        trace_parent,
+        ..
+    }) = rejected
+    else {
+        panic!("{rejected:?}")
+    };
+    assert_eq!((&*holder, attempt, trace_parent), ("owner-3", 2, None));
+    inside.ends().await.expect("it succeeds");
+
+    // The first attempt of another key, by the labelled owner.
+    let d = world
+        .owner_with(|builder| {
+            builder
+                .label("till-3")
+                .trace_parent(|| Some(TRACE.to_owned()))
+        })
+        .await;
+    let gate = Gate::new();
+    let task = d.spawn(held(world.clone(), gate.clone(), "other", 1));
+    gate.arrived(1).await;
+    let rejected = b.enter(held(world.clone(), open(), "other", 1)).await;
+    let Err(Error::InProgress {
+        holder,
+        attempt,
+        trace_parent,
+        ..
+    }) = rejected
+    else {
+        panic!("{rejected:?}")
+    };
+    assert_eq!((&*holder, attempt), ("till-3", 1));
+    assert_eq!(trace_parent.as_deref(), Some(TRACE));
+    gate.open();
+    assert!(task.await.expect("it does not panic").is_ok());
+}

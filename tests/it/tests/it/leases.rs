@@ -1,0 +1,544 @@
+//! Leases: how long a holder holds, what keeps it, and what it can still do once it has lost it.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use idempotent_runtime::{
+    Error, FencingToken, Status, Step,
+    record::State,
+    store::StoreErrorKind,
+    testing::{Fault, Gate, Nth, Operation},
+};
+
+use crate::{
+    charge::{Charge, LEASE, Mode, is_in_progress, vanished},
+    harness::{Owner, World},
+};
+
+on_every_store![
+    d01_lease_valid,
+    d02_lease_over,
+    d03_timeout_then_next_succeeds,
+    d04_stale_success_refused,
+    d04_stale_success_without_an_outcome_is_told,
+    d04_stale_success_never_adopts_another_request,
+    d06_stale_heartbeat_refused,
+    d08_rejected_duplicate_deletes_nothing,
+    d11_epoch_handed_to_body,
+    d12_heartbeat_keeps,
+    d13_heartbeat_stops,
+    d14_heartbeat_error_transient,
+    d15_heartbeat_error_lasting,
+    d15_a_store_that_hangs_is_noticed_when_the_lease_ends,
+    d16_extend_unknown_or_finished,
+    d18_lease_mandatory,
+    d19_clock_skew,
+    a_body_that_outstays_the_maximum_hold_is_told,
+    a_heartbeat_goes_on_while_the_outcome_is_being_written,
+    a_claim_whose_answer_came_late_counts_its_lease_from_the_write,
+    a_claim_whose_answer_came_after_its_lease_is_made_anew,
+];
+
+async fn d01_lease_valid(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE - Duration::from_secs(1)).await;
+
+    let next = world.owner().await;
+    let answer = Charge::of(&world, &next).rejecting().call().await;
+
+    assert!(is_in_progress(&answer), "{answer:?}");
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn d02_lease_over(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    let before = world.record().await;
+    world.advance(LEASE).await;
+
+    let next = world.owner().await;
+    let body = world.clone();
+    let answer = next
+        .call("charge")
+        .key("k")
+        .arguments(&1)
+        .run(|attempt| async move {
+            body.happened("k");
+            Ok::<_, Error>((
+                attempt.number(),
+                attempt.is_takeover(),
+                attempt.fencing_token().map(FencingToken::as_u64),
+            ))
+        })
+        .await;
+
+    let (number, is_takeover, token) = answer.expect("it takes over");
+    assert!(is_takeover);
+    assert_eq!(number, 2);
+    assert!(token > Some(before.token.as_u64()), "tokens grow");
+    assert_eq!(next.log.steps(), [Step::TakenOver, Step::Recorded]);
+    assert_eq!(world.runs("k"), 2);
+}
+
+async fn d03_timeout_then_next_succeeds(world: World) {
+    let owner = world.owner().await;
+    let (call, _gate) = Charge::of(&world, &owner).begun().await;
+
+    call.abort();
+    assert!(call.await.is_err());
+    owner.log.await_step(Step::Stopped).await;
+
+    let answer = Charge::of(&world, &owner).rejecting().call().await;
+    assert_eq!(answer, Ok("charged".into()));
+    assert_eq!(world.runs("k"), 2);
+}
+
+/// A holder whose lease ended unnoticed: its heartbeats do not arrive.
+async fn paused(
+    world: &World,
+    charge: Charge,
+    owner: &Owner,
+) -> (tokio::task::JoinHandle<crate::charge::Answer>, Gate) {
+    let begun = charge.begun().await;
+    owner
+        .store
+        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+    world.advance(LEASE).await;
+    begun
+}
+
+async fn d04_stale_success_refused(world: World) {
+    let (first, second) = (world.owner().await, world.owner().await);
+    let (call, gate) = paused(&world, Charge::of(&world, &first).answers("A"), &first).await;
+    let taken = Charge::of(&world, &second).answers("B").call().await;
+    assert_eq!(taken, Ok("B".into()));
+    let before = world.record().await;
+
+    gate.open();
+
+    assert_eq!(
+        call.await.expect("no panic"),
+        Ok("B".into()),
+        "it adopts what is recorded"
+    );
+    assert_eq!(world.record().await, before);
+    assert_eq!(Charge::of(&world, &first).call().await, Ok("B".into()));
+    assert_eq!(first.log.count(Step::LeaseLost), 1);
+}
+
+async fn d04_stale_success_without_an_outcome_is_told(world: World) {
+    let (first, second) = (world.owner().await, world.owner().await);
+    let (stale, stale_gate) = paused(&world, Charge::of(&world, &first).answers("A"), &first).await;
+    let (taken, gate) = Charge::of(&world, &second).answers("B").begun().await;
+
+    stale_gate.open();
+
+    let answer = stale.await.expect("no panic");
+    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    gate.open();
+    assert_eq!(taken.await.expect("no panic"), Ok("B".into()));
+    assert_eq!(Charge::of(&world, &first).call().await, Ok("B".into()));
+}
+
+async fn d04_stale_success_never_adopts_another_request(world: World) {
+    let (first, second) = (world.owner().await, world.owner().await);
+    let (stale, gate) = paused(&world, Charge::of(&world, &first).answers("A"), &first).await;
+    // The takeover says that nothing happened, and the key goes to another request.
+    let released = second
+        .call("charge")
+        .key("k")
+        .arguments(&1)
+        .release_errors()
+        .run(|_| async { Err::<String, _>(Error::InvalidPolicy("nothing happened")) })
+        .await;
+    assert!(released.is_err());
+    let other = Charge::of(&world, &second).amount(2).answers("other");
+    assert_eq!(other.call().await, Ok("other".into()));
+
+    gate.open();
+
+    let answer = stale.await.expect("no panic");
+    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+}
+
+async fn d06_stale_heartbeat_refused(world: World) {
+    let (first, second) = (world.owner().await, world.owner().await);
+    let (stale, stale_gate) = Charge::of(&world, &first).answers("A").begun().await;
+    world.advance_store(LEASE).await;
+    let (taken, gate) = Charge::of(&world, &second).answers("B").begun().await;
+    let before = world.record().await;
+
+    first.timer.advance(LEASE / 3);
+    first.log.await_step(Step::LeaseLost).await;
+
+    assert_eq!(world.record().await, before, "it prolongs nothing");
+    assert!(!stale.is_finished(), "the body is told, not stopped");
+    gate.open();
+    assert_eq!(taken.await.expect("no panic"), Ok("B".into()));
+    stale_gate.open();
+    assert_eq!(stale.await.expect("no panic"), Ok("B".into()));
+}
+
+async fn d08_rejected_duplicate_deletes_nothing(world: World) {
+    let (first, second) = (world.owner().await, world.owner().await);
+    let (call, gate) = Charge::of(&world, &first).begun().await;
+    let before = world.record().await;
+
+    let answer = Charge::of(&world, &second).rejecting().call().await;
+    assert!(is_in_progress(&answer), "{answer:?}");
+    second.settled().await;
+
+    assert_eq!(world.record().await, before);
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+}
+
+/// A system downstream that refuses who is not the newest holder that it has seen, and writes down what it answered.
+#[derive(Clone, Default)]
+struct Downstream {
+    newest: Arc<AtomicU64>,
+    answers: Arc<Mutex<Vec<bool>>>,
+}
+
+impl Downstream {
+    fn write(&self, token: FencingToken) {
+        let accepted = self.newest.fetch_max(token.as_u64(), Ordering::SeqCst) <= token.as_u64();
+        self.answers.lock().expect("no panic").push(accepted);
+    }
+}
+
+async fn d11_epoch_handed_to_body(world: World) {
+    let downstream = Downstream::default();
+    let (first, second) = (world.owner().await, world.owner().await);
+    let gate = Gate::new();
+    let run = |owner: &Owner, gate: Option<Gate>| {
+        let downstream = downstream.clone();
+        owner
+            .call("charge")
+            .key("k")
+            .run(move |attempt| async move {
+                if let Some(gate) = gate {
+                    gate.pass().await;
+                }
+                downstream.write(attempt.fencing_token().expect("it is protected"));
+                Ok::<_, Error>(attempt.number())
+            })
+    };
+    let zombie = tokio::spawn(run(&first, Some(gate.clone())));
+    gate.arrived(1).await;
+    world.advance_store(LEASE).await;
+
+    assert_eq!(run(&second, None).await, Ok(2));
+    gate.open();
+
+    assert_eq!(zombie.await.expect("no panic"), Ok(2));
+    assert_eq!(*downstream.answers.lock().expect("no panic"), [true, false]);
+}
+
+async fn d12_heartbeat_keeps(world: World) {
+    let (first, second) = (world.owner().await, world.owner().await);
+    let (call, gate) = Charge::of(&world, &first).begun().await;
+
+    for beat in 1..=15 {
+        world.advance(LEASE / 3).await;
+        first.log.await_steps(Step::Heartbeat, beat).await;
+        let answer = Charge::of(&world, &second).rejecting().call().await;
+        assert!(
+            is_in_progress(&answer),
+            "after {beat} thirds of a lease: {answer:?}"
+        );
+    }
+
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(world.runs("k"), 1);
+    assert_eq!(first.log.count(Step::LeaseLost), 0);
+}
+
+async fn d13_heartbeat_stops(world: World) {
+    let owner = world.owner().await;
+    let charge = |key: &str| Charge::of(&world, &owner).key(key);
+    charge("value").call().await.expect("it is charged");
+    let failed = owner.call("charge").key("error").release_errors();
+    let failed = failed.run(|_| async { Err::<(), _>(Error::InvalidPolicy("nothing happened")) });
+    assert!(failed.await.is_err());
+    assert!(
+        charge("panic")
+            .awaits(1)
+            .panics_at(0)
+            .spawn()
+            .await
+            .is_err()
+    );
+    let (dropped, _gate) = charge("drop").begun().await;
+    dropped.abort();
+    assert!(dropped.await.is_err());
+    owner.settled().await;
+    let before = world.records().await;
+    let beats = owner.store.calls(Operation::Heartbeat);
+
+    for _ in 0..9 {
+        owner.timer.advance(LEASE / 3);
+        owner.settled().await;
+    }
+
+    assert_eq!(owner.store.calls(Operation::Heartbeat), beats);
+    assert_eq!(world.records().await, before);
+}
+
+async fn d14_heartbeat_error_transient(world: World) {
+    let owner = world.owner().await;
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    owner
+        .store
+        .fault(Operation::Heartbeat, Nth::Next, Fault::LoseRequest);
+
+    world.advance(LEASE / 3).await;
+    owner.log.await_step(Step::HeartbeatFailed).await;
+    world.advance(LEASE / 12).await;
+    owner.log.await_step(Step::Heartbeat).await;
+
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    assert_eq!(world.record().await.state, State::Done);
+}
+
+async fn d15_heartbeat_error_lasting(world: World) {
+    let owner = world.owner().await;
+    let inside = Gate::new();
+    let at_gate = inside.clone();
+    let call = tokio::spawn(owner.call("charge").key("k").run(|attempt| async move {
+        at_gate.pass().await;
+        attempt.lost().await;
+        Ok::<_, Error>(attempt.is_lost())
+    }));
+    inside.arrived(1).await;
+    inside.open();
+    owner
+        .store
+        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+
+    for (twelfths, failures) in (4..12).zip(1..) {
+        world
+            .advance(if twelfths == 4 { LEASE / 3 } else { LEASE / 12 })
+            .await;
+        owner.log.await_steps(Step::HeartbeatFailed, failures).await;
+        assert_eq!(
+            owner.log.count(Step::LeaseLost),
+            0,
+            "after {twelfths} twelfths"
+        );
+    }
+    assert!(!call.is_finished());
+    let other = world.owner().await;
+    world.advance(LEASE / 12).await;
+    owner.log.await_step(Step::LeaseLost).await;
+
+    // Nobody took over, so that its version stands and its outcome is recorded all the same.
+    assert_eq!(call.await.expect("no panic"), Ok(true));
+    assert_eq!(world.record().await.state, State::Done);
+    let replayed = other.call("charge").key("k");
+    assert_eq!(
+        replayed.run(|_| async { Ok::<_, Error>(false) }).await,
+        Ok(true)
+    );
+}
+
+async fn d15_a_store_that_hangs_is_noticed_when_the_lease_ends(world: World) {
+    let owner = world.owner().await;
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    let hangs = Gate::new();
+    owner.store.fault(
+        Operation::Heartbeat,
+        Nth::Every,
+        Fault::Delay(hangs.clone()),
+    );
+
+    world.advance(LEASE / 3).await;
+    hangs.arrived(1).await;
+    world.advance(LEASE / 3).await;
+    owner.log.await_steps(Step::HeartbeatFailed, 1).await;
+    world.advance(LEASE / 12).await;
+    hangs.arrived(2).await;
+    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    // The second one hangs until the lease is over, and not for another third of it.
+    world.advance(LEASE / 4).await;
+    owner.log.await_step(Step::LeaseLost).await;
+
+    owner.store.heal();
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+}
+
+async fn d16_extend_unknown_or_finished(world: World) {
+    let (owner, other) = (world.owner().await, world.owner().await);
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    world
+        .advance_store(LEASE + Duration::from_secs(24 * 60 * 60))
+        .await;
+    assert_eq!(
+        other.idem.purge().await,
+        Ok(1),
+        "a run that may be repeated is forgotten"
+    );
+
+    owner.timer.advance(LEASE / 3);
+    owner.log.await_step(Step::LeaseLost).await;
+
+    assert!(
+        world.records().await.is_empty(),
+        "a heartbeat creates nothing"
+    );
+    gate.open();
+    let answer = call.await.expect("no panic");
+    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    assert!(world.records().await.is_empty(), "nor does a completion");
+}
+
+async fn d18_lease_mandatory(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    let next = world.owner().await;
+    let status = next.idem.lookup("charge", None::<&str>, "k").await;
+    let Ok(Status::Processing { lease_left, .. }) = status else {
+        panic!("it is held: {status:?}");
+    };
+    assert!(lease_left <= LEASE);
+
+    world.advance(LEASE).await;
+
+    assert_eq!(
+        Charge::of(&world, &next).rejecting().call().await,
+        Ok("charged".into())
+    );
+}
+
+async fn d19_clock_skew(world: World) {
+    let (ahead, behind) = (world.owner().await, world.owner().await);
+    ahead.timer.advance(Duration::from_secs(600));
+    Charge::of(&world, &ahead).vanishes().await;
+    ahead.timer.advance(Duration::from_secs(600));
+
+    world.advance_store(LEASE - Duration::from_secs(1)).await;
+    let early = Charge::of(&world, &behind).rejecting().call().await;
+    assert!(is_in_progress(&early), "{early:?}");
+    world.advance_store(Duration::from_secs(1)).await;
+
+    assert_eq!(
+        Charge::of(&world, &behind).rejecting().call().await,
+        Ok("charged".into())
+    );
+}
+
+async fn a_body_that_outstays_the_maximum_hold_is_told(world: World) {
+    let owner = world.owner_with(|builder| builder.max_hold("15s")).await;
+    let other = world.owner().await;
+    let (call, gate) = Charge::of(&world, &owner).answers("A").begun().await;
+
+    world.advance(LEASE / 3).await;
+    owner.log.await_steps(Step::Heartbeat, 1).await;
+    world.advance(LEASE / 3).await;
+    world.advance(LEASE * 2 / 3).await;
+    owner.log.await_step(Step::LeaseLost).await;
+
+    assert_eq!(
+        Charge::of(&world, &other).answers("B").call().await,
+        Ok("B".into())
+    );
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("B".into()));
+}
+
+async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
+    let (owner, other) = (world.owner().await, world.owner().await);
+    let slow = Gate::new();
+    owner
+        .store
+        .fault(Operation::Ending, Nth::Call(1), Fault::Delay(slow.clone()));
+    owner.store.fault(
+        Operation::Ending,
+        Nth::Call(1),
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+    let call = Charge::of(&world, &owner).spawn();
+    slow.arrived(1).await;
+
+    for beat in 1..=6 {
+        world.advance(LEASE / 3).await;
+        owner.log.await_steps(Step::Heartbeat, beat).await;
+    }
+    let answer = Charge::of(&world, &other).rejecting().call().await;
+    assert!(is_in_progress(&answer), "{answer:?}");
+    slow.open();
+
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    owner.log.await_step(Step::Recorded).await;
+    assert_eq!(
+        Charge::of(&world, &other).call().await,
+        Ok("charged".into())
+    );
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: World) {
+    let owner = world.owner().await;
+    let slow = Gate::new();
+    owner.store.fault(
+        Operation::Claim,
+        Nth::Call(1),
+        Fault::DelayAnswer(slow.clone()),
+    );
+    owner
+        .store
+        .fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
+    let inside = Gate::new();
+    let call = Charge::of(&world, &owner).held_at(&inside).spawn();
+    slow.arrived(1).await;
+    world.advance(LEASE * 3 / 4).await;
+    slow.open();
+    owner.timer.await_sleepers(1).await;
+    owner.timer.advance(Duration::from_millis(15));
+    inside.arrived(1).await;
+
+    // Three quarters of the lease are gone, so that a heartbeat is overdue.
+    owner.log.await_step(Step::Heartbeat).await;
+
+    inside.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn a_claim_whose_answer_came_after_its_lease_is_made_anew(world: World) {
+    let (owner, other) = (world.owner().await, world.owner().await);
+    let slow = Gate::new();
+    owner.store.fault(
+        Operation::Claim,
+        Nth::Call(1),
+        Fault::DelayAnswer(slow.clone()),
+    );
+    owner
+        .store
+        .fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
+    let inside = Gate::new();
+    let call = Charge::of(&world, &owner).held_at(&inside).spawn();
+    slow.arrived(1).await;
+    world.advance(LEASE).await;
+    slow.open();
+    owner.timer.await_sleepers(1).await;
+    owner.timer.advance(Duration::from_millis(15));
+    inside.arrived(1).await;
+
+    let duplicate = Charge::of(&world, &other).rejecting().call().await;
+
+    assert!(
+        is_in_progress(&duplicate),
+        "it holds a lease: {duplicate:?}"
+    );
+    assert_eq!(world.record().await.attempt, 1);
+    inside.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+}

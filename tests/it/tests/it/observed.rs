@@ -1,0 +1,539 @@
+//! What can be counted and explained, and what never shows.
+
+use std::time::Duration;
+
+use idempotent_runtime::{
+    Answer, Error, FingerprintKey, How, InFlight, Step, StoreErrorKind, Unprotected, idempotent,
+    record::State,
+    testing::{Fault, Gate, Nth, Operation},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::harness::{Event, World, said_during};
+
+on_every_store![
+    k01_outcome_metrics,
+    k01_latency,
+    k02_a_replay_names_the_trace_of_the_first_run,
+    k03_hook_per_transition,
+    k04_explain,
+    k10_purge_does_not_guess,
+    k13_no_plaintext_key,
+    k14_redaction,
+    k17_error_messages_hide_payload,
+];
+
+const LEASE: Duration = Duration::from_secs(30);
+
+#[idempotent(name = "observed.held", key = key, skip(world, gate))]
+async fn held(world: World, gate: Gate, key: String, amount: u32) -> Result<u32, Error> {
+    world.happened(&key);
+    gate.pass().await;
+    Ok(amount)
+}
+
+fn open() -> Gate {
+    let gate = Gate::new();
+    gate.open();
+    gate
+}
+
+async fn k01_outcome_metrics(world: World) {
+    let owner = world.owner().await;
+    let call = |key: &str, amount| owner.enter(held(world.clone(), open(), key.into(), amount));
+    let mut expected = Vec::new();
+
+    // Executed, replayed, mismatch.
+    assert_eq!(call("k", 1).await, Ok(1));
+    assert_eq!(call("k", 1).await, Ok(1));
+    assert!(call("k", 2).await.is_err());
+    expected.extend([Answer::Executed, Answer::Replayed, Answer::KeyReused]);
+    assert_eq!(owner.log.answers(), expected);
+
+    // Replayed after a wait, and conflict.
+    let gate = Gate::new();
+    let first = owner.spawn(held(world.clone(), gate.clone(), "waited".into(), 1));
+    gate.arrived(1).await;
+    let rejected = owner
+        .call("observed.held")
+        .key("waited")
+        .argument("key", "waited")
+        .argument("amount", &1)
+        .in_flight(InFlight::Reject)
+        .run(|_| async { Ok::<u32, Error>(0) })
+        .await;
+    assert!(
+        matches!(rejected, Err(Error::InProgress { .. })),
+        "{rejected:?}"
+    );
+    let second = owner.spawn(held(world.clone(), open(), "waited".into(), 1));
+    owner.log.await_step(Step::Waiting).await;
+    gate.open();
+    assert_eq!(first.await.expect("it does not panic"), Ok(1));
+    assert_eq!(second.await.expect("it does not panic"), Ok(1));
+    let answers = owner.log.answers();
+    assert_eq!(answers[3], Answer::InProgress);
+    let mut both = [answers[4], answers[5]];
+    both.sort_by_key(|answer| *answer == Answer::ReplayedAfterWait);
+    assert_eq!(both, [Answer::Executed, Answer::ReplayedAfterWait]);
+    assert_eq!(answers.len(), 6);
+    expected = answers;
+
+    // Taken over, and stale.
+    let zombie = world.owner().await;
+    zombie.store.fault(
+        Operation::Heartbeat,
+        Nth::Every,
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+    let gate = Gate::new();
+    let stale = zombie.spawn(held(world.clone(), gate.clone(), "stale".into(), 1));
+    gate.arrived(1).await;
+    world.advance(LEASE).await;
+    assert_eq!(call("stale", 1).await, Ok(1));
+    gate.open();
+    assert_eq!(stale.await.expect("it does not panic"), Ok(1));
+    expected.push(Answer::ExecutedAfterTakeover);
+    assert_eq!(zombie.log.answers(), [Answer::LeaseLost]);
+
+    // Indeterminate, unprotected, refused, and a store error.
+    for _ in 0..2 {
+        let answer = owner
+            .call("observed.uncertain")
+            .key("k")
+            .uncertain_errors()
+            .run(|_| async { Err::<(), _>(Error::AlreadyInstalled) })
+            .await;
+        assert!(answer.is_err());
+    }
+    expected.extend([Answer::Executed, Answer::Uncertain]);
+    let unprotected = owner.call("observed.held").key("k").unprotected();
+    assert_eq!(
+        unprotected.run(|_| async { Ok::<_, Error>(7) }).await,
+        Ok(7)
+    );
+    expected.push(Answer::Unprotected);
+    assert!(call("", 1).await.is_err());
+    expected.push(Answer::Refused);
+    owner.store.fault(
+        Operation::Claim,
+        Nth::Next,
+        Fault::Fail(StoreErrorKind::Denied),
+    );
+    assert!(matches!(call("k", 1).await, Err(Error::Store(_))));
+    expected.push(Answer::StoreFailed);
+
+    assert_eq!(owner.log.answers(), expected, "one for each call");
+}
+
+async fn k01_latency(world: World) {
+    let owner = world.owner().await;
+    let gate = Gate::new();
+    let call = owner.spawn(held(world.clone(), gate.clone(), "k".into(), 1));
+    gate.arrived(1).await;
+
+    world.advance(Duration::from_secs(5)).await;
+    gate.open();
+    assert_eq!(call.await.expect("it does not panic"), Ok(1));
+    assert_eq!(
+        owner
+            .enter(held(world.clone(), open(), "k".into(), 1))
+            .await,
+        Ok(1)
+    );
+
+    let latencies: Vec<_> = owner
+        .log
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Answer {
+                operation,
+                answer,
+                elapsed,
+            } => Some((operation, answer, elapsed)),
+            Event::Step { .. } => None,
+        })
+        .collect();
+    let operation = || "observed.held".to_owned();
+    assert_eq!(
+        latencies,
+        [
+            (operation(), Answer::Executed, Duration::from_secs(5)),
+            (operation(), Answer::Replayed, Duration::ZERO),
+        ]
+    );
+}
+
+async fn k02_a_replay_names_the_trace_of_the_first_run(world: World) {
+    const FIRST: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const SECOND: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let first = world
+        .owner_with(|builder| builder.trace_parent(|| Some(FIRST.into())))
+        .await;
+    let second = world
+        .owner_with(|builder| builder.trace_parent(|| Some(SECOND.into())))
+        .await;
+    for owner in [&first, &second] {
+        let call = owner.call("observed.traced").key("k");
+        let (answer, how) = call.run_detailed(|_| async { Ok::<_, Error>(1) }).await;
+        assert_eq!(answer, Ok(1));
+        match how {
+            How::Executed { .. } => {}
+            How::Replayed { trace_parent, .. } => assert_eq!(trace_parent.as_deref(), Some(FIRST)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(second.log.answers(), [Answer::Replayed]);
+}
+
+async fn k03_hook_per_transition(world: World) {
+    let (a, b, c) = (
+        world.owner().await,
+        world.owner().await,
+        world.owner().await,
+    );
+    let gate = Gate::new();
+    a.store.fault(
+        Operation::Heartbeat,
+        Nth::Every,
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+
+    let stale = a.spawn(held(world.clone(), gate.clone(), "k".into(), 1));
+    gate.arrived(1).await;
+    world.advance(LEASE).await;
+    a.log.await_step(Step::LeaseLost).await;
+    let second_gate = Gate::new();
+    let taken_over = b.spawn(held(world.clone(), second_gate.clone(), "k".into(), 1));
+    second_gate.arrived(1).await;
+    let waiting = c.spawn(held(world.clone(), second_gate.clone(), "k".into(), 1));
+    c.log.await_step(Step::Waiting).await;
+    second_gate.open();
+
+    for call in [taken_over, waiting] {
+        assert_eq!(call.await.expect("it does not panic"), Ok(1));
+    }
+    gate.open();
+    assert_eq!(stale.await.expect("it does not panic"), Ok(1));
+    let steps = a.log.steps();
+    assert_eq!(steps.first(), Some(&Step::Claimed));
+    assert_eq!(steps.last(), Some(&Step::LeaseLost));
+    assert!(
+        steps[1..steps.len() - 1]
+            .iter()
+            .all(|step| *step == Step::HeartbeatFailed),
+        "{steps:?}"
+    );
+    assert_eq!(b.log.steps(), [Step::TakenOver, Step::Recorded]);
+    assert_eq!(c.log.steps(), [Step::Waiting]);
+    let takeover = Event::Step {
+        operation: "observed.held".into(),
+        step: Step::TakenOver,
+        attempt: 2,
+    };
+    assert!(b.log.events().contains(&takeover));
+}
+
+async fn k04_explain(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    let call = || {
+        let call = b.call("observed.explained").key("k");
+        call.run_detailed(|_| async { Ok::<_, Error>(2) })
+    };
+    let gate = Gate::new();
+    let first = tokio::spawn({
+        let (call, gate) = (a.call("observed.explained").key("k"), gate.clone());
+        call.run_detailed(|_| async move {
+            gate.pass().await;
+            Ok::<_, Error>(1)
+        })
+    });
+    gate.arrived(1).await;
+
+    let rejected = b
+        .call("observed.explained")
+        .key("k")
+        .in_flight(InFlight::Reject)
+        .run_detailed(|_| async { Ok::<u32, Error>(0) })
+        .await;
+    assert!(matches!(
+        rejected,
+        (Err(Error::InProgress { .. }), How::Refused)
+    ));
+    let waiting = tokio::spawn({
+        let call = b.call("observed.explained").key("k");
+        call.run_detailed(|_| async { Ok::<u32, Error>(0) })
+    });
+    b.log.await_step(Step::Waiting).await;
+    gate.open();
+
+    let (answer, how) = first.await.expect("it does not panic");
+    assert_eq!(answer, Ok(1));
+    assert!(
+        matches!(
+            how,
+            How::Executed {
+                attempt: 1,
+                recorded: true,
+                ..
+            }
+        ),
+        "{how:?}"
+    );
+    let (answer, how) = waiting.await.expect("it does not panic");
+    assert_eq!(answer, Ok(1));
+    assert!(
+        matches!(
+            how,
+            How::Replayed {
+                waited: true,
+                attempt: 1,
+                ..
+            }
+        ),
+        "{how:?}"
+    );
+    let (answer, how) = call().await;
+    assert_eq!(answer, Ok(1));
+    assert!(
+        matches!(how, How::Replayed { waited: false, .. }),
+        "{how:?}"
+    );
+    let (answer, how) = b
+        .call("observed.explained")
+        .key("k")
+        .unprotected()
+        .run_detailed(|_| async { Ok::<_, Error>(2) })
+        .await;
+    assert_eq!(
+        (answer, how),
+        (Ok(2), How::Unprotected(Unprotected::OptedOut))
+    );
+}
+
+async fn k10_purge_does_not_guess(world: World) {
+    // Everything about it looks old: it runs ten times longer than its outcome would be kept.
+    let a = world.owner_with(|builder| builder.ttl("1s")).await;
+    let b = world
+        .owner_with(|builder| builder.in_flight(InFlight::Reject))
+        .await;
+    let gate = Gate::new();
+    let call = a.spawn(held(world.clone(), gate.clone(), "k".into(), 1));
+    gate.arrived(1).await;
+
+    for beat in 1..=10 {
+        world.advance(LEASE / 3).await;
+        a.log.await_steps(Step::Heartbeat, beat).await;
+        assert_eq!(b.idem.purge().await, Ok(0));
+    }
+
+    let rejected = b.enter(held(world.clone(), open(), "k".into(), 1)).await;
+    assert!(
+        matches!(rejected, Err(Error::InProgress { attempt: 1, .. })),
+        "{rejected:?}"
+    );
+    gate.open();
+    assert_eq!(call.await.expect("it does not panic"), Ok(1));
+    assert_eq!(world.runs("k"), 1);
+    world.advance(Duration::from_secs(1)).await;
+    assert_eq!(b.idem.purge().await, Ok(1), "once it has ended, it is old");
+}
+
+/// What must not show.
+const SECRET: &str = "4929-0000-1111-2222";
+
+async fn k13_no_plaintext_key(world: World) {
+    let secret = FingerprintKey::new(*b"a secret of thirty-two bytes, ok").expect("long enough");
+    let hidden = world
+        .owner_with(|builder| builder.hide_keys().fingerprint_key(secret))
+        .await;
+    let plain = world.owner().await;
+    let call = |owner: &crate::harness::Owner, name: &str| {
+        owner
+            .call(name)
+            .key(SECRET)
+            .scope(SECRET)
+            .argument("card", SECRET)
+            .run(|_| async { Ok::<_, Error>(()) })
+    };
+
+    assert_eq!(call(&hidden, "observed.hidden").await, Ok(()));
+    assert_eq!(call(&hidden, "observed.hidden").await, Ok(()));
+    let hidden_record = world.record().await;
+    assert_eq!(call(&plain, "observed.hidden").await.map_err(drop), Err(()));
+    assert_eq!(call(&plain, "observed.plain").await, Ok(()));
+
+    assert!(hidden_record.subject.key.is_empty());
+    assert!(hidden_record.subject.scope.is_empty());
+    let records = world.records().await;
+    let (_, plain_record) = records
+        .iter()
+        .find(|(_, record)| &*record.subject.operation == "observed.plain")
+        .expect("it was recorded");
+    assert_eq!(plain_record.subject.key, SECRET.as_bytes());
+    let debug = format!("{plain_record:?}");
+    let as_list = format!("{:?}", SECRET.as_bytes());
+    assert!(
+        !debug.contains(SECRET) && !debug.contains(&as_list),
+        "{debug}"
+    );
+    assert_ne!(
+        plain_record.subject.fingerprint.fingerprint(),
+        hidden_record.subject.fingerprint.fingerprint(),
+        "who has no secret cannot try arguments out"
+    );
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Payment {
+    last_digits: String,
+    #[serde(skip)]
+    card: String,
+}
+
+#[idempotent(name = "observed.redacted", key = order, skip(card))]
+async fn redacted(order: u32, card: &str) -> Result<Payment, Error> {
+    Ok(Payment {
+        last_digits: card[card.len() - 4..].into(),
+        card: card.into(),
+    })
+}
+
+async fn k14_redaction(world: World) {
+    let owner = world.owner().await;
+
+    let (answers, said) = said_during(owner.enter(async {
+        let first = redacted(1, SECRET).await;
+        (first, redacted(1, "9999").await)
+    }))
+    .await;
+
+    let kept = Payment {
+        last_digits: "2222".into(),
+        card: String::new(),
+    };
+    assert_eq!(answers, (Ok(kept.clone()), Ok(kept)));
+    assert!(!said.contains(SECRET), "{said}");
+    let record = world.record().await;
+    let outcome = record.outcome.as_ref().expect("it is kept");
+    assert_eq!(&outcome.bytes[..], br#"{"last_digits":"2222"}"#);
+}
+
+#[derive(Debug, Serialize)]
+struct Wrong(String);
+
+/// Writes what it cannot read.
+#[derive(Debug)]
+struct Lossy;
+
+impl Serialize for Lossy {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Wrong(SECRET.into()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Lossy {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u32::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+async fn k17_error_messages_hide_payload(world: World) {
+    let owner = world
+        .owner_with(|builder| builder.takeover_budget(0).in_flight(InFlight::Reject))
+        .await;
+    let call = |name: &str| {
+        owner
+            .call(name)
+            .key(SECRET)
+            .scope(SECRET)
+            .argument("card", SECRET)
+    };
+    let ok = |_| async { Ok::<_, Error>(SECRET.to_owned()) };
+
+    let (errors, said) = said_during(async {
+        let mut errors = Vec::new();
+        assert!(call("observed.done").run(ok).await.is_ok());
+        let reused = owner.call("observed.done").key(SECRET).scope(SECRET);
+        errors.extend(reused.argument("card", "another").run(ok).await.err());
+        let unreadable = call("observed.done").run(|_| async { Ok::<u32, Error>(0) });
+        errors.extend(unreadable.await.err());
+
+        assert!(
+            call("observed.lossy")
+                .run(|_| async { Ok::<_, Error>(Lossy) })
+                .await
+                .is_ok()
+        );
+        errors.extend(call("observed.lossy").run(ok).await.err());
+
+        let uncertain = || call("observed.uncertain").uncertain_errors();
+        let fails = |_| async { Err::<(), _>(Error::AlreadyInstalled) };
+        assert!(uncertain().run(fails).await.is_err());
+        errors.extend(uncertain().run(fails).await.err());
+
+        let gate = Gate::new();
+        let running = tokio::spawn({
+            let (call, gate) = (call("observed.running"), gate.clone());
+            call.run(|_| async move {
+                gate.pass().await;
+                Ok::<_, Error>(())
+            })
+        });
+        gate.arrived(1).await;
+        errors.extend(call("observed.running").run(ok).await.err());
+        running.abort();
+        assert!(running.await.is_err());
+        owner.log.await_step(Step::Stopped).await;
+        errors.extend(call("observed.running").run(ok).await.err());
+
+        let recursive = call("observed.recursive").run(|_| call("observed.recursive").run(ok));
+        errors.extend(recursive.await.err());
+        let too_long = owner.call("observed.long").key(&SECRET.repeat(10_000));
+        errors.extend(too_long.run(ok).await.err());
+        owner.store.fault(
+            Operation::Claim,
+            Nth::Next,
+            Fault::Fail(StoreErrorKind::Denied),
+        );
+        errors.extend(call("observed.denied").run(ok).await.err());
+        errors
+    })
+    .await;
+
+    let kinds = [
+        "KeyReused",
+        "Unreadable",
+        "NotReplayable",
+        "Uncertain",
+        "InProgress",
+        "Parked",
+        "Recursive",
+        "InvalidKey",
+        "Store",
+    ];
+    assert_eq!(errors.len(), kinds.len(), "{errors:?}");
+    for (error, kind) in errors.iter().zip(kinds) {
+        let mut text = format!("{error:?}");
+        assert!(text.starts_with(kind), "{text}");
+        let mut source: Option<&dyn std::error::Error> = Some(error);
+        while let Some(error) = source {
+            text.push_str(&format!("\n{error}"));
+            source = error.source();
+        }
+        assert!(!text.contains(SECRET), "{text}");
+    }
+    assert!(
+        said.contains("observed.running"),
+        "it says something: {said}"
+    );
+    assert!(!said.contains(SECRET), "{said}");
+    let states: Vec<_> = world
+        .records()
+        .await
+        .iter()
+        .map(|(_, record)| record.state)
+        .collect();
+    assert!(states.contains(&State::Parked), "{states:?}");
+}

@@ -1,0 +1,168 @@
+//! The process that is started, and what it does: makes a call, and stops at a point of it.
+
+use std::{
+    env,
+    io::{self, Write},
+    process::exit,
+};
+
+use idempotent_runtime::{
+    Idempotency, Observer, Step, Transition,
+    store::SqliteStore,
+    testing::{Fault, FaultyStore, Gate, Nth, Operation},
+};
+use serde::{Deserialize, Serialize};
+use tokio::{
+    sync::mpsc,
+    task::{JoinSet, spawn},
+};
+
+use super::job::{Job, Stops};
+
+/// The environment variable that holds a process's [`Role`].
+pub(super) const ROLE: &str = "IDEMPOTENT_TEST_PROCESS";
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Role {
+    /// Makes a call, stops at this point and says so; told to go on, it says what came of it.
+    Call(Job, Point),
+    /// Gets ready and says so; told to go on, it makes so many equal calls at once and says what came of them.
+    Crowd(Job, usize),
+    /// Says so and makes one call after the other, each with a key of its own, until it is killed.
+    Stream(Job),
+}
+
+/// Where a call stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Point {
+    /// Its claim is about to be sent.
+    BeforeClaim,
+    /// Its claim stands; its body was not polled.
+    AfterClaim,
+    /// Its body has begun.
+    MidBody,
+    /// Its body has ended; the outcome is about to be sent.
+    AfterBody,
+    /// The outcome stands; the caller has not heard of it.
+    AfterRecording,
+    /// The reconciling function was asked, and has not answered.
+    MidAsk,
+}
+
+/// No test by itself: the entrance of the processes that the tests start, which name their role in the environment.
+#[test]
+fn child() {
+    let Ok(role) = env::var(ROLE) else { return };
+    let role = serde_json::from_str(&role).expect("a role");
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+        .block_on(play(role));
+    exit(0);
+}
+
+async fn play(role: Role) {
+    let mut parent = listen();
+    match role {
+        Role::Call(job, point) => call(job, point, &mut parent).await,
+        Role::Crowd(job, callers) => crowd(job, callers, &mut parent).await,
+        Role::Stream(job) => stream(job).await,
+    }
+}
+
+async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<String>) {
+    let gate = Gate::new();
+    let store = FaultyStore::new(open(&job).await);
+    let mut stops = Stops::default();
+    let stop = |operation, fault: fn(Gate) -> Fault| {
+        store.fault(operation, Nth::Call(1), fault(gate.clone()));
+    };
+    match point {
+        Point::BeforeClaim => stop(Operation::Claim, Fault::Delay),
+        Point::AfterClaim => stop(Operation::Claim, Fault::DelayAnswer),
+        Point::MidBody => stops.in_body = Some(gate.clone()),
+        Point::AfterBody => stop(Operation::Ending, Fault::Delay),
+        // A swap that a heartbeat came before is refused and sent again, so the store cannot tell which one will stand.
+        Point::AfterRecording => {}
+        Point::MidAsk => stops.in_ask = Some(gate.clone()),
+    }
+    let idempotency = match point {
+        Point::AfterRecording => Idempotency::builder(store)
+            .observer(StopWhenRecorded)
+            .build(),
+        _ => Idempotency::builder(store).build(),
+    };
+    let idempotency = idempotency.expect("a handle");
+    let call = spawn(async move { job.call(&idempotency, &stops).await });
+    gate.arrived(1).await;
+    say(&"stopped");
+    parent.recv().await;
+    gate.open();
+    say(&call.await.expect("the call ends"));
+}
+
+/// Holds the call, with the whole thread, between the answer of the store and that to the caller.
+struct StopWhenRecorded;
+
+impl Observer for StopWhenRecorded {
+    fn transition(&self, transition: &Transition<'_>) {
+        if transition.step == Step::Recorded {
+            say(&"stopped");
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+}
+
+async fn crowd(job: Job, callers: usize, parent: &mut mpsc::UnboundedReceiver<String>) {
+    let idempotency = Idempotency::new(open(&job).await);
+    say(&"stopped");
+    parent.recv().await;
+    let mut calls = JoinSet::new();
+    for _ in 0..callers {
+        let (job, idempotency) = (job.clone(), idempotency.clone());
+        calls.spawn(async move { job.call(&idempotency, &Stops::default()).await });
+    }
+    say(&calls.join_all().await);
+}
+
+async fn stream(job: Job) {
+    let idempotency = Idempotency::new(open(&job).await);
+    say(&"stopped");
+    for number in 0.. {
+        let job = Job {
+            key: format!("{}-{number}", job.key),
+            ..job.clone()
+        };
+        job.call(&idempotency, &Stops::default()).await;
+    }
+}
+
+async fn open(job: &Job) -> SqliteStore {
+    SqliteStore::open(job.database())
+        .await
+        .expect("the store opens")
+}
+
+/// Tells the parent something. The test harness writes to standard output as well, hence the mark.
+fn say(what: &impl Serialize) {
+    let what = serde_json::to_string(what).expect("JSON");
+    let mut output = io::stdout().lock();
+    writeln!(output, "\n@{what}")
+        .and_then(|()| output.flush())
+        .expect("the parent listens");
+}
+
+/// What the parent says, line by line. When it is gone, so is this process.
+fn listen() -> mpsc::UnboundedReceiver<String> {
+    let (heard, lines) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lines().map_while(Result::ok) {
+            let _ = heard.send(line);
+        }
+        exit(1);
+    });
+    lines
+}

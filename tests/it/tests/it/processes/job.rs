@@ -1,0 +1,139 @@
+//! The call that every process makes.
+
+use std::{path::PathBuf, process, sync::Arc, time::Duration};
+
+use idempotent_runtime::{
+    Attempt, Error, Idempotency, InFlight, OnCrash, Reconciled,
+    record::{FencingToken, Record},
+    store::Store,
+    testing::Gate,
+};
+use serde::{Deserialize, Serialize};
+
+use super::log::{Event, Log};
+
+pub(super) const OPERATION: &str = "processes.work";
+
+/// One call: two processes that are given the same make duplicates.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Job {
+    /// Where the database and the logs of effects are.
+    pub(super) folder: PathBuf,
+    pub(super) key: String,
+    pub(super) mode: Mode,
+    pub(super) lease: Duration,
+}
+
+/// What becomes of a call whose holder vanished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Mode {
+    Rerun,
+    Uncertain,
+    /// The reconciling function knows this.
+    Reconcile(Knowledge),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Knowledge {
+    Unknown,
+    RunAgain,
+    Happened,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) enum Came {
+    Value(String),
+    Uncertain,
+    LeaseLost,
+    Other(String),
+}
+
+/// Where a call is held, apart from the store.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stops {
+    pub(super) in_body: Option<Gate>,
+    pub(super) in_ask: Option<Gate>,
+}
+
+impl Job {
+    pub(super) fn database(&self) -> PathBuf {
+        self.folder.join("idempotency.db")
+    }
+
+    pub(super) fn log(&self) -> Log {
+        Log::open(&self.folder, &self.key)
+    }
+
+    /// Makes the call.
+    pub(super) async fn call(&self, idempotency: &Idempotency, stops: &Stops) -> Came {
+        let call = idempotency
+            .call(OPERATION)
+            .key(&self.key)
+            .arguments(&self.key)
+            .lease(self.lease)
+            .in_flight(InFlight::Wait(Duration::from_secs(20)));
+        let log = self.log();
+        let body = |attempt: Attempt| async move {
+            let token = attempt.fencing_token().map_or(0, FencingToken::as_u64);
+            log.write(attempt.number(), &Event::Began { token });
+            hold(stops.in_body.as_ref()).await;
+            log.write(attempt.number(), &Event::Ended { token });
+            Ok::<_, Error>(self.value(process::id(), attempt.number()))
+        };
+        let result = match self.mode {
+            Mode::Rerun => call.on_crash(OnCrash::Rerun).run(body).await,
+            Mode::Uncertain => call.on_crash(OnCrash::Uncertain).run(body).await,
+            Mode::Reconcile(knowledge) => {
+                let ask = |attempt: Attempt| async move {
+                    self.log().write(attempt.number(), &Event::Asked);
+                    hold(stops.in_ask.as_ref()).await;
+                    match knowledge {
+                        Knowledge::Unknown => Reconciled::Unknown,
+                        Knowledge::RunAgain => Reconciled::RunAgain,
+                        Knowledge::Happened => Reconciled::Happened(self.known()),
+                    }
+                };
+                call.reconcile(ask, body).await
+            }
+        };
+        Came::from(result)
+    }
+
+    /// What a body returns.
+    pub(super) fn value(&self, process: u32, attempt: u32) -> String {
+        format!("{} by process {process}, attempt {attempt}", self.key)
+    }
+
+    /// What the reconciling function says when it knows.
+    pub(super) fn known(&self) -> String {
+        format!("{} happened", self.key)
+    }
+
+    /// What stands in the store.
+    pub(super) async fn record(&self, store: &dyn Store) -> Option<Arc<Record>> {
+        let records = store.scan(None, 10_000).await.expect("the store lists");
+        let mine = |record: &Record| String::from_utf8_lossy(&record.subject.key) == self.key;
+        records
+            .into_iter()
+            .map(|(_, record)| record)
+            .find(|record| mine(record))
+    }
+}
+
+async fn hold(gate: Option<&Gate>) {
+    if let Some(gate) = gate {
+        gate.pass().await;
+    }
+}
+
+impl From<Result<String, Error>> for Came {
+    fn from(result: Result<String, Error>) -> Self {
+        match result {
+            Ok(value) => Came::Value(value),
+            Err(Error::Uncertain { .. }) => Came::Uncertain,
+            Err(Error::LeaseLost { .. }) => Came::LeaseLost,
+            Err(error) => Came::Other(format!("{error:?}")),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Real processes on one SQLite file: killed with SIGKILL at exact points, stopped past their lease and woken, and ten
+//! at once.
+//!
+//! The test binary starts itself again as the child, which stops at a point, says so, and waits for its end. What bodies
+//! did stands in a log on disk, so that it outlives them.
+
+mod crowd;
+mod death;
+mod pause;
+
+mod child;
+mod job;
+mod log;
+mod process;

@@ -1,0 +1,144 @@
+//! SIGSTOP past the lease, then SIGCONT: the holder that comes back has lost, and learns it.
+
+use std::{process, sync::Arc, time::Duration};
+
+use idempotent_runtime::{
+    Idempotency,
+    record::State,
+    store::{SqliteStore, Store},
+    testing::Gate,
+};
+use tempfile::TempDir;
+
+use super::{
+    child::{Point, Role},
+    job::{Came, Job, Mode, Stops},
+    process::Process,
+};
+
+const LEASE: Duration = Duration::from_millis(250);
+
+/// How often each is done: the thread of heartbeats and the body wake in either order.
+const TIMES: usize = 5;
+
+struct Scene {
+    _folder: TempDir,
+    idempotency: Idempotency,
+    job: Job,
+}
+
+impl Scene {
+    async fn open(mode: Mode) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let job = Job {
+            folder: folder.path().to_owned(),
+            key: "key".to_owned(),
+            mode,
+            lease: LEASE,
+        };
+        let store = SqliteStore::open(job.database()).await;
+        Self {
+            _folder: folder,
+            idempotency: Idempotency::new(store.expect("the store opens")),
+            job,
+        }
+    }
+
+    fn store(&self) -> &dyn Store {
+        self.idempotency.store()
+    }
+
+    /// A process that holds the record, stopped in the middle of its body.
+    async fn frozen_mid_body(&self) -> Process {
+        let holder = Process::stopped(&Role::Call(self.job.clone(), Point::MidBody)).await;
+        holder.freeze();
+        holder
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn d04_a_holder_that_wakes_after_the_takeover_completed_overwrites_nothing() {
+    for _ in 0..TIMES {
+        // Given a holder that is stopped, and another process that took over and completed.
+        let scene = Scene::open(Mode::Rerun).await;
+        let mut holder = scene.frozen_mid_body().await;
+        let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
+        assert_eq!(came, Came::Value(scene.job.value(process::id(), 2)));
+        let stands = scene.job.record(scene.store()).await;
+
+        // When the holder wakes and its body ends.
+        holder.go_on().await;
+        holder.wake();
+
+        // Then its caller gets the recorded outcome, and the record is as it was, lease and version included.
+        assert_eq!(holder.hear::<Came>().await, came);
+        assert_eq!(scene.job.record(scene.store()).await, stands);
+        assert_eq!(
+            scene.job.call(&scene.idempotency, &Stops::default()).await,
+            came
+        );
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn d06_a_holder_that_wakes_while_the_next_one_runs_prolongs_nothing() {
+    for _ in 0..TIMES {
+        // Given a holder that is stopped, and another process that took over and is in its body.
+        let scene = Arc::new(Scene::open(Mode::Rerun).await);
+        let mut holder = scene.frozen_mid_body().await;
+        let gate = Gate::new();
+        let next = tokio::spawn({
+            let (scene, in_body) = (Arc::clone(&scene), Some(gate.clone()));
+            let stops = Stops {
+                in_body,
+                ..Stops::default()
+            };
+            async move { scene.job.call(&scene.idempotency, &stops).await }
+        });
+        gate.arrived(1).await;
+        let taken_over = scene.job.record(scene.store()).await.expect("a record");
+
+        // When the holder wakes and its body ends.
+        holder.go_on().await;
+        holder.wake();
+
+        // Then its caller learns that the lease was lost, and whoever holds it now holds it still.
+        assert_eq!(holder.hear::<Came>().await, Came::LeaseLost);
+        let stands = scene.job.record(scene.store()).await.expect("a record");
+        assert_eq!(
+            (stands.state, stands.attempt_id, stands.token),
+            (State::Running, taken_over.attempt_id, taken_over.token)
+        );
+        gate.open();
+        let came = next.await.expect("the call ends");
+        assert_eq!(came, Came::Value(scene.job.value(process::id(), 2)));
+        assert_eq!(
+            scene.job.call(&scene.idempotency, &Stops::default()).await,
+            came
+        );
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete() {
+    for _ in 0..TIMES {
+        // Given a holder that is stopped, and a call that found its lease over: nobody knows.
+        let scene = Scene::open(Mode::Uncertain).await;
+        let mut holder = scene.frozen_mid_body().await;
+        let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
+        assert_eq!(came, Came::Uncertain);
+
+        // When the holder wakes and its body ends.
+        holder.go_on().await;
+        holder.wake();
+
+        // Then it is known, to everybody, and one body ran.
+        let came = Came::Value(scene.job.value(holder.id(), 1));
+        assert_eq!(holder.hear::<Came>().await, came);
+        assert_eq!(
+            scene.job.call(&scene.idempotency, &Stops::default()).await,
+            came
+        );
+        assert_eq!(scene.job.log().bodies(), 1);
+    }
+}

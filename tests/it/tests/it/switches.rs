@@ -1,0 +1,134 @@
+//! Switching it off, and listening to it.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use idempotent_runtime::{
+    Answer, Answered, Error, How, Idempotency, MemoryStore, Observer, Step, Transition,
+    Unprotected, idempotent, testing::Operation,
+};
+
+use crate::harness::{World, said_during};
+
+on_every_store![
+    a22_kill_switch,
+    a23_skip_per_call,
+    a29_response_hook_on_replay_only,
+];
+
+#[idempotent(name = "switches.charge", key = key, skip(world))]
+async fn charge(world: &World, key: &str) -> Result<usize, Error> {
+    world.happened(key);
+    Ok(world.runs(key))
+}
+
+async fn a22_kill_switch(world: World) {
+    let (owner, said) = said_during(world.owner_with(|builder| builder.enabled(false))).await;
+
+    let first = owner.enter(charge(&world, "k")).await;
+    let second = owner.enter(charge(&world, "k")).await;
+
+    assert_eq!((first, second), (Ok(1), Ok(2)));
+    for operation in [Operation::Load, Operation::Swap, Operation::Wait] {
+        assert_eq!(owner.store.calls(operation), 0, "{operation:?}");
+    }
+    assert_eq!(world.records().await, []);
+    assert_eq!(
+        owner.log.answers(),
+        [Answer::Unprotected, Answer::Unprotected]
+    );
+    let warned = |line: &&str| line.contains("WARN") && line.contains("switched off");
+    assert_eq!(said.lines().filter(warned).count(), 1, "{said}");
+}
+
+async fn a23_skip_per_call(world: World) {
+    let owner = world.owner().await;
+    let recorded = owner.enter(charge(&world, "k")).await;
+    let calls = owner.store.calls(Operation::Swap);
+
+    let (answer, how) = owner
+        .call("switches.charge")
+        .key("k")
+        .unprotected()
+        .run_detailed(|attempt| async move {
+            assert_eq!(attempt.fencing_token(), None);
+            world.happened("k");
+            Ok::<_, Error>(world.runs("k"))
+        })
+        .await;
+
+    assert_eq!((recorded, answer), (Ok(1), Ok(2)));
+    assert_eq!(how, How::Unprotected(Unprotected::OptedOut));
+    assert_eq!(owner.store.calls(Operation::Swap), calls);
+    assert_eq!(owner.store.calls(Operation::Load), 0);
+}
+
+/// Notes replays, and panics at each.
+#[derive(Clone, Default)]
+struct Hook(Arc<Mutex<Vec<(String, bool)>>>);
+
+impl Observer for Hook {
+    fn transition(&self, transition: &Transition<'_>) {
+        assert_ne!(transition.step, Step::Recorded, "a planned panic");
+    }
+
+    fn answered(&self, answered: &Answered<'_>) {
+        if answered.answer == Answer::Replayed {
+            let mut told = self.0.lock().expect("nobody panics while it is held");
+            told.push((answered.operation.to_owned(), answered.id.is_some()));
+            drop(told);
+            panic!("a planned panic");
+        }
+    }
+}
+
+async fn a29_response_hook_on_replay_only(world: World) {
+    let hook = Hook::default();
+    let owner = world
+        .owner_with(|builder| builder.observer(hook.clone()))
+        .await;
+    let call = || {
+        owner
+            .call("switches.unit")
+            .key("k")
+            .run(|_| async { Ok::<(), Error>(()) })
+    };
+
+    assert_eq!(call().await, Ok(()));
+    assert!(hook.0.lock().expect("not poisoned").is_empty());
+    let recorded = world.record().await;
+    assert_eq!(call().await, Ok(()));
+
+    let told = hook.0.lock().expect("not poisoned").clone();
+    assert_eq!(told, [("switches.unit".into(), true)]);
+    assert_eq!(world.record().await, recorded);
+}
+
+/// Nothing is built, and nothing is run, with durations that no store can keep its promises with.
+#[tokio::test]
+async fn f28_ttl_validation() {
+    let builder = || Idempotency::builder(MemoryStore::new());
+    let refused = |built: Result<Idempotency, Error>, why: &str| {
+        let error = built.expect_err(why);
+        assert!(matches!(error, Error::InvalidPolicy(_)), "{why}: {error:?}");
+    };
+    refused(builder().ttl("0s").build(), "zero");
+    refused(builder().ttl("-1s").build(), "negative");
+    refused(builder().ttl("99999999999999999999d").build(), "overflow");
+    refused(builder().ttl("a day").build(), "no duration");
+    refused(builder().lease("0s").build(), "zero");
+    refused(builder().lease(Duration::MAX).build(), "overflow");
+    assert!(builder().ttl("24h").lease("30s").build().is_ok());
+
+    let owner = World::memory().await.owner().await;
+    let answer = owner
+        .call("switches.ttl")
+        .key("k")
+        .ttl(Duration::ZERO)
+        .run(|_| async { Ok::<_, Error>(()) })
+        .await;
+    assert!(matches!(answer, Err(Error::InvalidPolicy(_))), "{answer:?}");
+    assert_eq!(owner.store.round_trips(), 0);
+}

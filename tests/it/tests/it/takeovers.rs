@@ -1,0 +1,270 @@
+//! Takeovers: how many there may be, and what decides where running again is not right.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+use idempotent_runtime::{Answer, Error, InFlight, Status, Step, record::State};
+use tokio::task::yield_now;
+
+use crate::{
+    charge::{Charge, Found, LEASE, Mode, is_uncertain, vanished},
+    harness::World,
+};
+
+on_every_store![
+    d21_takeover_budget,
+    d21_dropped_bodies_count_as_takeovers,
+    d22_takeover_policy_reconcile_completed,
+    d22_takeover_policy_reconcile_not_done,
+    d22_takeover_policy_reconcile_unknown,
+    d22_a_reconciliation_that_vanishes_is_asked_again,
+    d23_takeover_policy_indeterminate,
+    d23_a_paused_holder_may_still_complete_what_is_uncertain,
+    d25_started_is_durable_first,
+    d27_fuzz_mutual_exclusion,
+];
+
+async fn d21_takeover_budget(world: World) {
+    let budgeted = || world.owner_with(|builder| builder.takeover_budget(2));
+    for _attempt in 1..=3 {
+        let owner = budgeted().await;
+        Charge::of(&world, &owner).vanishes().await;
+        world.advance(LEASE).await;
+    }
+    let owner = budgeted().await;
+
+    for _call in 0..2 {
+        let answer = Charge::of(&world, &owner).call().await;
+        assert!(
+            matches!(answer, Err(Error::Parked { attempts: 3, .. })),
+            "{answer:?}"
+        );
+    }
+    assert_eq!(world.runs("k"), 3);
+    let status = owner.idem.lookup("charge", None::<&str>, "k").await;
+    assert!(
+        matches!(status, Ok(Status::Parked { attempts: 3 })),
+        "{status:?}"
+    );
+
+    let settle = owner.idem.settle("charge", None::<&str>, "k");
+    assert_eq!(settle.expect("a key").resume().await, Ok(true));
+    assert_eq!(
+        Charge::of(&world, &owner).call().await,
+        Ok("charged".into())
+    );
+    assert_eq!(world.runs("k"), 4);
+    world.advance(LEASE * 10).await;
+    assert_eq!(
+        Charge::of(&world, &owner).call().await,
+        Ok("charged".into()),
+        "what is finished is never parked"
+    );
+}
+
+async fn d21_dropped_bodies_count_as_takeovers(world: World) {
+    let owner = world.owner_with(|builder| builder.takeover_budget(2)).await;
+    for attempt in 1..=3 {
+        let (call, _gate) = Charge::of(&world, &owner).begun().await;
+        call.abort();
+        assert!(call.await.is_err());
+        owner.log.await_steps(Step::Stopped, attempt).await;
+    }
+
+    let answer = Charge::of(&world, &owner).call().await;
+
+    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    assert_eq!(world.runs("k"), 3);
+}
+
+async fn d22_takeover_policy_reconcile_completed(world: World) {
+    let mode = Mode::Reconcile(Found::Happened);
+    vanished(&world, mode).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+
+    for _call in 0..2 {
+        let answer = Charge::of(&world, &owner).mode(mode).call().await;
+        assert_eq!(answer, Ok("found".into()));
+    }
+
+    assert_eq!(world.runs("k"), 1);
+    assert_eq!(owner.log.steps(), [Step::Reconciling, Step::Recorded]);
+    assert_eq!(owner.log.answers(), [Answer::Reconciled, Answer::Replayed]);
+}
+
+async fn d22_takeover_policy_reconcile_not_done(world: World) {
+    let mode = Mode::Reconcile(Found::Nothing);
+    vanished(&world, mode).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+
+    for _call in 0..2 {
+        let answer = Charge::of(&world, &owner).mode(mode).call().await;
+        assert_eq!(answer, Ok("charged".into()));
+    }
+
+    assert_eq!(world.runs("k"), 2);
+    assert_eq!(owner.log.steps(), [Step::Reconciling, Step::Recorded]);
+}
+
+async fn d22_takeover_policy_reconcile_unknown(world: World) {
+    vanished(&world, Mode::Reconcile(Found::Unknown)).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+
+    for _call in 0..20 {
+        let mode = Mode::Reconcile(Found::Unknown);
+        let answer = Charge::of(&world, &owner).mode(mode).call().await;
+        assert!(is_uncertain(&answer), "{answer:?}");
+        assert_eq!(world.record().await.state, State::Uncertain);
+    }
+    assert_eq!(world.runs("k"), 1);
+
+    let mode = Mode::Reconcile(Found::Happened);
+    let answer = Charge::of(&world, &owner).mode(mode).call().await;
+    assert_eq!(
+        answer,
+        Ok("found".into()),
+        "asking in vain uses up no budget"
+    );
+}
+
+async fn d22_a_reconciliation_that_vanishes_is_asked_again(world: World) {
+    vanished(&world, Mode::Reconcile(Found::Nothing)).await;
+    world.advance(LEASE).await;
+    // Its reconciliation says to run again, and it vanishes inside the body.
+    vanished(&world, Mode::Reconcile(Found::Nothing)).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+
+    let mode = Mode::Reconcile(Found::Happened);
+    let answer = Charge::of(&world, &owner).mode(mode).call().await;
+
+    assert_eq!(answer, Ok("found".into()));
+    assert_eq!(world.runs("k"), 2);
+}
+
+async fn d23_takeover_policy_indeterminate(world: World) {
+    vanished(&world, Mode::Uncertain).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+
+    for mode in [Mode::Uncertain, Mode::Rerun, Mode::Uncertain] {
+        let answer = Charge::of(&world, &owner).mode(mode).call().await;
+        assert!(is_uncertain(&answer), "{mode:?}: {answer:?}");
+    }
+    world.advance(LEASE * 10_000).await;
+    assert_eq!(owner.idem.purge().await, Ok(0));
+    assert!(is_uncertain(
+        &Charge::of(&world, &owner)
+            .mode(Mode::Uncertain)
+            .call()
+            .await
+    ));
+    let settle = || owner.idem.settle("charge", None::<&str>, "k");
+    assert_eq!(
+        settle().expect("a key").resume().await,
+        Ok(false),
+        "nobody may have it run again"
+    );
+
+    let settled = settle().expect("a key").with_value(&"the bank knows").await;
+
+    assert!(settled.expect("it is settled"));
+    let answer = Charge::of(&world, &owner)
+        .mode(Mode::Uncertain)
+        .call()
+        .await;
+    assert_eq!(answer, Ok("the bank knows".into()));
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn d23_a_paused_holder_may_still_complete_what_is_uncertain(world: World) {
+    let (first, second) = (world.owner().await, world.owner().await);
+    let charge = Charge::of(&world, &first).mode(Mode::Uncertain);
+    let (paused, gate) = charge.begun().await;
+    world.advance_store(LEASE).await;
+    let answer = Charge::of(&world, &second).call().await;
+    assert!(is_uncertain(&answer), "{answer:?}");
+
+    gate.open();
+
+    assert_eq!(paused.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(
+        Charge::of(&world, &second).call().await,
+        Ok("charged".into())
+    );
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn d25_started_is_durable_first(world: World) {
+    let owner = world.owner().await;
+    for (number, mode) in crate::charge::MODES.into_iter().enumerate() {
+        let observer = world.store().await;
+        let key = format!("k{number}");
+        let looked_up = key.clone();
+        let call = owner.call("charge").key(key.as_str());
+        let call = match mode {
+            Mode::Uncertain => call.on_crash(idempotent_runtime::OnCrash::Uncertain),
+            _ => call,
+        };
+        let stands = call
+            .run(move |_| async move {
+                let records = observer.scan(None, 100).await.expect("the store lists");
+                let of_key = records
+                    .iter()
+                    .filter(|(_, record)| record.subject.key == looked_up.as_bytes());
+                let states: Vec<_> = of_key.map(|(_, record)| record.state).collect();
+                Ok::<_, Error>(states == [State::Running])
+            })
+            .await;
+        assert_eq!(
+            stands,
+            Ok(true),
+            "{mode:?}: the claim stands before the body begins"
+        );
+    }
+}
+
+async fn d27_fuzz_mutual_exclusion(world: World) {
+    const WORKERS: usize = 4;
+    const ROUNDS: usize = 8;
+    let counter = Arc::new(AtomicU64::new(0));
+    let inside = Arc::new(AtomicUsize::new(0));
+    let mut workers = Vec::new();
+    for _worker in 0..WORKERS {
+        let owner = world.owner().await;
+        let (counter, inside) = (Arc::clone(&counter), Arc::clone(&inside));
+        workers.push(tokio::spawn(async move {
+            for _round in 0..ROUNDS {
+                let (counter, inside) = (Arc::clone(&counter), Arc::clone(&inside));
+                let call = owner
+                    .call("count")
+                    .key("k")
+                    .in_flight(InFlight::Wait(LEASE))
+                    .release_errors();
+                let answer = call
+                    .run(move |_| async move {
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "one at a time");
+                        let read = counter.load(Ordering::SeqCst);
+                        for _await in 0..3 {
+                            yield_now().await;
+                        }
+                        counter.store(read + 1, Ordering::SeqCst);
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        // Nothing that could be replayed: the next one adds as well.
+                        Err::<(), _>(Error::InvalidPolicy("released"))
+                    })
+                    .await;
+                assert_eq!(answer, Err(Error::InvalidPolicy("released")));
+            }
+        }));
+    }
+    for worker in workers {
+        worker.await.expect("no panic");
+    }
+    assert_eq!(counter.load(Ordering::SeqCst), (WORKERS * ROUNDS) as u64);
+}
