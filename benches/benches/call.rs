@@ -6,8 +6,9 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use benches::Ratios;
 use cached::cached;
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group};
 use idempotent_runtime::{Error, Idempotency, fingerprint::Arguments, idempotent};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -110,5 +111,79 @@ fn fingerprint(c: &mut Criterion) {
     group.finish();
 }
 
+/// The same again, the two sides in turns, so that what else the machine does meets both.
+fn ratios() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    let memo = "m".repeat(200);
+    let arguments = || {
+        let mut arguments = Arguments::new();
+        arguments.argument("order", black_box(&1_u64));
+        arguments.argument("memo", black_box(&memo));
+        arguments.finish(None).expect("arguments").fingerprint()
+    };
+    let bytes = vec![b'm'; 230];
+    let mut ratios = Ratios::new("memory store", "`#[cached]`, or SHA-256");
+    ratios.time(
+        "replay",
+        50_000,
+        |calls| {
+            runtime.block_on(async {
+                for _ in 0..calls {
+                    black_box(charge(1, memo.clone()).await).expect("a replay");
+                }
+            });
+        },
+        |calls| {
+            runtime.block_on(async {
+                for _ in 0..calls {
+                    black_box(memoised(1, memo.clone()).await);
+                }
+            });
+        },
+    );
+    ratios.time(
+        "first call",
+        10_000,
+        |calls| {
+            runtime.block_on(async {
+                for _ in 0..calls {
+                    black_box(charge(fresh(), memo.clone()).await).expect("a first call");
+                }
+            });
+        },
+        |calls| {
+            runtime.block_on(async {
+                for _ in 0..calls {
+                    black_box(memoised(fresh(), memo.clone()).await);
+                }
+            });
+        },
+    );
+    ratios.time(
+        "fingerprint of 230 bytes",
+        100_000,
+        |calls| {
+            for _ in 0..calls {
+                black_box(arguments());
+            }
+        },
+        |calls| {
+            for _ in 0..calls {
+                black_box(Sha256::digest(black_box(&bytes)));
+            }
+        },
+    );
+    ratios.print();
+}
+
 criterion_group!(benches, calls, fingerprint);
-criterion_main!(benches);
+
+fn main() {
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+    if benches::is_measuring() {
+        ratios();
+    }
+}
