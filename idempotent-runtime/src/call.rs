@@ -1,6 +1,11 @@
 //! The call itself: the method form that applications write, and the form that the attribute's
 //! expansion ends in.
 
+#![allow(
+    clippy::manual_async_fn,
+    reason = "compiler errors show these signatures, and the bounds read better there on the future"
+)]
+
 use std::{future::Future, pin::pin};
 
 use crate::{

@@ -104,9 +104,19 @@ pub(crate) fn end_with_parent() {
 /// The same, and gives what the parent says, line by line, to `heard`.
 pub(crate) fn listen_to_parent(mut heard: impl FnMut(&str) + Send + 'static) {
     std::thread::spawn(move || {
+        // Dropped also when `heard` panics, as it does when nobody reads what it prints.
+        let _end = End;
         for line in std::io::stdin().lines().map_while(Result::ok) {
             heard(&line);
         }
-        std::process::exit(0);
     });
+}
+
+/// Ends this process when it is dropped.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        std::process::exit(0);
+    }
 }

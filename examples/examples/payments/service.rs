@@ -24,7 +24,8 @@ async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
         .await
 }
 
-/// What the gateway decided is the outcome. Where it did not answer, a retry may ask it again, because it knows the key.
+/// What the gateway decided is the outcome. Where it did not answer, a retry may ask it again, because it knows the key;
+/// of one that knows no keys, `Verdict::Uncertain` would be the truth.
 fn verdict(error: &PayError) -> Verdict {
     match error {
         PayError::Declined => Verdict::Replay,

@@ -154,7 +154,8 @@ impl Holding {
         }
         let intended = self.end(ending, record.version).state;
         match (record.state, ending) {
-            (State::Uncertain, Ending::Stopped | Ending::Unpolled) => {
+            // Writing it again would put this holder's `on_crash` over that of a stricter caller.
+            (State::Uncertain, Ending::Stopped | Ending::Unpolled | Ending::Uncertain) => {
                 Refusal::Stands(Arc::clone(record))
             }
             (State::Running | State::Uncertain, _) => Refusal::Again(record.version),
@@ -204,5 +205,68 @@ pub fn refused_heartbeat(attempt_id: AttemptId, snapshot: &Snapshot) -> Beat {
             State::Uncertain | State::Parked => Beat::Lost,
         },
         _ => Beat::Lost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+        lease::{Decision, decide, first},
+        record::{Subject, Time},
+    };
+
+    const LEASE: Duration = Duration::from_secs(30);
+
+    fn claim(attempt_id: u128, on_crash: OnCrash) -> Claim {
+        let fingerprint =
+            Fingerprinted::stored(Fingerprint::from_bytes([0; 32]), ArgumentDigests::default());
+        Claim {
+            subject: Arc::new(Subject {
+                operation: "payments.charge".into(),
+                scope: Vec::new(),
+                key: Vec::new(),
+                fingerprint,
+            }),
+            attempt_id: AttemptId::from_u128(attempt_id),
+            holder: Holder {
+                label: "here".into(),
+                trace_parent: None,
+            },
+            on_crash,
+            lease: LEASE,
+            ttl: LEASE,
+            takeover_budget: 5,
+        }
+    }
+
+    #[test]
+    fn an_uncertain_verdict_leaves_the_stricter_choice_of_a_caller_that_left_it_uncertain_before() {
+        let start = Time::from_micros(1_000_000);
+        let (lax, strict) = (claim(1, OnCrash::Rerun), claim(2, OnCrash::Uncertain));
+        let begun = first(&lax, Version::from_u128(1)).apply(None, start);
+        let holding = Holding::new(&lax, 1, OnCrash::Rerun, Meaning::Fresh);
+        let late = Snapshot {
+            now: start.plus(LEASE),
+            record: Some(Arc::new(begun.clone())),
+        };
+        let Decision::Write { draft: left, .. } = decide(&strict, &late, Version::from_u128(2))
+        else {
+            panic!("a lease that is over is not in progress")
+        };
+        let left = Arc::new(left.apply(Some(&begun), late.now));
+        assert_eq!(
+            (left.state, left.on_crash),
+            (State::Uncertain, OnCrash::Uncertain)
+        );
+
+        let snapshot = Snapshot {
+            now: late.now,
+            record: Some(Arc::clone(&left)),
+        };
+        let refusal = holding.refused(&Ending::Uncertain, &snapshot);
+
+        assert_eq!(refusal, Refusal::Stands(left));
     }
 }

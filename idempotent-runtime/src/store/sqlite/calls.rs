@@ -1,24 +1,21 @@
 //! The functions that run the statements over a connection, whoever it belongs to.
 
-use std::sync::Arc;
+use std::{future::poll_fn, sync::Arc};
 
 use sqlx::{
-    AssertSqlSafe, Executor,
+    AssertSqlSafe, Either, Executor,
     query::Query,
     sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow},
 };
 
 use super::{
     failure, rows,
-    statements::{
-        Statements,
-        answer::{APPLIED, REFUSED},
-    },
+    statements::{Statements, answer::APPLIED},
 };
 use crate::{
     identity::RecordId,
     record::{Draft, Moment, Record, Version},
-    store::{Snapshot, StoreError, StoreErrorKind, Swap, sql},
+    store::{Snapshot, StoreError, Swap, sql},
 };
 
 impl Statements {
@@ -42,11 +39,20 @@ impl Statements {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
-        let query = written(&self.create, id, None, next);
-        // Ends at the first row, where everything that was to be written is committed.
-        let row = connection.fetch_optional(query).await;
-        let row = row.map_err(|error| failure::of(error, DOING))?;
-        swapped(&row.ok_or_else(|| failure::no_row(DOING))?, next, DOING)
+        let mut answers = connection.fetch_many(written(&self.create, id, None, next));
+        let mut applied = None;
+        // Read to the end where something was written, because what goes wrong at the commit comes after the row.
+        while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
+            if let Either::Right(row) = answer.map_err(|error| failure::of(error, DOING))? {
+                match swapped(&row, next, DOING)? {
+                    Swap::Refused(snapshot) => return Ok(Swap::Refused(snapshot)),
+                    Swap::Applied(stamp) => applied = Some(stamp),
+                }
+            }
+        }
+        applied
+            .map(Swap::Applied)
+            .ok_or_else(|| failure::no_row(DOING))
     }
 
     /// Puts `next` where version `seen` stands.
@@ -115,10 +121,7 @@ async fn replace(
 fn swapped(row: &SqliteRow, next: &Draft, doing: &'static str) -> Result<Swap, StoreError> {
     match rows::answer(row, doing)? {
         Some(APPLIED) => rows::stamp(row, 1, next.version, doing).map(Swap::Applied),
-        Some(REFUSED) => rows::snapshot(row, 1, doing).map(Swap::Refused),
-        // Another process wrote over it between two statements. The caller tries again, and learns what stands there.
-        _ => Err(StoreError::new(StoreErrorKind::Unavailable, doing)
-            .with_source("the record was overwritten before its stamp was read")),
+        _ => rows::snapshot(row, 1, doing).map(Swap::Refused),
     }
 }
 

@@ -61,3 +61,25 @@ fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
         _ => StoreErrorKind::Other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection, Executor, SqliteConnection};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn f15_a_value_beyond_the_limit_of_sqlite_finds_no_room() {
+        let mut memory = SqliteConnection::connect("sqlite::memory:")
+            .await
+            .expect("memory opens");
+        let error = memory
+            .fetch_all("SELECT zeroblob(2000000000)")
+            .await
+            .map(drop);
+        assert_eq!(
+            kind(&error.expect_err("it is too big")),
+            StoreErrorKind::Full
+        );
+    }
+}

@@ -47,10 +47,12 @@ impl Statements {
         let max = i64::MAX;
         let stands = format!("{NOW}, {columns} FROM (SELECT 1) LEFT JOIN {table} ON id = ?1");
         let load = format!("SELECT {stands}");
-        // One round trip, which ends at the first row: a replay is a look and takes no lock. The insert itself has no
-        // row, so that it is committed, or has failed, before the next statement tells what became of it.
+        // Three statements in one round trip. Where something stands, the first one shows it and then fails on purpose, by
+        // the absolute value of the least integer, which ends them: a replay is a look and takes no lock. The third
+        // looks where somebody else was quicker than the second.
         let create = format!(
-            "SELECT {REFUSED}, {NOW}, {columns} FROM {table} WHERE id = ?1;
+            "SELECT {REFUSED}, {NOW}, {columns} FROM {table} WHERE id = ?1
+             UNION ALL SELECT abs({min} + 0 * rowid), 0, {columns} FROM {table} WHERE id = ?1;
              INSERT INTO {table} ({columns}, purge_from)
              SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, coalesce(max(?9, now), 0), ?10, ?11, ?12, ?13, ?14,
                     now + coalesce(min(?15, {max} - now), 0), now,
@@ -58,18 +60,16 @@ impl Statements {
                     now + coalesce(min(?16, {max} - now), 0), ?17, ?18, ?19,
                     now + max(0, coalesce(min(?16, {max} - now), 0) - coalesce(?15, 0))
              FROM (SELECT {NOW} AS now) WHERE true
-             ON CONFLICT (id) DO NOTHING;
-             SELECT {APPLIED}, created, token, lease_end, expires FROM {table}
-             WHERE changes() = 1 AND id = ?1 AND version = ?2;
-             SELECT CASE changes() WHEN 0 THEN {REFUSED} END, {stands}"
+             ON CONFLICT (id) DO NOTHING
+             RETURNING {APPLIED}, created, token, lease_end, expires;
+             SELECT {REFUSED}, {stands} WHERE changes() = 0",
+            min = i64::MIN,
         );
-        let kept = format!(
-            "version = ?2, operation = coalesce(?3, operation), scope = coalesce(?4, scope),
+        let kept = "version = ?2, operation = coalesce(?3, operation), scope = coalesce(?4, scope),
              call_key = coalesce(?5, call_key), fingerprint = coalesce(?6, fingerprint),
              digests = coalesce(?7, digests), state = ?8, attempt = ?10, attempt_id = ?11,
              holder = ?12, trace_parent = ?13, on_crash = ?14,
-             outcome_kind = ?17, outcome_schema = ?18, outcome = ?19"
-        );
+             outcome_kind = ?17, outcome_schema = ?18, outcome = ?19";
         let moments = format!(
             "coalesce(max(?9, now), token),
              coalesce(now + min(?15, {max} - now), lease_end),

@@ -202,7 +202,10 @@ async fn a_call_dropped_at_every_await(world: World) {
             }
             if let Some(answer) = answer {
                 assert_eq!(answer, Ok("charged".into()));
-                assert!(polls > 1, "there were awaits to be dropped at");
+                assert!(
+                    polls > 1 || mode == Mode::Detach,
+                    "there were awaits to be dropped at"
+                );
                 break;
             }
         }
@@ -321,7 +324,10 @@ fn blocks_for_three_leases(store: Arc<dyn Store>, duplicates: Arc<dyn Store>) {
             let idem = built.expect("the set-up is sound");
             for number in 0..8 {
                 let other = idem.call("other").key(&number);
-                tokio::spawn(other.run(|_| async { Ok::<_, Error>(yield_now().await) }));
+                tokio::spawn(other.run(|_| async {
+                    yield_now().await;
+                    Ok::<_, Error>(())
+                }));
             }
             idem.call("charge")
                 .key("k")

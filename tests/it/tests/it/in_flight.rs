@@ -318,8 +318,11 @@ async fn c11_lost_race_duplicate(world: World) {
 }
 
 async fn c13_wake_by_notification(world: World) {
-    // One owner: the waiters of one process.
-    let owner = world.owner().await;
+    // One owner: the waiters of one process. Nothing but being woken ends this wait before the scenario's time is up.
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let owner = world
+        .owner_with(|builder| builder.lease(HOUR).in_flight(InFlight::Wait(HOUR)))
+        .await;
     let inside = Inside::of(&world, &owner).await;
     let waiting = owner.spawn(held(world.clone(), open(), "k", 1));
     owner.log.await_step(Step::Waiting).await;

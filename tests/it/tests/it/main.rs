@@ -5,16 +5,20 @@ mod harness;
 
 mod charge;
 
+mod bad_input;
 mod bursts;
 mod calls;
 mod cancellation;
 mod crash_matrix;
+mod failures;
 mod fingerprints;
 mod in_flight;
+mod invariants;
 mod keys;
 mod kit;
 mod leases;
 mod observed;
+mod outages;
 mod shapes;
 mod switches;
 mod takeovers;

@@ -41,6 +41,8 @@ pub(super) enum Point {
     AfterClaim,
     /// Its body has begun.
     MidBody,
+    /// The same; told to go on, it ends only when it learns that its lease is lost.
+    UntilLost,
     /// Its body has ended; the outcome is about to be sent.
     AfterBody,
     /// The outcome stands; the caller has not heard of it.
@@ -82,6 +84,10 @@ async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<Strin
         Point::BeforeClaim => stop(Operation::Claim, Fault::Delay),
         Point::AfterClaim => stop(Operation::Claim, Fault::DelayAnswer),
         Point::MidBody => stops.in_body = Some(gate.clone()),
+        Point::UntilLost => {
+            stops.in_body = Some(gate.clone());
+            stops.until_lost = true;
+        }
         Point::AfterBody => stop(Operation::Ending, Fault::Delay),
         // A swap that a heartbeat came before is refused and sent again, so the store cannot tell which one will stand.
         Point::AfterRecording => {}

@@ -115,7 +115,9 @@ async fn die(job: &Job, point: Point) -> u32 {
 fn assert_left(point: Point, left: Option<&Record>) {
     let expected = match point {
         Point::BeforeClaim => None,
-        Point::AfterClaim | Point::MidBody | Point::AfterBody => Some((State::Running, 1)),
+        Point::AfterClaim | Point::MidBody | Point::UntilLost | Point::AfterBody => {
+            Some((State::Running, 1))
+        }
         Point::MidAsk => Some((State::Running, 2)),
         Point::AfterRecording => Some((State::Done, 1)),
     };

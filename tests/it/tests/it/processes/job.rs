@@ -54,6 +54,8 @@ pub(super) enum Came {
 pub(super) struct Stops {
     pub(super) in_body: Option<Gate>,
     pub(super) in_ask: Option<Gate>,
+    /// The body ends only when it learns that its lease is lost.
+    pub(super) until_lost: bool,
 }
 
 impl Job {
@@ -78,6 +80,9 @@ impl Job {
             let token = attempt.fencing_token().map_or(0, FencingToken::as_u64);
             log.write(attempt.number(), &Event::Began { token });
             hold(stops.in_body.as_ref()).await;
+            if stops.until_lost {
+                attempt.lost().await;
+            }
             log.write(attempt.number(), &Event::Ended { token });
             Ok::<_, Error>(self.value(process::id(), attempt.number()))
         };

@@ -49,8 +49,8 @@ impl Scene {
     }
 
     /// A process that holds the record, stopped in the middle of its body.
-    async fn frozen_mid_body(&self) -> Process {
-        let holder = Process::stopped(&Role::Call(self.job.clone(), Point::MidBody)).await;
+    async fn frozen_at(&self, point: Point) -> Process {
+        let holder = Process::stopped(&Role::Call(self.job.clone(), point)).await;
         holder.freeze();
         holder
     }
@@ -61,7 +61,7 @@ async fn d04_a_holder_that_wakes_after_the_takeover_completed_overwrites_nothing
     for _ in 0..TIMES {
         // Given a holder that is stopped, and another process that took over and completed.
         let scene = Scene::open(Mode::Rerun).await;
-        let mut holder = scene.frozen_mid_body().await;
+        let mut holder = scene.frozen_at(Point::MidBody).await;
         let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
         assert_eq!(came, Came::Value(scene.job.value(process::id(), 2)));
         let stands = scene.job.record(scene.store()).await;
@@ -85,7 +85,7 @@ async fn d06_a_holder_that_wakes_while_the_next_one_runs_prolongs_nothing() {
     for _ in 0..TIMES {
         // Given a holder that is stopped, and another process that took over and is in its body.
         let scene = Arc::new(Scene::open(Mode::Rerun).await);
-        let mut holder = scene.frozen_mid_body().await;
+        let mut holder = scene.frozen_at(Point::MidBody).await;
         let gate = Gate::new();
         let next = tokio::spawn({
             let (scene, in_body) = (Arc::clone(&scene), Some(gate.clone()));
@@ -124,7 +124,7 @@ async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete() {
     for _ in 0..TIMES {
         // Given a holder that is stopped, and a call that found its lease over: nobody knows.
         let scene = Scene::open(Mode::Uncertain).await;
-        let mut holder = scene.frozen_mid_body().await;
+        let mut holder = scene.frozen_at(Point::MidBody).await;
         let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
         assert_eq!(came, Came::Uncertain);
 
@@ -140,5 +140,23 @@ async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete() {
             came
         );
         assert_eq!(scene.job.log().bodies(), 1);
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn d06_a_holder_that_wakes_is_told_that_its_lease_is_lost() {
+    for _ in 0..TIMES {
+        // Given a holder that is stopped, whose body ends only when it is told.
+        let scene = Scene::open(Mode::Rerun).await;
+        let mut holder = scene.frozen_at(Point::UntilLost).await;
+        let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
+        assert_eq!(came, Came::Value(scene.job.value(process::id(), 2)));
+
+        // When the holder wakes.
+        holder.go_on().await;
+        holder.wake();
+
+        // Then its next heartbeat finds that the lease is lost.
+        assert_eq!(holder.hear::<Came>().await, came);
     }
 }

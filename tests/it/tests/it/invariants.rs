@@ -1,0 +1,526 @@
+//! The invariants of the protocol, each by its number.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use idempotent_runtime::{
+    Error, How, Status, Step,
+    record::{FencingToken, State},
+    store::StoreErrorKind,
+    testing::{Fault, Gate, Nth, Operation},
+};
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+
+use crate::{
+    charge::{Charge, Found, LEASE, MODES, Mode, is_in_progress, is_uncertain, vanished},
+    harness::World,
+};
+
+on_every_store![
+    i01_at_most_one_holder_whose_lease_has_not_ended,
+    i02_one_recorded_outcome_until_it_expires,
+    i03_who_lost_its_lease_changes_nothing_and_is_told,
+    i04_fencing_tokens_only_grow,
+    i05_a_lost_answer_is_recognised_as_ones_own,
+    i06_mismatch_is_found_in_every_state_that_binds,
+    i07_first_value_equals_replayed_value,
+    i07_what_does_not_survive_encoding_is_not_run_again,
+    i08_the_lease_is_kept_while_recording_fails,
+    i09_a_waiter_that_gives_up_changes_nothing,
+    i10_after_a_crash_a_call_is_answered_within_one_lease,
+    i11_functions_tenants_and_nested_calls_never_mix,
+    i12_purge_removes_only_what_nobody_needs,
+    i13_a_dropped_future_and_a_panic_leave_nothing_behind,
+];
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+async fn i01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE).await;
+    let gate = Gate::new();
+    let mut calls = JoinSet::new();
+    for _owner in 0..3 {
+        let owner = world.owner().await;
+        for _call in 0..8 {
+            calls.spawn(Charge::of(&world, &owner).rejecting().held_at(&gate).call());
+        }
+    }
+    // All but the one inside are told; only then may it go on.
+    for _rejected in 0..23 {
+        let answer = calls
+            .join_next()
+            .await
+            .expect("23 are told")
+            .expect("no panic");
+        assert!(is_in_progress(&answer), "{answer:?}");
+    }
+    assert_eq!(gate.arrivals(), 1);
+    gate.open();
+    let last = calls.join_next().await.expect("one was inside");
+    assert_eq!(last.expect("no panic"), Ok("charged".into()));
+    assert_eq!(world.runs("k"), 2);
+}
+
+async fn i02_one_recorded_outcome_until_it_expires(world: World) {
+    let mut zombies = Vec::new();
+    for name in ["first", "second", "third"] {
+        let owner = world.owner().await;
+        zombies.push(Charge::of(&world, &owner).answers(name).begun().await);
+        world.advance_store(LEASE).await;
+    }
+    let owner = world.owner().await;
+    let answer = Charge::of(&world, &owner).answers("last").call().await;
+    assert_eq!(answer, Ok("last".into()));
+    let recorded = world.record().await;
+
+    for (call, gate) in zombies {
+        gate.open();
+        assert_eq!(call.await.expect("no panic"), Ok("last".into()));
+        assert_eq!(world.record().await, recorded);
+    }
+    world.advance(DAY).await;
+    let answer = Charge::of(&world, &owner).answers("anew").call().await;
+    assert_eq!(answer, Ok("anew".into()));
+}
+
+async fn i03_who_lost_its_lease_changes_nothing_and_is_told(world: World) {
+    for way in ["value", "release", "uncertain", "drop", "panic"] {
+        let (stale, owner) = (world.owner().await, world.owner().await);
+        let gate = Gate::new();
+        let held = gate.clone();
+        let call = stale.call("charge").key(way).arguments(&1);
+        let call = call.classify_errors(move |_: &Error| match way {
+            "release" => idempotent_runtime::Verdict::Release,
+            _ => idempotent_runtime::Verdict::Uncertain,
+        });
+        let call = tokio::spawn(call.run(move |_| async move {
+            held.pass().await;
+            match way {
+                "value" => Ok("stale".to_owned()),
+                "panic" => panic!("a planned panic"),
+                _ => Err(Error::InvalidPolicy("stale")),
+            }
+        }));
+        gate.arrived(1).await;
+        world.advance_store(LEASE).await;
+        let (taken, taken_gate) = Charge::of(&world, &owner).key(way).begun().await;
+        let of_key = async || {
+            let mut records = world.records().await;
+            records.retain(|(_, record)| record.subject.key == way.as_bytes());
+            records
+        };
+        let before = of_key().await;
+
+        stale.timer.advance(LEASE / 3);
+        stale.log.await_step(Step::LeaseLost).await;
+        if way == "drop" {
+            call.abort();
+        }
+        gate.open();
+        let answer = call.await;
+        stale.settled().await;
+
+        assert_eq!(of_key().await, before, "{way}");
+        if let Ok(answer) = answer {
+            assert!(
+                matches!(answer, Err(Error::LeaseLost { .. })),
+                "{way}: {answer:?}"
+            );
+        }
+        taken_gate.open();
+        assert_eq!(taken.await.expect("no panic"), Ok("charged".into()));
+    }
+}
+
+async fn i04_fencing_tokens_only_grow(world: World) {
+    let owner = world.owner().await;
+    let mut newest = FencingToken::from_u64(0);
+    let mut grows = |token: FencingToken, after: &str| {
+        assert!(token > newest, "{after}: {token} after {newest}");
+        newest = token;
+    };
+    let release = || {
+        let call = owner.call("charge").key("k").arguments(&1).release_errors();
+        call.run(|_| async { Err::<(), _>(Error::InvalidPolicy("released")) })
+    };
+    for _round in 0..3 {
+        assert!(release().await.is_err());
+        grows(world.record().await.token, "release");
+        vanished(&world, Mode::Rerun).await;
+        grows(world.record().await.token, "a first claim");
+        world.advance(LEASE).await;
+        assert_eq!(
+            Charge::of(&world, &owner).call().await,
+            Ok("charged".into())
+        );
+        grows(world.record().await.token, "takeover");
+        world.advance(DAY).await;
+        assert_eq!(owner.idem.purge().await, Ok(1));
+    }
+}
+
+async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
+    for (number, mode) in MODES.into_iter().enumerate() {
+        for operation in [Operation::Claim, Operation::Ending] {
+            let key = format!("{operation:?}{number}");
+            let owner = world.owner().await;
+            owner
+                .store
+                .fault(operation, Nth::Call(1), Fault::LoseAnswer);
+            let call = Charge::of(&world, &owner)
+                .key(key.as_str())
+                .mode(mode)
+                .spawn();
+            let a_moment = Duration::from_millis(1);
+            let mut done = std::pin::pin!(async {
+                let answer = call.await.expect("no panic");
+                owner.settled().await;
+                answer
+            });
+            let answer = loop {
+                match tokio::time::timeout(a_moment, &mut done).await {
+                    Ok(answer) => break answer,
+                    Err(_) => owner.timer.advance(Duration::from_millis(5)),
+                }
+            };
+            assert_eq!(answer, Ok("charged".into()), "{mode:?}, {operation:?}");
+            assert_eq!(world.runs(&key), 1, "{mode:?}, {operation:?}");
+            let status = owner
+                .idem
+                .lookup("charge", None::<&str>, key.as_str())
+                .await;
+            assert!(matches!(status, Ok(Status::Completed(_))), "{status:?}");
+        }
+    }
+}
+
+async fn i06_mismatch_is_found_in_every_state_that_binds(world: World) {
+    let owner = world.owner().await;
+    let charge = |key: &str| Charge::of(&world, &owner).key(key);
+    assert!(charge("done").call().await.is_ok());
+    let (running, gate) = charge("running").begun().await;
+    for (key, mode) in [
+        ("over", Mode::Rerun),
+        ("uncertain", Mode::Uncertain),
+        ("parked", Mode::Rerun),
+    ] {
+        let dead = world.owner().await;
+        Charge::of(&world, &dead)
+            .key(key)
+            .mode(mode)
+            .vanishes()
+            .await;
+    }
+    world.advance_store(LEASE).await;
+    owner.timer.advance(LEASE / 3);
+    owner.log.await_step(Step::Heartbeat).await;
+    let answer = charge("uncertain").call().await;
+    assert!(is_uncertain(&answer), "{answer:?}");
+    let strict = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let answer = Charge::of(&world, &strict).key("parked").call().await;
+    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+
+    for key in ["done", "running", "over", "uncertain", "parked"] {
+        let before = world.runs(key);
+        let answer = charge(key).amount(2).call().await;
+        assert!(
+            matches!(answer, Err(Error::KeyReused { .. })),
+            "{key}: {answer:?}"
+        );
+        assert_eq!(world.runs(key), before, "{key}");
+    }
+
+    let call = owner.call("charge").key("released").arguments(&1);
+    let released = call.release_errors();
+    let released = released.run(|_| async { Err::<(), _>(Error::InvalidPolicy("released")) });
+    assert!(released.await.is_err());
+    assert_eq!(
+        charge("released").amount(2).call().await,
+        Ok("charged".into())
+    );
+    gate.open();
+    assert_eq!(running.await.expect("no panic"), Ok("charged".into()));
+}
+
+/// A value that comes back from its encoding as another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Receipt {
+    amount: f64,
+    #[serde(skip)]
+    cached: u32,
+    nested: Option<Option<u8>>,
+}
+
+async fn i07_first_value_equals_replayed_value(world: World) {
+    let owner = world.owner().await;
+    let call = || {
+        owner.call("charge").key("k").run(|_| async {
+            let (amount, cached, nested) = (0.1 + 0.2, 7, Some(None));
+            Ok::<_, Error>(Receipt {
+                amount,
+                cached,
+                nested,
+            })
+        })
+    };
+    let first = call().await.expect("it runs");
+    assert_eq!(
+        first.cached, 0,
+        "the first caller is given what every later one is"
+    );
+    for _replay in 0..3 {
+        assert_eq!(call().await, Ok(first.clone()));
+    }
+}
+
+async fn i07_what_does_not_survive_encoding_is_not_run_again(world: World) {
+    let owner = world.owner().await;
+    let not_a_number = || {
+        let world = world.clone();
+        owner.call("charge").key("nan").run(move |_| async move {
+            world.happened("nan");
+            Ok::<_, Error>(f64::NAN)
+        })
+    };
+    let no_text_key = || {
+        let world = world.clone();
+        owner.call("charge").key("map").run(move |_| async move {
+            world.happened("map");
+            Ok::<_, Error>(BTreeMap::from([((1, 2), 3)]))
+        })
+    };
+    assert!(
+        not_a_number().await.is_ok_and(f64::is_nan),
+        "the first caller gets it"
+    );
+    assert_eq!(no_text_key().await, Ok(BTreeMap::from([((1, 2), 3)])));
+    for _duplicate in 0..2 {
+        let answer = not_a_number().await;
+        assert!(
+            matches!(answer, Err(Error::NotReplayable { .. })),
+            "{answer:?}"
+        );
+        let answer = no_text_key().await;
+        assert!(
+            matches!(answer, Err(Error::NotReplayable { .. })),
+            "{answer:?}"
+        );
+    }
+    assert_eq!((world.runs("nan"), world.runs("map")), (1, 1));
+    assert_eq!(owner.log.count(Step::RecordedNotReplayable), 2);
+}
+
+async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
+    let (owner, other) = (world.owner().await, world.owner().await);
+    owner.store.fault(
+        Operation::Ending,
+        Nth::Every,
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+    let answer = Charge::of(&world, &owner)
+        .mode(Mode::Uncertain)
+        .call()
+        .await;
+    assert_eq!(answer, Ok("charged".into()));
+
+    // One comes at once, because the write may have taken long.
+    owner.log.await_step(Step::Heartbeat).await;
+    for beat in 2..=7 {
+        world.advance(LEASE / 3).await;
+        owner.log.await_steps(Step::Heartbeat, beat).await;
+        let duplicate = Charge::of(&world, &other).rejecting().call().await;
+        assert!(is_in_progress(&duplicate), "{duplicate:?}");
+    }
+    owner.store.heal();
+    let a_moment = Duration::from_millis(1);
+    while tokio::time::timeout(a_moment, owner.log.await_step(Step::Recorded))
+        .await
+        .is_err()
+    {
+        owner.timer.advance(Duration::from_millis(100));
+    }
+    assert_eq!(
+        Charge::of(&world, &other).call().await,
+        Ok("charged".into())
+    );
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn i09_a_waiter_that_gives_up_changes_nothing(world: World) {
+    let (holder, waiter) = (world.owner().await, world.owner().await);
+    let (call, gate) = Charge::of(&world, &holder).begun().await;
+    let before = world.record().await;
+    let gives_up = Charge::of(&world, &waiter).spawn();
+    let dropped = Charge::of(&world, &waiter).spawn();
+    waiter.log.await_steps(Step::Waiting, 2).await;
+
+    dropped.abort();
+    assert!(dropped.await.is_err());
+    while !gives_up.is_finished() {
+        waiter.timer.advance(Duration::from_secs(1));
+        tokio::task::yield_now().await;
+    }
+
+    let answer = gives_up.await.expect("no panic");
+    assert!(is_in_progress(&answer), "{answer:?}");
+    waiter.settled().await;
+    assert_eq!(world.record().await, before);
+    assert_eq!(
+        waiter.store.calls(Operation::Swap),
+        2,
+        "each tried to claim, once"
+    );
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+}
+
+async fn i10_after_a_crash_a_call_is_answered_within_one_lease(world: World) {
+    for (number, mode) in MODES.into_iter().enumerate() {
+        let key = format!("k{number}");
+        let (dead, owner) = (world.owner().await, world.owner().await);
+        Charge::of(&world, &dead)
+            .key(key.as_str())
+            .mode(mode)
+            .vanishes()
+            .await;
+        // A waiter that is patient enough is answered as soon as the lease is over.
+        world.advance(LEASE).await;
+        let answer = Charge::of(&world, &owner)
+            .key(key.as_str())
+            .mode(mode)
+            .rejecting();
+        let answer = answer.call().await;
+        match mode {
+            Mode::Uncertain | Mode::Reconcile(Found::Unknown) => {
+                assert!(is_uncertain(&answer), "{mode:?}: {answer:?}");
+            }
+            _ => assert!(answer.is_ok(), "{mode:?}: {answer:?}"),
+        }
+    }
+}
+
+async fn i11_functions_tenants_and_nested_calls_never_mix(world: World) {
+    let owner = world.owner().await;
+    let mut calls = JoinSet::new();
+    for operation in ["f", "g"] {
+        for scope in [None, Some("t1"), Some("t2")] {
+            for key in ["k1", "k2"] {
+                let inner = owner.call("inner").key(&(operation, scope, key));
+                let call = owner.call(operation).key(key);
+                let call = match scope {
+                    Some(scope) => call.scope(scope),
+                    None => call,
+                };
+                calls.spawn(async move {
+                    let expected = format!("{operation} {scope:?} {key}");
+                    let value = expected.clone();
+                    let answer = call.run(|outer| async move {
+                        let nested = inner.run(|inner| async move {
+                            assert_ne!(inner.child_key("x"), outer.child_key("x"));
+                            Ok::<_, Error>(format!("inner of {value}"))
+                        });
+                        nested.await
+                    });
+                    assert_eq!(answer.await, Ok(format!("inner of {expected}")));
+                });
+            }
+        }
+    }
+    while let Some(call) = calls.join_next().await {
+        call.expect("no panic");
+    }
+    assert_eq!(world.records().await.len(), 24);
+}
+
+async fn i12_purge_removes_only_what_nobody_needs(world: World) {
+    let owner = world.owner().await;
+    let (running, gate) = Charge::of(&world, &owner).key("running").begun().await;
+    for (key, mode) in [
+        ("vanished", Mode::Rerun),
+        ("once", Mode::Uncertain),
+        ("asks", Mode::Reconcile(Found::Unknown)),
+        ("parked", Mode::Rerun),
+    ] {
+        let dead = world.owner().await;
+        Charge::of(&world, &dead)
+            .key(key)
+            .mode(mode)
+            .vanishes()
+            .await;
+    }
+    assert!(Charge::of(&world, &owner).key("done").call().await.is_ok());
+    world.advance_store(LEASE).await;
+    let strict = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    assert!(
+        Charge::of(&world, &strict)
+            .key("parked")
+            .call()
+            .await
+            .is_err()
+    );
+    owner.timer.advance(LEASE / 3);
+    owner.log.await_step(Step::Heartbeat).await;
+    assert_eq!(owner.idem.purge().await, Ok(0), "nothing is old enough");
+
+    world.advance_store(DAY + LEASE).await;
+    owner.timer.advance(LEASE / 3);
+    owner.log.await_steps(Step::Heartbeat, 2).await;
+    assert_eq!(owner.idem.purge().await, Ok(2));
+
+    let mut left: Vec<_> = world
+        .records()
+        .await
+        .iter()
+        .map(|(_, record)| String::from_utf8_lossy(&record.subject.key).into_owned())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["asks", "once", "parked", "running"]);
+    gate.open();
+    assert_eq!(running.await.expect("no panic"), Ok("charged".into()));
+}
+
+async fn i13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
+    for (number, mode) in MODES.into_iter().enumerate() {
+        if mode == Mode::Detach {
+            continue;
+        }
+        for panics in [false, true] {
+            let key = format!("k{number}{panics}");
+            let owner = world.owner().await;
+            let charge = Charge::of(&world, &owner).key(key.as_str()).mode(mode);
+            if panics {
+                assert!(charge.awaits(1).panics_at(0).spawn().await.is_err());
+            } else {
+                let (call, _gate) = charge.begun().await;
+                call.abort();
+                assert!(call.await.is_err());
+            }
+            owner.settled().await;
+
+            let beats = owner.store.calls(Operation::Heartbeat);
+            let records = world.records().await;
+            owner.timer.advance(LEASE);
+            owner.settled().await;
+            assert_eq!(owner.store.calls(Operation::Heartbeat), beats);
+            assert_eq!(world.records().await, records);
+            let record = records
+                .iter()
+                .find(|(_, record)| record.subject.key == key.as_bytes());
+            let state = record.map(|(_, record)| record.state);
+            let expected = if mode == Mode::Rerun {
+                State::Running
+            } else {
+                State::Uncertain
+            };
+            assert_eq!(state, Some(expected), "the rule for what stopped, at once");
+        }
+    }
+    let owner = world.owner().await;
+    let call = owner.call("charge").key("how");
+    let (_, how) = call.run_detailed(|_| async { Ok::<_, Error>(()) }).await;
+    assert!(
+        matches!(how, How::Executed { recorded: true, .. }),
+        "{how:?}"
+    );
+}

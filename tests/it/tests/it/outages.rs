@@ -1,0 +1,275 @@
+//! Failures of the store at the claim and at a look.
+
+use std::{error::Error as _, time::Duration};
+
+use idempotent_runtime::{
+    Answer, Error, OnOutage, Step,
+    record::State,
+    store::StoreErrorKind,
+    testing::{Fault, Nth, Operation},
+};
+
+use crate::{
+    charge::{Charge, LEASE, Mode, is_uncertain, vanished},
+    harness::{Owner, World},
+};
+
+on_every_store![
+    e13_claim_fails_closed,
+    e13_claim_fails_open,
+    e13_claim_fails_read_only,
+    e13_open_does_not_run_what_cannot_be_read,
+    e13_open_does_not_run_beside_a_known_holder,
+    e14_lookup_fails,
+    e15_store_error_keeps_cause,
+    e16_store_heals,
+    e17_no_permission,
+    a_claim_whose_answers_were_all_lost_is_given_up,
+];
+
+/// Makes the call while the owner's time goes on, so that its claim is tried again and given up.
+async fn during(owner: &Owner, charge: &Charge) -> crate::charge::Answer {
+    let call = charge.spawn();
+    while !call.is_finished() {
+        owner.timer.advance(Duration::from_millis(5));
+        tokio::task::yield_now().await;
+    }
+    call.await.expect("no panic")
+}
+
+async fn away(world: &World, on_outage: OnOutage) -> Owner {
+    let owner = world
+        .owner_with(|builder| builder.on_outage(on_outage))
+        .await;
+    owner.store.outage(StoreErrorKind::Unavailable);
+    owner
+}
+
+fn is_store_error(answer: &crate::charge::Answer) -> bool {
+    matches!(answer, Err(Error::Store(_)))
+}
+
+async fn e13_claim_fails_closed(world: World) {
+    let owner = away(&world, OnOutage::Closed).await;
+    let answer = during(&owner, &Charge::of(&world, &owner)).await;
+    assert!(is_store_error(&answer), "{answer:?}");
+    assert!(answer.is_err_and(|error| error.is_retryable()));
+    assert_eq!(world.runs("k"), 0);
+    assert_eq!(owner.log.answers(), [Answer::StoreFailed]);
+}
+
+async fn e13_claim_fails_open(world: World) {
+    let owner = away(&world, OnOutage::Open).await;
+    for run in 1..=2 {
+        let answer = during(&owner, &Charge::of(&world, &owner)).await;
+        assert_eq!(answer, Ok("charged".into()));
+        assert_eq!(world.runs("k"), run);
+    }
+    assert_eq!(owner.log.answers(), [Answer::Unprotected; 2]);
+    assert!(world.records().await.is_empty());
+}
+
+async fn e13_claim_fails_read_only(world: World) {
+    let before = world.owner().await;
+    let done = Charge::of(&world, &before).key("done");
+    assert_eq!(done.call().await, Ok("charged".into()));
+    let owner = world
+        .owner_with(|builder| builder.on_outage(OnOutage::ReadOnly))
+        .await;
+    owner.store.fault(
+        Operation::Swap,
+        Nth::Every,
+        Fault::Fail(StoreErrorKind::Denied),
+    );
+
+    let replayed = Charge::of(&world, &owner).key("done").call().await;
+    let reused = Charge::of(&world, &owner)
+        .key("done")
+        .amount(2)
+        .call()
+        .await;
+    let fresh = Charge::of(&world, &owner).key("fresh").call().await;
+
+    assert_eq!(replayed, Ok("charged".into()));
+    assert!(matches!(reused, Err(Error::KeyReused { .. })), "{reused:?}");
+    assert!(is_store_error(&fresh), "{fresh:?}");
+    assert_eq!((world.runs("done"), world.runs("fresh")), (1, 0));
+}
+
+async fn e13_open_does_not_run_what_cannot_be_read(world: World) {
+    for kind in [
+        StoreErrorKind::Corrupt,
+        StoreErrorKind::Schema,
+        StoreErrorKind::Denied,
+        StoreErrorKind::Full,
+    ] {
+        let owner = world
+            .owner_with(|builder| builder.on_outage(OnOutage::Open))
+            .await;
+        owner
+            .store
+            .fault(Operation::Claim, Nth::Every, Fault::Fail(kind));
+        let answer = Charge::of(&world, &owner).call().await;
+        assert!(is_store_error(&answer), "{kind:?}: {answer:?}");
+    }
+    assert_eq!(world.runs("k"), 0);
+}
+
+async fn e13_open_does_not_run_beside_a_known_holder(world: World) {
+    for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
+        let dead = world.owner().await;
+        Charge::of(&world, &dead)
+            .key(key)
+            .mode(mode)
+            .vanishes()
+            .await;
+        world.advance(LEASE).await;
+        let owner = world
+            .owner_with(|builder| builder.on_outage(OnOutage::Open))
+            .await;
+        // The first write meets the record, and what follows from it is never answered.
+        for swap in 2..=4 {
+            owner
+                .store
+                .fault(Operation::Swap, Nth::Call(swap), Fault::LoseRequest);
+        }
+
+        let answer = during(&owner, &Charge::of(&world, &owner).key(key).mode(mode)).await;
+
+        assert!(is_store_error(&answer), "{mode:?}: {answer:?}");
+        assert_eq!(world.runs(key), 1, "{mode:?}");
+    }
+}
+
+async fn e14_lookup_fails(world: World) {
+    let owner = world.owner().await;
+    assert_eq!(
+        Charge::of(&world, &owner).call().await,
+        Ok("charged".into())
+    );
+    owner.store.fault(
+        Operation::Load,
+        Nth::Every,
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+
+    let status = owner.idem.lookup("charge", None::<&str>, "k").await;
+    assert!(matches!(status, Err(Error::Store(_))), "{status:?}");
+    let renamed = owner
+        .call("payments.charge")
+        .key("k")
+        .arguments(&1)
+        .also_accept_name("charge");
+    let answer = renamed
+        .run(|_| async { Ok::<_, Error>("ran".to_owned()) })
+        .await;
+
+    assert!(
+        is_store_error(&answer),
+        "it might have run under its old name: {answer:?}"
+    );
+    assert_eq!(
+        Charge::of(&world, &owner).call().await,
+        Ok("charged".into()),
+        "a replay needs no look"
+    );
+}
+
+async fn e15_store_error_keeps_cause(world: World) {
+    let owner = world.owner().await;
+    owner.store.fault(
+        Operation::Claim,
+        Nth::Every,
+        Fault::Fail(StoreErrorKind::Full),
+    );
+    let answer = Charge::of(&world, &owner).key("secret-key").call().await;
+    let error = answer.expect_err("the store is full");
+    let mut chain = vec![error.to_string()];
+    let mut source = error.source();
+    while let Some(error) = source {
+        chain.push(error.to_string());
+        source = error.source();
+    }
+    assert_eq!(
+        chain,
+        [
+            "the store failed",
+            "the store has no room left while writing a record",
+            "a planned fault"
+        ]
+    );
+    assert!(!format!("{error:?}").contains("secret-key"));
+}
+
+async fn e16_store_heals(world: World) {
+    let owner = away(&world, OnOutage::Closed).await;
+    let answer = during(&owner, &Charge::of(&world, &owner)).await;
+    assert!(is_store_error(&answer), "{answer:?}");
+
+    owner.store.heal();
+
+    assert_eq!(
+        during(&owner, &Charge::of(&world, &owner)).await,
+        Ok("charged".into())
+    );
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn e17_no_permission(world: World) {
+    let owner = world.owner().await;
+    owner.store.fault(
+        Operation::Swap,
+        Nth::Every,
+        Fault::Fail(StoreErrorKind::Denied),
+    );
+    let answer = Charge::of(&world, &owner).call().await;
+    assert!(is_store_error(&answer), "{answer:?}");
+    assert!(!answer.is_err_and(|error| error.is_retryable()));
+    assert_eq!(world.runs("k"), 0);
+    assert_eq!(
+        owner.store.calls(Operation::Claim),
+        1,
+        "it is not tried in vain"
+    );
+}
+
+async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
+    for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
+        let owner = world.owner().await;
+        owner
+            .store
+            .fault(Operation::Claim, Nth::Every, Fault::LoseAnswer);
+        let answer = during(&owner, &Charge::of(&world, &owner).key(key).mode(mode)).await;
+        assert!(is_store_error(&answer), "{answer:?}");
+
+        owner.log.await_step(Step::Released).await;
+
+        owner.store.heal();
+        let answer = Charge::of(&world, &owner)
+            .key(key)
+            .mode(mode)
+            .rejecting()
+            .call()
+            .await;
+        assert_eq!(answer, Ok("charged".into()), "{mode:?}: it had never begun");
+        assert_eq!(world.runs(key), 1);
+    }
+    vanished(&world, Mode::Uncertain).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+    let answer = Charge::of(&world, &owner).call().await;
+    assert!(is_uncertain(&answer), "{answer:?}");
+    let states: Vec<_> = world
+        .records()
+        .await
+        .iter()
+        .map(|(_, record)| record.state)
+        .collect();
+    assert_eq!(
+        states
+            .iter()
+            .filter(|state| **state == State::Uncertain)
+            .count(),
+        1
+    );
+}

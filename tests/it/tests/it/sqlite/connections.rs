@@ -1,0 +1,134 @@
+//! Connections, shared and own.
+
+use super::*;
+
+#[tokio::test]
+async fn what_is_in_memory_is_shared_by_clones_and_heartbeats_and_nobody_else() {
+    let store = SqliteStore::in_memory().await.expect("memory opens");
+    let stranger = SqliteStore::in_memory().await.expect("memory opens");
+    assert!(is_applied(store.swap(&ID, None, &claim()).await));
+
+    let heartbeats = store
+        .for_heartbeats()
+        .await
+        .expect("a connection")
+        .expect("a named memory has room for two");
+    assert!(
+        heartbeats
+            .load(&ID)
+            .await
+            .expect("a look is answered")
+            .record
+            .is_some()
+    );
+    assert!(
+        store
+            .clone()
+            .load(&ID)
+            .await
+            .expect("a look is answered")
+            .record
+            .is_some()
+    );
+    assert!(
+        stranger
+            .load(&ID)
+            .await
+            .expect("a look is answered")
+            .record
+            .is_none()
+    );
+    drop(store);
+    assert!(
+        heartbeats
+            .load(&ID)
+            .await
+            .expect("a look is answered")
+            .record
+            .is_some()
+    );
+
+    let private = SqlitePoolOptions::new()
+        .max_connections(1)
+        .connect_with(SqliteConnectOptions::new())
+        .await
+        .expect("memory opens");
+    assert!(
+        SqliteStore::new(private)
+            .for_heartbeats()
+            .await
+            .expect("is answered")
+            .is_none()
+    );
+}
+
+/// The future that has the store's one connection is never polled again, as when user code blocks its runtime.
+#[tokio::test]
+async fn a_blocked_caller_does_not_keep_heartbeats_from_the_file() {
+    let folder = folder();
+    let (_, store, draft) = claimed(&folder).await;
+    let mut blocked = pin!(store.load(&ID));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(blocked.as_mut().poll(&mut context).is_pending());
+
+    let heartbeats = store
+        .for_heartbeats()
+        .await
+        .expect("a connection")
+        .expect("a file has room for two");
+    let beat = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let beat = Draft {
+            version: Version::random(),
+            subject: None,
+            token: TokenRule::Keep,
+            ..draft.clone()
+        };
+        runtime.block_on(heartbeats.swap(&ID, Some(draft.version), &beat))
+    });
+    assert!(is_applied(beat.join().expect("the thread ends")));
+    assert!(blocked.await.expect("a look is answered").record.is_some());
+}
+
+/// A future of the store may be dropped at any await: what it asked for is applied whole or not at all, and the next
+/// caller finds a working connection.
+#[tokio::test]
+async fn c05_a_dropped_call_leaves_a_working_store() {
+    let folder = folder();
+    let path = folder.path().join("records.db");
+    for pooled in [false, true] {
+        let store = if pooled {
+            SqliteStore::new(pool(&path).await)
+        } else {
+            SqliteStore::open(&path).await.expect("the file opens")
+        };
+        for polls in 0..12_u8 {
+            let id = RecordId::from_bytes([100 * u8::from(pooled) + polls; 32]);
+            let draft = claim();
+            {
+                let mut swap = pin!(store.swap(&id, None, &draft));
+                for _ in 0..polls {
+                    let mut context = Context::from_waker(Waker::noop());
+                    if swap.as_mut().poll(&mut context).is_ready() {
+                        break;
+                    }
+                    tokio::task::yield_now().await;
+                }
+            }
+            match store
+                .swap(&id, None, &draft)
+                .await
+                .expect("the connection works")
+            {
+                Swap::Applied(_) => {}
+                Swap::Refused(snapshot) => {
+                    let record = snapshot.record.expect("what was applied stands");
+                    assert_eq!(record.attempt_id, draft.attempt_id);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Files and rows that fail.
+
+use super::*;
+
+#[tokio::test]
+async fn e17_a_file_that_may_only_be_read_answers_looks_and_denies_writes() {
+    let folder = folder();
+    let (path, _writer, draft) = claimed(&folder).await;
+    let url = format!("sqlite:{}?mode=ro", path.display());
+    let store = SqliteStore::builder()
+        .connect_url(&url)
+        .await
+        .expect("a current file needs no write to open");
+
+    assert!(
+        store
+            .load(&ID)
+            .await
+            .expect("a look is answered")
+            .record
+            .is_some()
+    );
+    let duplicate = store.swap(&ID, None, &claim()).await;
+    assert!(!is_applied(duplicate), "a replay is a look");
+    let other = RecordId::from_bytes([8; 32]);
+    assert_eq!(
+        kind(store.swap(&other, None, &claim()).await),
+        Some(StoreErrorKind::Denied)
+    );
+    let ending = completion(&draft, vec![]);
+    assert_eq!(
+        kind(store.swap(&ID, Some(draft.version), &ending).await),
+        Some(StoreErrorKind::Denied)
+    );
+    assert_eq!(kind(store.purge(1).await), Some(StoreErrorKind::Denied));
+
+    let empty = folder.path().join("empty.db");
+    std::fs::write(&empty, b"").expect("the file is made");
+    let url = format!("sqlite:{}?mode=ro", empty.display());
+    assert_eq!(
+        kind(SqliteStore::builder().connect_url(&url).await),
+        Some(StoreErrorKind::Denied)
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_somebody_locks_is_busy_until_the_lock_is_gone() {
+    let folder = folder();
+    let (path, _, draft) = claimed(&folder).await;
+    let soon = SqliteStore::builder().busy_timeout(Duration::from_millis(20));
+    let store = soon.clone().open(&path).await.expect("the file opens");
+    let mut other = side(&path).await;
+    run(&mut other, "BEGIN IMMEDIATE").await;
+
+    let answer = store
+        .swap(&RecordId::from_bytes([8; 32]), None, &claim())
+        .await;
+    assert!(answer.as_ref().is_err_and(StoreError::is_transient));
+    assert_eq!(kind(answer), Some(StoreErrorKind::Busy));
+    let ending = completion(&draft, vec![]);
+    assert_eq!(
+        kind(store.swap(&ID, Some(draft.version), &ending).await),
+        Some(StoreErrorKind::Busy)
+    );
+    assert!(
+        store
+            .load(&ID)
+            .await
+            .expect("a look needs no lock")
+            .record
+            .is_some()
+    );
+    let duplicate = store.swap(&ID, None, &claim()).await;
+    assert!(!is_applied(duplicate), "a replay needs no lock");
+    soon.open(&path)
+        .await
+        .expect("a current file needs no lock to open");
+
+    run(&mut other, "ROLLBACK").await;
+    assert!(is_applied(
+        store.swap(&ID, Some(draft.version), &ending).await
+    ));
+}
+
+#[tokio::test]
+async fn a_full_file_refuses_the_outcome_and_keeps_the_claim() {
+    let folder = folder();
+    let path = folder.path().join("records.db");
+    let pool = pool(&path).await;
+    let store = SqliteStore::new(pool.clone());
+    store.migrate().await.expect("the tables are made");
+    let draft = claim();
+    assert!(is_applied(store.swap(&ID, None, &draft).await));
+    run(
+        &mut pool.acquire().await.expect("a connection"),
+        "PRAGMA max_page_count = 20",
+    )
+    .await;
+
+    let ending = completion(&draft, vec![7; 1 << 20]);
+    assert_eq!(
+        kind(store.swap(&ID, Some(draft.version), &ending).await),
+        Some(StoreErrorKind::Full)
+    );
+    let stands = store
+        .load(&ID)
+        .await
+        .expect("a look is answered")
+        .record
+        .expect("the claim stands");
+    assert_eq!(
+        (stands.state, stands.version),
+        (State::Running, draft.version)
+    );
+
+    run(
+        &mut pool.acquire().await.expect("a connection"),
+        "PRAGMA max_page_count = 100000",
+    )
+    .await;
+    assert!(is_applied(
+        store.swap(&ID, Some(draft.version), &ending).await
+    ));
+}
+
+/// Every column, with values that do not belong there, in a table without a single constraint.
+#[tokio::test]
+async fn f20_f21_damaged_rows_are_a_typed_error() {
+    let folder = folder();
+    let path = folder.path().join("records.db");
+    let pool = pool(&path).await;
+    let store = SqliteStore::builder()
+        .table_prefix("lax_")
+        .pool(pool.clone())
+        .expect("a safe prefix");
+    let columns = [
+        "id",
+        "version",
+        "operation",
+        "scope",
+        "call_key",
+        "fingerprint",
+        "digests",
+        "state",
+        "token",
+        "attempt",
+        "attempt_id",
+        "holder",
+        "trace_parent",
+        "on_crash",
+        "lease_end",
+        "created",
+        "finished",
+        "expires",
+        "outcome_kind",
+        "outcome_schema",
+        "outcome",
+    ];
+    let mut connection = pool.acquire().await.expect("a connection");
+    run(
+        &mut connection,
+        format!(
+            "CREATE TABLE lax_records ({}, purge_from, UNIQUE (id))",
+            columns.join(", ")
+        ),
+    )
+    .await;
+    drop(connection);
+
+    let blob = ["NULL", "x''", "x'00'", "x'ff00ff'", "17", "zeroblob(33)"];
+    let number = [
+        "NULL",
+        "-1",
+        "99",
+        "x'01'",
+        "'text'",
+        "9223372036854775807",
+        "1e300",
+    ];
+    let text = ["NULL", "CAST(x'ff80' AS TEXT)"];
+    let time = ["NULL", "x'01'", "'text'", "1e300"];
+    let damages: [(&str, &[&str]); 18] = [
+        ("version", &blob),
+        ("operation", &text),
+        ("scope", &["NULL", "17"]),
+        ("call_key", &["NULL", "17"]),
+        ("fingerprint", &blob),
+        ("digests", &["NULL", "x''", "x'09'", "x'01ff'"]),
+        ("state", &number),
+        ("token", &["NULL", "-1", "x'01'", "'text'"]),
+        ("attempt", &["NULL", "-1", "4294967296", "x'01'"]),
+        ("attempt_id", &blob),
+        ("holder", &text),
+        ("trace_parent", &["CAST(x'ff80' AS TEXT)"]),
+        ("on_crash", &number),
+        ("lease_end", &time),
+        ("created", &time),
+        ("finished", &["x'01'", "'text'"]),
+        ("expires", &time),
+        ("outcome_kind", &["0", "4", "-1", "x'01'", "256"]),
+    ];
+    let outcomes: [(&str, &[&str]); 2] = [
+        ("outcome_schema", &["NULL", "-1", "4294967296"]),
+        ("outcome", &["NULL", "17"]),
+    ];
+    for (column, values) in damages.into_iter().chain(outcomes) {
+        for value in values {
+            let about = format!("{column} = {value}");
+            let mut connection = pool.acquire().await.expect("a connection");
+            run(&mut connection, "DELETE FROM lax_records").await;
+            drop(connection);
+            let draft = claim();
+            assert!(is_applied(store.swap(&ID, None, &draft).await));
+            assert!(is_applied(
+                store
+                    .swap(&ID, Some(draft.version), &completion(&draft, vec![1, 2]))
+                    .await
+            ));
+            let mut connection = pool.acquire().await.expect("a connection");
+            run(
+                &mut connection,
+                format!("UPDATE lax_records SET {column} = {value}"),
+            )
+            .await;
+            drop(connection);
+
+            assert_eq!(
+                kind(store.load(&ID).await),
+                Some(StoreErrorKind::Corrupt),
+                "{about}"
+            );
+            assert_eq!(
+                kind(store.swap(&ID, None, &claim()).await),
+                Some(StoreErrorKind::Corrupt),
+                "{about}"
+            );
+            let stale = completion(&draft, vec![]);
+            let answer = store.swap(&ID, Some(Version::random()), &stale).await;
+            assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt), "{about}");
+            assert_eq!(
+                kind(store.scan(None, 10).await),
+                Some(StoreErrorKind::Corrupt),
+                "{about}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn f20_a_damaged_file_is_a_typed_error() {
+    let folder = folder();
+    let path = folder.path().join("records.db");
+    let store = SqliteStore::open(&path).await.expect("the file opens");
+    let ids: Vec<_> = (0..200)
+        .map(|number| RecordId::from_bytes([number; 32]))
+        .collect();
+    for id in &ids {
+        let draft = claim();
+        assert!(is_applied(store.swap(id, None, &draft).await));
+        assert!(is_applied(
+            store
+                .swap(id, Some(draft.version), &completion(&draft, vec![3; 5000]))
+                .await
+        ));
+    }
+    run(&mut side(&path).await, "PRAGMA wal_checkpoint(TRUNCATE)").await;
+    drop(store);
+    let whole = std::fs::read(&path).expect("the file is read");
+
+    let scribbled = |from: usize| {
+        let mut bytes = whole.clone();
+        for (place, byte) in bytes.iter_mut().enumerate().skip(from) {
+            *byte ^= u8::try_from(place % 251).unwrap_or(1) | 1;
+        }
+        bytes
+    };
+    let damages = [
+        scribbled(100),
+        scribbled(4096 * 3),
+        scribbled(whole.len() / 2),
+        whole[..whole.len() / 3].to_vec(),
+        whole[..5000].to_vec(),
+    ];
+    for (number, damage) in damages.into_iter().enumerate() {
+        let path = folder.path().join(format!("damaged-{number}.db"));
+        std::fs::write(&path, damage).expect("the file is written");
+        let mut kinds = Vec::new();
+        match SqliteStore::open(&path).await {
+            Err(error) => kinds.push(error.kind()),
+            Ok(store) => {
+                for id in &ids {
+                    kinds.extend(store.load(id).await.err().map(|error| error.kind()));
+                }
+                kinds.extend(
+                    store
+                        .scan(None, u32::MAX)
+                        .await
+                        .err()
+                        .map(|error| error.kind()),
+                );
+            }
+        }
+        assert!(!kinds.is_empty(), "damage {number} is found");
+        let known = [StoreErrorKind::Corrupt, StoreErrorKind::Schema];
+        assert!(
+            kinds.iter().all(|kind| known.contains(kind)),
+            "damage {number}: {kinds:?}"
+        );
+    }
+}

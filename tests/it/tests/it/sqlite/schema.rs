@@ -1,0 +1,180 @@
+//! The tables, and who makes them.
+
+use super::*;
+
+#[tokio::test]
+async fn f27_tables_of_a_newer_release_are_left_alone() {
+    let folder = folder();
+    let (path, store, _) = claimed(&folder).await;
+    run(
+        &mut side(&path).await,
+        "INSERT INTO idempotent_schema VALUES (99, 0)",
+    )
+    .await;
+
+    let error = SqliteStore::open(&path)
+        .await
+        .expect_err("a newer schema is refused");
+    assert_eq!(error.kind(), StoreErrorKind::Schema);
+    let source = std::error::Error::source(&error).map(ToString::to_string);
+    assert_eq!(
+        source.as_deref(),
+        Some("the schema has version 99, this build knows 1: a newer release wrote it")
+    );
+    assert_eq!(
+        kind(store.check_schema().await),
+        Some(StoreErrorKind::Schema)
+    );
+}
+
+#[tokio::test]
+async fn f27_missing_tables_ask_for_a_migration_which_can_run_again() {
+    let folder = folder();
+    let store = SqliteStore::new(pool(&folder.path().join("records.db")).await);
+
+    assert_eq!(kind(store.load(&ID).await), Some(StoreErrorKind::Schema));
+    assert_eq!(
+        kind(store.swap(&ID, None, &claim()).await),
+        Some(StoreErrorKind::Schema)
+    );
+    assert_eq!(
+        kind(store.check_schema().await),
+        Some(StoreErrorKind::Schema)
+    );
+
+    for _ in 0..3 {
+        store.migrate().await.expect("the tables are made");
+        store.check_schema().await.expect("the tables are right");
+    }
+    assert!(is_applied(store.swap(&ID, None, &claim()).await));
+    store.migrate().await.expect("live records do not mind");
+    assert!(
+        store
+            .load(&ID)
+            .await
+            .expect("a look is answered")
+            .record
+            .is_some()
+    );
+}
+
+#[tokio::test]
+async fn the_statements_as_text_make_the_tables_that_the_migrator_makes() {
+    let folder = folder();
+    let (by_hand, migrated) = (
+        folder.path().join("hand.db"),
+        folder.path().join("migrated.db"),
+    );
+    let pool = pool(&by_hand).await;
+    let store = SqliteStore::new(pool.clone());
+    run(
+        &mut pool.acquire().await.expect("a connection"),
+        store.ddl(),
+    )
+    .await;
+    store.check_schema().await.expect("the tables are right");
+    SqliteStore::open(&migrated).await.expect("the file opens");
+
+    let tables = async |path: &Path| {
+        sqlx::query_as::<_, (String, Option<String>)>(
+            "SELECT name, sql FROM sqlite_master ORDER BY name",
+        )
+        .fetch_all(&mut side(path).await)
+        .await
+        .expect("the schema is read")
+    };
+    assert_eq!(tables(&by_hand).await, tables(&migrated).await);
+}
+
+#[tokio::test]
+async fn migrations_of_the_application_in_the_same_file_keep_working() {
+    let folder = folder();
+    let migrations = folder.path().join("migrations");
+    std::fs::create_dir(&migrations).expect("a folder");
+    let write =
+        |name: &str, text: &str| std::fs::write(migrations.join(name), text).expect("a migration");
+    write(
+        "1_orders.sql",
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY)",
+    );
+    let migrate = async |pool: &SqlitePool| {
+        let migrator = sqlx::migrate::Migrator::new(migrations.as_path())
+            .await
+            .expect("migrations are read");
+        migrator.run(pool).await.expect("migrations run");
+    };
+    let pool = pool(&folder.path().join("app.db")).await;
+    migrate(&pool).await;
+    let store = SqliteStore::new(pool.clone());
+    store.migrate().await.expect("the tables are made");
+    assert!(is_applied(store.swap(&ID, None, &claim()).await));
+
+    migrate(&pool).await;
+    write("2_lines.sql", "CREATE TABLE lines (id INTEGER PRIMARY KEY)");
+    migrate(&pool).await;
+    store.migrate().await.expect("nothing is left to do");
+    store.check_schema().await.expect("the tables are right");
+    assert!(
+        store
+            .load(&ID)
+            .await
+            .expect("a look is answered")
+            .record
+            .is_some()
+    );
+}
+
+const CHILD: &str = "IT_SQLITE_FIRST_START";
+
+/// What each of eight processes does, of which none has made the file.
+#[tokio::test]
+async fn a_first_start() {
+    let Ok(place) = std::env::var(CHILD) else {
+        return;
+    };
+    let (number, path) = place.split_once(':').expect("a number and a path");
+    let store = SqliteStore::open(path).await.expect("the file opens");
+    let id = RecordId::from_bytes([number.parse().expect("a number"); 32]);
+    assert!(is_applied(store.swap(&id, None, &claim()).await));
+    store.check_schema().await.expect("the tables are right");
+}
+
+#[tokio::test]
+async fn f27_eight_first_starts_at_once_all_succeed() {
+    for round in 0..3 {
+        let folder = folder();
+        let path = folder.path().join("records.db");
+        let children: Vec<_> = (1..=8)
+            .map(|number| {
+                Command::new(std::env::current_exe().expect("this test's path"))
+                    .args([
+                        "--exact",
+                        "sqlite::schema::a_first_start",
+                        "--test-threads=1",
+                    ])
+                    .env(CHILD, format!("{number}:{}", path.display()))
+                    .stdout(std::process::Stdio::piped())
+                    .stderr(std::process::Stdio::piped())
+                    .spawn()
+                    .expect("a process starts")
+            })
+            .collect();
+        for child in children {
+            let output = child.wait_with_output().expect("the process ends");
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success() && said.contains("1 passed"),
+                "round {round}: {said}"
+            );
+        }
+        let store = SqliteStore::open(&path).await.expect("the file opens");
+        assert_eq!(
+            store
+                .scan(None, 100)
+                .await
+                .expect("a scan is answered")
+                .len(),
+            8
+        );
+    }
+}
