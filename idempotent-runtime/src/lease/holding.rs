@@ -251,7 +251,7 @@ mod tests {
             now: start.plus(LEASE),
             record: Some(Arc::new(begun.clone())),
         };
-        let Decision::Write { draft: left, .. } = decide(&strict, &late, Version::from_u128(2))
+        let Decision::Write { draft: left, .. } = decide(&strict, &late, || Version::from_u128(2))
         else {
             panic!("a lease that is over is not in progress")
         };
