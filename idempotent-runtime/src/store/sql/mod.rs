@@ -3,14 +3,17 @@
 //! A dialect brings its statements and the few lines that hand a [`Value`] to its driver and a [`Cell`] back; it orders
 //! parameters as [`written`] does and selects columns as [`COLUMNS`] says.
 
+mod answers;
 mod columns;
 mod decode;
 mod encode;
 mod prefix;
+pub(crate) mod version;
 
 pub(crate) use self::{
+    answers::{answer, id, listed, snapshot, stamp},
     columns::COLUMNS,
-    decode::{Cell, Damaged, Row, id, record, stamp},
+    decode::{Cell, Damaged, Row},
     encode::{Value, written},
     prefix::TablePrefix,
 };

@@ -28,7 +28,7 @@ impl Statements {
         let query = query(&self.load).bind(&id.as_bytes()[..]);
         let rows = all(connection, query, DOING).await?;
         let row = rows.first().ok_or_else(|| failure::no_row(DOING))?;
-        rows::snapshot(row, 0, DOING)
+        sql::snapshot(row, 0, 1, DOING)
     }
 
     /// Puts `next` where nothing stands.
@@ -85,7 +85,7 @@ impl Statements {
     ) -> Result<Vec<RecordId>, StoreError> {
         const DOING: &str = "purging expired records";
         let rows = all(connection, query(&self.purge).bind(limit), DOING).await?;
-        rows.iter().map(|row| rows::id(row, DOING)).collect()
+        rows.iter().map(|row| sql::id(row, DOING)).collect()
     }
 
     pub(super) async fn scan(
@@ -98,7 +98,7 @@ impl Statements {
         // Shorter than every id, and so before all of them.
         let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
         let rows = all(connection, query(&self.scan).bind(after).bind(limit), DOING).await?;
-        rows.iter().map(|row| rows::listed(row, DOING)).collect()
+        rows.iter().map(|row| sql::listed(row, DOING)).collect()
     }
 }
 
@@ -119,9 +119,9 @@ async fn replace(
 }
 
 fn swapped(row: &SqliteRow, next: &Draft, doing: &'static str) -> Result<Swap, StoreError> {
-    match rows::answer(row, doing)? {
-        Some(APPLIED) => rows::stamp(row, 1, next.version, doing).map(Swap::Applied),
-        _ => rows::snapshot(row, 1, doing).map(Swap::Refused),
+    match sql::answer(row, doing)? {
+        Some(APPLIED) => sql::stamp(row, 1, next.version, doing).map(Swap::Applied),
+        _ => sql::snapshot(row, 1, 2, doing).map(Swap::Refused),
     }
 }
 

@@ -4,7 +4,10 @@
 use sqlx::{AssertSqlSafe, Connection, Executor, Row, sqlite::SqliteConnection};
 
 use super::{failure, statements::NOW};
-use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
+use crate::store::{
+    StoreError, StoreErrorKind,
+    sql::{TablePrefix, version as schema},
+};
 
 /// Every step that was ever released, oldest first: the version of the schema is the number of steps. A released step
 /// never changes.
@@ -61,7 +64,9 @@ pub(super) async fn migrate(
     let failed = |error| failure::of(error, DOING);
     check_library(connection, DOING).await?;
     // A look takes no lock: at most starts there is nothing to do.
-    if is_current(version(connection, prefix).await.unwrap_or(0), DOING)? {
+    let steps = steps(prefix);
+    let found = version(connection, prefix).await.unwrap_or(0);
+    if schema::is_current(found, steps.len(), DOING)? {
         return Ok(());
     }
     let mut transaction = connection
@@ -72,14 +77,10 @@ pub(super) async fn migrate(
         .await
         .map_err(failed)?;
     let found = version(&mut transaction, prefix).await.map_err(failed)?;
-    if !is_current(found, DOING)? {
-        for (version, step) in (1..)
-            .zip(steps(prefix))
-            .skip(usize::try_from(found).unwrap_or(0))
-        {
-            run(&mut transaction, step + &applied(prefix, version))
-                .await
-                .map_err(failed)?;
+    if !schema::is_current(found, steps.len(), DOING)? {
+        for (version, step) in schema::missing(&steps, found) {
+            let step = format!("{step}{}", applied(prefix, version));
+            run(&mut transaction, step).await.map_err(failed)?;
         }
     }
     transaction.commit().await.map_err(failed)
@@ -95,28 +96,7 @@ pub(super) async fn check_schema(
     let found = version(connection, prefix)
         .await
         .map_err(|error| failure::of(error, DOING))?;
-    if is_current(found, DOING)? {
-        Ok(())
-    } else {
-        let (found, needed) = (found, steps(prefix).len());
-        Err(
-            StoreError::new(StoreErrorKind::Schema, DOING).with_source(format!(
-                "the schema has version {found}, this build needs {needed}"
-            )),
-        )
-    }
-}
-
-/// `false` for an older schema; an error for a newer one, whose meaning this build cannot know.
-fn is_current(found: i64, doing: &'static str) -> Result<bool, StoreError> {
-    let known = i64::try_from(steps(&TablePrefix::default()).len()).unwrap_or(i64::MAX);
-    if found > known {
-        let source = format!(
-            "the schema has version {found}, this build knows {known}: a newer release wrote it"
-        );
-        return Err(StoreError::new(StoreErrorKind::Schema, doing).with_source(source));
-    }
-    Ok(found == known)
+    schema::check(found, steps(prefix).len(), DOING)
 }
 
 /// SQLite before 3.42 answers `unixepoch('subsec')` with NULL, without an error.

@@ -21,7 +21,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, Swap,
         sql::TablePrefix,
-        waiters::{Waiters, poll_until_moved},
+        waiters::{Pace, Waiters},
     },
 };
 
@@ -190,8 +190,8 @@ impl Store for SqliteStore {
         seen: Version,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        let woken = self.inner.waiters.register(id);
-        poll_until_moved(self, id, seen, at_most, woken).await
+        let waiters = &self.inner.waiters;
+        waiters.wait(self, id, seen, at_most, Pace::ALONE).await
     }
 
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {

@@ -121,11 +121,15 @@ pub async fn run_all<S: Subject + 'static>(fresh: impl AsyncFn() -> S) {
 /// Makes a test of every [case](crate::testing::conformance::cases).
 ///
 /// The expression gives a [`Subject`](crate::testing::conformance::Subject) with an empty store; it is evaluated for each test, and
-/// may await. The tests need `tokio` with its features `macros` and `rt-multi-thread`.
+/// may await. Attributes behind it, such as `#[ignore = "needs a server"]`, go to every test. The tests need `tokio` with its features `macros` and `rt-multi-thread`.
 #[macro_export]
 macro_rules! conformance_tests {
-    (@each [$($case:ident)*] [$subject:expr]) => {
+    (@each [$($case:ident)*] [$attributes:tt $subject:expr]) => {
+        $crate::conformance_tests! { @every [$([$case $attributes])*] [$subject] }
+    };
+    (@every [$([$case:ident [$(#[$attribute:meta])*]])*] [$subject:expr]) => {
         $(
+            $(#[$attribute])*
             #[::tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
                 let subject = $subject;
@@ -195,7 +199,7 @@ macro_rules! conformance_tests {
             an_outcome_of_16_mib_comes_back
         ] $rest }
     };
-    ($subject:expr $(,)?) => {
-        $crate::conformance_tests! { @with each [$subject] }
+    ($subject:expr $(, $(#[$attribute:meta])*)?) => {
+        $crate::conformance_tests! { @with each [[$($(#[$attribute])*)?] $subject] }
     };
 }

@@ -27,4 +27,5 @@ mod values;
 mod conformance;
 #[cfg(unix)]
 mod processes;
+mod servers;
 mod sqlite;

@@ -18,20 +18,25 @@ pub(crate) use self::{
 /// Makes a test of each of these scenarios on each store: `memory::a01_…`, `sqlite_file::a01_…`.
 macro_rules! on_every_store {
     ($($scenario:ident),* $(,)?) => {
-        on_every_store! { @on memory [$($scenario)*] }
-        on_every_store! { @on sqlite_memory [$($scenario)*] }
-        on_every_store! { @on sqlite_file [$($scenario)*] }
+        on_every_store! { @on memory [] [$($scenario)*] }
+        on_every_store! { @on sqlite_memory [] [$($scenario)*] }
+        on_every_store! { @on sqlite_file [] [$($scenario)*] }
+        on_every_store! { @on postgres [#[ignore = "needs a server: cargo xtask test"]] [$($scenario)*] }
     };
-    (@on $store:ident [$($scenario:ident)*]) => {
+    (@on $store:ident $attributes:tt [$($scenario:ident)*]) => {
         mod $store {
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                async fn $scenario() {
-                    let world = crate::harness::World::$store().await;
-                    crate::harness::in_time(super::$scenario(world)).await;
-                }
-            )*
+            on_every_store! { @each $store [$([$scenario $attributes])*] }
         }
+    };
+    (@each $store:ident [$([$scenario:ident [$($attribute:tt)*]])*]) => {
+        $(
+            $($attribute)*
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $scenario() {
+                let world = crate::harness::World::$store().await;
+                crate::harness::in_time(super::$scenario(world)).await;
+            }
+        )*
     };
 }
 

@@ -16,7 +16,10 @@ use idempotent_runtime::{
 };
 
 use super::{Log, Owner};
-use crate::conformance::{File, Memory, Pool};
+use crate::{
+    conformance::{File, Memory, Pool},
+    servers::Postgres,
+};
 
 /// A store that was empty when the scenario began. Clones are the same world.
 #[derive(Clone)]
@@ -44,6 +47,11 @@ impl World {
     #[expect(clippy::unused_async, reason = "every store is made in the same way")]
     pub(crate) async fn sqlite_file() -> Self {
         Self::over(File::new())
+    }
+
+    /// Postgres: the owners are what two processes would be.
+    pub(crate) async fn postgres() -> Self {
+        Self::over(Postgres::new().await)
     }
 
     fn over(subject: impl Subject + 'static) -> Self {

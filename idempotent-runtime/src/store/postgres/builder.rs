@@ -1,0 +1,133 @@
+//! How a Postgres store is set up.
+
+use std::{str::FromStr, sync::Arc, time::Duration};
+
+use sqlx::{ConnectOptions, PgPool, postgres::PgConnectOptions};
+
+use super::{PostgresStore, failure, rows::Way};
+use crate::store::{
+    StoreError, StoreErrorKind,
+    lending::{Limits, Place},
+    sql::TablePrefix,
+};
+
+const DOING: &str = "setting up the store";
+
+/// Sets up a [`PostgresStore`].
+///
+/// # Examples
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # use idempotent_runtime::store::PostgresStore;
+/// # async fn set_up() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = PostgresStore::builder()
+///     .table_prefix("billing_")
+///     .max_connections(20)
+///     .answer_timeout(Duration::from_secs(5))
+///     .connect("postgres://app@localhost/shop")
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct PostgresBuilder {
+    prefix: Result<TablePrefix, StoreError>,
+    limits: Limits,
+    way: Way,
+}
+
+impl PostgresBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            prefix: Ok(TablePrefix::default()),
+            limits: Limits {
+                connections: 10,
+                connect: Duration::from_secs(10),
+                answer: Duration::from_secs(30),
+            },
+            way: Way::Prepared,
+        }
+    }
+
+    /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII letters, digits and
+    /// underscores, not beginning with a digit; anything else is refused when the store is made.
+    pub fn table_prefix(mut self, prefix: &str) -> Self {
+        self.prefix = TablePrefix::new(prefix).map_err(|unsafe_prefix| {
+            StoreError::new(StoreErrorKind::Configuration, DOING).with_source(unsafe_prefix)
+        });
+        self
+    }
+
+    /// Sets how many connections the calls may use at once: ten unless set, at least one. Heartbeats have one more, and while
+    /// somebody waits two more listen. A body that runs and a call that waits hold none.
+    pub fn max_connections(mut self, connections: u32) -> Self {
+        self.limits.connections = connections.max(1);
+        self
+    }
+
+    /// Sets how long a call waits for a connection to be free, and for a new one to be open: ten seconds unless set. Then the
+    /// error is of the kind [`StoreErrorKind::Busy`], or [`StoreErrorKind::Unavailable`].
+    pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
+        self.limits.connect = connect_timeout;
+        self
+    }
+
+    /// Sets how long a statement may take: thirty seconds unless set. Then the error is of the kind
+    /// [`StoreErrorKind::Unavailable`], and the connection is closed.
+    pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
+        self.limits.answer = answer_timeout;
+        self
+    }
+
+    /// Says that the server is behind a proxy that pools transactions, such as PgBouncer in transaction mode: nothing is
+    /// prepared, no setting is made, and waiters look by themselves because notifications do not come through.
+    pub fn transaction_pooling(mut self, pooling: bool) -> Self {
+        self.way = if pooling { Way::Text } else { Way::Prepared };
+        self
+    }
+
+    /// Connects to the server that a URL names, such as `postgres://app@localhost/shop?sslmode=require`, and brings the
+    /// store's tables up to date.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreErrorKind::Configuration`] for an option that cannot be used, a wrong password, a database that is not there,
+    /// [`StoreErrorKind::Unavailable`] where nobody answers in time, and as [`PostgresStore::migrate`].
+    pub async fn connect(self, url: &str) -> Result<PostgresStore, StoreError> {
+        let options = PgConnectOptions::from_str(url).map_err(|error| failure::of(error, DOING))?;
+        let store = self.options(options)?;
+        store.migrate().await?;
+        Ok(store)
+    }
+
+    /// Opens connections with these options, when they are needed. [`PostgresStore::migrate`] makes the tables.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreErrorKind::Configuration`] for an option that cannot be used.
+    pub fn options(self, options: PgConnectOptions) -> Result<PostgresStore, StoreError> {
+        self.place(Arc::new(move || options.clone()))
+    }
+
+    /// Opens connections of the store's own to where the application's pool connects to, with the same options, asked anew for
+    /// each one. [`PostgresStore::migrate`] makes the tables. See [`PostgresStore::new`].
+    ///
+    /// # Errors
+    ///
+    /// [`StoreErrorKind::Configuration`] for an option that cannot be used.
+    pub fn pool(self, pool: PgPool) -> Result<PostgresStore, StoreError> {
+        self.place(Arc::new(move || (*pool.connect_options()).clone()))
+    }
+
+    fn place(self, place: Place<PgConnectOptions>) -> Result<PostgresStore, StoreError> {
+        let quiet: Place<PgConnectOptions> = Arc::new(move || place().disable_statement_logging());
+        Ok(PostgresStore::over(
+            quiet,
+            self.limits,
+            self.way,
+            self.prefix?,
+        ))
+    }
+}

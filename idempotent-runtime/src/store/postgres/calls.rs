@@ -1,0 +1,134 @@
+//! The functions that run the statements over a connection, whoever it belongs to.
+
+use std::{borrow::Cow, sync::Arc};
+
+use sqlx::postgres::{PgConnection, PgRow};
+
+use super::{
+    failure,
+    rows::{self, Way},
+    statements::{Statements, answer::APPLIED, place},
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Record, Version},
+    store::{
+        Snapshot, StoreError, Swap,
+        sql::{self, Value},
+    },
+};
+
+impl Statements {
+    pub(super) async fn load(
+        &self,
+        connection: &mut PgConnection,
+        way: Way,
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        const DOING: &str = "loading a record";
+        let rows = rows::run(connection, way, &self.load, &[bytes(id.as_bytes())], DOING).await?;
+        let row = rows.first().ok_or_else(|| failure::no_row(DOING))?;
+        sql::snapshot(row, place::NOW, place::RECORD, DOING)
+    }
+
+    /// Puts `next` where nothing stands.
+    pub(super) async fn create(
+        &self,
+        connection: &mut PgConnection,
+        way: Way,
+        id: &RecordId,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        const DOING: &str = "claiming a record";
+        loop {
+            // The last one is the version that was seen, and none was.
+            let [values @ .., _] = sql::written(id, None, next);
+            let rows = rows::run(connection, way, &self.create, &values, DOING).await?;
+            if let Some(row) = rows.first() {
+                return swapped(row, next, DOING);
+            }
+            // Somebody was quicker, after this statement began: a new one sees what stands, unless it is gone again.
+            let snapshot = self.load(connection, way, id).await?;
+            if snapshot.record.is_some() {
+                return Ok(Swap::Refused(snapshot));
+            }
+        }
+    }
+
+    /// Puts `next` where version `seen` stands.
+    pub(super) async fn replace(
+        &self,
+        connection: &mut PgConnection,
+        way: Way,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        const DOING: &str = "writing a record";
+        let channel = [Value::Text(Some(&*self.channel))];
+        let values: Vec<_> = sql::written(id, Some(seen), next)
+            .into_iter()
+            .chain(channel)
+            .collect();
+        let rows = rows::run(connection, way, &self.replace, &values, DOING).await?;
+        match rows.first() {
+            Some(row) => swapped(row, next, DOING),
+            // Not in the same statement: its snapshot may be older than the version that was in the way.
+            None => self.load(connection, way, id).await.map(Swap::Refused),
+        }
+    }
+
+    /// Notes that somebody waits while version `seen` stands.
+    pub(super) async fn mark(
+        &self,
+        connection: &mut PgConnection,
+        way: Way,
+        id: &RecordId,
+        seen: Version,
+    ) -> Result<(), StoreError> {
+        const DOING: &str = "waiting for a record";
+        let seen = seen.to_bytes();
+        let values = [bytes(id.as_bytes()), bytes(&seen)];
+        rows::run(connection, way, &self.mark, &values, DOING)
+            .await
+            .map(drop)
+    }
+
+    pub(super) async fn purge(
+        &self,
+        connection: &mut PgConnection,
+        way: Way,
+        limit: u32,
+    ) -> Result<Vec<RecordId>, StoreError> {
+        const DOING: &str = "purging expired records";
+        let values = [Value::Number(Some(limit.into()))];
+        let rows = rows::run(connection, way, &self.purge, &values, DOING).await?;
+        rows.iter().map(|row| sql::id(row, DOING)).collect()
+    }
+
+    pub(super) async fn scan(
+        &self,
+        connection: &mut PgConnection,
+        way: Way,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        const DOING: &str = "listing records";
+        // Shorter than every id, and so before all of them.
+        let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
+        let values = [bytes(&after), Value::Number(Some(limit.into()))];
+        let rows = rows::run(connection, way, &self.scan, &values, DOING).await?;
+        rows.iter().map(|row| sql::listed(row, DOING)).collect()
+    }
+}
+
+fn swapped(row: &PgRow, next: &Draft, doing: &'static str) -> Result<Swap, StoreError> {
+    match sql::answer(row, doing)? {
+        Some(APPLIED) => sql::stamp(row, place::NOW, next.version, doing).map(Swap::Applied),
+        _ => sql::snapshot(row, place::NOW, place::RECORD, doing).map(Swap::Refused),
+    }
+}
+
+fn bytes(bytes: &[u8]) -> Value<'_> {
+    Value::Bytes(Some(Cow::Borrowed(bytes)))
+}

@@ -1,0 +1,54 @@
+//! What an error of sqlx or Postgres means to a caller.
+
+use sqlx::{Error, error::DatabaseError};
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// Gives an error its kind, and keeps it as the source.
+pub(super) fn of(error: Error, doing: &'static str) -> StoreError {
+    let kind = kind(&error);
+    StoreError::new(kind, doing).with_source(error)
+}
+
+/// Says that a statement which always answers with a row answered with none.
+pub(super) fn no_row(doing: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Other, doing).with_source(Error::RowNotFound)
+}
+
+fn kind(error: &Error) -> StoreErrorKind {
+    match error {
+        Error::Database(error) => kind_of_code(&**error),
+        // The server may have gone, or may never have been one of Postgres.
+        Error::Io(_) | Error::Tls(_) | Error::Protocol(_) => StoreErrorKind::Unavailable,
+        Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => {
+            StoreErrorKind::Unavailable
+        }
+        Error::Configuration(_) | Error::InvalidArgument(_) => StoreErrorKind::Configuration,
+        Error::ColumnDecode { .. } | Error::Decode(_) | Error::ColumnNotFound(_) => {
+            StoreErrorKind::Corrupt
+        }
+        _ => StoreErrorKind::Other,
+    }
+}
+
+/// The classes and codes of appendix A of the manual, "PostgreSQL Error Codes".
+fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
+    let code = error.code();
+    let code = code.as_deref().unwrap_or_default();
+    match (code.get(..2).unwrap_or_default(), code) {
+        // Too many connections; a server that starts or shuts down; one that ended our connection.
+        (_, "53300" | "57P01" | "57P02" | "57P03" | "57P05") | ("08", _) => {
+            StoreErrorKind::Unavailable
+        }
+        // A lock that was not to be had, a deadlock, a serialization failure, a statement that took too long.
+        (_, "55P03" | "57014" | "55006") | ("40", _) => StoreErrorKind::Busy,
+        (_, "42501" | "25006") => StoreErrorKind::Denied,
+        ("53" | "54", _) => StoreErrorKind::Full,
+        ("28", _) | (_, "3D000" | "42601") => StoreErrorKind::Configuration,
+        // Our statements are fixed texts: Postgres has a word against one only where a table or a column is missing or
+        // is another than ours.
+        ("42" | "23" | "3F", _) => StoreErrorKind::Schema,
+        (_, "XX001" | "XX002") => StoreErrorKind::Corrupt,
+        _ => StoreErrorKind::Other,
+    }
+}

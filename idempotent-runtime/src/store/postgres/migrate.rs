@@ -1,0 +1,146 @@
+//! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so that the application's
+//! migrations never meet it.
+
+use sqlx::{AssertSqlSafe, Connection, Executor, Row, postgres::PgConnection};
+
+use super::{failure, statements::NOW};
+use crate::store::{
+    StoreError,
+    sql::{TablePrefix, version as schema},
+};
+
+/// How long a start waits for another one that migrates.
+const PATIENCE: &str = "30s";
+
+/// Every step that was ever released, oldest first: the version of the schema is the number of steps. A released step
+/// never changes.
+///
+/// A page is not filled to the brim, so that the next version of a row finds room on it and no index is written.
+fn steps(prefix: &TablePrefix) -> [String; 1] {
+    [format!(
+        "CREATE TABLE {prefix}records (
+    id bytea NOT NULL PRIMARY KEY,
+    version bytea NOT NULL,
+    operation text NOT NULL,
+    scope bytea NOT NULL,
+    call_key bytea NOT NULL,
+    fingerprint bytea NOT NULL,
+    digests bytea NOT NULL,
+    state bigint NOT NULL,
+    token bigint NOT NULL,
+    attempt bigint NOT NULL,
+    attempt_id bytea NOT NULL,
+    holder text NOT NULL,
+    trace_parent text,
+    on_crash bigint NOT NULL,
+    lease_end bigint NOT NULL,
+    created bigint NOT NULL,
+    finished bigint,
+    expires bigint NOT NULL,
+    outcome_kind bigint,
+    outcome_schema bigint,
+    outcome bytea,
+    purge_from bigint NOT NULL,
+    waited boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 50);
+CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
+"
+    )]
+}
+
+/// The statements that make the tables, for people who run their own migrations.
+pub(super) fn ddl(prefix: &TablePrefix) -> String {
+    let mut text = schema_table(prefix);
+    for (version, step) in schema::missing(&steps(prefix), 0) {
+        text.push_str(step);
+        text.push_str(&applied(prefix, version));
+    }
+    text
+}
+
+/// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.
+pub(super) async fn migrate(
+    connection: &mut PgConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
+    const DOING: &str = "migrating the schema";
+    let failed = |error| failure::of(error, DOING);
+    let steps = steps(prefix);
+    // A look takes no lock and needs no right to create: at most starts there is nothing to do.
+    let found = version(connection, prefix).await.map_err(failed)?;
+    if schema::is_current(found, steps.len(), DOING)? {
+        return Ok(());
+    }
+    let mut transaction = connection.begin().await.map_err(failed)?;
+    // It ends with the transaction, also behind a proxy that pools them.
+    let lock = format!(
+        "SET LOCAL lock_timeout = '{PATIENCE}';
+         SELECT pg_advisory_xact_lock(hashtextextended('{prefix}schema', 7091));"
+    );
+    run(&mut transaction, lock).await.map_err(failed)?;
+    let found = version(&mut transaction, prefix).await.map_err(failed)?;
+    if !schema::is_current(found, steps.len(), DOING)? {
+        run(&mut transaction, schema_table(prefix))
+            .await
+            .map_err(failed)?;
+        for (version, step) in schema::missing(&steps, found) {
+            let step = format!("{step}{}", applied(prefix, version));
+            run(&mut transaction, step).await.map_err(failed)?;
+        }
+    }
+    transaction.commit().await.map_err(failed)
+}
+
+/// Tells whether the tables are those of this build.
+pub(super) async fn check_schema(
+    connection: &mut PgConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
+    const DOING: &str = "checking the schema";
+    let found = version(connection, prefix)
+        .await
+        .map_err(|error| failure::of(error, DOING))?;
+    schema::check(found, steps(prefix).len(), DOING)
+}
+
+/// The version of the schema that stands there; zero where none does.
+async fn version(connection: &mut PgConnection, prefix: &TablePrefix) -> sqlx::Result<i64> {
+    let stands = format!("SELECT (to_regclass('{prefix}schema') IS NOT NULL)::int::bigint");
+    if one(connection, stands).await? == 0 {
+        return Ok(0);
+    }
+    one(
+        connection,
+        format!("SELECT coalesce(max(version), 0) FROM {prefix}schema"),
+    )
+    .await
+}
+
+/// Runs statements without preparing them, because a proxy may send the second half of a preparation elsewhere.
+async fn run(connection: &mut PgConnection, statements: String) -> sqlx::Result<()> {
+    connection
+        .execute(sqlx::raw_sql(AssertSqlSafe(statements)))
+        .await
+        .map(drop)
+}
+
+async fn one(connection: &mut PgConnection, query: String) -> sqlx::Result<i64> {
+    connection
+        .fetch_one(sqlx::raw_sql(AssertSqlSafe(query)))
+        .await?
+        .try_get(0)
+}
+
+fn schema_table(prefix: &TablePrefix) -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {prefix}schema (
+    version bigint NOT NULL PRIMARY KEY,
+    applied bigint NOT NULL
+);
+"
+    )
+}
+
+fn applied(prefix: &TablePrefix, version: i64) -> String {
+    format!("INSERT INTO {prefix}schema (version, applied) VALUES ({version}, {NOW});\n")
+}

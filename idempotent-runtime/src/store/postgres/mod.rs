@@ -1,0 +1,295 @@
+//! The store for people who run Postgres.
+
+mod builder;
+mod calls;
+mod failure;
+mod listen;
+mod migrate;
+mod rows;
+mod statements;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use sqlx::{
+    ConnectOptions, Executor, PgPool,
+    postgres::{PgConnectOptions, PgConnection},
+};
+
+pub use self::builder::PostgresBuilder;
+use self::{listen::Listening, rows::Way, statements::Statements};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Record, Version},
+    store::{
+        Snapshot, Store, StoreError, Swap,
+        lending::{Lending, Lent, Limits, Place, limited},
+        sql::TablePrefix,
+        waiters::{Pace, Waiters},
+    },
+};
+
+/// Keeps records in a table of a Postgres database, version 13 or newer. Clones are the same store.
+///
+/// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary; a first call
+/// costs two round trips, a replay one, which takes no lock and writes nothing. Durability is that of the database: an outcome that
+/// was recorded survives a crash of the server unless `synchronous_commit` was turned off.
+///
+/// The store opens connections of its own: see [`new`](Self::new).
+///
+/// # Examples
+///
+/// ```no_run
+/// # use idempotent_runtime::{Idempotency, store::PostgresStore};
+/// # async fn set_up() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = PostgresStore::connect("postgres://app@localhost/shop").await?;
+/// Idempotency::new(store).install()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct PostgresStore {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    connections: Lending<PgConnection>,
+    way: Way,
+    statements: Arc<Statements>,
+    prefix: TablePrefix,
+    waiters: Arc<Waiters>,
+    listening: Arc<Listening>,
+}
+
+impl PostgresStore {
+    /// Connects to the server that a URL names, and brings the store's tables up to date.
+    ///
+    /// # Errors
+    ///
+    /// As [`PostgresBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::builder().connect(url).await
+    }
+
+    /// Makes a store beside the application's own pool. Call [`migrate`](Self::migrate) once.
+    ///
+    /// The store opens connections of its own, at most ten unless set, with the options of the pool; it takes none out of the pool and
+    /// never closes it. A pool pings connections that come and go, which is the larger part of a replay's time; a connection in
+    /// it may wait in a transaction that a cancelled `begin()` left open, where a write is answered and then lost (sqlx 0.9.0, issue
+    /// 4385); and bodies that hold all of its connections would keep a heartbeat waiting. What the pool's `after_connect` does is
+    /// not done for these connections: put a `search_path` or a role into the options.
+    #[must_use]
+    pub fn new(pool: PgPool) -> Self {
+        let made = Self::builder().pool(pool);
+        made.expect("the options of a new builder can be used")
+    }
+
+    /// Sets up a store with options.
+    pub fn builder() -> PostgresBuilder {
+        PostgresBuilder::new()
+    }
+
+    fn over(place: Place<PgConnectOptions>, limits: Limits, way: Way, prefix: TablePrefix) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                connections: Lending::new(place, limits),
+                way,
+                statements: Arc::new(Statements::new(&prefix)),
+                prefix,
+                waiters: Arc::default(),
+                listening: Arc::default(),
+            }),
+        }
+    }
+
+    /// Makes the store's tables, or brings them up to date. Safe at every start, also of several processes at once, and
+    /// apart from the application's own migrations.
+    ///
+    /// # Errors
+    ///
+    /// [`Schema`] where a newer release wrote the tables, [`Denied`] where the user may not create them, [`Busy`] where another
+    /// process migrates for longer than 30 seconds.
+    ///
+    /// [`Schema`]: crate::store::StoreErrorKind::Schema
+    /// [`Denied`]: crate::store::StoreErrorKind::Denied
+    /// [`Busy`]: crate::store::StoreErrorKind::Busy
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let mut connection = self.inner.acquire("migrating the schema").await?;
+        let answer = migrate::migrate(&mut connection, &self.inner.prefix).await;
+        connection.settle(answer)
+    }
+
+    /// Tells whether the tables are those that this build needs, for people who run their own migrations.
+    ///
+    /// # Errors
+    ///
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where they are missing, older or newer.
+    pub async fn check_schema(&self) -> Result<(), StoreError> {
+        let mut connection = self.inner.acquire("checking the schema").await?;
+        let answer = migrate::check_schema(&mut connection, &self.inner.prefix).await;
+        connection.settle(answer)
+    }
+
+    /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run their own migrations.
+    #[must_use]
+    pub fn ddl(&self) -> String {
+        migrate::ddl(&self.inner.prefix)
+    }
+}
+
+impl Inner {
+    async fn acquire(&self, doing: &'static str) -> Result<Lent<'_, PgConnection>, StoreError> {
+        let way = self.way;
+        self.connections
+            .acquire(doing, |place| open(place, way, doing))
+            .await
+    }
+
+    async fn limited<T>(
+        &self,
+        doing: &'static str,
+        answer: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        limited(self.connections.limits().answer, doing, answer).await
+    }
+
+    fn tells(&self) -> bool {
+        self.way == Way::Prepared
+    }
+}
+
+/// Opens a connection. A database or a role may have a stricter isolation by default, under which callers who meet fail;
+/// behind a proxy the setting would stay with the server's connection, and whoever gets it next.
+async fn open(
+    place: PgConnectOptions,
+    way: Way,
+    doing: &'static str,
+) -> Result<PgConnection, StoreError> {
+    let opened = async {
+        let mut connection = place.connect().await?;
+        if way == Way::Prepared {
+            connection
+                .execute(
+                    "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
+                )
+                .await?;
+        }
+        Ok(connection)
+    };
+    opened.await.map_err(|error| failure::of(error, doing))
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        const DOING: &str = "loading a record";
+        let inner = &self.inner;
+        let mut connection = inner.acquire(DOING).await?;
+        let loading = inner.statements.load(&mut connection, inner.way, id);
+        let answer = inner.limited(DOING, loading).await;
+        connection.settle(answer)
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        const DOING: &str = "writing a record";
+        if seen.is_none() && next.subject.is_none() {
+            // Nothing can begin without a subject.
+            return self.load(id).await.map(Swap::Refused);
+        }
+        let (inner, way) = (&self.inner, self.inner.way);
+        let mut lent = inner.acquire(DOING).await?;
+        let connection = &mut *lent;
+        let writing = async {
+            match seen {
+                None => inner.statements.create(connection, way, id, next).await,
+                Some(seen) => {
+                    let statements = &inner.statements;
+                    statements.replace(connection, way, id, seen, next).await
+                }
+            }
+        };
+        let answer = inner.limited(DOING, writing).await;
+        let answer = lent.settle(answer)?;
+        if matches!(answer, Swap::Applied(_)) {
+            inner.waiters.wake(id);
+        }
+        Ok(answer)
+    }
+
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        const DOING: &str = "waiting for a record";
+        let inner = &self.inner;
+        if !inner.tells() {
+            return inner
+                .waiters
+                .wait(self, id, seen, at_most, Pace::ALONE)
+                .await;
+        }
+        let mut connection = inner.acquire(DOING).await?;
+        let marking = inner.statements.mark(&mut connection, inner.way, id, seen);
+        let marked = inner.limited(DOING, marking).await;
+        connection.settle(marked)?;
+        let waiting = inner
+            .waiters
+            .wait(self, id, seen, at_most, inner.listening.pace());
+        let place = inner.connections.place();
+        inner
+            .listening
+            .begin(place, &inner.statements.channel, &inner.waiters);
+        waiting.await
+    }
+
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+        const DOING: &str = "purging expired records";
+        let inner = &self.inner;
+        let mut connection = inner.acquire(DOING).await?;
+        let purging = inner.statements.purge(&mut connection, inner.way, limit);
+        let answer = inner.limited(DOING, purging).await;
+        let gone = connection.settle(answer)?;
+        for id in &gone {
+            inner.waiters.wake(id);
+        }
+        Ok(gone.len() as u64)
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        const DOING: &str = "listing records";
+        let inner = &self.inner;
+        let mut connection = inner.acquire(DOING).await?;
+        let listing = inner
+            .statements
+            .scan(&mut connection, inner.way, after, limit);
+        let answer = inner.limited(DOING, listing).await;
+        connection.settle(answer)
+    }
+
+    /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        let inner = &self.inner;
+        Ok(Some(Arc::new(Self {
+            inner: Arc::new(Inner {
+                connections: inner.connections.another(2),
+                way: inner.way,
+                statements: Arc::clone(&inner.statements),
+                prefix: inner.prefix.clone(),
+                waiters: Arc::clone(&inner.waiters),
+                listening: Arc::clone(&inner.listening),
+            }),
+        })))
+    }
+}

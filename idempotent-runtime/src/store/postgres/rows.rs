@@ -1,0 +1,139 @@
+//! Parameters to Postgres, and rows from it.
+
+use std::{borrow::Cow, error::Error, fmt::Write as _, sync::Arc};
+
+use sqlx::{
+    AssertSqlSafe, Executor, Row as _,
+    postgres::{PgArguments, PgConnection, PgRow, Postgres},
+    query::Query,
+};
+
+use super::failure;
+use crate::store::{
+    StoreError,
+    sql::{self, Value},
+};
+
+impl sql::Row for PgRow {
+    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+        Ok(self.try_get(place)?)
+    }
+    fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
+        Ok(self.try_get(place)?)
+    }
+    fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>> {
+        Ok(self.try_get(place)?)
+    }
+}
+
+/// How a statement reaches the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Prepared once a connection: parsed and planned once.
+    Prepared,
+    /// As one text: behind a proxy that pools transactions, what one message prepares the next one may not find, and the
+    /// driver sends two.
+    Text,
+}
+
+/// Runs a statement to its end.
+pub(super) async fn run(
+    connection: &mut PgConnection,
+    way: Way,
+    text: &Arc<str>,
+    values: &[Value<'_>],
+    doing: &'static str,
+) -> Result<Vec<PgRow>, StoreError> {
+    let rows = match way {
+        Way::Prepared => {
+            let query = sqlx::query(AssertSqlSafe(Arc::clone(text)));
+            connection.fetch_all(values.iter().fold(query, bind)).await
+        }
+        Way::Text => {
+            let query = AssertSqlSafe(written_out(text, values));
+            connection.fetch_all(sqlx::raw_sql(query)).await
+        }
+    };
+    rows.map_err(|error| failure::of(error, doing))
+}
+
+fn bind<'q>(
+    query: Query<'q, Postgres, PgArguments>,
+    value: &Value<'_>,
+) -> Query<'q, Postgres, PgArguments> {
+    match value {
+        Value::Bytes(bytes) => query.bind(bytes.as_deref().map(<[u8]>::to_vec)),
+        Value::Text(text) => query.bind(text.map(without_nul).map(Cow::into_owned)),
+        Value::Number(number) => query.bind(*number),
+    }
+}
+
+/// No text of Postgres holds a NUL. Texts are for people: the identity is in the bytes.
+fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') {
+        text.replace('\0', "\u{fffd}").into()
+    } else {
+        text.into()
+    }
+}
+
+/// Puts the values in their places. Only digits and hexadecimal digits are put in, so nothing in a value can be read as a
+/// part of the statement, whatever the server's settings for quotes and backslashes.
+fn written_out(statement: &str, values: &[Value<'_>]) -> String {
+    let mut text = String::with_capacity(2 * statement.len());
+    let mut parts = statement.split('$');
+    text.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = part.split_at(digits);
+        let value = number
+            .parse::<usize>()
+            .ok()
+            .and_then(|number| values.get(number.checked_sub(1)?));
+        match value {
+            Some(value) => write_value(&mut text, value),
+            None => text.push_str("NULL"),
+        }
+        text.push_str(rest);
+    }
+    text
+}
+
+fn write_value(text: &mut String, value: &Value<'_>) {
+    let hex = |bytes: &[u8]| format!("decode('{}', 'hex')", crate::framing::Hex(bytes));
+    let value = match value {
+        Value::Bytes(Some(bytes)) => hex(bytes),
+        Value::Text(Some(value)) => {
+            let bytes = hex(without_nul(value).as_bytes());
+            format!("convert_from({bytes}, 'UTF8')")
+        }
+        Value::Number(Some(number)) => number.to_string(),
+        Value::Bytes(None) | Value::Text(None) | Value::Number(None) => "NULL".to_owned(),
+    };
+    // In parentheses, so that the cast behind a negative number is that of the number.
+    let _ = write!(text, "({value})");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_becomes_a_part_of_the_statement() {
+        let values = [
+            Value::Text(Some("'; DROP TABLE x; --")),
+            Value::Bytes(Some(Cow::Borrowed(b"\\'$1"))),
+            Value::Number(Some(-5)),
+            Value::Text(None),
+        ];
+        assert_eq!(
+            written_out(
+                "SELECT $1::text, $2::bytea, $3::bigint, $4::text, $1",
+                &values
+            ),
+            "SELECT (convert_from(decode('273b2044524f50205441424c4520783b202d2d', 'hex'), 'UTF8'))::text, \
+             (decode('5c272431', 'hex'))::bytea, (-5)::bigint, (NULL)::text, \
+             (convert_from(decode('273b2044524f50205441424c4520783b202d2d', 'hex'), 'UTF8'))"
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! The statements of the Postgres dialect. Parameters are numbered as [`sql::written`](crate::store::sql::written) orders
+//! them, and 21 is the channel on which a moved record is told.
+
+use std::sync::Arc;
+
+use self::answer::{APPLIED, REFUSED};
+use crate::{
+    policy::OnCrash,
+    record::State,
+    store::sql::{COLUMNS, TablePrefix},
+};
+
+/// The time in microseconds. Not `now()`, which is when the transaction began.
+pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+/// What a write answers in its first column.
+pub(super) mod answer {
+    /// Another version stood there; it follows.
+    pub(in super::super) const REFUSED: i64 = 0;
+    /// It was applied; the stamp follows.
+    pub(in super::super) const APPLIED: i64 = 1;
+}
+
+/// Where the parts of an answer begin. A stamp is NULL where the write was refused, a record where it was applied.
+pub(super) mod place {
+    /// The time, and the stamp that begins with it.
+    pub(in super::super) const NOW: usize = 1;
+    /// The record.
+    pub(in super::super) const RECORD: usize = 5;
+}
+
+/// The text of every statement, for one table.
+///
+/// Beside the columns of a record the table has `purge_from`, the least moment at which the record can expire, and `waited`,
+/// which says that somebody waits for it. Only `purge_from` and the id are indexed, and only a claim writes them, so that
+/// every other update is HOT: it writes no index.
+#[derive(Debug)]
+pub(super) struct Statements {
+    pub(super) load: Arc<str>,
+    pub(super) create: Arc<str>,
+    pub(super) replace: Arc<str>,
+    pub(super) mark: Arc<str>,
+    pub(super) purge: Arc<str>,
+    pub(super) scan: Arc<str>,
+    pub(super) channel: Arc<str>,
+}
+
+impl Statements {
+    pub(super) fn new(prefix: &TablePrefix) -> Self {
+        let table = format!("{prefix}records");
+        let columns = COLUMNS.join(", ");
+        let running = State::Running.code();
+        let (done, released) = (State::Done.code(), State::Released.code());
+        let rerun = OnCrash::Rerun.code();
+        let max = i64::MAX;
+        let clock = format!("clock AS MATERIALIZED (SELECT {NOW} AS now)");
+        let no_stamp = "NULL::bigint, NULL::bigint, NULL::bigint";
+        let no_record = COLUMNS
+            .map(|column| format!("NULL::{}", kind(column)))
+            .join(", ");
+        let load = format!(
+            "WITH {clock}
+             SELECT {REFUSED}::bigint, clock.now, {no_stamp}, {columns}
+             FROM clock LEFT JOIN {table} ON id = $1::bytea"
+        );
+        // One statement claims or shows what stands. Where the record was written after the statement's snapshot was taken,
+        // neither half has a row, and a new statement must look. A conflict is no error and writes nothing.
+        let create = format!(
+            "WITH {clock}, claimed AS (
+                 INSERT INTO {table} ({columns}, purge_from)
+                 SELECT $1::bytea, $2::bytea, $3::text, $4::bytea, $5::bytea, $6::bytea, $7::bytea, $8::bigint,
+                        CASE WHEN $9::bigint IS NULL THEN 0 ELSE greatest($9::bigint, now) END, $10::bigint, $11::bytea, $12::text, $13::text,
+                        $14::bigint, now + least(coalesce($15::bigint, 0), {max} - now), now,
+                        CASE WHEN $8::bigint = {running} THEN NULL ELSE now END,
+                        now + least(coalesce($16::bigint, 0), {max} - now), $17::bigint, $18::bigint, $19::bytea,
+                        now + greatest(0, least(coalesce($16::bigint, 0), {max} - now) - coalesce($15::bigint, 0))
+                 FROM clock
+                 ON CONFLICT (id) DO NOTHING
+                 RETURNING created, token, lease_end, expires)
+             SELECT {APPLIED}::bigint, created, token, lease_end, expires, {no_record} FROM claimed
+             UNION ALL
+             SELECT {REFUSED}::bigint, clock.now, {no_stamp}, {columns} FROM clock, {table}
+             WHERE id = $1::bytea AND NOT EXISTS (SELECT FROM claimed)"
+        );
+        // A claim says anew when the record can expire at the earliest; whatever else is written can only make it earlier.
+        let replace = format!(
+            "WITH {clock}, written AS (
+                 UPDATE {table} SET
+                     version = $2::bytea, operation = coalesce($3::text, operation),
+                     scope = coalesce($4::bytea, scope), call_key = coalesce($5::bytea, call_key),
+                     fingerprint = coalesce($6::bytea, fingerprint), digests = coalesce($7::bytea, digests),
+                     state = $8::bigint,
+                     token = CASE WHEN $9::bigint IS NULL THEN token ELSE greatest($9::bigint, now) END,
+                     attempt = $10::bigint, attempt_id = $11::bytea, holder = $12::text,
+                     trace_parent = $13::text, on_crash = $14::bigint,
+                     lease_end = CASE WHEN $15::bigint IS NULL THEN lease_end
+                         ELSE now + least($15::bigint, {max} - now) END,
+                     created = CASE WHEN $3::text IS NULL THEN created ELSE now END,
+                     finished = CASE WHEN $8::bigint = {running} THEN NULL ELSE now END,
+                     expires = CASE WHEN $16::bigint IS NULL THEN expires
+                         ELSE now + least($16::bigint, {max} - now) END,
+                     outcome_kind = $17::bigint, outcome_schema = $18::bigint, outcome = $19::bytea,
+                     purge_from = CASE WHEN $16::bigint IS NULL THEN purge_from
+                         WHEN $15::bigint IS NULL THEN least(purge_from, now + least($16::bigint, {max} - now))
+                         WHEN $3::text IS NULL THEN purge_from
+                         ELSE now + greatest(0, least($16::bigint, {max} - now) - $15::bigint) END
+                 FROM clock
+                 WHERE id = $1::bytea AND version = $20::bytea
+                 RETURNING now, token, lease_end, expires, waited)
+             SELECT {APPLIED}::bigint, now, token, lease_end, expires,
+                    CASE WHEN waited AND $8::bigint <> {running}
+                        THEN pg_notify($21::text, encode($1::bytea, 'hex'))::text END
+             FROM written"
+        );
+        let mark = format!(
+            "UPDATE {table} SET waited = true WHERE id = $1::bytea AND version = $2::bytea AND NOT waited"
+        );
+        // `SKIP LOCKED` lets several purge at once, and leaves alone what somebody writes at this moment.
+        let purge = format!(
+            "WITH {clock}, gone AS (
+                 SELECT id FROM {table}
+                 WHERE purge_from <= (SELECT now FROM clock) AND expires <= (SELECT now FROM clock)
+                   AND (state IN ({done}, {released})
+                        OR state = {running} AND on_crash = {rerun} AND lease_end <= (SELECT now FROM clock))
+                 ORDER BY purge_from LIMIT $1::bigint
+                 FOR UPDATE SKIP LOCKED)
+             DELETE FROM {table} AS record USING gone WHERE record.id = gone.id RETURNING record.id"
+        );
+        let scan = format!(
+            "SELECT {columns} FROM {table} WHERE id > $1::bytea ORDER BY id LIMIT $2::bigint"
+        );
+        Self {
+            load: load.into(),
+            create: create.into(),
+            replace: replace.into(),
+            mark: mark.into(),
+            purge: purge.into(),
+            scan: scan.into(),
+            channel: format!("{prefix}moved").into(),
+        }
+    }
+}
+
+/// The type of a column.
+fn kind(column: &str) -> &'static str {
+    match column {
+        "operation" | "holder" | "trace_parent" => "text",
+        "id" | "version" | "scope" | "call_key" | "fingerprint" | "digests" | "attempt_id"
+        | "outcome" => "bytea",
+        _ => "bigint",
+    }
+}

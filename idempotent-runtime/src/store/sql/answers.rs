@@ -1,0 +1,71 @@
+//! What a statement answered, as the protocol sees it; damage is a typed error that says what was being done.
+
+use std::sync::Arc;
+
+use super::{Cell, Damaged, Row, decode};
+use crate::{
+    identity::RecordId,
+    record::{Record, Version},
+    store::{Snapshot, Stamp, StoreError, StoreErrorKind},
+};
+
+/// Reads what a write answers in its first column.
+pub(crate) fn answer(row: &impl Row, doing: &'static str) -> Result<Option<i64>, StoreError> {
+    row.number(0)
+        .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(error))
+}
+
+/// Reads the time at `now`, and the record whose columns begin at `record`.
+pub(crate) fn snapshot(
+    row: &impl Row,
+    now: usize,
+    record: usize,
+    doing: &'static str,
+) -> Result<Snapshot, StoreError> {
+    let corrupt = |damaged| corrupt(damaged, doing);
+    let now = Cell {
+        row,
+        place: now,
+        column: "now",
+    }
+    .time()
+    .map_err(corrupt)?;
+    let record = decode::record(row, record).map_err(corrupt)?;
+    Ok(Snapshot {
+        now,
+        record: record.map(|(_, record)| Arc::new(record)),
+    })
+}
+
+/// Reads the stamp of a write, whose time, token, end of lease and end of retention begin at `first`.
+pub(crate) fn stamp(
+    row: &impl Row,
+    first: usize,
+    version: Version,
+    doing: &'static str,
+) -> Result<Stamp, StoreError> {
+    decode::stamp(row, first, version).map_err(|damaged| corrupt(damaged, doing))
+}
+
+/// Reads a row of a list.
+pub(crate) fn listed(
+    row: &impl Row,
+    doing: &'static str,
+) -> Result<(RecordId, Arc<Record>), StoreError> {
+    match decode::record(row, 0).map_err(|damaged| corrupt(damaged, doing))? {
+        Some((id, record)) => Ok((id, Arc::new(record))),
+        None => {
+            Err(StoreError::new(StoreErrorKind::Corrupt, doing)
+                .with_source("the column `id` is NULL"))
+        }
+    }
+}
+
+/// Reads an id that stands alone in a row.
+pub(crate) fn id(row: &impl Row, doing: &'static str) -> Result<RecordId, StoreError> {
+    decode::id(row, 0).map_err(|damaged| corrupt(damaged, doing))
+}
+
+fn corrupt(damaged: Damaged, doing: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Corrupt, doing).with_source(damaged)
+}

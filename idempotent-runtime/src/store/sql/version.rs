@@ -1,0 +1,37 @@
+//! Which version of the schema stands, and which this build needs: the number of steps that were ever released.
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// `false` for an older schema; an error for a newer one, whose meaning this build cannot know.
+pub(crate) fn is_current(
+    found: i64,
+    known: usize,
+    doing: &'static str,
+) -> Result<bool, StoreError> {
+    let known = i64::try_from(known).unwrap_or(i64::MAX);
+    if found > known {
+        let source = format!(
+            "the schema has version {found}, this build knows {known}: a newer release wrote it"
+        );
+        return Err(StoreError::new(StoreErrorKind::Schema, doing).with_source(source));
+    }
+    Ok(found == known)
+}
+
+/// Refuses every schema but that of this build.
+pub(crate) fn check(found: i64, known: usize, doing: &'static str) -> Result<(), StoreError> {
+    if is_current(found, known, doing)? {
+        return Ok(());
+    }
+    Err(
+        StoreError::new(StoreErrorKind::Schema, doing).with_source(format!(
+            "the schema has version {found}, this build needs {known}"
+        )),
+    )
+}
+
+/// The steps that a schema of version `found` still lacks, with the version that each one leads to.
+pub(crate) fn missing(steps: &[String], found: i64) -> impl Iterator<Item = (i64, &String)> {
+    let done = usize::try_from(found).unwrap_or(0);
+    (1..).zip(steps).skip(done)
+}

@@ -1,0 +1,86 @@
+//! Postgres, and Postgres behind a proxy that pools transactions.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use idempotent_runtime::{
+    store::{PostgresStore, Store},
+    testing::conformance::Subject,
+};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+/// A table of its own. Every client has connections of its own, and the clock is the server's, so records age instead.
+pub(crate) struct Postgres {
+    url: String,
+    prefix: String,
+    behind_proxy: bool,
+}
+
+impl Postgres {
+    pub(crate) async fn new() -> Self {
+        Self::at("IDEMPOTENT_TEST_POSTGRES_URL", false).await
+    }
+
+    pub(crate) async fn behind_proxy() -> Self {
+        Self::at("IDEMPOTENT_TEST_PGBOUNCER_URL", true).await
+    }
+
+    async fn at(name: &str, behind_proxy: bool) -> Self {
+        let postgres = Self {
+            url: super::url(name),
+            prefix: super::prefix(),
+            behind_proxy,
+        };
+        postgres.open().await;
+        postgres
+    }
+
+    async fn open(&self) -> PostgresStore {
+        PostgresStore::builder()
+            .table_prefix(&self.prefix)
+            .transaction_pooling(self.behind_proxy)
+            .connect(&self.url)
+            .await
+            .expect("the server answers")
+    }
+}
+
+#[async_trait]
+impl Subject for Postgres {
+    async fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.open().await)
+    }
+
+    async fn advance(&self, by: Duration) {
+        let by = by.as_micros();
+        let ageing = format!(
+            "UPDATE {}records SET lease_end = lease_end - {by}, created = created - {by},
+                    finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by}",
+            self.prefix
+        );
+        let mut side = PgConnection::connect(&self.url)
+            .await
+            .expect("the server answers");
+        sqlx::raw_sql(AssertSqlSafe(ageing))
+            .execute(&mut side)
+            .await
+            .expect("records age");
+        side.close().await.expect("the connection closes");
+    }
+}
+
+mod direct {
+    use super::Postgres;
+    idempotent_runtime::conformance_tests!(
+        Postgres::new().await,
+        #[ignore = "needs a server: cargo xtask test"]
+    );
+}
+
+mod proxied {
+    use super::Postgres;
+    idempotent_runtime::conformance_tests!(
+        Postgres::behind_proxy().await,
+        #[ignore = "needs a server: cargo xtask test"]
+    );
+}
