@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    lease::{Ending, Holding},
     policy::OnCrash,
     record::{
         AttemptId, Draft, FencingToken, Holder, Moment, Record, State, Subject, TokenRule, Version,
@@ -159,6 +160,42 @@ impl Claim {
             attempt: record.attempt,
             ..self.over(record, version)
         }
+    }
+
+    /// What to write when nobody waits any longer for the answer to this claim, which was sent over `seen`: it may stand,
+    /// it may be under way and stand later, or it may be lost. `None` where it does not stand, and cannot any more.
+    ///
+    /// What stands is given up as a claim whose body was never polled. What may be under way is kept from standing by moving the
+    /// version that it was sent over, and changing nothing else: where nothing stands, by a released record.
+    #[must_use]
+    pub fn give_up(
+        &self,
+        seen: Option<Version>,
+        meaning: Meaning,
+        snapshot: &Snapshot,
+        version: Version,
+    ) -> Option<(Option<Version>, Draft)> {
+        let Some(record) = &snapshot.record else {
+            let released = Draft {
+                state: State::Released,
+                lease: Moment::In(Duration::ZERO),
+                expires: Moment::In(self.lease),
+                ..first(self, version)
+            };
+            return seen.is_none().then_some((None, released));
+        };
+        let draft = match record.state {
+            State::Running if record.attempt_id == self.attempt_id => {
+                let holding = Holding::new(self, record.attempt, record.on_crash, meaning);
+                holding.end(&Ending::Unpolled, version)
+            }
+            _ if record.attempt_id != self.attempt_id && seen == Some(record.version) => Draft {
+                outcome: record.outcome.clone(),
+                ..left(record, record.state, record.on_crash, version)
+            },
+            _ => return None,
+        };
+        Some((Some(record.version), draft))
     }
 
     /// Goes on with a record whose holder vanished.

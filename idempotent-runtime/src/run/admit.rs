@@ -80,7 +80,7 @@ impl Admitting<'_> {
         let mut retries = RETRIES.iter();
         loop {
             let sent = self.request.handle.timer().now();
-            claiming.sent(meaning);
+            claiming.sent(seen, meaning);
             let snapshot = match self
                 .request
                 .handle

@@ -210,7 +210,7 @@ pub(crate) struct Claiming<'a> {
     request: &'a Request,
     claim: &'a Claim,
     id: RecordId,
-    meaning: Option<Meaning>,
+    sent: Option<(Option<Version>, Meaning)>,
 }
 
 impl<'a> Claiming<'a> {
@@ -219,32 +219,34 @@ impl<'a> Claiming<'a> {
             request,
             claim,
             id,
-            meaning: None,
+            sent: None,
         }
     }
 
-    /// A write of this meaning is being sent.
-    pub(crate) fn sent(&mut self, meaning: Meaning) {
-        self.meaning = match meaning {
-            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => Some(meaning),
+    /// A write of this meaning is being sent over `seen`.
+    pub(crate) fn sent(&mut self, seen: Option<Version>, meaning: Meaning) {
+        self.sent = match meaning {
+            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => Some((seen, meaning)),
             Meaning::Park | Meaning::LeaveUncertain => None,
         };
     }
 
     /// The write was answered.
     pub(crate) fn answered(&mut self) {
-        self.meaning = None;
+        self.sent = None;
     }
 }
 
 impl Drop for Claiming<'_> {
     fn drop(&mut self) {
-        if let Some(meaning) = self.meaning {
+        if let Some((seen, meaning)) = self.sent {
             let (id, claim) = (self.id, self.claim.clone());
-            self.request
-                .handle
-                .keeper()
-                .hand_over(Job::Abandon { id, claim, meaning });
+            self.request.handle.keeper().hand_over(Job::Abandon {
+                id,
+                claim,
+                seen,
+                meaning,
+            });
         }
     }
 }

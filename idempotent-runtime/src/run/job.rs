@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     identity::RecordId,
-    lease::{Claim, Ending, Holding, Meaning},
-    record::{OutcomeKind, RawOutcome, State, Version},
+    lease::{Claim, Ending, Meaning},
+    record::{OutcomeKind, RawOutcome, Version},
     run::{
         ending,
         keeper::{Place, Shared},
@@ -28,10 +28,12 @@ pub(crate) enum Job {
         /// Keeps the lease alive until it is written; `None` where nothing runs any more.
         place: Option<Place>,
     },
-    /// Gives up a claim whose answer never came: it may or may not stand.
+    /// Gives up a claim whose answer never came: it may stand, or be under way.
     Abandon {
         id: RecordId,
         claim: Claim,
+        /// The version that it was sent over.
+        seen: Option<Version>,
         meaning: Meaning,
     },
 }
@@ -99,23 +101,28 @@ impl Job {
             } => ending::end(store, &keeper.observers, lease, ending, *reran)
                 .await
                 .map(drop),
-            Job::Abandon { id, claim, meaning } => {
-                let Some(record) = store.load(id).await?.record else {
-                    return Ok(());
-                };
-                if record.attempt_id != claim.attempt_id || record.state != State::Running {
-                    return Ok(());
-                }
-                let holding = Holding::new(claim, record.attempt, record.on_crash, *meaning);
-                let draft = holding.end(&Ending::Unpolled, Version::random());
-                if let Swap::Applied(_) = store.swap(id, Some(record.version), &draft).await? {
-                    let step = ending::step(&Ending::Unpolled, draft.state);
-                    keeper.observers.transition(
-                        &record.subject.operation,
-                        id,
-                        record.attempt,
-                        step,
-                    );
+            Job::Abandon {
+                id,
+                claim,
+                seen,
+                meaning,
+            } => {
+                let mut snapshot = store.load(id).await?;
+                while let Some((over, draft)) =
+                    claim.give_up(*seen, *meaning, &snapshot, Version::random())
+                {
+                    match store.swap(id, over, &draft).await? {
+                        Swap::Applied(_) => {
+                            if draft.attempt_id == claim.attempt_id {
+                                let operation = &claim.subject.operation;
+                                let step = ending::step(&Ending::Unpolled, draft.state);
+                                let observers = &keeper.observers;
+                                observers.transition(operation, id, draft.attempt, step);
+                            }
+                            break;
+                        }
+                        Swap::Refused(stands) => snapshot = stands,
+                    }
                 }
                 Ok(())
             }

@@ -42,7 +42,7 @@ use crate::{
 /// # Cancel safety
 ///
 /// A future of these methods may be dropped at any await. What it asked for is then either
-/// applied whole or not at all.
+/// applied whole or not at all, and possibly only after the drop.
 #[async_trait]
 pub trait Store: Debug + Send + Sync + 'static {
     /// Looks at what stands under `id`, expired or not, with the time by the store's own clock.

@@ -101,7 +101,10 @@ impl Statements {
         limit: u32,
     ) -> Result<Vec<RecordId>, StoreError> {
         const DOING: &str = "purging expired records";
-        let values = [Value::Number(Some(limit.into()))];
+        let values = [
+            Value::Number(Some(limit.into())),
+            Value::Text(Some(&*self.channel)),
+        ];
         let rows = rows::run(connection, way, &self.purge, &values, DOING).await?;
         rows.iter().map(|row| sql::id(row, DOING)).collect()
     }

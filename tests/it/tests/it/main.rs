@@ -16,6 +16,7 @@ mod in_flight;
 mod invariants;
 mod keys;
 mod kit;
+mod late_claims;
 mod leases;
 mod observed;
 mod outages;

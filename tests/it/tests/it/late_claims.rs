@@ -1,0 +1,159 @@
+//! A claim that its caller gave up while it was on its way, and that reaches the store only after that.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use idempotent_runtime::{
+    Idempotency, Store, StoreError,
+    identity::RecordId,
+    record::{Draft, Record, Version},
+    store::{Snapshot, Swap},
+    testing::{Gate, ManualClock},
+};
+
+use crate::{
+    charge::{Charge, LEASE, MODES, Mode},
+    harness::World,
+};
+
+on_every_store![
+    a_first_claim_that_arrives_late_does_not_stand,
+    a_takeover_that_arrives_late_does_not_stand,
+];
+
+/// Sends its first write off and never hears of it again.
+#[derive(Debug)]
+struct Slow {
+    store: Arc<dyn Store>,
+    sent: AtomicBool,
+    on_its_way: Mutex<Option<(RecordId, Option<Version>, Draft)>>,
+}
+
+impl Slow {
+    async fn over(world: &World) -> Arc<Self> {
+        Arc::new(Self {
+            store: world.store().await,
+            sent: AtomicBool::new(false),
+            on_its_way: Mutex::default(),
+        })
+    }
+
+    /// The write reaches the store.
+    async fn arrives(&self) {
+        let mut on_its_way = self
+            .on_its_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let (id, seen, draft) = on_its_way.take().expect("it was sent");
+        drop(on_its_way);
+        let swap = self.store.swap(&id, seen, &draft).await;
+        let swap = swap.expect("the store answers");
+        assert!(matches!(swap, Swap::Refused(_)), "it stands: {swap:?}");
+    }
+}
+
+/// What a handle takes; the test keeps the other clone.
+#[derive(Debug)]
+struct Shared(Arc<Slow>);
+
+#[async_trait]
+impl Store for Shared {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        self.0.store.load(id).await
+    }
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let answer = self.0.store.load(id).await?;
+        if seen != answer.record.as_ref().map(|record| record.version) {
+            return Ok(Swap::Refused(answer));
+        }
+        if !self.0.sent.swap(true, Ordering::SeqCst) {
+            *self
+                .0
+                .on_its_way
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Some((*id, seen, next.clone()));
+            std::future::pending::<()>().await;
+        }
+        self.0.store.swap(id, seen, next).await
+    }
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+        self.0.store.purge(limit).await
+    }
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        self.0.store.scan(after, limit).await
+    }
+}
+
+/// Calls by a handle over a slow store until the claim is on its way, then goes away.
+async fn give_up(world: &World, slow: &Arc<Slow>, mode: Mode, key: &str) {
+    let idem = Idempotency::builder(Shared(Arc::clone(slow)))
+        .timer(ManualClock::new())
+        .build()
+        .expect("the set-up is sound");
+    let owner = world.owner().await;
+    let mut call = Charge::of(world, &owner)
+        .key(key)
+        .mode(mode)
+        .call_with(&idem);
+    std::future::poll_fn(|context| {
+        assert!(call.as_mut().poll(context).is_pending());
+        if slow.sent.load(Ordering::SeqCst) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
+    drop(call);
+    assert!(idem.shutdown(Duration::MAX).await, "everything is written");
+}
+
+async fn a_first_claim_that_arrives_late_does_not_stand(world: World) {
+    for (number, mode) in MODES.into_iter().enumerate() {
+        if mode == Mode::Detach {
+            continue;
+        }
+        let key = format!("k{number}");
+        let slow = Slow::over(&world).await;
+        give_up(&world, &slow, mode, &key).await;
+
+        slow.arrives().await;
+
+        let next = world.owner().await;
+        let next = Charge::of(&world, &next).key(&*key).mode(mode).rejecting();
+        assert_eq!(next.call().await, Ok("charged".into()), "{mode:?}");
+        assert_eq!(world.runs(&key), 1, "{mode:?}");
+    }
+}
+
+async fn a_takeover_that_arrives_late_does_not_stand(world: World) {
+    let (gate, first) = (Gate::new(), world.owner().await);
+    let held = first.spawn(Charge::of(&world, &first).held_at(&gate).call());
+    gate.arrived(1).await;
+    first.die_in(held).await;
+    world.advance(LEASE * 2).await;
+    let slow = Slow::over(&world).await;
+    give_up(&world, &slow, Mode::Rerun, "k").await;
+
+    slow.arrives().await;
+
+    let next = world.owner().await;
+    let next = Charge::of(&world, &next).rejecting();
+    assert_eq!(next.call().await, Ok("charged".into()));
+    assert_eq!(world.runs("k"), 2);
+}
