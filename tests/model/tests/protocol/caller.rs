@@ -63,13 +63,10 @@ impl Protocol {
     }
 
     pub(crate) fn wake(&self, world: &mut World, worker: usize) {
-        let Phase::Waiting {
-            attempt_id, sent, ..
-        } = world.workers[worker].phase
-        else {
+        let Phase::Waiting { attempt_id, .. } = world.workers[worker].phase else {
             unreachable!("only who waits wakes")
         };
-        self.decide(world, worker, attempt_id, sent);
+        self.decide(world, worker, attempt_id);
     }
 
     /// A claim reaches the store, and the answer reaches the worker.
@@ -78,7 +75,7 @@ impl Protocol {
             unreachable!("only a claim is sent by who holds nothing")
         };
         if !store::swap(world, request, self.fault) {
-            return self.decide(world, worker, attempt_id, meaning);
+            return self.decide(world, worker, attempt_id);
         }
         world.workers[worker].phase = match meaning {
             Meaning::Park | Meaning::LeaveUncertain => Phase::Idle,
@@ -88,8 +85,8 @@ impl Protocol {
         };
     }
 
-    /// The worker decides about what stands; `sent` is what its last claim meant.
-    fn decide(&self, world: &mut World, worker: usize, attempt_id: Name, sent: Meaning) {
+    /// The worker decides about what stands.
+    fn decide(&self, world: &mut World, worker: usize, attempt_id: Name) {
         let caller = world.workers[worker].caller;
         let (mut claim, mut snapshot) = (claim(caller, attempt_id), snapshot(world.cell));
         match (self.fault, &snapshot.record) {
@@ -119,14 +116,17 @@ impl Protocol {
             // The answer came so late that the lease is over: it claims once more what it won.
             Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
                 let draft = Draft::of(&claim.renew(&record, version(FRESH)));
-                let (seen, kind) = (Some(name(record.version)), Kind::Claim(sent));
+                let (seen, kind) = (
+                    Some(name(record.version)),
+                    Kind::Claim(Meaning::won(&record)),
+                );
                 Phase::Claiming(attempt_id, Request { seen, draft, kind })
             }
             Decision::Mine(record) => Phase::Holding(Held {
                 attempt_id,
                 attempt: attempt_number(record.attempt),
                 on_crash: record.on_crash,
-                meaning: sent,
+                meaning: Meaning::won(&record),
                 version: name(record.version),
                 lease: ahead(record.lease_end),
                 polled: false,
@@ -136,7 +136,6 @@ impl Protocol {
             Decision::InProgress(record, _) => Phase::Waiting {
                 attempt_id,
                 seen: name(record.version),
-                sent,
             },
             Decision::Replay(record) => {
                 world.witness_answer(outcome_of(record.outcome.as_ref()));

@@ -6,7 +6,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use idempotent_runtime::{lease::Meaning, policy::OnCrash};
+use idempotent_runtime::policy::OnCrash;
 
 use crate::world::{Caller, NONE, Name, Phase, Request, World};
 
@@ -64,17 +64,11 @@ impl World {
                     worker.phase = Phase::Waiting {
                         attempt_id: *attempt_id,
                         seen: NONE,
-                        sent: Meaning::Fresh,
                     };
                 }
                 // A lease that is over under one version stays so.
-                Phase::Waiting { seen, sent, .. } => {
-                    if stands.is_none_or(|cell| cell.lease == 0) {
-                        *seen = NONE;
-                    }
-                    if lost {
-                        *sent = Meaning::Fresh;
-                    }
+                Phase::Waiting { seen, .. } if stands.is_none_or(|cell| cell.lease == 0) => {
+                    *seen = NONE;
                 }
                 _ => {}
             }

@@ -262,6 +262,7 @@ impl Model for Protocol {
             BodiesCounted,
             BudgetKept,
             StoppedFrees,
+            KnowsWhatItWon,
             FreshOnlyWhenSettled,
             StricterWins
         ];

@@ -119,6 +119,7 @@ each_is_caught! {
     a_lease_that_outlasts_its_promise_keeps_calls_waiting: LeaseOutlastsItsPromise, Rerun and Rerun, breaks AlwaysAnswered;
     a_takeover_that_does_not_count_runs_uncounted_bodies: TakeoverDoesNotCount, Rerun and Rerun, breaks BodiesCounted;
     a_budget_that_is_not_looked_at_is_overdrawn: NeverParks, Rerun and Rerun, breaks BudgetKept;
+    a_takeover_that_does_not_count_is_taken_for_a_first_claim: TakeoverDoesNotCount, Rerun and Rerun, breaks KnowsWhatItWon;
     a_dropped_body_that_keeps_its_lease_keeps_calls_waiting: StoppedHolds, Rerun and Rerun, breaks StoppedFrees;
     an_uncertain_verdict_written_twice_loosens_the_record: UncertainTwice, Rerun and Uncertain, breaks StricterWins;
     a_heartbeat_over_an_ending_revives_it: HeartbeatOverAnEnding, Uncertain and Uncertain, breaks StaleHolder;

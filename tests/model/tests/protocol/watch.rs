@@ -49,6 +49,7 @@ pub(crate) enum Promise {
     BodiesCounted,
     BudgetKept,
     StoppedFrees,
+    KnowsWhatItWon,
     FreshOnlyWhenSettled,
     StricterWins,
 }
@@ -81,6 +82,9 @@ impl Promise {
             }
             Promise::BudgetKept => "no more takeovers than the budget has: then it is parked",
             Promise::StoppedFrees => "I13: what a stopped holder leaves keeps nobody waiting",
+            Promise::KnowsWhatItWon => {
+                "a claim that is found again is what it was: the first, a takeover, a reconciliation"
+            }
             Promise::FreshOnlyWhenSettled => {
                 "only an outcome or the body's own word lets a polled call begin afresh"
             }
@@ -126,7 +130,13 @@ impl World {
                 !goes_on || next.on_crash >= previous.on_crash,
             );
         }
-        if let Kind::Claim(Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile) = request.kind {
+        if let Kind::Claim(meaning @ (Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile)) =
+            request.kind
+        {
+            watch.must(
+                Promise::KnowsWhatItWon,
+                meaning == Meaning::won(&next.record()),
+            );
             watch.must(Promise::TokensGrow, next.token > watch.highest_token);
             watch.highest_token = watch.highest_token.max(next.token);
             let took_over = binding.is_some_and(|cell| {

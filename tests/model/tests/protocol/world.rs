@@ -70,8 +70,6 @@ pub(crate) enum Phase {
     Waiting {
         attempt_id: Name,
         seen: Name,
-        /// What its last claim meant: it may still arrive.
-        sent: Meaning,
     },
     Holding(Held),
     /// Its body has ended, or will never run; the request is on the way, or will be sent again.
