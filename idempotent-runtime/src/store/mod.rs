@@ -1,7 +1,7 @@
 //! What a store does: it keeps versioned cells and has a clock. Mechanism, never policy.
 
 mod error;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 mod lending;
 pub mod memory;
 #[cfg(feature = "postgres")]

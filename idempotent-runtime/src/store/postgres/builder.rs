@@ -42,11 +42,7 @@ impl PostgresBuilder {
     pub(super) fn new() -> Self {
         Self {
             prefix: Ok(TablePrefix::default()),
-            limits: Limits {
-                connections: 10,
-                connect: Duration::from_secs(10),
-                answer: Duration::from_secs(30),
-            },
+            limits: Limits::default(),
             way: Way::Prepared,
         }
     }
