@@ -89,6 +89,7 @@ impl<S: Server> Lending<S> {
         Self::new(self.server.clone(), limits)
     }
 
+    #[cfg(feature = "postgres")]
     pub(crate) fn server(&self) -> &S {
         &self.server
     }

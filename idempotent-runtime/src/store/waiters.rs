@@ -88,11 +88,13 @@ impl Waiters {
     }
 
     /// Tells whether anybody waits for anything.
+    #[cfg(feature = "postgres")]
     pub(crate) fn are_there(&self) -> bool {
         self.registry.count.load(Ordering::SeqCst) > 0
     }
 
     /// Wakes everyone: something may have moved, and nobody knows what.
+    #[cfg(feature = "postgres")]
     pub(crate) fn wake_all(&self) {
         let mut waiting = self.registry.lock();
         let woken = std::mem::take(&mut waiting.by_ticket);
@@ -161,6 +163,7 @@ impl Pace {
         longest: LONGEST_PAUSE,
     };
     /// Where somebody tells, and a look is only for the case that this was lost.
+    #[cfg(feature = "postgres")]
     pub(crate) const TOLD: Self = Self {
         first: Duration::from_millis(500),
         longest: Duration::from_secs(2),

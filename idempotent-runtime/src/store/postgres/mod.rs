@@ -115,7 +115,11 @@ impl PostgresStore {
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
     /// [`Busy`]: crate::store::StoreErrorKind::Busy
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let mut connection = self.inner.connections.acquire("migrating the schema").await?;
+        let mut connection = self
+            .inner
+            .connections
+            .acquire("migrating the schema")
+            .await?;
         let answer = migrate::migrate(&mut connection, &self.inner.prefix).await;
         connection.settle(answer)
     }
@@ -127,9 +131,8 @@ impl PostgresStore {
     /// [`Schema`](crate::store::StoreErrorKind::Schema) where they are missing, older or newer.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
-        let checking = async |connection: &mut _| {
-            migrate::check_schema(connection, &inner.prefix).await
-        };
+        let checking =
+            async |connection: &mut _| migrate::check_schema(connection, &inner.prefix).await;
         inner.connections.run("checking the schema", checking).await
     }
 

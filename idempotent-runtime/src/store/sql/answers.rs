@@ -10,6 +10,7 @@ use crate::{
 };
 
 /// Reads what a write answers in its first column.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn answer(row: &impl Row, doing: &'static str) -> Result<Option<i64>, StoreError> {
     row.number(0)
         .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(error))

@@ -10,8 +10,10 @@ mod encode;
 mod prefix;
 pub(crate) mod version;
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::answers::answer;
 pub(crate) use self::{
-    answers::{answer, id, listed, snapshot, stamp},
+    answers::{id, listed, snapshot, stamp},
     columns::COLUMNS,
     decode::{Cell, Damaged, Row},
     encode::{Value, written},

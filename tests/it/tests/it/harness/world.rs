@@ -18,7 +18,7 @@ use idempotent_runtime::{
 use super::{Log, Owner};
 use crate::{
     conformance::{File, Memory, Pool},
-    servers::Postgres,
+    servers::{MariaDb, Postgres},
 };
 
 /// A store that was empty when the scenario began. Clones are the same world.
@@ -52,6 +52,11 @@ impl World {
     /// Postgres: the owners are what two processes would be.
     pub(crate) async fn postgres() -> Self {
         Self::over(Postgres::new().await)
+    }
+
+    /// MariaDB: the owners are what two processes would be.
+    pub(crate) async fn mariadb() -> Self {
+        Self::over(MariaDb::new().await)
     }
 
     fn over(subject: impl Subject + 'static) -> Self {

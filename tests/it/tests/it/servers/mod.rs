@@ -4,6 +4,7 @@
 mod costs;
 mod crowds;
 mod cuts;
+mod mysql;
 mod postgres;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -11,7 +12,7 @@ use std::{net::SocketAddr, sync::Arc};
 use async_trait::async_trait;
 use idempotent_runtime::{store::Store, testing::conformance::Subject};
 
-pub(crate) use self::postgres::Postgres;
+pub(crate) use self::{mysql::MariaDb, postgres::Postgres};
 
 /// A server, and what a client of it is told.
 #[async_trait]
@@ -30,6 +31,7 @@ pub(crate) trait Server: Subject {
 macro_rules! on_every_server {
     ($($test:ident),* $(,)?) => {
         on_every_server! { @on postgres (crate::servers::Postgres) [$($test)*] }
+        on_every_server! { @on mariadb (crate::servers::MariaDb) [$($test)*] }
     };
     (@on $name:ident ($server:path) [$($test:ident)*]) => {
         mod $name {

@@ -1,0 +1,171 @@
+//! The functions that run the statements over a connection, whoever it belongs to.
+
+use std::sync::Arc;
+
+use sqlx::{AssertSqlSafe, Connection, Executor};
+
+use super::{
+    connection::Connected,
+    failure,
+    rows::{bytes, query, run},
+    statements::Statements,
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Moment, Record, Time, TokenRule, Version},
+    store::{
+        Snapshot, Stamp, StoreError, Swap,
+        sql::{self, Value},
+    },
+};
+
+/// How many records one statement deletes.
+const BATCH: usize = 500;
+
+impl Statements {
+    pub(super) async fn load(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        const DOING: &str = "loading a record";
+        let answer = run(connected, &self.load, &[bytes(id.as_bytes())], DOING).await?;
+        let row = answer.rows.first().ok_or_else(|| failure::no_row(DOING))?;
+        sql::snapshot(row, 0, 1, DOING)
+    }
+
+    /// Puts `next` where nothing stands. It looks first: an insert that meets a row locks it, also where it changes nothing.
+    pub(super) async fn create(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        const DOING: &str = "claiming a record";
+        loop {
+            let snapshot = self.load(connected, id).await?;
+            if snapshot.record.is_some() {
+                return Ok(Swap::Refused(snapshot));
+            }
+            let values = sql::written(id, None, next);
+            let answer = run(connected, &self.create, &values, DOING).await?;
+            if let Some(stamp) = stamped(next, None, answer.told) {
+                return Ok(Swap::Applied(stamp));
+            }
+            // Somebody was quicker: look again.
+        }
+    }
+
+    /// Puts `next` where version `seen` stands.
+    pub(super) async fn replace(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let applied = if connected.shows {
+            self.replace_and_show(connected, id, seen, next).await?
+        } else {
+            self.look_and_replace(connected, id, seen, next).await?
+        };
+        match applied {
+            Some(stamp) => Ok(Swap::Applied(stamp)),
+            None => self.load(connected, id).await.map(Swap::Refused),
+        }
+    }
+
+    async fn replace_and_show(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+    ) -> Result<Option<Stamp>, StoreError> {
+        const DOING: &str = "writing a record";
+        let values = sql::written(id, Some(seen), next);
+        let answer = run(connected, &self.replace_and_show, &values, DOING).await?;
+        let row = answer.rows.first();
+        row.map(|row| sql::stamp(row, 0, next.version, DOING))
+            .transpose()
+    }
+
+    /// What a draft keeps, a server that shows nothing does not tell: it is read before. A version never changes, so what
+    /// was read of the version that is then replaced is what was kept.
+    async fn look_and_replace(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+    ) -> Result<Option<Stamp>, StoreError> {
+        const DOING: &str = "writing a record";
+        let keeps = next.token == TokenRule::Keep
+            || next.lease == Moment::Keep
+            || next.expires == Moment::Keep;
+        let previous = if keeps {
+            match self.load(connected, id).await?.record {
+                Some(record) if record.version == seen => Some(record),
+                _ => return Ok(None),
+            }
+        } else {
+            None
+        };
+        let values = sql::written(id, Some(seen), next);
+        let answer = run(connected, &self.replace, &values, DOING).await?;
+        Ok(stamped(next, previous.as_deref(), answer.told))
+    }
+
+    pub(super) async fn purge(
+        &self,
+        connected: &mut Connected,
+        limit: u32,
+    ) -> Result<Vec<RecordId>, StoreError> {
+        const DOING: &str = "purging expired records";
+        let failed = |error| failure::of(error, DOING);
+        let limit = [Value::Number(Some(limit.into()))];
+        let mut transaction = connected.connection.begin().await.map_err(failed)?;
+        let expired = transaction.fetch_all(query(&self.expired, &limit)).await;
+        let expired = expired.map_err(failed)?;
+        let gone: Vec<_> = expired
+            .iter()
+            .map(|row| sql::id(row, DOING))
+            .collect::<Result<_, _>>()?;
+        for batch in gone.chunks(BATCH) {
+            let ids: Vec<_> = batch
+                .iter()
+                .map(|id| format!("x'{}'", id.to_hex()))
+                .collect();
+            let delete = format!(
+                "DELETE FROM {} WHERE id IN ({})",
+                self.table,
+                ids.join(", ")
+            );
+            let delete = sqlx::raw_sql(AssertSqlSafe(delete));
+            transaction.execute(delete).await.map_err(failed)?;
+        }
+        transaction.commit().await.map_err(failed)?;
+        Ok(gone)
+    }
+
+    pub(super) async fn scan(
+        &self,
+        connected: &mut Connected,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        const DOING: &str = "listing records";
+        // Shorter than every id, and so before all of them.
+        let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
+        let values = [bytes(&after), Value::Number(Some(limit.into()))];
+        let answer = run(connected, &self.scan, &values, DOING).await?;
+        let rows = answer.rows.iter();
+        rows.map(|row| sql::listed(row, DOING)).collect()
+    }
+}
+
+/// The stamp of what was written at the time that the server told; `None` where it told none, because it wrote nothing.
+fn stamped(next: &Draft, previous: Option<&Record>, told: u64) -> Option<Stamp> {
+    let now = Time::from_micros(i64::try_from(told).ok().filter(|now| *now > 0)?);
+    Some(Stamp::of(&next.apply(previous, now), now))
+}
