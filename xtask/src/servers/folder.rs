@@ -1,0 +1,85 @@
+//! The temporary folder that everything of the servers lies in.
+
+use std::{
+    env, fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    process::{self, Command},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use super::{guard::Guard, install};
+
+/// Servers refuse to run as root.
+const NOBODY: [&str; 3] = ["--reuid=nobody", "--regid=nogroup", "--clear-groups"];
+
+/// A new folder, and what removes it when this goes.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    is_root: bool,
+    guard: Mutex<Guard>,
+}
+
+impl Folder {
+    /// One that an earlier run could not remove is stepped over.
+    pub(super) fn create() -> io::Result<Self> {
+        let parent = env::temp_dir();
+        let name = format!("idempotent-servers-{}", process::id());
+        let mut number = 0;
+        let path = loop {
+            let path = parent.join(format!("{name}-{number}"));
+            match fs::create_dir(&path) {
+                Ok(()) => break path,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(error),
+            }
+        };
+        let folder = Self {
+            guard: Mutex::new(Guard::of(&path)?),
+            is_root: install::is_root(),
+            path,
+        };
+        folder.give_away(&folder.path)?;
+        Ok(folder)
+    }
+
+    /// Makes a folder that belongs to whom the servers run as.
+    pub(super) fn part(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.path.join(name);
+        fs::create_dir(&path)?;
+        self.give_away(&path)?;
+        Ok(path)
+    }
+
+    /// A program that runs as somebody else than root.
+    pub(super) fn command(&self, program: &Path) -> Command {
+        if self.is_root {
+            let mut command = Command::new("setpriv");
+            command.args(NOBODY).arg(program);
+            command
+        } else {
+            Command::new(program)
+        }
+    }
+
+    pub(super) fn guard(&self) -> MutexGuard<'_, Guard> {
+        // It is left whole by a panic elsewhere, and still has to clean up.
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a file or a folder to whom the servers run as.
+    pub(super) fn give_away(&self, path: &Path) -> io::Result<()> {
+        if !self.is_root {
+            return Ok(());
+        }
+        let mut chown = Command::new("chown");
+        let status = chown.arg("nobody:nogroup").arg(path).status()?;
+        if status.success() {
+            Ok(())
+        } else {
+            let path = path.display();
+            Err(io::Error::other(format!("cannot give {path} to `nobody`")))
+        }
+    }
+}

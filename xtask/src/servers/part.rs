@@ -1,0 +1,155 @@
+//! One server's part of the folder, and what runs in it.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    folder::Folder,
+    guard::{Ending, Guard},
+    ports,
+};
+
+/// More than a slow machine needs.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Between a look for a free port and its use, somebody else may take it.
+const ATTEMPTS: u32 = 5;
+
+/// A server's folder, with its data and its log.
+#[derive(Debug)]
+pub(super) struct Part<'a> {
+    folder: &'a Folder,
+    path: PathBuf,
+    ending: Ending,
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn create(folder: &'a Folder, name: &str, ending: Ending) -> io::Result<Self> {
+        Ok(Self {
+            folder,
+            path: folder.part(name)?,
+            ending,
+        })
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub(super) fn write(&self, name: &str, text: &str) -> io::Result<PathBuf> {
+        let path = self.path(name);
+        fs::write(&path, text)?;
+        self.folder.give_away(&path)?;
+        Ok(path)
+    }
+
+    /// A program that runs in this folder, and writes into its log.
+    pub(super) fn command(&self, program: &Path) -> Command {
+        let mut command = self.folder.command(program);
+        command.current_dir(&self.path);
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(super) fn run(&self, command: &mut Command) -> io::Result<()> {
+        let id = self.spawn(command)?;
+        let mut result = Ok(());
+        self.until("it did not end", || {
+            let Some(status) = self.guard(|guard| guard.ended(id))? else {
+                return Ok(false);
+            };
+            if !status.success() {
+                result = Err(self.failure(&format!("{status}")));
+            }
+            Ok(true)
+        })?;
+        result
+    }
+
+    /// Starts a server on a free port, which it returns when the server answers there.
+    pub(super) fn serve(
+        &self,
+        command: impl Fn(u16) -> Command,
+        answers: impl Fn(u16) -> bool,
+    ) -> io::Result<u16> {
+        for _ in 0..ATTEMPTS {
+            let port = ports::free()?;
+            let id = self.spawn(&mut command(port))?;
+            let mut ended = false;
+            self.until("it does not answer", || {
+                let answers = answers(port);
+                // Somebody else may have answered.
+                ended = self.guard(|guard| guard.ended(id))?.is_some();
+                Ok(answers || ended)
+            })?;
+            if !ended {
+                return Ok(port);
+            }
+        }
+        Err(self.failure("it ended as soon as it was started"))
+    }
+
+    /// Waits until something holds, but not for ever.
+    pub(super) fn until(
+        &self,
+        otherwise: &str,
+        mut holds: impl FnMut() -> io::Result<bool>,
+    ) -> io::Result<()> {
+        let began = Instant::now();
+        while !holds()? {
+            if began.elapsed() > DEADLINE {
+                return Err(self.failure(otherwise));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn spawn(&self, command: &mut Command) -> io::Result<u32> {
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.path("log"))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        self.guard(|guard| guard.spawn(command, self.ending))
+    }
+
+    fn guard<T>(&self, with: impl FnOnce(&mut Guard) -> T) -> T {
+        with(&mut self.folder.guard())
+    }
+
+    /// Says what happened, and what the log says about it.
+    fn failure(&self, what: &str) -> io::Error {
+        let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+        io::Error::other(format!("{what}; its log ends with\n{}", tail(&log, 20)))
+    }
+}
+
+fn tail(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(count);
+    lines[from..]
+        .iter()
+        .map(|line| format!("    {line}\n"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_shows_the_end_of_the_log() {
+        assert_eq!(tail("one\ntwo\nthree", 2), "    two\n    three\n");
+        assert_eq!(tail("", 2), "");
+    }
+}
