@@ -83,3 +83,21 @@ impl Folder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_there_is_stepped_over_and_both_go() {
+        let (one, other) = (Folder::create(), Folder::create());
+        let (one, other) = (one.expect("a folder"), other.expect("another"));
+        let paths = [one.path.clone(), other.path.clone()];
+        assert_ne!(paths[0], paths[1]);
+        assert!(paths.iter().all(|path| path.is_dir()));
+
+        drop((one, other));
+
+        assert!(!paths.iter().any(|path| path.exists()));
+    }
+}

@@ -20,10 +20,11 @@ pub(super) fn missing<'a>(servers: impl Iterator<Item = &'a Server> + Clone) -> 
     }
     let rights = Rights::found();
     let command = command_line(&servers, rights);
-    println!("installing: {command}");
-    let succeeded = rights != Rights::Asked && run(&command)?;
-    if succeeded && !servers.iter().any(is_missing) {
-        return Ok(());
+    if rights != Rights::Asked {
+        println!("installing: {command}");
+        if run(&command)? && !servers.iter().any(is_missing) {
+            return Ok(());
+        }
     }
     Err(io::Error::other(advice(&servers, &command)))
 }
@@ -82,10 +83,11 @@ fn command_line(servers: &[&Server], rights: Rights) -> String {
 }
 
 fn advice(servers: &[&Server], command: &str) -> String {
-    let programs: Vec<String> = servers
+    let mut programs: Vec<String> = servers
         .iter()
         .map(|server| format!("`{}`", server.program))
         .collect();
+    programs.dedup();
     let variables: Vec<&str> = servers.iter().map(|server| server.variable).collect();
     format!(
         "servers are missing ({}): run\n\n    {command}\n\nor say where they are, in {}",
@@ -116,9 +118,13 @@ mod tests {
 
     #[test]
     fn the_advice_names_the_command_and_the_variables() {
-        let advice = advice(&[&SERVERS[0]], "the command");
-        for word in ["`postgres`", "the command", "IDEMPOTENT_TEST_POSTGRES_URL"] {
-            assert!(advice.contains(word), "{advice}");
+        let advice = advice(&[&SERVERS[2], &SERVERS[3]], "the command");
+        for words in [
+            "(`redis-server`)",
+            "the command",
+            "IDEMPOTENT_TEST_REDIS_URL, IDEMPOTENT_TEST_REDIS_CLUSTER_URLS",
+        ] {
+            assert!(advice.contains(words), "{advice}");
         }
     }
 }

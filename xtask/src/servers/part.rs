@@ -147,6 +147,47 @@ fn tail(text: &str, count: usize) -> String {
 mod tests {
     use super::*;
 
+    fn shell(part: &Part<'_>, script: &str) -> Command {
+        let mut shell = part.command(Path::new("sh"));
+        shell.args(["-c", script]);
+        shell
+    }
+
+    #[test]
+    fn a_server_that_finds_its_port_taken_gets_another() {
+        let folder = Folder::create().expect("a folder");
+        let part = Part::create(&folder, "server", Ending::Kill).expect("a part");
+        let first_fails =
+            "echo $0 >> ports; [ $(wc -l < ports) = 2 ] || exit 1; touch up; exec sleep 1000";
+
+        let port = part.serve(
+            |port| {
+                let mut server = shell(&part, first_fails);
+                server.arg(port.to_string());
+                server
+            },
+            |_| part.path("up").exists(),
+        );
+
+        let ports = fs::read_to_string(part.path("ports")).expect("what it was told");
+        let ports: Vec<u16> = ports.lines().flat_map(str::parse).collect();
+        assert_ne!(ports[0], ports[1]);
+        assert_eq!(port.expect("the second one"), ports[1]);
+    }
+
+    #[test]
+    fn what_fails_is_told_with_its_log() {
+        let folder = Folder::create().expect("a folder");
+        let part = Part::create(&folder, "server", Ending::Kill).expect("a part");
+        let error = part.run(&mut shell(&part, "echo no room >&2; exit 3"));
+        let error = error.expect_err("it fails").to_string();
+        assert!(error.contains("exit status: 3"), "{error}");
+        assert!(error.contains("    no room\n"), "{error}");
+        let server = |_| shell(&part, "echo port taken; exit 1");
+        let error = part.serve(server, |_| false).expect_err("it ends");
+        assert!(error.to_string().contains("    port taken\n"), "{error}");
+    }
+
     #[test]
     fn a_failure_shows_the_end_of_the_log() {
         assert_eq!(tail("one\ntwo\nthree", 2), "    two\n    three\n");

@@ -17,7 +17,7 @@ static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
 /// A port that is free, as is the one of the bus above it.
 pub(super) fn free() -> io::Result<u16> {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
+    for _ in 0..1_000 {
         let port = bind(0)?.local_addr()?.port();
         let Some(bus) = port.checked_add(BUS) else {
             continue;
@@ -27,6 +27,7 @@ pub(super) fn free() -> io::Result<u16> {
             return Ok(port);
         }
     }
+    Err(io::Error::other("no port is free"))
 }
 
 fn bind(port: u16) -> io::Result<TcpListener> {
