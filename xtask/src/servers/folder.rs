@@ -3,6 +3,7 @@
 use std::{
     env, fs,
     io::{self, ErrorKind},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{self, Command},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -24,7 +25,11 @@ pub(super) struct Folder {
 impl Folder {
     /// One that an earlier run could not remove is stepped over.
     pub(super) fn create() -> io::Result<Self> {
-        let parent = env::temp_dir();
+        let is_root = install::is_root();
+        let mut parent = env::temp_dir().canonicalize()?;
+        if is_root && !is_open(&parent) {
+            parent = PathBuf::from("/tmp");
+        }
         let name = format!("idempotent-servers-{}", process::id());
         let mut number = 0;
         let path = loop {
@@ -37,7 +42,7 @@ impl Folder {
         };
         let folder = Self {
             guard: Mutex::new(Guard::of(&path)?),
-            is_root: install::is_root(),
+            is_root,
             path,
         };
         folder.give_away(&folder.path)?;
@@ -84,9 +89,31 @@ impl Folder {
     }
 }
 
+/// Whether everybody may go there: root's own temporary folder may be closed to the servers.
+fn is_open(path: &Path) -> bool {
+    let may_enter = |folder: &Path| {
+        let metadata = fs::metadata(folder);
+        metadata.is_ok_and(|metadata| metadata.permissions().mode() & 0o001 != 0)
+    };
+    path.ancestors().all(may_enter)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+
+    #[test]
+    fn a_folder_in_one_that_is_closed_is_closed() {
+        let folder = Folder::create().expect("a folder");
+        let (outer, inner) = (folder.path.join("outer"), folder.path.join("outer/inner"));
+        fs::create_dir_all(&inner).expect("two more");
+        for (mode, expected) in [(0o755, true), (0o700, false)] {
+            fs::set_permissions(&outer, Permissions::from_mode(mode)).expect("it is ours");
+            fs::set_permissions(&inner, Permissions::from_mode(0o755)).expect("it is ours");
+            assert_eq!(is_open(&inner), is_open(&folder.path) && expected);
+        }
+    }
 
     #[test]
     fn a_folder_that_is_there_is_stepped_over_and_both_go() {

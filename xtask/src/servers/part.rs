@@ -49,10 +49,10 @@ impl<'a> Part<'a> {
         Ok(path)
     }
 
-    /// A program that runs in this folder, and writes into its log.
+    /// A program that runs in this folder, and writes nowhere else.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = self.folder.command(program);
-        command.current_dir(&self.path);
+        command.current_dir(&self.path).env("TMPDIR", &self.path);
         command
     }
 
@@ -130,7 +130,7 @@ impl<'a> Part<'a> {
     /// Says what happened, and what the log says about it.
     fn failure(&self, what: &str) -> io::Error {
         let log = fs::read_to_string(self.path("log")).unwrap_or_default();
-        io::Error::other(format!("{what}; its log ends with\n{}", tail(&log, 20)))
+        io::Error::other(format!("{what}; its log ends with\n{}", tail(&log, 40)))
     }
 }
 
