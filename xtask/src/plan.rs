@@ -1,5 +1,4 @@
-//! What each command does: a table of steps. A step that needs something from outside, such as a server's address, gets
-//! it through its environment.
+//! What each command does: a table of steps. A step that needs something from outside gets it through its environment.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,6 +11,8 @@ pub(crate) struct Step {
     pub(crate) title: String,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(&'static str, String)>,
+    /// Whether the servers have to run, and their addresses to stand in its environment.
+    pub(crate) needs_servers: bool,
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
@@ -30,24 +31,25 @@ const FEATURES: [&str; 9] = [
 /// Everything that runs: unit, integration and compile-fail tests and the model are tests of the workspace.
 pub(crate) fn test() -> Vec<Step> {
     const ALL: &str = "--workspace --all-features --no-fail-fast";
-    let mut steps = if is_installed("nextest") {
-        vec![
-            step("tests", &format!("nextest run {ALL}")),
-            step("doc tests", &format!("test --doc {ALL}")),
-        ]
+    // What is ignored elsewhere needs a server, and here it has one. Documentation has other reasons to ignore a listing.
+    let mut tests = if is_installed("nextest") {
+        let ignored = "--run-ignored all --failure-output immediate-final";
+        step("tests", &format!("nextest run {ALL} {ignored}"))
     } else {
-        vec![step("tests and doc tests", &format!("test {ALL}"))]
+        step("tests", &format!("test {ALL} --tests -- --include-ignored"))
     };
-    steps.extend([
-        shuttle(),
-        // Beside the other members, examples get features that they did not ask for.
+    tests.needs_servers = true;
+    vec![
+        // Beside the other members, examples get features that they did not ask for. First, because tests run them.
         step("examples alone", "build --examples"),
+        tests,
+        step("doc tests", &format!("test --doc {ALL}")),
+        shuttle(),
         step(
             "benches compile",
             "check --workspace --all-features --benches",
         ),
-    ]);
-    steps
+    ]
 }
 
 /// Everything that is found out without running anything.
@@ -111,6 +113,7 @@ fn step(title: &str, command: &str) -> Step {
         title: title.to_owned(),
         arguments: command.split(' ').map(str::to_owned).collect(),
         environment: Vec::new(),
+        needs_servers: false,
     }
 }
 
