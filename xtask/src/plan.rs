@@ -16,9 +16,10 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 9] = [
+const FEATURES: [&str; 10] = [
     "",
     "sqlite",
+    "postgres",
     "testing",
     "uuid",
     "ulid",
@@ -28,37 +29,48 @@ const FEATURES: [&str; 9] = [
     "rust_decimal",
 ];
 
+/// Every feature but those that choose an encryption: programs take one, and some need libraries of the system.
+fn all_features() -> String {
+    let named = FEATURES.iter().filter(|feature| !feature.is_empty());
+    let named: Vec<_> = named
+        .map(|feature| format!("idempotent-runtime/{feature}"))
+        .collect();
+    format!("--features {}", named.join(","))
+}
+
 /// Everything that runs: unit, integration and compile-fail tests and the model are tests of the workspace.
 pub(crate) fn test() -> Vec<Step> {
-    const ALL: &str = "--workspace --all-features --no-fail-fast";
+    let features = all_features();
+    let all = format!("--workspace {features} --no-fail-fast");
     // What is ignored elsewhere needs a server, and here it has one. Documentation has other reasons to ignore a listing.
     let mut tests = if is_installed("nextest") {
         let ignored = "--run-ignored all --failure-output immediate-final";
-        step("tests", &format!("nextest run {ALL} {ignored}"))
+        step("tests", &format!("nextest run {all} {ignored}"))
     } else {
-        step("tests", &format!("test {ALL} --tests -- --include-ignored"))
+        step("tests", &format!("test {all} --tests -- --include-ignored"))
     };
     tests.needs_servers = true;
     vec![
         // Beside the other members, examples get features that they did not ask for. First, because tests run them.
         step("examples alone", "build --examples"),
         tests,
-        step("doc tests", &format!("test --doc {ALL}")),
+        step("doc tests", &format!("test --doc {all}")),
         shuttle(),
         step(
             "benches compile",
-            "check --workspace --all-features --benches",
+            &format!("check --workspace {features} --benches"),
         ),
     ]
 }
 
 /// Everything that is found out without running anything.
 pub(crate) fn lint() -> Vec<Step> {
+    let features = all_features();
     let mut steps = vec![
         step("formatting", "fmt --all --check"),
         step(
             "clippy",
-            "clippy --workspace --all-features --all-targets -- -D warnings",
+            &format!("clippy --workspace {features} --all-targets -- -D warnings"),
         ),
     ];
     steps.extend(FEATURES.map(|feature| {
@@ -78,7 +90,9 @@ pub(crate) fn lint() -> Vec<Step> {
     }));
     let mut docs = step(
         "documentation",
-        "doc --package idempotent-runtime --package idempotent-macros --all-features --no-deps",
+        &format!(
+            "doc --package idempotent-runtime --package idempotent-macros {features} --no-deps"
+        ),
     );
     docs.environment
         .push(("RUSTDOCFLAGS", "-D warnings".into()));
