@@ -219,7 +219,13 @@ where
             operation,
             "the store is out of reach, the call runs unprotected"
         ),
-        _ => tracing::warn!(operation, ?why, "the call runs unprotected"),
+        // The handle has said so, loudly, when it was built.
+        Unprotected::Disabled => {
+            tracing::debug!(operation, ?why, "the call runs unprotected");
+        }
+        Unprotected::OptedOut | Unprotected::MissingKey => {
+            tracing::warn!(operation, ?why, "the call runs unprotected");
+        }
     }
     let attempt = Attempt::new(
         request.id,
