@@ -162,7 +162,7 @@ pub enum Unprotected {
     Disabled,
     /// This call opted out.
     OptedOut,
-    /// The key was `None`, and the policy says to run.
+    /// The key, or a part of it, was `None`, and the policy says to run.
     MissingKey,
     /// The store could not be reached, and the policy says to run.
     StoreOutage,

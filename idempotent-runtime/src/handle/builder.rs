@@ -184,7 +184,7 @@ impl Builder {
         self
     }
 
-    /// Sets what becomes of a call whose key is `None`.
+    /// Sets what becomes of a call whose key, or a part of it, is `None`.
     pub fn on_missing_key(mut self, on_missing_key: OnMissingKey) -> Self {
         self.parts.defaults.on_missing_key = on_missing_key;
         self
