@@ -112,7 +112,7 @@ pub enum Answer {
     LeaseLost,
     /// [`Error::Store`](crate::Error::Store).
     StoreFailed,
-    /// The stored outcome could not be given: unreadable, or not replayable.
+    /// The stored outcome could not be given: unreadable, not loaded, or not replayable.
     NotReplayable,
     /// The body ran unprotected.
     Unprotected,

@@ -146,7 +146,9 @@ fn answer_of(error: &Error) -> Answer {
         Error::Uncertain { .. } => Answer::Uncertain,
         Error::Parked { .. } => Answer::Parked,
         Error::LeaseLost { .. } => Answer::LeaseLost,
-        Error::Unreadable { .. } | Error::NotReplayable { .. } => Answer::NotReplayable,
+        Error::Unreadable { .. } | Error::NotLoaded { .. } | Error::NotReplayable { .. } => {
+            Answer::NotReplayable
+        }
         Error::Store(_) => Answer::StoreFailed,
         _ => Answer::Refused,
     }
