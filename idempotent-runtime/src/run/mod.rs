@@ -12,6 +12,7 @@ mod typed;
 
 use std::{
     future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::Arc,
     task::Poll,
@@ -239,6 +240,16 @@ where
     let body = body(attempt.clone());
     let (_, value) = attempt.enter(body).await;
     (Came::Ran(value), How::Unprotected(why), Answer::Unprotected)
+}
+
+/// Awaits `work`; `None` where it panics, so that a store which does so takes nothing else along.
+pub(crate) async fn survive<F: Future>(work: F) -> Option<F::Output> {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        polled.map_or(Poll::Ready(None), |poll| poll.map(Some))
+    })
+    .await
 }
 
 /// Awaits `work`, but no longer than `limit`; `None` where that ended first.

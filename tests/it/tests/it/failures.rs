@@ -10,7 +10,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, How, InFlight, OnCrash, Status, Step, Unrecorded, Verdict,
+    Error, How, InFlight, OnCrash, OutcomeKind, Status, Step, Unrecorded, Verdict,
     record::State,
     store::StoreErrorKind,
     testing::{Fault, Gate, Nth, Operation},
@@ -26,6 +26,7 @@ on_every_store![
     e01_error_releases,
     e02_error_stored,
     e03_error_policy_per_variant,
+    e03_a_classifier_that_writes_a_log_releases_nothing,
     e04_transient_not_stored,
     e05_error_type_roundtrip,
     e10_complete_fails_after_effect,
@@ -157,6 +158,49 @@ async fn e03_error_policy_per_variant(world: World) {
         .lookup("charge", None::<&str>, "unrecorded")
         .await;
     assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
+}
+
+/// Has no encoding, and no error of ours in it.
+#[derive(Debug, Deserialize, thiserror::Error)]
+#[error("no encoding")]
+struct Opaque;
+
+impl Serialize for Opaque {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(serde::ser::Error::custom("no encoding"))
+    }
+}
+
+impl From<Error> for Opaque {
+    fn from(error: Error) -> Self {
+        assert!(matches!(error, Error::NotReplayable { .. }), "{error:?}");
+        Self
+    }
+}
+
+/// That an error of ours was serialised before does not make this one the failure of a nested call.
+async fn e03_a_classifier_that_writes_a_log_releases_nothing(world: World) {
+    let owner = world.owner().await;
+    let call = || {
+        let world = world.clone();
+        let call = owner.call("charge").key("k").classify_errors(|_: &Opaque| {
+            let ours = Error::InvalidPolicy("for the log");
+            assert!(serde_json::to_string(&ours).is_err());
+            Verdict::Replay
+        });
+        call.run(|_| async move {
+            world.happened("k");
+            Err::<(), _>(Opaque)
+        })
+    };
+
+    assert!(call().await.is_err());
+    let record = world.record().await;
+    assert_eq!(record.state, State::Done);
+    let kept = record.outcome.as_ref().map(|outcome| outcome.kind);
+    assert_eq!(kept, Some(OutcomeKind::NotReplayable));
+    assert!(call().await.is_err());
+    assert_eq!(world.runs("k"), 1);
 }
 
 async fn e04_transient_not_stored(world: World) {

@@ -5,6 +5,7 @@ mod harness;
 
 mod charge;
 
+mod background;
 mod bad_input;
 mod bursts;
 mod calls;
