@@ -55,6 +55,7 @@ async fn i01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
             .expect("no panic");
         assert!(is_in_progress(&answer), "{answer:?}");
     }
+    gate.arrived(1).await;
     assert_eq!(gate.arrivals(), 1);
     gate.open();
     let last = calls.join_next().await.expect("one was inside");
