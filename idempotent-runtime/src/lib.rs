@@ -105,6 +105,9 @@ pub use crate::{
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
 };
 
+/// The crate whose traits [`Codec`] is written in, at the version that it is written in.
+pub use erased_serde;
+
 /// What the attribute's expansion calls. Not for people: it changes with every release.
 #[doc(hidden)]
 pub mod __private {
