@@ -218,6 +218,31 @@ impl<P, K> CallBuilder<P, K> {
     }
 
     /// Reads what older versions of the program stored.
+    ///
+    /// # Examples
+    ///
+    /// The closure's argument needs its type, [`Stored`](crate::Stored): the compiler looks inside the closure before it
+    /// knows.
+    ///
+    /// ```
+    /// use idempotent_runtime::{Error, Idempotency, Stored};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let idem = Idempotency::memory();
+    /// // An older build stored a number of cents.
+    /// idem.call("prices.quote").key("k").run(|_| async { Ok::<u64, Error>(1_250) }).await?;
+    ///
+    /// let price = idem
+    ///     .call("prices.quote")
+    ///     .key("k")
+    ///     .version(1)
+    ///     .upgrade(|stored: Stored| Ok(format!("{} cents", stored.decode::<u64>()?)))
+    ///     .run(|_| async { Ok::<_, Error>("1250 cents".to_owned()) })
+    ///     .await?;
+    /// assert_eq!(price, "1250 cents");
+    /// # Ok(()) }
+    /// ```
     pub fn upgrade<F>(self, upgrade: F) -> CallBuilder<P, Upgraded<F>> {
         self.with_keep(Upgraded(upgrade))
     }
