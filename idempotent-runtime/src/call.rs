@@ -25,15 +25,18 @@ use crate::{
     run::{Typed, run_detached, run_raw, run_typed},
 };
 
+/// The bounds name the value and the error, and the body comes first, for the sake of what the compiler reports: a return
+/// type that is no `Result` is one mistake, not one for each bound on its error, and where a classifier takes another
+/// error, it is the classifier that is wrong.
 impl Call {
     /// Runs an annotated function.
-    pub fn run<R, P, K, B>(self, on_error: P, keep: K, body: B) -> impl Future<Output = R>
+    pub fn run<R, T, E, P, K, B>(self, body: B, on_error: P, keep: K) -> impl Future<Output = R>
     where
-        R: Outcome,
-        R::Error: FromRefusal,
-        P: OnError<R::Error>,
-        K: Keep<R::Value> + Clone,
         B: Future<Output = R>,
+        R: Outcome<Value = T, Error = E>,
+        E: FromRefusal,
+        P: OnError<E>,
+        K: Keep<T> + Clone,
     {
         let request = self.prepare();
         async move {
@@ -51,14 +54,19 @@ impl Call {
     }
 
     /// Runs an annotated function in a task of its own.
-    pub fn run_detached<R, P, K, B>(self, on_error: P, keep: K, body: B) -> impl Future<Output = R>
+    pub fn run_detached<R, T, E, P, K, B>(
+        self,
+        body: B,
+        on_error: P,
+        keep: K,
+    ) -> impl Future<Output = R>
     where
-        R: Outcome + Send + 'static,
-        R::Value: Send,
-        R::Error: FromRefusal + Send,
-        P: OnError<R::Error> + Send + Sync + 'static,
-        K: Keep<R::Value, Reading: Send> + Clone + Send + Sync + 'static,
         B: Future<Output = R> + Send + 'static,
+        R: Outcome<Value = T, Error = E> + Send + 'static,
+        T: Send,
+        E: FromRefusal + Send,
+        P: OnError<E> + Send + Sync + 'static,
+        K: Keep<T, Reading: Send> + Clone + Send + Sync + 'static,
     {
         let request = self.prepare();
         async move {

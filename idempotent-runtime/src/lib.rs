@@ -116,7 +116,7 @@ pub mod __private {
 
     pub use crate::{
         handle::AsHandle,
-        key::Template,
+        key::{Template, part},
         operation::Site,
         outcome::{
             Classification, Classified, FromRefusal, Keep, LeftUncertain, OnError, Outcome,

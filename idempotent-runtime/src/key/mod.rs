@@ -5,6 +5,8 @@ mod parts;
 mod template;
 mod writer;
 
+#[doc(hidden)]
+pub use parts::part;
 pub use parts::{Text, text};
 pub use template::Template;
 pub use writer::KeyWriter;
