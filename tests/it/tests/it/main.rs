@@ -22,6 +22,7 @@ mod observed;
 mod outages;
 mod references;
 mod shapes;
+mod stragglers;
 mod switches;
 mod takeovers;
 mod values;
