@@ -107,6 +107,9 @@ pub use crate::{
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
 };
 
+/// The crate whose traits [`Codec`] is written in, at the version that it is written in.
+pub use erased_serde;
+
 /// What the attribute's expansion calls. Not for people: it changes with every release.
 #[doc(hidden)]
 pub mod __private {
@@ -115,7 +118,7 @@ pub mod __private {
 
     pub use crate::{
         handle::AsHandle,
-        key::Template,
+        key::{Template, part},
         operation::Site,
         outcome::{
             Classification, Classified, FromRefusal, Keep, LeftUncertain, OnError, Outcome,
