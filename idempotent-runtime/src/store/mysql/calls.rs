@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// How many records one statement deletes.
+/// How many records are deleted in one round trip.
 const BATCH: usize = 500;
 
 impl Statements {
@@ -132,15 +132,11 @@ impl Statements {
             .map(|row| sql::id(row, DOING))
             .collect::<Result<_, _>>()?;
         for batch in gone.chunks(BATCH) {
-            let ids: Vec<_> = batch
+            // Not one statement with all ids: that may scan the table, and wait for what another purge has locked.
+            let delete: String = batch
                 .iter()
-                .map(|id| format!("x'{}'", id.to_hex()))
+                .map(|id| format!("DELETE FROM {} WHERE id = x'{}';", self.table, id.to_hex()))
                 .collect();
-            let delete = format!(
-                "DELETE FROM {} WHERE id IN ({})",
-                self.table,
-                ids.join(", ")
-            );
             let delete = sqlx::raw_sql(AssertSqlSafe(delete));
             transaction.execute(delete).await.map_err(failed)?;
         }

@@ -25,7 +25,7 @@ use crate::{
         Snapshot, Store, StoreError, Swap,
         lending::{Lending, Limits},
         sql::TablePrefix,
-        waiters::{Pace, Waiters},
+        waiters::{Waiters, look::Pace},
     },
 };
 

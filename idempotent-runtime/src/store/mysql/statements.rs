@@ -62,6 +62,7 @@ impl Statements {
         let columns = COLUMNS.join(", ");
         let running = State::Running.code();
         let (done, released) = (State::Done.code(), State::Released.code());
+        let (uncertain, parked) = (State::Uncertain.code(), State::Parked.code());
         let rerun = OnCrash::Rerun.code();
         let max = i64::MAX;
         // A plain look is a consistent read: it takes no lock and waits for none.
@@ -81,7 +82,8 @@ impl Statements {
              ON DUPLICATE KEY UPDATE state = {table}.state + LAST_INSERT_ID(0 * {table}.state)"
         );
         // Assignments happen from left to right and see each other, so none reads what another one writes. A claim says anew
-        // when the record can expire at the earliest; whatever else is written can only make it earlier.
+        // when the record can expire at the earliest; whatever else is written can only make it earlier. What must be settled never expires, and stands
+        // behind everything that a purge looks at.
         let written = |of: &str, version: &str| {
             format!(
                 "version = {version}, operation = COALESCE(?3, {of}operation),
@@ -94,7 +96,8 @@ impl Statements {
                  finished = IF(?8 = {running}, NULL, {NOW}),
                  expires = COALESCE({NOW} + LEAST(?16, {max} - {NOW}), {of}expires),
                  outcome_kind = ?17, outcome_schema = ?18, outcome = ?19,
-                 purge_from = CASE WHEN ?16 IS NULL THEN {of}purge_from
+                 purge_from = CASE WHEN ?8 IN ({uncertain}, {parked}) THEN {max}
+                     WHEN ?16 IS NULL THEN {of}purge_from
                      WHEN ?15 IS NULL THEN LEAST({of}purge_from, {NOW} + LEAST(?16, {max} - {NOW}))
                      WHEN ?3 IS NULL THEN {of}purge_from
                      ELSE {NOW} + GREATEST(0, LEAST(?16, {max} - {NOW}) - ?15) END"
@@ -118,9 +121,10 @@ impl Statements {
             kept = kept.join(", "),
             written = written(&format!("{table}."), "?2"),
         );
-        // Several may purge at once, and what somebody writes at this moment is left alone.
+        // Several may purge at once, and what somebody writes at this moment is left alone. By the index whatever the server
+        // thinks of it: a scan would lock every row for a moment.
         let expired = format!(
-            "SELECT id FROM {table}
+            "SELECT id FROM {table} FORCE INDEX ({table}_purge)
              WHERE purge_from <= {NOW} AND expires <= {NOW}
                AND (state IN ({done}, {released})
                     OR state = {running} AND on_crash = {rerun} AND lease_end <= {NOW})

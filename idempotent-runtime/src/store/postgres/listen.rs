@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     identity::RecordId,
-    store::waiters::{Pace, Waiters},
+    store::waiters::{Waiters, look::Pace},
 };
 
 /// How long nobody has to wait for anything before the connection is closed.

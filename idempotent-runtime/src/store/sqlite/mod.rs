@@ -21,7 +21,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, Swap,
         sql::TablePrefix,
-        waiters::{Pace, Waiters},
+        waiters::{Waiters, look::Pace},
     },
 };
 
