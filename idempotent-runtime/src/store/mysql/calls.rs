@@ -42,18 +42,19 @@ impl Statements {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
-        loop {
-            let snapshot = self.load(connected, id).await?;
-            if snapshot.record.is_some() {
-                return Ok(Swap::Refused(snapshot));
-            }
+        let mut snapshot = self.load(connected, id).await?;
+        while snapshot.record.is_none() {
             let values = sql::written(id, None, next);
             let answer = run(connected, &self.create, &values, DOING).await?;
             if let Some(stamp) = stamped(next, None, answer.told) {
                 return Ok(Swap::Applied(stamp));
             }
-            // Somebody was quicker: look again.
+            snapshot = self.load(connected, id).await?;
+            if let Some(stamp) = found(next, &snapshot) {
+                return Ok(Swap::Applied(stamp));
+            }
         }
+        Ok(Swap::Refused(snapshot))
     }
 
     /// Puts `next` where version `seen` stands.
@@ -69,10 +70,14 @@ impl Statements {
         } else {
             self.look_and_replace(connected, id, seen, next).await?
         };
-        match applied {
-            Some(stamp) => Ok(Swap::Applied(stamp)),
-            None => self.load(connected, id).await.map(Swap::Refused),
+        if let Some(stamp) = applied {
+            return Ok(Swap::Applied(stamp));
         }
+        let snapshot = self.load(connected, id).await?;
+        Ok(match found(next, &snapshot) {
+            Some(stamp) => Swap::Applied(stamp),
+            None => Swap::Refused(snapshot),
+        })
     }
 
     async fn replace_and_show(
@@ -164,4 +169,11 @@ impl Statements {
 fn stamped(next: &Draft, previous: Option<&Record>, told: u64) -> Option<Stamp> {
     let now = Time::from_micros(i64::try_from(told).ok().filter(|now| *now > 0)?);
     Some(Stamp::of(&next.apply(previous, now), now))
+}
+
+/// The stamp of what stands there, where it is what was written: a trigger of the application's makes the server forget what it
+/// was to tell.
+fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
+    let record = snapshot.record.as_deref()?;
+    (record.version == next.version).then(|| Stamp::of(record, snapshot.now))
 }

@@ -170,7 +170,8 @@ impl Store for MySqlStore {
             Some(seen) => inner.statements.replace(connected, id, seen, next).await,
         };
         let answer = inner.connections.run("writing a record", writing).await?;
-        if matches!(answer, Swap::Applied(_)) {
+        // For a record that begins nobody waits yet, but for those who have seen it already, and who would look in vain.
+        if seen.is_some() && matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }
         Ok(answer)

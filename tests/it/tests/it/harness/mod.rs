@@ -3,12 +3,14 @@
 //! A scenario is an `async fn(World)`, listed once in [`on_every_store!`]; it then runs over every store that needs no
 //! server. Time stands still until the scenario moves it, and it waits for events, never for time.
 
+mod drafts;
 mod log;
 mod owner;
 mod said;
 mod world;
 
 pub(crate) use self::{
+    drafts::{claim, completion},
     log::{Event, Log},
     owner::Owner,
     said::said_during,

@@ -4,7 +4,7 @@
 mod costs;
 mod crowds;
 mod cuts;
-mod mysql;
+mod mariadb;
 mod postgres;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -12,7 +12,7 @@ use std::{net::SocketAddr, sync::Arc};
 use async_trait::async_trait;
 use idempotent_runtime::{store::Store, testing::conformance::Subject};
 
-pub(crate) use self::{mysql::MariaDb, postgres::Postgres};
+pub(crate) use self::{mariadb::MariaDb, postgres::Postgres};
 
 /// A server, and what a client of it is told.
 #[async_trait]
@@ -24,22 +24,23 @@ pub(crate) trait Server: Subject {
     async fn at(&self, address: SocketAddr, connections: u32) -> Arc<dyn Store>;
 
     /// The round trips of a first call, and of a replay.
-    const ROUND_TRIPS: (u64, u64);
+    fn round_trips(&self) -> (u64, u64);
 }
 
 /// Makes a test of each of these on each server.
 macro_rules! on_every_server {
     ($($test:ident),* $(,)?) => {
-        on_every_server! { @on postgres (crate::servers::Postgres) [$($test)*] }
-        on_every_server! { @on mariadb (crate::servers::MariaDb) [$($test)*] }
+        on_every_server! { @on postgres (crate::servers::Postgres::new) [$($test)*] }
+        on_every_server! { @on mariadb (crate::servers::MariaDb::new) [$($test)*] }
+        on_every_server! { @on mariadb_or_mysql (crate::servers::MariaDb::or_mysql) [$($test)*] }
     };
-    (@on $name:ident ($server:path) [$($test:ident)*]) => {
+    (@on $name:ident ($new:path) [$($test:ident)*]) => {
         mod $name {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 #[ignore = "needs a server: cargo xtask test"]
                 async fn $test() {
-                    let server = <$server>::new().await;
+                    let server = $new().await;
                     crate::harness::in_time(super::$test(server)).await;
                 }
             )*
