@@ -14,7 +14,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, Moment, Record, Time, TokenRule, Version},
     store::{
-        Snapshot, Stamp, StoreError, Swap,
+        Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
         sql::{self, Value},
     },
 };
@@ -70,14 +70,10 @@ impl Statements {
         } else {
             self.look_and_replace(connected, id, seen, next).await?
         };
-        if let Some(stamp) = applied {
-            return Ok(Swap::Applied(stamp));
+        match applied {
+            Some(stamp) => Ok(Swap::Applied(stamp)),
+            None => self.load(connected, id).await.map(Swap::Refused),
         }
-        let snapshot = self.load(connected, id).await?;
-        Ok(match found(next, &snapshot) {
-            Some(stamp) => Swap::Applied(stamp),
-            None => Swap::Refused(snapshot),
-        })
     }
 
     async fn replace_and_show(
@@ -118,7 +114,17 @@ impl Statements {
         };
         let values = sql::written(id, Some(seen), next);
         let answer = run(connected, &self.replace, &values, DOING).await?;
-        Ok(stamped(next, previous.as_deref(), answer.told))
+        // A version is written over another one, so a row that was found was changed: here both counts are the same.
+        if answer.affected == 0 {
+            return Ok(None);
+        }
+        if let Some(stamp) = stamped(next, previous.as_deref(), answer.told) {
+            return Ok(Some(stamp));
+        }
+        let snapshot = self.load(connected, id).await?;
+        let gone = "it was written, and something else at once after it";
+        let gone = || StoreError::new(StoreErrorKind::Unavailable, DOING).with_source(gone);
+        found(next, &snapshot).map(Some).ok_or_else(gone)
     }
 
     pub(super) async fn purge(
@@ -165,14 +171,14 @@ impl Statements {
     }
 }
 
-/// The stamp of what was written at the time that the server told; `None` where it told none, because it wrote nothing.
+/// The stamp of what was written at the time that the server told; `None` where it told none.
 fn stamped(next: &Draft, previous: Option<&Record>, told: u64) -> Option<Stamp> {
     let now = Time::from_micros(i64::try_from(told).ok().filter(|now| *now > 0)?);
     Some(Stamp::of(&next.apply(previous, now), now))
 }
 
-/// The stamp of what stands there, where it is what was written: a trigger of the application's makes the server forget what it
-/// was to tell.
+/// The stamp of what stands there, where it is what was written: beside a trigger of the application's the server forgets what
+/// it was to tell.
 fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
     let record = snapshot.record.as_deref()?;
     (record.version == next.version).then(|| Stamp::of(record, snapshot.now))

@@ -124,6 +124,44 @@ async fn a_deadlock_is_tried_again_and_busy_at_last() {
     run(&mut side, drop).await;
 }
 
+/// An audit trail, for example, may hang on the table, and insert rows of its own.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn triggers_of_the_application_change_no_answer() {
+    for database in [MariaDb::new().await, MariaDb::or_mysql().await] {
+        let (store, prefix) = (database.store().await, &database.prefix);
+        let triggers: String = ["INSERT", "UPDATE"]
+            .map(|what| {
+                format!(
+                    "CREATE TRIGGER {prefix}{what} BEFORE {what} ON {prefix}records
+                     FOR EACH ROW INSERT INTO {prefix}trail VALUES (NULL);"
+                )
+            })
+            .concat();
+        let trail = format!("CREATE TABLE {prefix}trail (n INT AUTO_INCREMENT PRIMARY KEY);");
+        database.run(trail + &triggers).await;
+
+        let draft = claim();
+        let swap = store.swap(&id(1), None, &draft).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        let swap = store.swap(&id(1), None, &claim()).await;
+        assert!(matches!(swap, Ok(Swap::Refused(_))), "{swap:?}");
+        let ending = completion(&draft, vec![]);
+        let swap = store.swap(&id(1), Some(Version::random()), &ending).await;
+        assert!(matches!(swap, Ok(Swap::Refused(_))), "{swap:?}");
+        let swap = store.swap(&id(1), Some(draft.version), &ending).await;
+        let Ok(Swap::Applied(stamp)) = swap else {
+            panic!("{swap:?}")
+        };
+        let found = store.load(&id(1)).await.expect("a look is answered");
+        let found = found.record.expect("it stands");
+        assert_eq!(
+            (stamp.version, stamp.token, stamp.lease_end, stamp.expires),
+            (found.version, found.token, found.lease_end, found.expires)
+        );
+    }
+}
+
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
