@@ -29,10 +29,10 @@ use crate::values::{AlsoAccept, Period};
 //             __call.argument("req", req);
 //             __call
 //         };
-//         let __body = async move {
+//         let __body = pin!(Some(async move {
 //             if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
 //             { BODY }
-//         };
+//         }));
 //         let __ret = prepared_idempotent_call.run(Recorded, Whole, __body).await;
 //         __ret
 //     }
@@ -68,13 +68,8 @@ impl Expansion<'_> {
         let steps = self.steps();
         let output = self.model.output;
         let body = hidden(body);
-        let run = match self.model.policies.on_cancel {
-            Some(OnCancel::Detach) => "run_detached",
-            Some(OnCancel::Stop) | None => "run",
-        };
         let here = output.span();
         let prepared = Ident::new("prepared_idempotent_call", here);
-        let run = Ident::new(run, here);
         let on_error = self.on_error();
         let keep = self.keep();
         let reconcile = self.reconcile();
@@ -89,6 +84,14 @@ impl Expansion<'_> {
                 #body
             }
         };
+        let (run, protected) = match self.model.policies.on_cancel {
+            Some(OnCancel::Detach) => ("run_detached", protected),
+            Some(OnCancel::Stop) | None => (
+                "run",
+                quote!(::core::pin::pin!(::core::option::Option::Some(#protected))),
+            ),
+        };
+        let run = Ident::new(run, here);
         let awaited = quote_spanned!(here=> #prepared.#run(#on_error, #keep, #unpolled).await);
         quote! {
             #[allow(clippy::used_underscore_binding)]

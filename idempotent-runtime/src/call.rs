@@ -6,7 +6,7 @@
     reason = "compiler errors show these signatures, and the bounds read better there on the future"
 )]
 
-use std::{future::Future, pin::pin};
+use std::{future::Future, pin::Pin};
 
 use crate::{
     attempt::Attempt,
@@ -22,12 +22,17 @@ use crate::{
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Reconciled},
     record::RawOutcome,
     request::{Call, Fingerprintable, Request},
-    run::{Typed, run_detached, run_raw, run_typed},
+    run::{Typed, run_detached, run_pinned, run_raw, run_typed},
 };
 
 impl Call {
-    /// Runs an annotated function.
-    pub fn run<R, P, K, B>(self, on_error: P, keep: K, body: B) -> impl Future<Output = R>
+    /// Runs an annotated function. Its body stays where it is, because moving it may cost more than anything else here.
+    pub fn run<R, P, K, B>(
+        self,
+        on_error: P,
+        keep: K,
+        body: Pin<&mut Option<B>>,
+    ) -> impl Future<Output = R>
     where
         R: Outcome,
         R::Error: FromRefusal,
@@ -35,19 +40,7 @@ impl Call {
         K: Keep<R::Value> + Clone,
         B: Future<Output = R>,
     {
-        let request = self.prepare();
-        async move {
-            match request {
-                Ok(request) => {
-                    // Pinned here, so that the futures within hold a reference to it, and not it.
-                    let body = pin!(body);
-                    run_typed(request, Typed { on_error, keep }, |_| body)
-                        .await
-                        .0
-                }
-                Err(error) => refused(error),
-            }
-        }
+        run_pinned(self.prepare(), Typed { on_error, keep }, body)
     }
 
     /// Runs an annotated function in a task of its own.

@@ -1,8 +1,9 @@
 //! The typed form: what a function returns, over the raw form that stores bytes.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     panic::resume_unwind,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -22,7 +23,7 @@ use crate::{
     policy::{OnCrash, Verdict},
     record::{OutcomeKind, RawOutcome, Record},
     request::Request,
-    run::{Left, execute},
+    run::underway::{Instead, Underway, within},
 };
 
 /// How a typed call is stored and read.
@@ -31,6 +32,32 @@ pub(crate) struct Typed<P, K> {
     pub(crate) keep: K,
 }
 
+/// Runs a call whose body is there already, where it stays. What is not about the body stands elsewhere, so that it is
+/// not compiled again for every body.
+pub(crate) async fn run_pinned<R, P, K, B>(
+    request: Result<Box<Request>, Error>,
+    typed: Typed<P, K>,
+    body: Pin<&mut Option<B>>,
+) -> R
+where
+    R: Outcome,
+    R::Error: FromRefusal,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+    B: Future<Output = R>,
+{
+    let mut call = match request {
+        Ok(request) => Underway::new(request),
+        Err(error) => return R::from_result(Err(R::Error::from_refusal(error))),
+    };
+    let left = match call.admit().await {
+        Ok(attempt) => Ok((call.run(&attempt, body).await, attempt)),
+        Err(instead) => Err(instead),
+    };
+    typed.answer(&mut call, left).await.0
+}
+
+/// Runs a call whose body is made when it is known which attempt runs it.
 pub(crate) async fn run_typed<R, P, K, F, B>(
     request: Box<Request>,
     typed: Typed<P, K>,
@@ -44,15 +71,15 @@ where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = R>,
 {
-    let (request, typed) = (&*request, &typed);
-    let run = |attempt: Attempt| async move {
-        let result = body(attempt.clone()).await.into_result();
-        leave(request, typed, &attempt, result).await
+    let mut call = Underway::new(request);
+    let left = match call.admit().await {
+        Ok(attempt) => {
+            let body = pin!(Some(body(attempt.clone())));
+            Ok((call.run(&attempt, body).await, attempt))
+        }
+        Err(instead) => Err(instead),
     };
-    let read = |record: Arc<Record>| async move { read(request, typed, &record).await };
-    let (answer, how) = execute(request, run, read).await;
-    let result = answer.unwrap_or_else(|error| Err(R::Error::from_refusal(error)));
-    (R::from_result(result), how)
+    typed.answer(&mut call, left).await
 }
 
 /// The same in a task of its own: once the body has begun, the caller's future may be dropped,
@@ -126,6 +153,52 @@ impl Drop for Detached {
     }
 }
 
+impl<P, K> Typed<P, K> {
+    /// What the caller gets, and how it came about: what its own body `left`, or what stands instead.
+    async fn answer<R>(&self, call: &mut Underway, left: Result<(R, Attempt), Instead>) -> (R, How)
+    where
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        let span = call.span().clone();
+        let result = within(&span, pin!(self.result(call, left))).await;
+        let how = call.answered(result.as_ref().err());
+        let result = result.unwrap_or_else(|error| Err(R::Error::from_refusal(error)));
+        (R::from_result(result), how)
+    }
+
+    async fn result<R>(
+        &self,
+        call: &mut Underway,
+        left: Result<(R, Attempt), Instead>,
+    ) -> Result<Result<R::Value, R::Error>, Error>
+    where
+        R: Outcome,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        let instead = match left {
+            Ok((own, attempt)) => {
+                let (ending, own) = {
+                    let mut leaving = pin!(leave(&call.request, self, &attempt, own.into_result()));
+                    poll_fn(|cx| attempt.poll(leaving.as_mut(), cx)).await
+                };
+                match call.end(&attempt, ending).await {
+                    Some(instead) => instead,
+                    None => return Ok(own),
+                }
+            }
+            Err(instead) => instead,
+        };
+        match instead {
+            Instead::Recorded(record) => read(&call.request, self, &record).await,
+            Instead::Refused(error) => Err(error),
+        }
+    }
+}
+
 /// Decides how the body's result ends the holding, and what its own caller gets: exactly what a
 /// replay would give, wherever there can be one.
 async fn leave<T, E, P, K>(
@@ -133,7 +206,7 @@ async fn leave<T, E, P, K>(
     typed: &Typed<P, K>,
     attempt: &Attempt,
     result: Result<T, E>,
-) -> Left<Result<T, E>>
+) -> (Ending, Result<T, E>)
 where
     P: OnError<E>,
     K: Keep<T> + Clone,
