@@ -40,7 +40,11 @@ impl Call {
         K: Keep<R::Value> + Clone,
         B: Future<Output = R>,
     {
-        run_pinned(self.prepare(), Typed { on_error, keep }, body)
+        run_pinned(
+            self.prepare().map_err(Box::new),
+            Typed { on_error, keep },
+            body,
+        )
     }
 
     /// Runs an annotated function in a task of its own.

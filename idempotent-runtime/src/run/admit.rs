@@ -35,33 +35,8 @@ pub(crate) enum Admission {
 /// answer was lost is recognised as one's own, so repeating it is safe.
 const RETRIES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(60)];
 
-/// What is rare is boxed, so that every call's future does not hold room for it.
-pub(crate) async fn admit(request: &Request, claim: &Claim) -> Admission {
-    let mut admitting = Admitting {
-        request,
-        claim,
-        id: request.id,
-        deadline: None,
-        waited: false,
-        bound: false,
-    };
-    if let Some(old) = request.old_id
-        && let Err(error) = Box::pin(admitting.identify(old)).await
-    {
-        return Box::pin(admitting.without_store(error)).await;
-    }
-    if is_running(&admitting.id) {
-        return Admission::Refused(Error::Recursive {
-            operation: admitting.operation(),
-        });
-    }
-    match admitting.claim().await {
-        Ok(admission) => admission,
-        Err(error) => Box::pin(admitting.without_store(error)).await,
-    }
-}
-
-struct Admitting<'a> {
+/// A call that asks for admission.
+pub(crate) struct Admitting<'a> {
     request: &'a Request,
     claim: &'a Claim,
     id: RecordId,
@@ -71,8 +46,30 @@ struct Admitting<'a> {
     bound: bool,
 }
 
-impl Admitting<'_> {
-    async fn claim(&mut self) -> Result<Admission, StoreError> {
+impl<'a> Admitting<'a> {
+    pub(crate) fn new(request: &'a Request, claim: &'a Claim) -> Self {
+        Self {
+            request,
+            claim,
+            id: request.id,
+            deadline: None,
+            waited: false,
+            bound: false,
+        }
+    }
+
+    /// What is rare is boxed, so that the future of every call does not hold room for it.
+    pub(crate) async fn admit(mut self) -> Admission {
+        if let Some(old) = self.request.old_id
+            && let Err(error) = Box::pin(self.identify(old)).await
+        {
+            return Box::pin(self.without_store(error)).await;
+        }
+        if is_running(&self.id) {
+            return Admission::Refused(Error::Recursive {
+                operation: self.operation(),
+            });
+        }
         let handle = &self.request.handle;
         let mut claiming = Claiming::new(self.request, self.claim, self.id);
         let mut draft = first(self.claim, Version::random());
@@ -84,7 +81,7 @@ impl Admitting<'_> {
             let mut snapshot = match handle.store().swap(&self.id, seen, &draft).await {
                 Ok(Swap::Applied(stamp)) => {
                     claiming.answered();
-                    return Ok(self.applied(&draft, meaning, stamp.token, sent));
+                    return self.applied(&draft, meaning, stamp.token, sent);
                 }
                 Ok(Swap::Refused(snapshot)) => {
                     claiming.answered();
@@ -99,7 +96,9 @@ impl Admitting<'_> {
                         if !error.is_transient() {
                             claiming.answered();
                         }
-                        return Err(error);
+                        // A claim that may stand is given up before anything else is done.
+                        drop(claiming);
+                        return Box::pin(self.without_store(error)).await;
                     }
                 },
             };
@@ -109,11 +108,11 @@ impl Admitting<'_> {
                         (seen, draft, meaning) = *next;
                         break;
                     }
-                    Next::Done(admission) => return Ok(admission),
+                    Next::Done(admission) => return admission,
                     Next::Wait(record, left) => {
                         match Box::pin(self.wait(&record, snapshot.now, left)).await {
                             Ok(later) => snapshot = later,
-                            Err(error) => return Ok(Admission::Refused(error)),
+                            Err(error) => return Admission::Refused(error),
                         }
                     }
                 }

@@ -10,7 +10,7 @@ use crate::{
     observe::How,
     record::RawOutcome,
     request::Request,
-    run::underway::{Instead, Underway, is_kept, within},
+    run::underway::{Instead, Underway, is_kept},
 };
 
 pub(crate) async fn run_raw<F, B>(
@@ -25,30 +25,21 @@ where
     let left = match call.admit().await {
         Ok(attempt) => {
             let body = pin!(Some(body(attempt.clone())));
-            let ending = call.run(&attempt, body).await;
-            Ok((attempt, ending))
+            Ok((call.run(&attempt, body).await, attempt))
         }
         Err(instead) => Err(instead),
     };
-    answer(&mut call, left).await
-}
-
-async fn answer(
-    call: &mut Underway,
-    left: Result<(Attempt, RawEnding), Instead>,
-) -> Result<(RawOutcome, How), Error> {
-    let span = call.span().clone();
-    let outcome = within(&span, pin!(outcome(call, left))).await;
+    let outcome = answer(&mut call, left).await;
     let how = call.answered(outcome.as_ref().err());
     Ok((outcome?, how))
 }
 
-async fn outcome(
+async fn answer(
     call: &mut Underway,
-    left: Result<(Attempt, RawEnding), Instead>,
+    left: Result<(RawEnding, Attempt), Instead>,
 ) -> Result<RawOutcome, Error> {
     let instead = match left {
-        Ok((attempt, left)) => {
+        Ok((left, attempt)) => {
             let (ending, own) = leave(call, left);
             match call.end(&attempt, ending).await {
                 Some(instead) => instead,

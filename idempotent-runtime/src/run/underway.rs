@@ -20,7 +20,7 @@ use crate::{
     record::{FencingToken, OutcomeKind, Record, Time},
     request::{Protection, Request},
     run::{
-        admit::{Admission, admit},
+        admit::{Admission, Admitting},
         ending::Ended,
         held::Held,
     },
@@ -72,7 +72,8 @@ impl Underway {
     pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
         let admission = match &self.request.protection {
             Protection::Record(claim) => {
-                within(&self.span, pin!(admit(&self.request, claim))).await
+                let admitting = Admitting::new(&self.request, claim);
+                within(&self.span, pin!(admitting.admit())).await
             }
             Protection::None(why) => Admission::Unprotected(*why),
         };
@@ -144,7 +145,7 @@ impl Underway {
         }
     }
 
-    fn poll<T>(
+    fn poll_body<T>(
         &mut self,
         attempt: &Attempt,
         body: Pin<&mut dyn Future<Output = T>>,
@@ -153,8 +154,18 @@ impl Underway {
         if let Some(held) = &mut self.held {
             held.begin();
         }
+        self.poll(attempt, body, cx)
+    }
+
+    /// Polls what belongs to the body as a part of `attempt`.
+    pub(crate) fn poll<T>(
+        &self,
+        attempt: &Attempt,
+        work: Pin<&mut dyn Future<Output = T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<T> {
         let _inside = self.span.enter();
-        attempt.poll(body, cx)
+        attempt.poll(work, cx)
     }
 
     /// Writes how the body ended, and tells what answers the call instead of what its body said, where anything does.
@@ -166,8 +177,7 @@ impl Underway {
             (Meaning::Fresh, _) => Answer::Executed,
             _ => Answer::ExecutedAfterTakeover,
         };
-        let ended = held.end(ending).await;
-        let (recorded, answer, instead) = match ended {
+        let (recorded, answer, instead) = match within(&self.span, pin!(held.end(ending))).await {
             Ok(Ended::StoodAlready(record)) if is_kept(&record) => {
                 (true, answer, Some(Instead::Recorded(record)))
             }
@@ -241,7 +251,7 @@ impl<B: Future> Future for Running<'_, B> {
             body,
         } = &mut *self;
         match body.as_mut().as_pin_mut() {
-            Some(body) => call.poll(attempt, body, cx),
+            Some(body) => call.poll_body(attempt, body, cx),
             None => unreachable!("a body stays until what runs it is dropped"),
         }
     }
