@@ -29,10 +29,11 @@ use crate::values::{AlsoAccept, Period};
 //             __call.argument("req", req);
 //             __call
 //         };
-//         let __body = pin!(Some(async move {
+//         let __body = async move {
 //             if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
 //             { BODY }
-//         }));
+//         };
+//         let __body = pin!(Some(__body));
 //         let __ret = prepared_idempotent_call.run(Recorded, Whole, __body).await;
 //         __ret
 //     }
@@ -84,11 +85,13 @@ impl Expansion<'_> {
                 #body
             }
         };
-        let (run, protected) = match self.model.policies.on_cancel {
-            Some(OnCancel::Detach) => ("run_detached", protected),
+        let (run, pinned) = match self.model.policies.on_cancel {
+            Some(OnCancel::Detach) => ("run_detached", None),
             Some(OnCancel::Stop) | None => (
                 "run",
-                quote!(::core::pin::pin!(::core::option::Option::Some(#protected))),
+                Some(quote! {
+                    let #unpolled = ::core::pin::pin!(::core::option::Option::Some(#unpolled));
+                }),
             ),
         };
         let run = Ident::new(run, here);
@@ -102,6 +105,7 @@ impl Expansion<'_> {
                 #call
             };
             let #unpolled = #protected;
+            #pinned
             #[allow(clippy::large_futures)]
             let #returned = #awaited;
             #returned

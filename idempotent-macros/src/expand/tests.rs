@@ -61,6 +61,7 @@ fn a_function_with_a_skipped_argument() {
                     }
                     { gateway.charge(req).await }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
@@ -117,6 +118,7 @@ fn a_derived_name_and_a_pattern() {
                         Ok(Json(body))
                     }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
@@ -170,6 +172,7 @@ fn a_method_with_a_tuple_key() {
                         }
                         { self.push(item).await }
                     };
+                    let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                     #[allow(clippy::large_futures)]
                     let __ret = prepared_idempotent_call
                         .run(
@@ -235,6 +238,7 @@ fn a_template_key_and_the_old_one() {
                     }
                     { Ok(1) }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(my::runtime::__private::Recorded, my::runtime::__private::Whole, __body)
@@ -360,6 +364,7 @@ fn computed_durations_and_a_fingerprint() {
                     }
                     { Ok(a + b) }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
@@ -422,6 +427,7 @@ fn reconcile_asks_with_every_argument() {
                         }
                         { bank.pay(req).await }
                     };
+                    let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                     #[allow(clippy::large_futures)]
                     let __ret = prepared_idempotent_call
                         .run(
@@ -477,6 +483,7 @@ fn a_reference_is_stored_in_place_of_the_value() {
                         Err(MakeError(id))
                     }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
@@ -546,6 +553,7 @@ fn all_arguments_as_the_key() {
                     }
                     { Ok(()) }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
@@ -641,6 +649,7 @@ fn a_method_that_async_trait_has_boxed() {
                                 }
                                 { __self.pay_now(app, body).await }
                             };
+                            let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                             #[allow(clippy::large_futures)]
                             let __ret = prepared_idempotent_call
                                 .run(
