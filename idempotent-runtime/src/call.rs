@@ -163,7 +163,7 @@ impl<P, K> CallBuilder<P, K> {
         self
     }
 
-    /// Sets what becomes of a call whose key is `None`.
+    /// Sets what becomes of a call whose key, or a part of it, is `None`.
     pub fn on_missing_key(mut self, on_missing_key: OnMissingKey) -> Self {
         self.call.policy().on_missing_key = Some(on_missing_key);
         self

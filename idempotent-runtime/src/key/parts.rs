@@ -83,7 +83,7 @@ impl KeyPart for Vec<u8> {
     }
 }
 
-/// A part that is missing when it is `None`.
+/// `None` makes the whole key missing.
 impl<K: KeyPart> KeyPart for Option<K> {
     fn write(&self, key: &mut KeyWriter) {
         match self {

@@ -1,9 +1,10 @@
 //! Decides what a call may do: claims its key, waits for who holds it, or finds the outcome.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use crate::{
     attempt::is_running,
+    clock::Timer,
     error::Error,
     identity::RecordId,
     lease::{Claim, Decision, Meaning, decide, first},
@@ -34,6 +35,30 @@ pub(crate) enum Admission {
 /// How often a claim is sent again after the store failed, and how long after: a claim whose
 /// answer was lost is recognised as one's own, so repeating it is safe.
 const RETRIES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(60)];
+
+/// The retries that are left.
+struct Retries(slice::Iter<'static, Duration>);
+
+impl Retries {
+    fn new() -> Self {
+        Self(RETRIES.iter())
+    }
+
+    /// Resolves when it is time to try again; gives the error back where trying again does not help, or has not helped.
+    async fn pause_after(
+        &mut self,
+        error: StoreError,
+        timer: &dyn Timer,
+    ) -> Result<(), StoreError> {
+        match self.0.next().filter(|_| error.is_transient()) {
+            Some(pause) => {
+                timer.sleep(*pause).await;
+                Ok(())
+            }
+            None => Err(error),
+        }
+    }
+}
 
 /// A call that asks for admission.
 pub(crate) struct Admitting<'a> {
@@ -74,7 +99,7 @@ impl<'a> Admitting<'a> {
         let mut claiming = Claiming::new(self.request, self.claim, self.id);
         let mut draft = first(self.claim, Version::random());
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
-        let mut retries = RETRIES.iter();
+        let mut retries = Retries::new();
         loop {
             let sent = handle.timer().now();
             claiming.sent(meaning);
@@ -87,20 +112,19 @@ impl<'a> Admitting<'a> {
                     claiming.answered();
                     snapshot
                 }
-                Err(error) => match retries.next().filter(|_| error.is_transient()) {
-                    Some(pause) => {
-                        handle.timer().sleep(*pause).await;
-                        continue;
+                Err(error) => {
+                    if !error.is_transient() {
+                        claiming.answered();
                     }
-                    None => {
-                        if !error.is_transient() {
-                            claiming.answered();
+                    match Box::pin(retries.pause_after(error, handle.timer())).await {
+                        Ok(()) => continue,
+                        Err(error) => {
+                            // A claim that may stand is given up before anything else is done.
+                            drop(claiming);
+                            return Box::pin(self.without_store(error)).await;
                         }
-                        // A claim that may stand is given up before anything else is done.
-                        drop(claiming);
-                        return Box::pin(self.without_store(error)).await;
                     }
-                },
+                }
             };
             loop {
                 match self.decide(&snapshot, meaning, sent) {
@@ -123,7 +147,14 @@ impl<'a> Admitting<'a> {
     /// Finds out under which identity the call claims: the one it had in an older build, while a record
     /// there still binds it, else its own.
     async fn identify(&mut self, old: RecordId) -> Result<(), StoreError> {
-        let snapshot = self.request.handle.store().load(&old).await?;
+        let handle = &self.request.handle;
+        let mut retries = Retries::new();
+        let snapshot = loop {
+            match handle.store().load(&old).await {
+                Ok(snapshot) => break snapshot,
+                Err(error) => retries.pause_after(error, handle.timer()).await?,
+            }
+        };
         match decide(self.claim, &snapshot, Version::random) {
             Decision::Write {
                 meaning: Meaning::Fresh,

@@ -19,7 +19,7 @@ use crate::{
     handle,
     lease::Ending,
     observe::How,
-    outcome::{Encoder, FromRefusal, Keep, OnError, Outcome, Stored},
+    outcome::{Encoder, FromRefusal, Keep, OnError, Outcome, Stored, Unread},
     policy::{OnCrash, Verdict},
     record::{OutcomeKind, RawOutcome, Record},
     request::Request,
@@ -234,11 +234,11 @@ where
             Ending::Done(outcome)
         }
         // The reference is what counts, and it is kept: a replay may find what this load did not.
-        Err(error) if K::LOADS && outcome.kind == OutcomeKind::Value => {
+        Err(Unread::NotLoaded(error)) => {
             tracing::warn!(operation = &*request.operation, %error, "a value cannot be read back through its reference");
             Ending::Done(outcome)
         }
-        Err(error) => not_replayable(request, &error),
+        Err(Unread::Undecodable(error)) => not_replayable(request, &error),
     }
 }
 
@@ -276,7 +276,7 @@ async fn decode<T, E, P, K>(
     request: &Request,
     typed: &Typed<P, K>,
     outcome: RawOutcome,
-) -> Result<Result<T, E>, BoxError>
+) -> Result<Result<T, E>, Unread>
 where
     P: OnError<E>,
     K: Keep<T> + Clone,
@@ -284,7 +284,11 @@ where
     let kind = outcome.kind;
     let stored = Stored::new(outcome, request.handle.coder().clone());
     match kind {
-        OutcomeKind::Error => typed.on_error.decode(&stored).map(Err),
+        OutcomeKind::Error => typed
+            .on_error
+            .decode(&stored)
+            .map(Err)
+            .map_err(Unread::Undecodable),
         _ => typed
             .keep
             .clone()
@@ -308,10 +312,16 @@ where
         Some(outcome) if outcome.kind != OutcomeKind::NotReplayable => {
             decode(request, typed, outcome.clone())
                 .await
-                .map_err(|error| Error::Unreadable {
-                    operation: operation(),
-                    schema: outcome.schema,
-                    source: error.into(),
+                .map_err(|why| match why {
+                    Unread::Undecodable(error) => Error::Unreadable {
+                        operation: operation(),
+                        schema: outcome.schema,
+                        source: error.into(),
+                    },
+                    Unread::NotLoaded(error) => Error::NotLoaded {
+                        operation: operation(),
+                        source: error.into(),
+                    },
                 })
         }
         _ => Err(Error::NotReplayable {

@@ -119,7 +119,13 @@ impl Underway {
                 operation,
                 "the store is out of reach, the call runs unprotected"
             ),
-            _ => tracing::warn!(operation, ?why, "the call runs unprotected"),
+            // The handle has said so, loudly, when it was built.
+            Unprotected::Disabled => {
+                tracing::debug!(operation, ?why, "the call runs unprotected");
+            }
+            Unprotected::OptedOut | Unprotected::MissingKey => {
+                tracing::warn!(operation, ?why, "the call runs unprotected");
+            }
         }
         self.how = How::Unprotected(why);
         self.answer = Answer::Unprotected;
@@ -290,7 +296,9 @@ fn answer_of(error: &Error) -> Answer {
         Error::Uncertain { .. } => Answer::Uncertain,
         Error::Parked { .. } => Answer::Parked,
         Error::LeaseLost { .. } => Answer::LeaseLost,
-        Error::Unreadable { .. } | Error::NotReplayable { .. } => Answer::NotReplayable,
+        Error::Unreadable { .. } | Error::NotLoaded { .. } | Error::NotReplayable { .. } => {
+            Answer::NotReplayable
+        }
         Error::Store(_) => Answer::StoreFailed,
         _ => Answer::Refused,
     }

@@ -406,7 +406,8 @@ async fn i11_functions_tenants_and_nested_calls_never_mix(world: World) {
     for operation in ["f", "g"] {
         for scope in [None, Some("t1"), Some("t2")] {
             for key in ["k1", "k2"] {
-                let inner = owner.call("inner").key(&(operation, scope, key));
+                let inner = owner.call("inner");
+                let inner = inner.key(&(operation, scope.unwrap_or("nobody"), key));
                 let call = owner.call(operation).key(key);
                 let call = match scope {
                     Some(scope) => call.scope(scope),

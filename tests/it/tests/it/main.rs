@@ -19,6 +19,7 @@ mod kit;
 mod leases;
 mod observed;
 mod outages;
+mod references;
 mod shapes;
 mod switches;
 mod takeovers;
