@@ -127,7 +127,7 @@ impl<'a> Admitting<'a> {
                 }
             };
             loop {
-                match self.decide(&snapshot, meaning, sent) {
+                match self.decide(&snapshot, sent) {
                     Next::Write(next) => {
                         (seen, draft, meaning) = *next;
                         break;
@@ -168,7 +168,7 @@ impl<'a> Admitting<'a> {
         Ok(())
     }
 
-    fn decide(&mut self, snapshot: &Snapshot, sent: Meaning, at: Duration) -> Next {
+    fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
         match decide(self.claim, snapshot, Version::random) {
             Decision::Write {
                 seen,
@@ -180,7 +180,8 @@ impl<'a> Admitting<'a> {
             }
             Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
                 let draft = self.claim.renew(&record, Version::random());
-                Next::Write(Box::new((Some(record.version), draft, sent)))
+                let meaning = Meaning::won(&record);
+                Next::Write(Box::new((Some(record.version), draft, meaning)))
             }
             Decision::Mine(record) => {
                 // An earlier try of this claim stands, so its lease has begun earlier, too.
@@ -194,8 +195,8 @@ impl<'a> Admitting<'a> {
                     token: record.token,
                     attempt: record.attempt,
                     on_crash: record.on_crash,
-                    meaning: sent,
-                    sent: at.saturating_sub(gone),
+                    meaning: Meaning::won(&record),
+                    sent: sent.saturating_sub(gone),
                 };
                 Next::Done(self.run(&won))
             }

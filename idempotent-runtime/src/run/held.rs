@@ -194,7 +194,7 @@ pub(crate) struct Claiming<'a> {
     request: &'a Request,
     claim: &'a Claim,
     id: RecordId,
-    meaning: Option<Meaning>,
+    under_way: bool,
 }
 
 impl<'a> Claiming<'a> {
@@ -203,32 +203,32 @@ impl<'a> Claiming<'a> {
             request,
             claim,
             id,
-            meaning: None,
+            under_way: false,
         }
     }
 
     /// A write of this meaning is being sent.
     pub(crate) fn sent(&mut self, meaning: Meaning) {
-        self.meaning = match meaning {
-            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => Some(meaning),
-            Meaning::Park | Meaning::LeaveUncertain => None,
+        self.under_way = match meaning {
+            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => true,
+            Meaning::Park | Meaning::LeaveUncertain => false,
         };
     }
 
     /// The write was answered.
     pub(crate) fn answered(&mut self) {
-        self.meaning = None;
+        self.under_way = false;
     }
 }
 
 impl Drop for Claiming<'_> {
     fn drop(&mut self) {
-        if let Some(meaning) = self.meaning {
+        if self.under_way {
             let (id, claim) = (self.id, self.claim.clone());
             self.request
                 .handle
                 .keeper()
-                .hand_over(Job::Abandon { id, claim, meaning });
+                .hand_over(Job::Abandon { id, claim });
         }
     }
 }

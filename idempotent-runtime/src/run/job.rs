@@ -29,11 +29,7 @@ pub(crate) enum Job {
         place: Option<Place>,
     },
     /// Gives up a claim whose answer never came: it may or may not stand.
-    Abandon {
-        id: RecordId,
-        claim: Claim,
-        meaning: Meaning,
-    },
+    Abandon { id: RecordId, claim: Claim },
 }
 
 impl Job {
@@ -99,14 +95,15 @@ impl Job {
             } => ending::end(store, &keeper.observers, lease, ending, *reran)
                 .await
                 .map(drop),
-            Job::Abandon { id, claim, meaning } => {
+            Job::Abandon { id, claim } => {
                 let Some(record) = store.load(id).await?.record else {
                     return Ok(());
                 };
                 if record.attempt_id != claim.attempt_id || record.state != State::Running {
                     return Ok(());
                 }
-                let holding = Holding::new(claim, record.attempt, record.on_crash, *meaning);
+                let meaning = Meaning::won(&record);
+                let holding = Holding::new(claim, record.attempt, record.on_crash, meaning);
                 let draft = holding.end(&Ending::Unpolled, Version::random());
                 if let Swap::Applied(_) = store.swap(id, Some(record.version), &draft).await? {
                     let step = ending::step(&Ending::Unpolled, draft.state);

@@ -21,6 +21,7 @@ mod observed;
 mod outages;
 mod references;
 mod shapes;
+mod stragglers;
 mod switches;
 mod takeovers;
 mod values;
