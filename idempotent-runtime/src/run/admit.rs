@@ -256,8 +256,9 @@ impl<'a> Admitting<'a> {
             );
         }
         let at_most = patience.min(left);
+        let limit = handle.timer().sleep_until(now.saturating_add(at_most));
         let moved = handle.store().wait(&self.id, record.version, at_most);
-        if let Some(Err(error)) = super::race(moved, handle.timer().sleep(at_most)).await {
+        if let Some(Err(error)) = super::race(moved, limit).await {
             // The load that follows tells whether the store is there at all.
             tracing::debug!(%error, "waiting at the store failed");
             handle.timer().sleep(RETRIES[0].min(at_most)).await;
