@@ -16,10 +16,11 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 10] = [
+const FEATURES: [&str; 11] = [
     "",
     "sqlite",
     "postgres",
+    "mysql",
     "testing",
     "uuid",
     "ulid",

@@ -6,9 +6,9 @@ use sqlx::{ConnectOptions, MySqlPool, mysql::MySqlConnectOptions};
 
 use super::{MySqlStore, connection::MySql, failure};
 use crate::store::{
-    StoreError, StoreErrorKind,
+    StoreError,
     lending::{Limits, Place},
-    sql::TablePrefix,
+    sql::{self, TablePrefix},
 };
 
 const DOING: &str = "setting up the store";
@@ -50,9 +50,7 @@ impl MySqlBuilder {
     /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII letters, digits and
     /// underscores, not beginning with a digit; anything else is refused when the store is made.
     pub fn table_prefix(mut self, prefix: &str) -> Self {
-        self.prefix = TablePrefix::new(prefix).map_err(|unsafe_prefix| {
-            StoreError::new(StoreErrorKind::Configuration, DOING).with_source(unsafe_prefix)
-        });
+        self.prefix = sql::chosen(prefix, DOING);
         self
     }
 
@@ -64,14 +62,21 @@ impl MySqlBuilder {
     }
 
     /// Sets how long a call waits for a connection to be free, and for a new one to be open: ten seconds unless set. Then the
-    /// error is of the kind [`StoreErrorKind::Busy`], or [`StoreErrorKind::Unavailable`].
+    /// error is of the kind [`Busy`], or [`Unavailable`].
+    ///
+    /// [`Busy`]: crate::store::StoreErrorKind::Busy
+    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
         self.limits.connect = connect_timeout;
         self
     }
 
-    /// Sets how long a statement may take: thirty seconds unless set, of which it waits for another's lock for half. Then the
-    /// error is of the kind [`StoreErrorKind::Unavailable`], and the connection is closed.
+    /// Sets how long a statement may take: thirty seconds unless set. Then the error is of the kind [`Unavailable`], and the
+    /// connection is closed. A lock that somebody else holds it awaits for half as long, and at least a second; then it is
+    /// [`Busy`].
+    ///
+    /// [`Busy`]: crate::store::StoreErrorKind::Busy
+    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
         self.limits.answer = answer_timeout;
         self
@@ -89,9 +94,12 @@ impl MySqlBuilder {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Configuration`] for an option that cannot be used, a wrong password, a database that is not there,
-    /// a server that is too old, [`StoreErrorKind::Unavailable`] where nobody answers in time, and as
+    /// [`Configuration`] for an option that cannot be used, a wrong password, a database that is not there,
+    /// a server that is too old, [`Unavailable`] where nobody answers in time, and as
     /// [`MySqlStore::migrate`].
+    ///
+    /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
+    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub async fn connect(self, url: &str) -> Result<MySqlStore, StoreError> {
         let options =
             MySqlConnectOptions::from_str(url).map_err(|error| failure::of(error, DOING))?;
@@ -104,7 +112,9 @@ impl MySqlBuilder {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Configuration`] for an option that cannot be used.
+    /// [`Configuration`] for an option that cannot be used.
+    ///
+    /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     pub fn options(self, options: MySqlConnectOptions) -> Result<MySqlStore, StoreError> {
         self.place(Arc::new(move || options.clone()))
     }
@@ -114,7 +124,9 @@ impl MySqlBuilder {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Configuration`] for an option that cannot be used.
+    /// [`Configuration`] for an option that cannot be used.
+    ///
+    /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     pub fn pool(self, pool: MySqlPool) -> Result<MySqlStore, StoreError> {
         self.place(Arc::new(move || (*pool.connect_options()).clone()))
     }

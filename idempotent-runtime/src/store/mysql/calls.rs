@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor};
 use super::{
     connection::Connected,
     failure,
-    rows::{bytes, query, run},
+    rows::{query, run},
     statements::Statements,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     record::{Draft, Moment, Record, Time, TokenRule, Version},
     store::{
         Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
-        sql::{self, Value},
+        sql::{self, Value, bytes},
     },
 };
 
@@ -30,7 +30,7 @@ impl Statements {
     ) -> Result<Snapshot, StoreError> {
         const DOING: &str = "loading a record";
         let answer = run(connected, &self.load, &[bytes(id.as_bytes())], DOING).await?;
-        let row = answer.rows.first().ok_or_else(|| failure::no_row(DOING))?;
+        let row = answer.rows.first().ok_or_else(|| sql::no_row(DOING))?;
         sql::snapshot(row, 0, 1, DOING)
     }
 

@@ -2,17 +2,12 @@
 
 use sqlx::{Error, mysql::MySqlDatabaseError};
 
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{StoreError, StoreErrorKind, sql::kind_on_the_way};
 
 /// Gives an error its kind, and keeps it as the source.
 pub(super) fn of(error: Error, doing: &'static str) -> StoreError {
     let kind = kind(&error);
     StoreError::new(kind, doing).with_source(error)
-}
-
-/// Says that a statement which always answers with a row answered with none.
-pub(super) fn no_row(doing: &'static str) -> StoreError {
-    StoreError::new(StoreErrorKind::Other, doing).with_source(Error::RowNotFound)
 }
 
 /// Tells whether somebody else was let through in place of this statement, which was undone.
@@ -32,21 +27,7 @@ fn number(error: &Error) -> Option<u16> {
 }
 
 fn kind(error: &Error) -> StoreErrorKind {
-    if let Some(number) = number(error) {
-        return kind_of_number(number);
-    }
-    match error {
-        // The server may have gone, or may never have been one of MySQL.
-        Error::Io(_) | Error::Tls(_) | Error::Protocol(_) => StoreErrorKind::Unavailable,
-        Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => {
-            StoreErrorKind::Unavailable
-        }
-        Error::Configuration(_) | Error::InvalidArgument(_) => StoreErrorKind::Configuration,
-        Error::ColumnDecode { .. } | Error::Decode(_) | Error::ColumnNotFound(_) => {
-            StoreErrorKind::Corrupt
-        }
-        _ => StoreErrorKind::Other,
-    }
+    number(error).map_or_else(|| kind_on_the_way(error), kind_of_number)
 }
 
 /// The numbers of the two servers' error references. SQLSTATE is too coarse: most of them share `HY000`.

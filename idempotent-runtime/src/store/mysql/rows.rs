@@ -1,9 +1,9 @@
 //! Parameters to the server, and rows and numbers from it.
 
-use std::{borrow::Cow, error::Error, future::poll_fn, sync::Arc, time::Duration};
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use sqlx::{
-    AssertSqlSafe, Either, Executor, Row as _,
+    AssertSqlSafe, Either, Executor,
     mysql::{MySql, MySqlArguments, MySqlConnection, MySqlRow},
     query::Query,
 };
@@ -13,25 +13,10 @@ use super::{
     failure::{self, is_deadlock},
     statements::Statement,
 };
-use crate::store::{
-    StoreError, StoreErrorKind,
-    sql::{self, Value},
-};
+use crate::store::{StoreError, StoreErrorKind, sql::Value};
 
 /// How often a statement that met a deadlock is sent again. Each is a transaction of its own, which a deadlock rolls back.
 const DEADLOCKS: u32 = 10;
-
-impl sql::Row for MySqlRow {
-    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-    fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-    fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-}
 
 /// What the server said to a statement.
 #[derive(Default)]
@@ -130,8 +115,4 @@ fn bind(
         Value::Text(text) => query.bind(text.map(str::to_owned)),
         Value::Number(number) => query.bind(*number),
     }
-}
-
-pub(super) fn bytes(bytes: &[u8]) -> Value<'_> {
-    Value::Bytes(Some(Cow::Borrowed(bytes)))
 }

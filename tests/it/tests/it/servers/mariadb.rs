@@ -104,12 +104,7 @@ impl Subject for MariaDb {
     }
 
     async fn advance(&self, by: Duration) {
-        let by = by.as_micros();
-        let ageing = format!(
-            "UPDATE {}records SET lease_end = lease_end - {by}, created = created - {by},
-                    finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by}",
-            self.prefix
-        );
+        let ageing = super::ageing(&self.prefix, by);
         self.run(ageing).await;
     }
 }

@@ -7,7 +7,7 @@ mod cuts;
 mod mariadb;
 mod postgres;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use idempotent_runtime::{store::Store, testing::conformance::Subject};
@@ -68,6 +68,15 @@ fn address(url: &str) -> SocketAddr {
     let addresses = std::net::ToSocketAddrs::to_socket_addrs(host);
     let first = addresses.expect("the URL names host and port").next();
     first.expect("the host has an address")
+}
+
+/// Takes time away from every record, where the clock is the server's and cannot be moved.
+fn ageing(prefix: &str, by: Duration) -> String {
+    let by = by.as_micros();
+    format!(
+        "UPDATE {prefix}records SET lease_end = lease_end - {by}, created = created - {by},
+                finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by}"
+    )
 }
 
 /// Tables of its own for each test.

@@ -53,12 +53,7 @@ impl Subject for Postgres {
     }
 
     async fn advance(&self, by: Duration) {
-        let by = by.as_micros();
-        let ageing = format!(
-            "UPDATE {}records SET lease_end = lease_end - {by}, created = created - {by},
-                    finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by}",
-            self.prefix
-        );
+        let ageing = super::ageing(&self.prefix, by);
         let mut side = PgConnection::connect(&self.url)
             .await
             .expect("the server answers");

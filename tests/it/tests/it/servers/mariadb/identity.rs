@@ -1,5 +1,7 @@
 //! What is the same, and what is not: keys, texts and time.
 
+use std::collections::BTreeSet;
+
 use idempotent_runtime::{Error, Idempotency, identity::RecordId};
 
 use super::{Arc, Duration, MariaDb, MySqlStore, Store, Subject, options, run, side, text, url};
@@ -21,6 +23,15 @@ const ALIKE: [&str; 12] = [
     "\u{1f600}",
 ];
 
+/// The names of the operations that have a record.
+async fn names(store: &dyn Store) -> BTreeSet<String> {
+    let records = store.scan(None, 100).await;
+    let records = records.expect("the store lists its records").into_iter();
+    records
+        .map(|(_, record)| record.subject.operation.to_string())
+        .collect()
+}
+
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn keys_and_names_that_look_alike_are_different() {
@@ -35,15 +46,9 @@ async fn keys_and_names_that_look_alike_are_different() {
             assert_eq!(by_name, Ok((1, number)), "{key:?}");
         }
     }
-    let records = database.store().await.scan(None, 100).await;
-    let records = records.expect("the store lists its records");
-    assert_eq!(records.len(), 2 * ALIKE.len());
-    for name in ALIKE {
-        let named = records
-            .iter()
-            .filter(|(_, record)| &*record.subject.operation == name);
-        assert_eq!(named.count(), 1, "{name:?} comes back");
-    }
+    let mut names = names(&*database.store().await).await;
+    names.retain(|name| name != "charge");
+    assert_eq!(names, BTreeSet::from(ALIKE.map(str::to_owned)));
 }
 
 #[tokio::test]
@@ -69,15 +74,9 @@ async fn a_database_and_a_pool_of_another_character_set_change_nothing() {
         assert_eq!(answer, Ok(name.to_owned()));
     }
 
-    let records = store.scan(None, 100).await;
+    let names = names(&store).await;
     run(&mut side, format!("DROP DATABASE {name}")).await;
-    let records = records.expect("the store lists its records");
-    for name in ALIKE {
-        let named = records
-            .iter()
-            .filter(|(_, record)| &*record.subject.operation == name);
-        assert_eq!(named.count(), 1, "{name:?} comes back");
-    }
+    assert_eq!(names, BTreeSet::from(ALIKE.map(str::to_owned)));
 }
 
 #[tokio::test]
