@@ -68,6 +68,6 @@ fn address(url: &str) -> SocketAddr {
 }
 
 /// Tables of its own for each test.
-fn prefix() -> String {
+pub(crate) fn prefix() -> String {
     format!("t{:016x}_", rand::random::<u64>())
 }
