@@ -80,6 +80,6 @@ fn ageing(prefix: &str, by: Duration) -> String {
 }
 
 /// Tables of its own for each test.
-fn prefix() -> String {
+pub(crate) fn prefix() -> String {
     format!("t{:016x}_", rand::random::<u64>())
 }

@@ -36,6 +36,15 @@ impl Postgres {
         postgres
     }
 
+    /// A client of the tables of this prefix.
+    pub(crate) async fn open_at(prefix: &str) -> PostgresStore {
+        PostgresStore::builder()
+            .table_prefix(prefix)
+            .connect(&super::url("IDEMPOTENT_TEST_POSTGRES_URL"))
+            .await
+            .expect("the server answers")
+    }
+
     async fn open(&self) -> PostgresStore {
         PostgresStore::builder()
             .table_prefix(&self.prefix)
