@@ -46,6 +46,13 @@ impl MariaDb {
         database
     }
 
+    /// A client of the tables of this prefix.
+    pub(crate) async fn open_at(prefix: &str) -> MySqlStore {
+        let builder = MySqlStore::builder().table_prefix(prefix);
+        let opened = builder.connect(&url()).await;
+        opened.expect("the server answers")
+    }
+
     fn builder(&self) -> MySqlBuilder {
         let builder = MySqlStore::builder().table_prefix(&self.prefix);
         if self.is_mysql {
