@@ -159,8 +159,14 @@ impl Inner {
     }
 }
 
-/// Opens a connection. A database or a role may have a stricter isolation by default, under which callers who meet fail;
-/// behind a proxy the setting would stay with the server's connection, and whoever gets it next.
+/// What a connection of our own is told.
+///
+/// A database or a role may have a stricter isolation by default, under which callers who meet fail. And planning one of our
+/// statements anew takes longer than running it, to the same plan: there is one row, and it is found by its id.
+const SETTINGS: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    SET plan_cache_mode = force_generic_plan";
+
+/// Opens a connection. Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
 async fn open(
     place: PgConnectOptions,
     way: Way,
@@ -169,11 +175,7 @@ async fn open(
     let opened = async {
         let mut connection = place.connect().await?;
         if way == Way::Prepared {
-            connection
-                .execute(
-                    "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
-                )
-                .await?;
+            connection.execute(SETTINGS).await?;
         }
         Ok(connection)
     };
