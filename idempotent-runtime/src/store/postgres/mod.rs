@@ -149,6 +149,13 @@ impl Inner {
     }
 }
 
+/// What a connection of our own is told.
+///
+/// A database or a role may have a stricter isolation by default, under which callers who meet fail. And planning one of our
+/// statements anew takes longer than running it, to the same plan: there is one row, and it is found by its id.
+const SETTINGS: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    SET plan_cache_mode = force_generic_plan";
+
 /// Where the server is, and how it is spoken to.
 #[derive(Clone)]
 struct Postgres {
@@ -159,17 +166,12 @@ struct Postgres {
 impl Server for Postgres {
     type Connection = PgConnection;
 
-    /// A database or a role may have a stricter isolation by default, under which callers who meet fail; behind a proxy the
-    /// setting would stay with the server's connection, and whoever gets it next.
+    /// Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
     async fn open(&self, doing: &'static str) -> Result<PgConnection, StoreError> {
         let opened = async {
             let mut connection = (self.place)().connect().await?;
             if self.way == Way::Prepared {
-                connection
-                    .execute(
-                        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
-                    )
-                    .await?;
+                connection.execute(SETTINGS).await?;
             }
             Ok(connection)
         };
