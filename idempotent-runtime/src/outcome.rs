@@ -251,6 +251,10 @@ pub trait Keep<T> {
     #[doc(hidden)]
     fn read(self, stored: Stored, current: u32) -> Self::Reading;
 
+    /// Whether what is read back comes from elsewhere, which takes its time.
+    #[doc(hidden)]
+    const LOADS: bool = false;
+
     /// What [`read`](Keep::read) returns.
     #[doc(hidden)]
     type Reading: Future<Output = Result<T, Unread>>;
@@ -341,6 +345,7 @@ where
             Err(error) => ReadBack::Failed(Some(error)),
         }
     }
+    const LOADS: bool = true;
     type Reading = ReadBack<F>;
 }
 

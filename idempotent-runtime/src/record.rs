@@ -56,6 +56,13 @@ impl Record {
         forgettable && self.expires <= now
     }
 
+    /// How long the outcome answers duplicates, as the call that holds or held it chose: what is left between the end of
+    /// its lease and the end of its retention, which every claim and heartbeat moves together.
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        self.expires.since(self.lease_end)
+    }
+
     /// Tells whether the lease has ended by the store's clock.
     #[must_use]
     pub fn lease_is_over(&self, now: Time) -> bool {

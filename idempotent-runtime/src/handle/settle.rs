@@ -123,10 +123,9 @@ impl Settle<'_> {
 
     async fn done(self, outcome: RawOutcome) -> Result<bool, Error> {
         let outcome = outcome.with_schema(self.schema);
-        let ttl = self.handle.defaults().ttl;
         self.write(|record| match record.state {
             State::Uncertain | State::Parked => Some(Draft {
-                expires: Moment::In(ttl),
+                expires: Moment::In(record.ttl()),
                 outcome: Some(outcome.clone()),
                 ..settled(record, State::Done)
             }),

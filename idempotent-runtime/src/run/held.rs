@@ -1,6 +1,9 @@
 //! A claim that stands, in the hands of the call that won it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use crate::{
     attempt::{Attempt, Stage},
@@ -29,6 +32,8 @@ pub(crate) struct Held {
     place: Option<Place>,
     polled: bool,
     ended: bool,
+    /// How it ends if it is dropped from here on: the body has returned, so it is known.
+    known: Mutex<Option<Ending>>,
 }
 
 /// What a claim won: the version that stands, and what came with it.
@@ -70,6 +75,7 @@ impl Held {
             place: Some(place),
             polled: false,
             ended: false,
+            known: Mutex::default(),
         }
     }
 
@@ -157,9 +163,29 @@ impl Drop for Unwritten<'_> {
     }
 }
 
+impl Held {
+    /// Says how it ends if it is dropped, or something panics, after the body has returned.
+    pub(crate) fn know(&self, ending: Ending) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         if self.ended {
+            return;
+        }
+        let known = self.known.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ending) = known.take() {
+            self.lease.begin_ending();
+            let (lease, place) = (Arc::clone(&self.lease), self.place.take());
+            let reran = lease.attempt.stage() == Stage::RunAgain;
+            self.handle.keeper().hand_over(Job::End {
+                lease,
+                ending,
+                reran,
+                place,
+            });
             return;
         }
         let attempt = &self.lease.attempt;

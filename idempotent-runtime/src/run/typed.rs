@@ -167,12 +167,26 @@ impl<P, K> Typed<P, K> {
                 let mut own = own.into_result();
                 let underway = &*call;
                 let ending = {
-                    let mut leaving = pin!(leave(&underway.request, self, &attempt, &mut own));
+                    let mut leaving = pin!(leave(underway, self, &attempt, &mut own));
                     poll_fn(|cx| underway.poll(&attempt, leaving.as_mut(), cx)).await
+                };
+                let reference = match &ending {
+                    Ending::Done(outcome) if K::LOADS && outcome.kind == OutcomeKind::Value => {
+                        Some(outcome.clone())
+                    }
+                    _ => None,
                 };
                 match call.end(&attempt, ending).await {
                     Some(instead) => instead,
-                    None => return (R::from_result(own), call.answered(None)),
+                    None => {
+                        if let Some(reference) = reference {
+                            let underway = &*call;
+                            let request = &underway.request;
+                            let mut loading = pin!(load(request, self, reference, &mut own));
+                            poll_fn(|cx| underway.poll(&attempt, loading.as_mut(), cx)).await;
+                        }
+                        return (R::from_result(own), call.answered(None));
+                    }
                 }
             }
             Err(instead) => instead,
@@ -192,7 +206,7 @@ impl<P, K> Typed<P, K> {
 /// Decides how the body's result ends the holding, and what its own caller gets: exactly what a
 /// replay would give, wherever there can be one.
 async fn leave<T, E, P, K>(
-    request: &Request,
+    call: &Underway,
     typed: &Typed<P, K>,
     attempt: &Attempt,
     own: &mut Result<T, E>,
@@ -201,6 +215,7 @@ where
     P: OnError<E>,
     K: Keep<T> + Clone,
 {
+    let request = &*call.request;
     if attempt.stage() == Stage::Unknown {
         return Ending::Uncertain;
     }
@@ -208,13 +223,16 @@ where
         // It runs unprotected, and nothing is stored.
         return Ending::Release;
     }
+    // The body has returned. Whatever panics in the application's code from here on, it must not look as if it had not.
     if let Err(error) = own {
+        call.know(Ending::Uncertain);
         match typed.on_error.verdict(error, request.on_error) {
             Verdict::Replay => {}
             Verdict::Release => return Ending::Release,
             Verdict::Uncertain => return Ending::Uncertain,
         }
     }
+    call.know(Ending::Done(RawOutcome::not_replayable()));
     let encoder = Encoder(request.handle.coder());
     let _of_other_encoders = take_mark();
     let encoded = match own {
@@ -228,17 +246,37 @@ where
         Ok(outcome) => outcome,
         Err(ending) => return ending,
     };
+    if K::LOADS && outcome.kind == OutcomeKind::Value {
+        // The reference is what counts, and loading may take a while: it is recorded first.
+        return Ending::Done(outcome);
+    }
     match decode(request, typed, outcome.clone()).await {
         Ok(replayed) => {
             *own = replayed;
             Ending::Done(outcome)
         }
-        // The reference is what counts, and it is kept: a replay may find what this load did not.
-        Err(Unread::NotLoaded(error)) => {
-            tracing::warn!(operation = &*request.operation, %error, "a value cannot be read back through its reference");
-            Ending::Done(outcome)
+        Err(Unread::NotLoaded(error) | Unread::Undecodable(error)) => {
+            not_replayable(request, &error)
         }
-        Err(Unread::Undecodable(error)) => not_replayable(request, &error),
+    }
+}
+
+/// Gives the first caller what every later one gets, where its reference, which is recorded, can be read back. Where it cannot, a
+/// replay may find what this load did not, and the caller has its own value.
+async fn load<T, E, P, K>(
+    request: &Request,
+    typed: &Typed<P, K>,
+    reference: RawOutcome,
+    own: &mut Result<T, E>,
+) where
+    P: OnError<E>,
+    K: Keep<T> + Clone,
+{
+    match decode(request, typed, reference).await {
+        Ok(loaded) => *own = loaded,
+        Err(Unread::NotLoaded(error) | Unread::Undecodable(error)) => {
+            tracing::warn!(operation = &*request.operation, %error, "a value cannot be read back through its reference");
+        }
     }
 }
 

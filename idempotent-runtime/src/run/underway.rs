@@ -174,6 +174,14 @@ impl Underway {
         attempt.poll(work, cx)
     }
 
+    /// Says how the call ends if it is dropped, or code of the application panics, before [`end`](Self::end): the body has
+    /// returned, so it must not look like one that stopped half-way.
+    pub(crate) fn know(&self, ending: Ending) {
+        if let Some(held) = &self.held {
+            held.know(ending);
+        }
+    }
+
     /// Writes how the body ended, and tells what answers the call instead of what its body said, where anything does.
     pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
         let held = self.held.take()?;

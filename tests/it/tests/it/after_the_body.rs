@@ -1,0 +1,181 @@
+//! What happens once the body has returned: from then on nothing may run it again, whatever the application's own code does.
+
+use std::{convert::Infallible, time::Duration};
+
+use idempotent_runtime::{Error, OnCrash, Verdict, testing::Gate};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::harness::{Owner, World};
+
+on_every_store![
+    a_panic_while_the_outcome_is_encoded_runs_nothing_again,
+    a_panic_while_the_outcome_is_decoded_runs_nothing_again,
+    a_panic_in_a_classifier_runs_nothing_again,
+    a_reference_is_recorded_before_it_is_loaded,
+    what_is_settled_is_kept_for_as_long_as_the_call_chose,
+];
+
+#[derive(Debug)]
+struct NotWritten;
+
+impl Serialize for NotWritten {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        panic!("planned: it is not written")
+    }
+}
+
+impl<'de> Deserialize<'de> for NotWritten {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Ok(Self)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct NotRead;
+
+impl<'de> Deserialize<'de> for NotRead {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        panic!("planned: it is not read")
+    }
+}
+
+async fn panics<T: Send + 'static>(call: impl Future<Output = T> + Send + 'static) {
+    let ended = tokio::spawn(call).await;
+    assert!(ended.is_err_and(|ended| ended.is_panic()));
+}
+
+macro_rules! charge {
+    ($world:expr, $owner:expr, $value:expr) => {{
+        let (world, owner): (World, Owner) = ($world.clone(), $owner.clone());
+        async move {
+            let body = world.clone();
+            let call = owner.call("charge").key("k");
+            call.run(|_| async move {
+                body.happened("k");
+                Ok::<_, Error>($value)
+            })
+            .await
+        }
+    }};
+}
+
+async fn a_panic_while_the_outcome_is_encoded_runs_nothing_again(world: World) {
+    let owner = world.owner().await;
+    panics(charge!(world, owner, NotWritten)).await;
+    owner.settled().await;
+
+    let again = charge!(world, owner, NotWritten).await;
+
+    assert!(
+        matches!(again, Err(Error::NotReplayable { .. })),
+        "{again:?}"
+    );
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn a_panic_while_the_outcome_is_decoded_runs_nothing_again(world: World) {
+    let owner = world.owner().await;
+    panics(charge!(world, owner, NotRead)).await;
+    owner.settled().await;
+
+    let again = charge!(world, owner, NotRead).await;
+
+    assert!(
+        matches!(again, Err(Error::NotReplayable { .. })),
+        "{again:?}"
+    );
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn a_panic_in_a_classifier_runs_nothing_again(world: World) {
+    let owner = world.owner().await;
+    let charge = || {
+        let (body, owner) = (world.clone(), owner.clone());
+        async move {
+            let call = owner.call("charge").key("k");
+            let call = call
+                .classify_errors(|_: &Error| -> Verdict { panic!("planned: it does not know") });
+            call.run(|_| async move {
+                body.happened("k");
+                Err::<(), _>(Error::InvalidPolicy("declined"))
+            })
+            .await
+        }
+    };
+    panics(charge()).await;
+    owner.settled().await;
+
+    let again = charge().await;
+
+    assert!(matches!(again, Err(Error::Uncertain { .. })), "{again:?}");
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn a_reference_is_recorded_before_it_is_loaded(world: World) {
+    let (owner, gate) = (world.owner().await, Gate::new());
+    let charge = |gate: Gate| {
+        let (body, owner) = (world.clone(), owner.clone());
+        async move {
+            let call = owner.call("charge").key("k").on_crash(OnCrash::Uncertain);
+            let load = |number: u32| async move {
+                gate.pass().await;
+                Ok::<_, Infallible>(number)
+            };
+            call.reference(|number: &u32| *number, load)
+                .run(|_| async move {
+                    body.happened("k");
+                    Ok::<_, Error>(7)
+                })
+                .await
+        }
+    };
+    let first = tokio::spawn(charge(gate.clone()));
+    gate.arrived(1).await;
+    first.abort();
+    assert!(first.await.is_err());
+
+    let open = Gate::new();
+    open.open();
+    assert_eq!(charge(open).await.ok(), Some(7));
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn what_is_settled_is_kept_for_as_long_as_the_call_chose(world: World) {
+    const CHOSEN: Duration = Duration::from_secs(60 * 60);
+    let (owner, operator) = (world.owner().await, world.owner().await);
+    let gate = Gate::new();
+    let charge = |gate: Gate| {
+        let (body, owner) = (world.clone(), owner.clone());
+        async move {
+            let call = owner
+                .call("charge")
+                .key("k")
+                .ttl(CHOSEN)
+                .on_crash(OnCrash::Uncertain);
+            call.run(|_| async move {
+                body.happened("k");
+                gate.pass().await;
+                Ok::<_, Error>(1)
+            })
+            .await
+        }
+    };
+    let dropped = tokio::spawn(charge(gate.clone()));
+    gate.arrived(1).await;
+    dropped.abort();
+    assert!(dropped.await.is_err());
+    owner.settled().await;
+
+    let settle = operator
+        .idem
+        .settle("charge", None::<&str>, "k")
+        .expect("a key");
+    assert_eq!(settle.with_value(&2).await.ok(), Some(true));
+
+    let record = world.record().await;
+    let finished = record.finished.expect("it is finished");
+    assert_eq!(record.expires.since(finished), CHOSEN);
+    gate.open();
+    assert_eq!(charge(gate).await.ok(), Some(2));
+    assert_eq!(world.runs("k"), 1);
+}
