@@ -15,7 +15,7 @@ use crate::{
 /// F16, F17, I12: a purge deletes what is expired, and nothing that somebody still holds or must settle.
 pub async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
     let store = subject.store().await;
-    let (short, long) = (Moment::In(Duration::from_secs(1)), Moment::In(TTL));
+    let (short, long) = (Moment::In(LEASE), Moment::In(TTL));
     let mut numbers = 0..;
     let mut all = Vec::new();
     for state in [
