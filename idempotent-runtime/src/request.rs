@@ -21,7 +21,8 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "the argument of type `{Self}` cannot be fingerprinted",
     label = "needs `serde::Serialize`",
-    note = "leave it out with `skip(…)` when it is a pool, a client, a transaction or a clock; derive `serde::Serialize` when it says what is asked for"
+    note = "leave it out with `skip(…)` when it is a pool, a client, a transaction or a clock; derive `serde::Serialize` when it says what is asked for",
+    note = "for an extractor, write the pattern `Json(body): Json<T>`, so that `body` is the argument; for a type parameter, write `T: serde::Serialize`"
 )]
 pub trait Fingerprintable: Serialize {}
 
