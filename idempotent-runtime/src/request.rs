@@ -198,6 +198,11 @@ impl Description {
         );
         check_durations(ttl, lease)?;
         let operation = self.name;
+        if operation.trim().is_empty() {
+            return Err(Error::InvalidPolicy(
+                "the name of the operation is empty: give it a stable one, such as `payments.charge`",
+            ));
+        }
         let invalid = |part| {
             let operation = &operation;
             move |source| Error::InvalidKey {
