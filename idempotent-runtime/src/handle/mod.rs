@@ -85,6 +85,9 @@ impl Idempotency {
     /// A handle over a SQLite file, which is made where it is missing: the embedded default, which
     /// needs no server.
     ///
+    /// The path `":memory:"` names no file: it opens a store in memory, without a word, that forgets everything when the
+    /// handle is gone. Say [`Idempotency::memory`] where that is meant.
+    ///
     /// # Errors
     ///
     /// [`Error::Store`] when the file cannot be opened or its tables cannot be brought up to date.
