@@ -144,11 +144,17 @@ impl Idempotency {
         &*self.0.parts.store
     }
 
-    /// Deletes expired records, in batches of at most 1,000, and tells how many it deleted.
+    /// Deletes expired records, in batches of at most 1,000, and tells how many it deleted. *Uncertain* and *parked* records
+    /// never expire: they stay until somebody settles them.
     ///
     /// # Errors
     ///
-    /// When the store fails.
+    /// When the store fails. What was deleted before stays deleted.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any await, what was deleted stays deleted, and the batch under way may still be. Nothing but expired
+    /// records is touched, so it can be called again at any time.
     pub async fn purge(&self) -> Result<u64, StoreError> {
         const BATCH: u32 = 1_000;
         let mut deleted = 0;
