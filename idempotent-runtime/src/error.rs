@@ -47,7 +47,8 @@ pub enum Error {
         differing: Vec<String>,
     },
 
-    /// Nobody knows whether an earlier call happened. Somebody must find out and settle it.
+    /// Nobody knows whether an earlier call happened. Somebody must find out and settle it, unless its first holder was only
+    /// paused, and wakes up and tells.
     #[error(
         "nobody knows whether an earlier call of `{operation}` happened, find out and settle it with `Idempotency::settle`"
     )]

@@ -21,7 +21,7 @@ pub enum OnCrash {
     Rerun,
     /// The next call takes over and asks the function given to `reconcile(…)` what happened.
     Reconcile,
-    /// The record becomes *uncertain*, and calls say so until somebody settles it.
+    /// The record becomes *uncertain*, and calls say so until somebody settles it, or its first holder wakes up and tells.
     Uncertain,
 }
 
