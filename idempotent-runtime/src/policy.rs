@@ -63,7 +63,7 @@ pub enum OnOutage {
 pub enum Verdict {
     /// It is the outcome: recorded, and replayed to every duplicate.
     Replay,
-    /// Nothing happened: the record is released, and a retry runs again.
+    /// Nothing happened: the record is released, and a retry runs again. Only where an `Err` really means that.
     Release,
     /// Nobody knows: the record becomes *uncertain*.
     Uncertain,
