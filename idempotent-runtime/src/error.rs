@@ -119,7 +119,8 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The call was made from inside its own body, with the same key.
+    /// The call was made from inside its own body, with the same key: in the same task, or in one where
+    /// [`Attempt::enter`](crate::Attempt::enter) carried the attempt.
     #[error(
         "`{operation}` was called with the same key inside its own body, which would wait for itself: use another key"
     )]
