@@ -266,7 +266,8 @@ impl<P, K> CallBuilder<P, K> {
     /// # Cancel safety
     ///
     /// Dropped while it waits, it changes nothing. Dropped after the body was polled, the body stops, and `on_crash`
-    /// applies at once. See [`run_detached`](Self::run_detached).
+    /// applies as soon as that is written: in the background, usually within milliseconds. Until then a duplicate waits, or,
+    /// with [`InFlight::Reject`], still sees it running. See [`run_detached`](Self::run_detached).
     pub async fn run<R, F, B>(self, body: F) -> R
     where
         R: Outcome,

@@ -27,7 +27,8 @@ pub enum Error {
         operation: Arc<str>,
         /// How long ago it began, by the store's clock.
         since: Duration,
-        /// When it is worth trying again: the rest of the holder's lease, at the latest.
+        /// The rest of the holder's lease: a bound, not an estimate. The call may end much sooner; a holder that has vanished
+        /// is replaced then, and one that lives has prolonged its lease meanwhile.
         retry_after: Duration,
         /// The number of the attempt that runs.
         attempt: u32,
@@ -222,7 +223,10 @@ impl Error {
         }
     }
 
-    /// When it is worth trying again, where that is known.
+    /// How long to wait at most before it is worth trying again, where that is known: the rest of the holder's lease.
+    ///
+    /// It is a bound, not an estimate: the call may end much sooner. A call that was dropped, or panicked, is seen running
+    /// until its ending is written, in the background and usually within milliseconds.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -29,7 +29,8 @@ pub enum OnCrash {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnCancel {
-    /// The body stops where it is, and [`OnCrash`] applies at once.
+    /// The body stops where it is, and [`OnCrash`] applies as soon as that is written: in the background, usually within
+    /// milliseconds. Until then a duplicate waits, or, with [`InFlight::Reject`], still sees it running.
     Stop,
     /// The body runs on in a task of its own and its outcome is recorded.
     Detach,
