@@ -165,7 +165,7 @@ pub enum Error {
         source: FingerprintError,
     },
 
-    /// A policy makes no sense, such as a lease of zero; nothing was written.
+    /// A policy makes no sense, such as a lease of zero, or the operation has no name; nothing was written.
     #[error("{0}")]
     InvalidPolicy(&'static str),
 
