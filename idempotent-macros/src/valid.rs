@@ -2,8 +2,8 @@ use proc_macro2::{Span, TokenStream};
 use quote::ToTokens as _;
 use syn::visit::{self, Visit};
 use syn::{
-    FnArg, Ident, Lifetime, ParenthesizedGenericArguments, ReceiverKind, Type, TypeFnPtr,
-    TypeImplTrait, TypeReference,
+    Expr, ExprLit, FnArg, Ident, Lifetime, Lit, ParenthesizedGenericArguments, ReceiverKind, Type,
+    TypeFnPtr, TypeImplTrait, TypeReference,
 };
 
 use crate::args::Args;
@@ -121,13 +121,19 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) {
         .iter()
         .any(|expression| names.mentioned_in(expression))
     {
-        errors.on(
-            key,
-            format!(
+        let mistake = match expressions.as_slice() {
+            [
+                Expr::Lit(ExprLit {
+                    lit: Lit::Str(text),
+                    ..
+                }),
+            ] => key_without_braces(&text.value(), &names, function),
+            _ => format!(
                 "this `key` mentions no argument, so it cannot tell a retry from a new call: build it from {}",
                 choice(&function.arguments)
             ),
-        );
+        };
+        errors.on(key, mistake);
         return;
     }
     for call in expressions
@@ -139,6 +145,19 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) {
             "this part of the `key` mentions no argument, so a retry may get another key: leave it out, or take its value as an argument",
         );
     }
+}
+
+/// A text that would be the same key for every call; most often an expression was meant.
+fn key_without_braces(text: &str, names: &Names, function: &Function) -> String {
+    let meant = syn::parse_str::<Expr>(text);
+    let instead = if meant.is_ok_and(|meant| names.mentioned_in(&meant)) {
+        format!("write `\"{{{text}}}\"` or leave the quotes out")
+    } else {
+        format!("build it from {}, in braces", choice(&function.arguments))
+    };
+    format!(
+        "this `key` is text without braces, the same for every call; text is a template: {instead}"
+    )
 }
 
 fn key_from_arguments(args: &Args, function: &Function, errors: &mut Errors) {

@@ -266,7 +266,8 @@ impl<P, K> CallBuilder<P, K> {
     /// # Cancel safety
     ///
     /// Dropped while it waits, it changes nothing. Dropped after the body was polled, the body stops, and `on_crash`
-    /// applies at once. See [`run_detached`](Self::run_detached).
+    /// applies as soon as that is written: in the background, usually within milliseconds. Until then a duplicate waits, or,
+    /// with [`InFlight::Reject`], still sees it running. See [`run_detached`](Self::run_detached).
     pub async fn run<R, F, B>(self, body: F) -> R
     where
         R: Outcome,
@@ -280,6 +281,14 @@ impl<P, K> CallBuilder<P, K> {
     }
 
     /// Runs the call and tells how the result came about.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
     pub async fn run_detailed<R, F, B>(self, body: F) -> (R, How)
     where
         R: Outcome,
@@ -301,6 +310,15 @@ impl<P, K> CallBuilder<P, K> {
 
     /// Runs the call in a task of its own: once the body has begun, this future may be dropped, and the call runs on
     /// and is recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before the body has begun, it leaves nothing behind. Dropped later, it changes nothing: the call runs on and
+    /// is recorded. Where the runtime itself shuts down, the body stops as under [`run`](Self::run).
     pub async fn run_detached<R, F, B>(self, body: F) -> R
     where
         R: Outcome + Send + 'static,
@@ -322,6 +340,16 @@ impl<P, K> CallBuilder<P, K> {
     }
 
     /// Runs the call, and asks `ask` what became of an attempt that vanished before the body may run again.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run), and what `ask` answers as [`Reconciled::Failed`]. [`Error::Uncertain`] where it answers
+    /// [`Reconciled::Unknown`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, it changes nothing. Dropped while `ask` or the body runs, either stops, and the record becomes
+    /// *uncertain* as soon as that is written; the next call asks again.
     pub async fn reconcile<R, A, Q, F, B>(mut self, ask: A, body: F) -> R
     where
         R: Outcome,

@@ -27,7 +27,8 @@ pub enum Error {
         operation: Arc<str>,
         /// How long ago it began, by the store's clock.
         since: Duration,
-        /// When it is worth trying again: the rest of the holder's lease, at the latest.
+        /// The rest of the holder's lease: a bound, not an estimate. The call may end much sooner; a holder that has vanished
+        /// is replaced then, and one that lives has prolonged its lease meanwhile.
         retry_after: Duration,
         /// The number of the attempt that runs.
         attempt: u32,
@@ -47,7 +48,8 @@ pub enum Error {
         differing: Vec<String>,
     },
 
-    /// Nobody knows whether an earlier call happened. Somebody must find out and settle it.
+    /// Nobody knows whether an earlier call happened. Somebody must find out and settle it, unless its first holder was only
+    /// paused, and wakes up and tells.
     #[error(
         "nobody knows whether an earlier call of `{operation}` happened, find out and settle it with `Idempotency::settle`"
     )]
@@ -118,7 +120,8 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The call was made from inside its own body, with the same key.
+    /// The call was made from inside its own body, with the same key: in the same task, or in one where
+    /// [`Attempt::enter`](crate::Attempt::enter) carried the attempt.
     #[error(
         "`{operation}` was called with the same key inside its own body, which would wait for itself: use another key"
     )]
@@ -162,7 +165,7 @@ pub enum Error {
         source: FingerprintError,
     },
 
-    /// A policy makes no sense, such as a lease of zero; nothing was written.
+    /// A policy makes no sense, such as a lease of zero, or the operation has no name; nothing was written.
     #[error("{0}")]
     InvalidPolicy(&'static str),
 
@@ -220,7 +223,10 @@ impl Error {
         }
     }
 
-    /// When it is worth trying again, where that is known.
+    /// How long to wait at most before it is worth trying again, where that is known: the rest of the holder's lease.
+    ///
+    /// It is a bound, not an estimate: the call may end much sooner. A call that was dropped, or panicked, is seen running
+    /// until its ending is written, in the background and usually within milliseconds.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

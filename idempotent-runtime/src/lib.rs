@@ -33,7 +33,9 @@
 //! # What is supported
 //!
 //! Async functions and methods, on tokio, that return a `Result`; calls, duplicates and takeovers across the tasks of a
-//! process with [`MemoryStore`], and across the processes of a machine with `SqliteStore`.
+//! process with [`MemoryStore`], across the processes of a machine with `SqliteStore`, and across machines with
+//! `PostgresStore` (Postgres 13 or newer) and `MySqlStore` (MariaDB 10.6 or newer, MySQL 8 or newer). Rust 1.94 or newer;
+//! it is developed on 1.95.
 //!
 //! # What is not
 //!

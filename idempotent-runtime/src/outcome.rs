@@ -65,7 +65,8 @@ impl<E: From<Error>> FromRefusal for E {
 #[diagnostic::on_unimplemented(
     message = "the outcome `{Self}` cannot be stored for replay",
     label = "needs `serde::Serialize` and `serde::Deserialize`",
-    note = "derive both, or keep only a reference to it with `outcome = reference(save, load)`"
+    note = "derive both, or keep only a reference to it with `outcome = reference(save, load)`",
+    note = "for a foreign type, return a type of your own; for a type parameter, write `T: serde::Serialize + serde::de::DeserializeOwned`"
 )]
 pub trait Storable: Serialize + DeserializeOwned {}
 
@@ -77,7 +78,9 @@ impl<T: Serialize + DeserializeOwned> Storable for T {}
     message = "the error type `{Self}` cannot be stored for replay",
     label = "needs `serde::Serialize` and `serde::Deserialize`",
     note = "derive both (`#[serde(into = \"…\", from = \"…\")]` helps where a field cannot), or choose what becomes of an `Err`: \
-            `on_error = release` runs a retry again, and a classifier returning `Unrecorded` decides case by case"
+            `on_error = release`, only if an `Err` means that nothing happened; `on_error = uncertain`, if nobody knows; \
+            or a classifier returning `Unrecorded`, which decides case by case",
+    note = "for a type parameter, write `E: serde::Serialize + serde::de::DeserializeOwned`"
 )]
 pub trait StorableError: Serialize + DeserializeOwned {}
 

@@ -21,7 +21,7 @@ pub enum OnCrash {
     Rerun,
     /// The next call takes over and asks the function given to `reconcile(…)` what happened.
     Reconcile,
-    /// The record becomes *uncertain*, and calls say so until somebody settles it.
+    /// The record becomes *uncertain*, and calls say so until somebody settles it, or its first holder wakes up and tells.
     Uncertain,
 }
 
@@ -29,7 +29,8 @@ pub enum OnCrash {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnCancel {
-    /// The body stops where it is, and [`OnCrash`] applies at once.
+    /// The body stops where it is, and [`OnCrash`] applies as soon as that is written: in the background, usually within
+    /// milliseconds. Until then a duplicate waits, or, with [`InFlight::Reject`], still sees it running.
     Stop,
     /// The body runs on in a task of its own and its outcome is recorded.
     Detach,
@@ -63,7 +64,7 @@ pub enum OnOutage {
 pub enum Verdict {
     /// It is the outcome: recorded, and replayed to every duplicate.
     Replay,
-    /// Nothing happened: the record is released, and a retry runs again.
+    /// Nothing happened: the record is released, and a retry runs again. Only where an `Err` really means that.
     Release,
     /// Nobody knows: the record becomes *uncertain*.
     Uncertain,

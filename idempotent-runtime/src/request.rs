@@ -21,7 +21,8 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "the argument of type `{Self}` cannot be fingerprinted",
     label = "needs `serde::Serialize`",
-    note = "leave it out with `skip(…)` when it is a pool, a client, a transaction or a clock; derive `serde::Serialize` when it says what is asked for"
+    note = "leave it out with `skip(…)` when it is a pool, a client, a transaction or a clock; derive `serde::Serialize` when it says what is asked for",
+    note = "for an extractor, write the pattern `Json(body): Json<T>`, so that `body` is the argument; for a type parameter, write `T: serde::Serialize`"
 )]
 pub trait Fingerprintable: Serialize {}
 
@@ -197,6 +198,11 @@ impl Description {
         );
         check_durations(ttl, lease)?;
         let operation = self.name;
+        if operation.trim().is_empty() {
+            return Err(Error::InvalidPolicy(
+                "the name of the operation is empty: give it a stable one, such as `payments.charge`",
+            ));
+        }
         let invalid = |part| {
             let operation = &operation;
             move |source| Error::InvalidKey {

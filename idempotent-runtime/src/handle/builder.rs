@@ -226,7 +226,7 @@ impl Builder {
         self
     }
 
-    /// Leaves the readable key and scope out of the records: only their hash identifies them.
+    /// Leaves the readable key and scope out of the records: only their hash identifies them. Outcomes stay readable.
     pub fn hide_keys(mut self) -> Self {
         self.parts.hide_keys = true;
         self

@@ -87,6 +87,10 @@ impl Idempotency {
     ///
     /// [`Error::InvalidKey`] when the key or the scope cannot be one, [`Error::Store`] when the store fails.
     ///
+    /// # Cancel safety
+    ///
+    /// It only reads: dropped at any await, it changes nothing.
+    ///
     /// # Examples
     ///
     /// ```

@@ -85,6 +85,9 @@ impl Idempotency {
     /// A handle over a SQLite file, which is made where it is missing: the embedded default, which
     /// needs no server.
     ///
+    /// The path `":memory:"` names no file: it opens a store in memory, without a word, that forgets everything when the
+    /// handle is gone. Say [`Idempotency::memory`] where that is meant.
+    ///
     /// # Errors
     ///
     /// [`Error::Store`] when the file cannot be opened or its tables cannot be brought up to date.
@@ -141,11 +144,17 @@ impl Idempotency {
         &*self.0.parts.store
     }
 
-    /// Deletes expired records, in batches of at most 1,000, and tells how many it deleted.
+    /// Deletes expired records, in batches of at most 1,000, and tells how many it deleted. *Uncertain* and *parked* records
+    /// never expire: they stay until somebody settles them.
     ///
     /// # Errors
     ///
-    /// When the store fails.
+    /// When the store fails. What was deleted before stays deleted.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any await, what was deleted stays deleted, and the batch under way may still be. Nothing but expired
+    /// records is touched, so it can be called again at any time.
     pub async fn purge(&self) -> Result<u64, StoreError> {
         const BATCH: u32 = 1_000;
         let mut deleted = 0;

@@ -70,7 +70,8 @@ impl SqliteBuilder {
         self
     }
 
-    /// Opens the file at `path`, or makes it, and brings its tables up to date.
+    /// Opens the file at `path`, or makes it, and brings its tables up to date. `":memory:"` names no file, but a database
+    /// in memory: [`in_memory`](Self::in_memory) says so.
     ///
     /// # Errors
     ///

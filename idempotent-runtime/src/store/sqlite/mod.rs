@@ -31,6 +31,10 @@ use crate::{
 /// is that of the machine, read by SQLite, in milliseconds. Every statement stands alone; there is no transaction that
 /// could be left open.
 ///
+/// The file, and those that SQLite keeps beside it, are made with the permissions that the umask of the process leaves. Keys,
+/// scopes and outcomes are readable in it, so set the umask, or the permissions of the folder, where others must not read
+/// them; [`Builder::hide_keys`](crate::Builder::hide_keys) leaves keys and scopes out.
+///
 /// Outcomes may be as large as SQLite's limit on a value, a thousand million bytes unless it was built otherwise; beyond
 /// it, a completion fails with [`StoreErrorKind::Full`](crate::store::StoreErrorKind::Full).
 ///
@@ -60,7 +64,9 @@ struct Inner {
 }
 
 impl SqliteStore {
-    /// Opens the file at `path`, or makes it, and brings its tables up to date.
+    /// Opens the file at `path`, or makes it, and brings its tables up to date. `":memory:"` names no file, but a database
+    /// in memory, which heartbeats share with the calls; [`in_memory`](Self::in_memory) says so and gives them a connection of
+    /// their own.
     ///
     /// # Errors
     ///

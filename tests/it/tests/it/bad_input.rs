@@ -12,6 +12,7 @@ use crate::{charge::Charge, harness::World};
 
 on_every_store![
     keys_of_every_kind,
+    an_operation_without_a_name_is_refused,
     arguments_that_cannot_be_fingerprinted,
     e07_unserialisable_result,
     e09_schema_evolution,
@@ -55,6 +56,24 @@ async fn keys_of_every_kind(world: World) {
         );
     }
     assert_eq!(owner.store.round_trips(), before);
+}
+
+async fn an_operation_without_a_name_is_refused(world: World) {
+    let owner = world.owner().await;
+    for name in ["", " "] {
+        let call = owner.call(name).key("k");
+        let answer = call.run(|_| async { Ok::<_, Error>(()) }).await;
+        assert!(matches!(answer, Err(Error::InvalidPolicy(_))), "{answer:?}");
+    }
+    assert_eq!(owner.store.round_trips(), 0);
+    let long = "n".repeat(100_000);
+    let call = || {
+        owner
+            .call(&long)
+            .key("k")
+            .run(|_| async { Ok::<_, Error>(1) })
+    };
+    assert_eq!((call().await, call().await), (Ok(1), Ok(1)));
 }
 
 /// Something that cannot be serialised.

@@ -17,6 +17,16 @@ async fn constant(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
+#[idempotent(key = "order.id")]
+async fn expression_in_quotes(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
+#[idempotent(key = "payments")]
+async fn text_of_others(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
 #[idempotent(key = ORDER.id)]
 async fn other_name(order: Order) -> Result<u64, Error> {
     Ok(order.id)

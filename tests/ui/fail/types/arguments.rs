@@ -33,6 +33,12 @@ async fn not_skipped_of_a_pattern((pool, order): (Pool, Order)) -> Result<u64, E
     Ok(order.id)
 }
 
+#[idempotent(key = order.id)]
+async fn of_any_type<T>(note: T, order: Order) -> Result<u64, Error> {
+    drop(note);
+    Ok(order.id)
+}
+
 #[idempotent(key = order.id, fingerprint = pool)]
 async fn not_a_fingerprint(pool: Pool, order: Order) -> Result<u64, Error> {
     Ok(order.id)

@@ -35,6 +35,12 @@ async fn value_not_storable(order: Order) -> Result<Pool, Error> {
 }
 
 #[idempotent(key = order.id)]
+async fn value_of_any_type<T: Default>(order: Order) -> Result<T, Error> {
+    drop(order);
+    Ok(T::default())
+}
+
+#[idempotent(key = order.id)]
 async fn error_without_from(order: Order) -> Result<u64, NoRefusal> {
     Ok(order.id)
 }
