@@ -71,6 +71,19 @@ pub enum Meaning {
     LeaveUncertain,
 }
 
+impl Meaning {
+    /// What the claim won that `record` stands for. It is not what its holder sent last: a claim that was taken for lost
+    /// may arrive after the next one was sent.
+    #[must_use]
+    pub fn won(record: &Record) -> Self {
+        match (record.attempt, record.on_crash) {
+            (1, _) => Meaning::Fresh,
+            (_, OnCrash::Reconcile) => Meaning::Reconcile,
+            (_, OnCrash::Rerun | OnCrash::Uncertain) => Meaning::Takeover,
+        }
+    }
+}
+
 /// The draft that a call tries before it has looked: right where nothing stands.
 #[must_use]
 pub fn first(claim: &Claim, version: Version) -> Draft {
@@ -171,7 +184,6 @@ impl Claim {
     pub fn give_up(
         &self,
         seen: Option<Version>,
-        meaning: Meaning,
         snapshot: &Snapshot,
         version: Version,
     ) -> Option<(Option<Version>, Draft)> {
@@ -186,6 +198,7 @@ impl Claim {
         };
         let draft = match record.state {
             State::Running if record.attempt_id == self.attempt_id => {
+                let meaning = Meaning::won(record);
                 let holding = Holding::new(self, record.attempt, record.on_crash, meaning);
                 holding.end(&Ending::Unpolled, version)
             }

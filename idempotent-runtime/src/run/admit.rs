@@ -109,7 +109,7 @@ impl Admitting<'_> {
                     }
                 },
             };
-            match self.decide(snapshot, meaning, sent).await {
+            match self.decide(snapshot, sent).await {
                 Next::Write(next) => (seen, draft, meaning) = *next,
                 Next::Done(admission) => {
                     claiming.answered();
@@ -138,7 +138,7 @@ impl Admitting<'_> {
         }
     }
 
-    async fn decide(&mut self, mut snapshot: Snapshot, sent: Meaning, at: Duration) -> Next {
+    async fn decide(&mut self, mut snapshot: Snapshot, sent: Duration) -> Next {
         loop {
             match decide(self.claim, &snapshot, Version::random) {
                 Decision::Write {
@@ -151,7 +151,8 @@ impl Admitting<'_> {
                 }
                 Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
                     let draft = self.claim.renew(&record, Version::random());
-                    return Next::Write(Box::new((Some(record.version), draft, sent)));
+                    let meaning = Meaning::won(&record);
+                    return Next::Write(Box::new((Some(record.version), draft, meaning)));
                 }
                 Decision::Mine(record) => {
                     // An earlier try of this claim stands, so its lease has begun earlier, too.
@@ -165,8 +166,8 @@ impl Admitting<'_> {
                         token: record.token,
                         attempt: record.attempt,
                         on_crash: record.on_crash,
-                        meaning: sent,
-                        sent: at.saturating_sub(gone),
+                        meaning: Meaning::won(&record),
+                        sent: sent.saturating_sub(gone),
                     };
                     return Next::Done(self.run(&won));
                 }

@@ -210,7 +210,8 @@ pub(crate) struct Claiming<'a> {
     request: &'a Request,
     claim: &'a Claim,
     id: RecordId,
-    sent: Option<(Option<Version>, Meaning)>,
+    /// What the write was sent over that is under way.
+    sent: Option<Option<Version>>,
 }
 
 impl<'a> Claiming<'a> {
@@ -226,7 +227,7 @@ impl<'a> Claiming<'a> {
     /// A write of this meaning is being sent over `seen`.
     pub(crate) fn sent(&mut self, seen: Option<Version>, meaning: Meaning) {
         self.sent = match meaning {
-            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => Some((seen, meaning)),
+            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => Some(seen),
             Meaning::Park | Meaning::LeaveUncertain => None,
         };
     }
@@ -239,14 +240,12 @@ impl<'a> Claiming<'a> {
 
 impl Drop for Claiming<'_> {
     fn drop(&mut self) {
-        if let Some((seen, meaning)) = self.sent {
+        if let Some(seen) = self.sent {
             let (id, claim) = (self.id, self.claim.clone());
-            self.request.handle.keeper().hand_over(Job::Abandon {
-                id,
-                claim,
-                seen,
-                meaning,
-            });
+            self.request
+                .handle
+                .keeper()
+                .hand_over(Job::Abandon { id, claim, seen });
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     identity::RecordId,
-    lease::{Claim, Ending, Meaning},
+    lease::{Claim, Ending},
     record::{OutcomeKind, RawOutcome, Version},
     run::{
         ending,
@@ -34,7 +34,6 @@ pub(crate) enum Job {
         claim: Claim,
         /// The version that it was sent over.
         seen: Option<Version>,
-        meaning: Meaning,
     },
 }
 
@@ -101,16 +100,9 @@ impl Job {
             } => ending::end(store, &keeper.observers, lease, ending, *reran)
                 .await
                 .map(drop),
-            Job::Abandon {
-                id,
-                claim,
-                seen,
-                meaning,
-            } => {
+            Job::Abandon { id, claim, seen } => {
                 let mut snapshot = store.load(id).await?;
-                while let Some((over, draft)) =
-                    claim.give_up(*seen, *meaning, &snapshot, Version::random())
-                {
+                while let Some((over, draft)) = claim.give_up(*seen, &snapshot, Version::random()) {
                     match store.swap(id, over, &draft).await? {
                         Swap::Applied(_) => {
                             if draft.attempt_id == claim.attempt_id {

@@ -4,6 +4,7 @@
 //! * [`ManualClock`] stands in for the time of a memory store and for every timer of a handle.
 //! * [`FaultyStore`] wraps any store and fails, delays or loses the answer of exactly the call that you name, and counts.
 //! * [`Gate`] holds a body at a point until you open it; [`Effects`] is a log that outlives the process under test.
+//! * [`Proxy`] counts round trips to a server, and cuts connections where a client cannot tell what the server did.
 //! * [`conformance`] is the suite that a store of your own must pass.
 //!
 //! Nothing here sleeps to wait for something: a test says what it waits for.
@@ -14,6 +15,7 @@ mod effects;
 mod faulty;
 mod gate;
 mod once;
+mod proxy;
 
 pub use self::{
     clock::ManualClock,
@@ -21,4 +23,5 @@ pub use self::{
     faulty::{Fault, FaultyStore, Nth, Operation},
     gate::Gate,
     once::assert_once,
+    proxy::{Cut, Proxy},
 };

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     task::Poll,
@@ -32,27 +32,27 @@ on_every_store![
 #[derive(Debug)]
 struct Slow {
     store: Arc<dyn Store>,
-    sent: AtomicBool,
-    on_its_way: Mutex<Option<(RecordId, Option<Version>, Draft)>>,
+    has_sent: AtomicBool,
+    sent: Mutex<Option<(RecordId, Option<Version>, Draft)>>,
 }
 
 impl Slow {
     async fn over(world: &World) -> Arc<Self> {
         Arc::new(Self {
             store: world.store().await,
-            sent: AtomicBool::new(false),
-            on_its_way: Mutex::default(),
+            has_sent: AtomicBool::new(false),
+            sent: Mutex::default(),
         })
+    }
+
+    fn sent(&self) -> MutexGuard<'_, Option<(RecordId, Option<Version>, Draft)>> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The write reaches the store.
     async fn arrives(&self) {
-        let mut on_its_way = self
-            .on_its_way
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let (id, seen, draft) = on_its_way.take().expect("it was sent");
-        drop(on_its_way);
+        let sent = self.sent().take();
+        let (id, seen, draft) = sent.expect("it was sent");
         let swap = self.store.swap(&id, seen, &draft).await;
         let swap = swap.expect("the store answers");
         assert!(matches!(swap, Swap::Refused(_)), "it stands: {swap:?}");
@@ -78,12 +78,8 @@ impl Store for Shared {
         if seen != answer.record.as_ref().map(|record| record.version) {
             return Ok(Swap::Refused(answer));
         }
-        if !self.0.sent.swap(true, Ordering::SeqCst) {
-            *self
-                .0
-                .on_its_way
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) = Some((*id, seen, next.clone()));
+        if !self.0.has_sent.swap(true, Ordering::SeqCst) {
+            *self.0.sent() = Some((*id, seen, next.clone()));
             std::future::pending::<()>().await;
         }
         self.0.store.swap(id, seen, next).await
@@ -113,7 +109,7 @@ async fn give_up(world: &World, slow: &Arc<Slow>, mode: Mode, key: &str) {
         .call_with(&idem);
     std::future::poll_fn(|context| {
         assert!(call.as_mut().poll(context).is_pending());
-        if slow.sent.load(Ordering::SeqCst) {
+        if slow.has_sent.load(Ordering::SeqCst) {
             return Poll::Ready(());
         }
         Poll::Pending

@@ -21,6 +21,7 @@ mod leases;
 mod observed;
 mod outages;
 mod shapes;
+mod stragglers;
 mod switches;
 mod takeovers;
 mod values;

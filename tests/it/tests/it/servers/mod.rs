@@ -1,9 +1,50 @@
 //! The stores that need a server. `cargo xtask test` starts the servers and says in the environment where they are; a plain
 //! `cargo test` ignores these tests, and says so.
 
+mod costs;
+mod crowds;
+mod cuts;
 mod postgres;
 
+use std::{net::SocketAddr, sync::Arc};
+
+use async_trait::async_trait;
+use idempotent_runtime::{store::Store, testing::conformance::Subject};
+
 pub(crate) use self::postgres::Postgres;
+
+/// A server, and what a client of it is told.
+#[async_trait]
+pub(crate) trait Server: Subject {
+    /// Where it listens.
+    fn address(&self) -> SocketAddr;
+
+    /// A client that finds the server at another address, and may open so many connections.
+    async fn at(&self, address: SocketAddr, connections: u32) -> Arc<dyn Store>;
+
+    /// The round trips of a first call, and of a replay.
+    const ROUND_TRIPS: (u64, u64);
+}
+
+/// Makes a test of each of these on each server.
+macro_rules! on_every_server {
+    ($($test:ident),* $(,)?) => {
+        on_every_server! { @on postgres (crate::servers::Postgres) [$($test)*] }
+    };
+    (@on $name:ident ($server:path) [$($test:ident)*]) => {
+        mod $name {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                #[ignore = "needs a server: cargo xtask test"]
+                async fn $test() {
+                    let server = <$server>::new().await;
+                    crate::harness::in_time(super::$test(server)).await;
+                }
+            )*
+        }
+    };
+}
+use on_every_server;
 
 /// Where a server is.
 ///
@@ -14,6 +55,16 @@ fn url(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} is not set: `cargo xtask test` starts the servers, `cargo xtask servers` only starts them")
     })
+}
+
+/// The address in a URL.
+fn address(url: &str) -> SocketAddr {
+    let (_, behind) = url.split_once("://").expect("a URL has a scheme");
+    let (authority, _) = behind.split_once('/').unwrap_or((behind, ""));
+    let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let addresses = std::net::ToSocketAddrs::to_socket_addrs(host);
+    let first = addresses.expect("the URL names host and port").next();
+    first.expect("the host has an address")
 }
 
 /// Tables of its own for each test.

@@ -1,7 +1,8 @@
 //! Postgres, and Postgres behind a proxy that pools transactions.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use super::Server;
 use async_trait::async_trait;
 use idempotent_runtime::{
     store::{PostgresStore, Store},
@@ -67,6 +68,27 @@ impl Subject for Postgres {
             .expect("records age");
         side.close().await.expect("the connection closes");
     }
+}
+
+#[async_trait]
+impl Server for Postgres {
+    fn address(&self) -> SocketAddr {
+        super::address(&self.url)
+    }
+
+    async fn at(&self, address: SocketAddr, connections: u32) -> Arc<dyn Store> {
+        let url = self
+            .url
+            .replace(&self.address().to_string(), &address.to_string());
+        let store = PostgresStore::builder()
+            .table_prefix(&self.prefix)
+            .max_connections(connections)
+            .connect(&url)
+            .await;
+        Arc::new(store.expect("the server answers"))
+    }
+
+    const ROUND_TRIPS: (u64, u64) = (2, 1);
 }
 
 mod direct {

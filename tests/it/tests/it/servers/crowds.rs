@@ -1,0 +1,137 @@
+//! Many callers at once, on few connections.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use idempotent_runtime::{
+    Error, Idempotency, InFlight,
+    testing::{Gate, Proxy},
+};
+use tokio::task::JoinSet;
+
+use super::{Server, on_every_server};
+
+on_every_server![
+    two_hundred_duplicates_on_five_connections_are_all_answered,
+    sixty_four_callers_meet_on_one_key_and_on_many,
+    a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_second,
+];
+
+#[derive(Clone)]
+struct Callers {
+    idem: Idempotency,
+    runs: Arc<AtomicU64>,
+    gate: Gate,
+}
+
+impl Callers {
+    fn over(idem: Idempotency) -> Self {
+        Self {
+            idem,
+            runs: Arc::default(),
+            gate: Gate::new(),
+        }
+    }
+
+    async fn call(self, key: String) -> Result<u64, Error> {
+        self.idem
+            .call("charge")
+            .key(&key)
+            .in_flight(InFlight::Wait(Duration::from_secs(50)))
+            .run(|_| async move {
+                self.gate.pass().await;
+                Ok(self.runs.fetch_add(1, Ordering::SeqCst) + 1)
+            })
+            .await
+    }
+
+    fn runs(&self) -> u64 {
+        self.runs.load(Ordering::SeqCst)
+    }
+}
+
+async fn two_hundred_duplicates_on_five_connections_are_all_answered<S: Server>(server: S) {
+    let callers = Callers::over(Idempotency::new(server.at(server.address(), 5).await));
+    let mut running = JoinSet::new();
+    for _ in 0..200 {
+        running.spawn(callers.clone().call("k".into()));
+    }
+    callers.gate.arrived(1).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    callers.gate.open();
+
+    let answers: HashSet<_> = running
+        .join_all()
+        .await
+        .into_iter()
+        .map(Result::ok)
+        .collect();
+
+    assert_eq!(answers, HashSet::from([Some(1)]));
+    assert_eq!(callers.runs(), 1);
+}
+
+async fn sixty_four_callers_meet_on_one_key_and_on_many<S: Server>(server: S) {
+    const KEYS: usize = 250;
+    let mut processes = Vec::new();
+    for _ in 0..4 {
+        let callers = Callers::over(Idempotency::new(server.at(server.address(), 16).await));
+        callers.gate.open();
+        processes.push(callers);
+    }
+    let mut running = JoinSet::new();
+    for caller in 0..64 {
+        let callers = processes[caller % processes.len()].clone();
+        running.spawn(async move {
+            for turn in 0..KEYS {
+                let key = (turn * 7 + caller * 13) % KEYS;
+                callers
+                    .clone()
+                    .call(format!("k{key}"))
+                    .await
+                    .expect("an answer");
+                callers.clone().call("one".into()).await.expect("an answer");
+            }
+        });
+    }
+    running.join_all().await;
+    let runs: u64 = processes.iter().map(Callers::runs).sum();
+    assert_eq!(runs, KEYS as u64 + 1);
+}
+
+async fn a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_second<S: Server>(server: S) {
+    let (holder, proxy) = (
+        Callers::over(Idempotency::new(server.at(server.address(), 2).await)),
+        Proxy::to(server.address()).await.expect("a proxy"),
+    );
+    let waiters = Callers::over(Idempotency::new(server.at(proxy.address(), 5).await));
+    let mut running = JoinSet::new();
+    running.spawn(holder.clone().call("k".into()));
+    holder.gate.arrived(1).await;
+    for _ in 0..100 {
+        running.spawn(waiters.clone().call("k".into()));
+    }
+    // Each of them claims, looks and says that it waits; then they all wait.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = proxy.round_trips();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let looks = proxy.round_trips() - before;
+    holder.gate.open();
+
+    let answers: HashSet<_> = running
+        .join_all()
+        .await
+        .into_iter()
+        .map(Result::ok)
+        .collect();
+
+    assert_eq!(answers, HashSet::from([Some(1)]));
+    assert_eq!(waiters.runs(), 0);
+    assert!(looks < 30, "{looks} round trips in three seconds");
+}

@@ -1,0 +1,100 @@
+//! Connections that are cut where a client cannot tell what the server did, and connections that are slow.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use idempotent_runtime::{
+    Error, Idempotency, OnCrash,
+    testing::{Cut, Proxy},
+};
+
+use super::{Server, on_every_server};
+
+on_every_server![
+    a_claim_that_is_cut_runs_the_body_once,
+    a_completion_that_is_cut_is_recorded,
+    a_replay_that_is_cut_is_answered,
+    a_call_over_a_slow_line_is_answered,
+];
+
+const CUTS: [Cut; 2] = [Cut::BeforeRequest, Cut::BeforeAnswer];
+
+/// A call in a mode that never runs a body twice, so that a claim or completion that is not recognised is found out.
+async fn charge(
+    idem: &Idempotency,
+    key: &str,
+    runs: &AtomicU32,
+    in_body: impl FnOnce(),
+) -> Result<u32, Error> {
+    idem.call("charge")
+        .key(key)
+        .on_crash(OnCrash::Uncertain)
+        .run(|_| async {
+            in_body();
+            Ok(runs.fetch_add(1, Ordering::SeqCst) + 1)
+        })
+        .await
+}
+
+async fn set_up<S: Server>(server: &S) -> (Proxy, Idempotency) {
+    let proxy = Proxy::to(server.address()).await.expect("a proxy");
+    let idem = Idempotency::new(server.at(proxy.address(), 2).await);
+    let warm = charge(&idem, "warm", &AtomicU32::new(0), || ()).await;
+    assert_eq!(warm.ok(), Some(1));
+    (proxy, idem)
+}
+
+async fn a_claim_that_is_cut_runs_the_body_once<S: Server>(server: S) {
+    let (proxy, idem) = set_up(&server).await;
+    for cut in CUTS {
+        let (key, runs) = (format!("{cut:?}"), AtomicU32::new(0));
+        proxy.cut_next(cut);
+        let first = charge(&idem, &key, &runs, || ()).await;
+        let again = charge(&idem, &key, &runs, || ()).await;
+        assert_eq!((first.ok(), again.ok()), (Some(1), Some(1)), "{cut:?}");
+        assert_eq!(runs.load(Ordering::SeqCst), 1, "{cut:?}");
+    }
+}
+
+async fn a_completion_that_is_cut_is_recorded<S: Server>(server: S) {
+    let (proxy, idem) = set_up(&server).await;
+    for cut in CUTS {
+        let (key, runs) = (format!("{cut:?}"), AtomicU32::new(0));
+        let first = charge(&idem, &key, &runs, || proxy.cut_next(cut)).await;
+        assert_eq!(first.ok(), Some(1), "{cut:?}");
+        assert!(
+            idem.shutdown(Duration::from_secs(20)).await,
+            "{cut:?}: it is written"
+        );
+        let again = charge(&idem, &key, &runs, || ()).await;
+        assert_eq!(again.ok(), Some(1), "{cut:?}");
+        assert_eq!(runs.load(Ordering::SeqCst), 1, "{cut:?}");
+    }
+}
+
+async fn a_replay_that_is_cut_is_answered<S: Server>(server: S) {
+    let (proxy, idem) = set_up(&server).await;
+    let runs = AtomicU32::new(0);
+    let first = charge(&idem, "k", &runs, || ()).await;
+    assert_eq!(first.ok(), Some(1));
+    for cut in CUTS {
+        proxy.cut_next(cut);
+        let again = charge(&idem, "k", &runs, || ()).await;
+        assert_eq!(again.ok(), Some(1), "{cut:?}");
+    }
+}
+
+async fn a_call_over_a_slow_line_is_answered<S: Server>(server: S) {
+    let (proxy, idem) = set_up(&server).await;
+    let runs = Arc::new(AtomicU32::new(0));
+    proxy.slow_down(Some(Duration::from_micros(50)));
+    for _ in 0..2 {
+        let answer = charge(&idem, "k", &runs, || ()).await;
+        assert_eq!(answer.ok(), Some(1));
+    }
+}

@@ -1,0 +1,165 @@
+//! A worker on its way to an answer: what `run::admit` does around the state machine, a step at a time.
+
+use std::sync::Arc;
+
+use idempotent_runtime::{
+    lease::{Decision, Meaning, decide, first},
+    record::AttemptId,
+};
+
+use crate::{
+    driver::{Delivery, Protocol},
+    faults::Fault,
+    pack::{LEASE, ahead, attempt_number, claim, name, outcome_of, snapshot, version},
+    store,
+    world::{Draft, FRESH, FRESHER, Held, Kind, Name, Phase, Request, World},
+};
+
+impl Protocol {
+    pub(crate) fn call(&self, world: &mut World, worker: usize, delivery: Delivery) {
+        let draft = Draft::of(&first(
+            &claim(world.workers[worker].caller, FRESH),
+            version(FRESH),
+        ));
+        let request = Request {
+            seen: None,
+            draft,
+            kind: Kind::Claim(Meaning::Fresh),
+        };
+        world.workers[worker].phase = Phase::Claiming(FRESH, request);
+        world.calls_left -= 1;
+        self.send(world, worker, delivery);
+    }
+
+    pub(crate) fn send(&self, world: &mut World, worker: usize, delivery: Delivery) {
+        if delivery == Delivery::Answered {
+            return match world.workers[worker].phase {
+                Phase::Claiming(attempt_id, request) => {
+                    self.claim(world, worker, attempt_id, &request);
+                }
+                Phase::Ending(held, end, request) => {
+                    self.write_end(world, worker, held, end, &request);
+                }
+                _ => unreachable!("there is nothing to send"),
+            };
+        }
+        let request = world.workers[worker].request_mut().expect("it sends");
+        let sent = *request;
+        // What is sent again is the same but for its version: one that stood, and was purged, must not stand again.
+        if self.fault != Fault::RetryKeepsVersion {
+            request.draft.version = FRESHER;
+        }
+        if delivery == Delivery::AnswerLost {
+            store::swap(world, &sent, self.fault);
+        } else {
+            world.straggler = Some(sent);
+            world.stragglers_left -= 1;
+        }
+    }
+
+    pub(crate) fn arrive(&self, world: &mut World) {
+        let request = world.straggler.take().expect("something straggles");
+        store::swap(world, &request, self.fault);
+    }
+
+    pub(crate) fn wake(&self, world: &mut World, worker: usize) {
+        let Phase::Waiting { attempt_id, .. } = world.workers[worker].phase else {
+            unreachable!("only who waits wakes")
+        };
+        self.decide(world, worker, attempt_id);
+    }
+
+    /// A claim reaches the store, and the answer reaches the worker.
+    fn claim(&self, world: &mut World, worker: usize, attempt_id: Name, request: &Request) {
+        let Kind::Claim(meaning) = request.kind else {
+            unreachable!("only a claim is sent by who holds nothing")
+        };
+        if !store::swap(world, request, self.fault) {
+            return self.decide(world, worker, attempt_id);
+        }
+        world.workers[worker].phase = match meaning {
+            Meaning::Park | Meaning::LeaveUncertain => Phase::Idle,
+            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => {
+                Phase::Holding(Held::won(request, meaning))
+            }
+        };
+    }
+
+    /// The worker decides about what stands.
+    fn decide(&self, world: &mut World, worker: usize, attempt_id: Name) {
+        let caller = world.workers[worker].caller;
+        let (mut claim, mut snapshot) = (claim(caller, attempt_id), snapshot(world.cell));
+        match (self.fault, &snapshot.record) {
+            (Fault::ClientsClock, _) => snapshot.now = snapshot.now.plus(LEASE),
+            (Fault::NoFingerprint, Some(record)) => claim.subject = Arc::clone(&record.subject),
+            (Fault::NeverParks, _) => claim.takeover_budget = u32::MAX,
+            (Fault::ClaimsAreStrangers, _) => {
+                claim.attempt_id = AttemptId::from_u128(u128::from(FRESHER));
+            }
+            _ => {}
+        }
+        let decision = decide(&claim, &snapshot, || version(FRESH));
+        world.witness_decision(caller, attempt_id, &decision);
+        world.workers[worker].phase = match decision {
+            Decision::Write {
+                seen,
+                draft,
+                meaning,
+            } => {
+                let (seen, mut draft) = (seen.map(name), Draft::of(&draft));
+                if self.fault == Fault::TakeoverDoesNotCount && meaning == Meaning::Takeover {
+                    draft.attempt -= 1;
+                }
+                let kind = Kind::Claim(meaning);
+                Phase::Claiming(attempt_id, Request { seen, draft, kind })
+            }
+            // The answer came so late that the lease is over: it claims once more what it won.
+            Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
+                let draft = Draft::of(&claim.renew(&record, version(FRESH)));
+                let (seen, kind) = (
+                    Some(name(record.version)),
+                    Kind::Claim(Meaning::won(&record)),
+                );
+                Phase::Claiming(attempt_id, Request { seen, draft, kind })
+            }
+            Decision::Mine(record) => Phase::Holding(Held {
+                attempt_id,
+                attempt: attempt_number(record.attempt),
+                on_crash: record.on_crash,
+                meaning: Meaning::won(&record),
+                version: name(record.version),
+                lease: ahead(record.lease_end),
+                polled: false,
+                beats: true,
+                current: true,
+            }),
+            Decision::InProgress(record, _) => Phase::Waiting {
+                attempt_id,
+                seen: name(record.version),
+            },
+            Decision::Replay(record) => {
+                world.witness_answer(outcome_of(record.outcome.as_ref()));
+                Phase::Idle
+            }
+            Decision::KeyReused(_) | Decision::Uncertain(_) | Decision::Parked(_) => Phase::Idle,
+        };
+    }
+}
+
+impl Held {
+    /// What a claim won whose draft was applied just now.
+    pub(crate) fn won(request: &Request, meaning: Meaning) -> Self {
+        let draft = request.draft;
+        Self {
+            attempt_id: draft.attempt_id,
+            attempt: draft.attempt,
+            on_crash: draft.on_crash,
+            meaning,
+            version: draft.version,
+            lease: draft.lease.expect("a claim has a lease"),
+            polled: false,
+            beats: true,
+            current: true,
+        }
+    }
+}

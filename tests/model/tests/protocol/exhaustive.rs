@@ -1,0 +1,238 @@
+//! Every world that can be reached, in every mode: no promise is broken in any of them.
+
+use std::{fmt::Write, time::Instant};
+
+use idempotent_runtime::policy::OnCrash;
+use stateright::{Checker, Model, Path};
+
+use crate::{
+    canonical::Merging,
+    driver::{Action, Protocol},
+    faults::Fault,
+    sights::Sight::{self, *},
+    world::{Caller, World},
+};
+
+const RERUN: Caller = Caller {
+    arguments: 0,
+    on_crash: OnCrash::Rerun,
+};
+const RECONCILE: Caller = Caller {
+    arguments: 0,
+    on_crash: OnCrash::Reconcile,
+};
+const AT_MOST_ONCE: Caller = Caller {
+    arguments: 0,
+    on_crash: OnCrash::Uncertain,
+};
+
+fn other_arguments(caller: Caller) -> Caller {
+    Caller {
+        arguments: 1,
+        ..caller
+    }
+}
+
+/// How often the workers call, all together, and how many of their requests may straggle.
+#[derive(Clone, Copy)]
+struct Bounds {
+    calls: u8,
+    stragglers: u8,
+}
+
+const CALLING: Bounds = Bounds {
+    calls: 6,
+    stragglers: 0,
+};
+const STRAGGLING: Bounds = Bounds {
+    calls: 3,
+    stragglers: 1,
+};
+
+/// Checks everything that `callers` can do, and that all of `sights` can be seen in it.
+fn holds(name: &str, callers: &[Caller], bounds: Bounds, sights: &[Sight]) {
+    let protocol = Protocol {
+        callers: callers.to_vec(),
+        calls: bounds.calls,
+        stragglers: bounds.stragglers,
+        fault: Fault::None,
+        merging: Merging::Everything,
+    };
+    let began = Instant::now();
+    let checker = protocol.checker().spawn_bfs().join();
+    assert!(checker.is_done());
+    println!(
+        "{name}: {} states, {:?}",
+        checker.unique_state_count(),
+        began.elapsed()
+    );
+    for (promise, path) in checker.discoveries() {
+        let broken = checker
+            .model()
+            .property(promise)
+            .expectation
+            .discovery_is_failure();
+        assert!(!broken, "{promise}\n{}", trace(path));
+    }
+    for sight in sights {
+        assert!(
+            checker.discovery(sight.name()).is_some(),
+            "{name}: it was never seen that {}",
+            sight.name()
+        );
+    }
+}
+
+/// What stood in the cell, and what happened then.
+fn trace(path: Path<World, Action>) -> String {
+    path.into_vec()
+        .into_iter()
+        .fold(String::new(), |mut trace, (world, action)| {
+            let _ = writeln!(trace, "    {:?}\n{action:?}", world.cell);
+            trace
+        })
+}
+
+#[test]
+fn three_workers_that_rerun() {
+    let sights = [
+        Recorded,
+        Released,
+        Uncertain,
+        Parked,
+        TakenOver,
+        Outlived,
+        Waiting,
+        Recognised,
+        WaiterReplays,
+        Purged,
+        BegunAnew,
+    ];
+    holds("rerun", &[RERUN; 3], CALLING, &sights);
+}
+
+#[test]
+fn three_workers_at_most_once() {
+    let sights = [
+        Recorded,
+        Released,
+        Uncertain,
+        Waiting,
+        Recognised,
+        WaiterReplays,
+        Settled,
+        Purged,
+        BegunAnew,
+    ];
+    holds("at most once", &[AT_MOST_ONCE; 3], CALLING, &sights);
+}
+
+#[test]
+fn three_workers_that_reconcile() {
+    let sights = [
+        Recorded,
+        Released,
+        Uncertain,
+        Parked,
+        Asked,
+        RunAgain,
+        Outlived,
+        Waiting,
+        Recognised,
+        WaiterReplays,
+        AskedOfUncertain,
+        Purged,
+        BegunAnew,
+    ];
+    holds("reconcile", &[RECONCILE; 3], CALLING, &sights);
+}
+
+#[test]
+fn three_workers_of_which_each_chose_differently() {
+    let sights = [
+        Recorded,
+        Released,
+        Uncertain,
+        Parked,
+        TakenOver,
+        Asked,
+        RunAgain,
+        Outlived,
+        Waiting,
+        Recognised,
+        WaiterReplays,
+        Settled,
+        AskedOfUncertain,
+        Purged,
+        BegunAnew,
+    ];
+    let callers = [RERUN, RECONCILE, AT_MOST_ONCE];
+    holds("each its own mode", &callers, CALLING, &sights);
+}
+
+#[test]
+fn three_workers_of_which_one_brings_other_arguments() {
+    let sights = [Recorded, Released, TakenOver, Outlived, KeyReused, Purged];
+    let callers = [RERUN, RERUN, other_arguments(RERUN)];
+    holds("other arguments", &callers, CALLING, &sights);
+}
+
+#[test]
+fn three_workers_at_most_once_of_which_one_brings_other_arguments() {
+    let sights = [Recorded, Released, Uncertain, KeyReused];
+    let callers = [AT_MOST_ONCE, AT_MOST_ONCE, other_arguments(AT_MOST_ONCE)];
+    holds("other arguments, at most once", &callers, CALLING, &sights);
+}
+
+#[test]
+fn three_workers_that_rerun_while_a_request_straggles() {
+    let sights = [
+        Recorded, Released, Uncertain, TakenOver, Outlived, Recognised,
+    ];
+    holds("rerun, straggling", &[RERUN; 3], STRAGGLING, &sights);
+}
+
+#[test]
+fn three_workers_at_most_once_while_a_request_straggles() {
+    let sights = [Recorded, Released, Uncertain, Recognised, Settled];
+    holds(
+        "at most once, straggling",
+        &[AT_MOST_ONCE; 3],
+        STRAGGLING,
+        &sights,
+    );
+}
+
+#[test]
+fn three_workers_that_reconcile_while_a_request_straggles() {
+    let sights = [
+        Recorded, Released, Uncertain, Asked, RunAgain, Outlived, Recognised,
+    ];
+    holds(
+        "reconcile, straggling",
+        &[RECONCILE; 3],
+        STRAGGLING,
+        &sights,
+    );
+}
+
+#[test]
+fn three_workers_of_which_each_chose_differently_while_a_request_straggles() {
+    let sights = [
+        Recorded, Released, Uncertain, TakenOver, Asked, RunAgain, Outlived, Settled,
+    ];
+    let callers = [RERUN, RECONCILE, AT_MOST_ONCE];
+    holds(
+        "each its own mode, straggling",
+        &callers,
+        STRAGGLING,
+        &sights,
+    );
+}
+
+#[test]
+fn three_workers_of_which_one_brings_other_arguments_while_a_request_straggles() {
+    let sights = [Recorded, Released, TakenOver, Outlived, KeyReused];
+    let callers = [RERUN, RERUN, other_arguments(RERUN)];
+    holds("other arguments, straggling", &callers, STRAGGLING, &sights);
+}

@@ -1,0 +1,46 @@
+//! The protocol, checked exhaustively: three workers call with one id, over a store that is a versioned cell with a
+//! clock, while answers get lost, requests straggle, workers crash and are cancelled at any moment, leases end and
+//! records expire and are purged. What decides is the runtime's own state machine, `idempotent_runtime::lease`; what is
+//! modelled is the driver around it (`caller`, `holder`) and the store (`store`).
+//!
+//! `watch` holds the promises, `sights` what must be seen so that they are not kept by doing nothing, and `faults` the
+//! mistakes that must break a promise: each is made in the driver or the store, and is gone in a second run that must
+//! find nothing.
+//!
+//! # What is bounded
+//!
+//! * Three workers, in every mode and in all modes at once, make six calls together; or three calls, while one request
+//!   straggles: it arrives at any later moment, after its sender has taken it for lost. Faults are looked for among two
+//!   workers that make three calls.
+//! * One takeover is within the budget, and no record sees more than four claims.
+//! * A lease is two ticks of the clock long and an outcome is kept for one. In a tick there is room for eight tokens.
+//!
+//! # What is not
+//!
+//! * Time, the depth of a history, and how often an answer is lost, a request is sent again or a heartbeat is sent. Time
+//!   is relative: the store's clock always shows [`pack::NOW`], and when it moves on everything else moves back. Versions
+//!   and attempt ids are renamed, workers sorted, and what nobody can depend on any more is forgotten (`canonical`), so
+//!   that the worlds are finite in number.
+//!
+//! # What is left out
+//!
+//! Operators who settle, clocks that step back, stores that lose what they acknowledged, and bodies that call each other.
+//! A write whose answer comes late is one whose answer is lost, and that is then sent again.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "how much was looked at is for people to read"
+)]
+
+mod caller;
+mod canonical;
+mod driver;
+mod holder;
+mod pack;
+mod sights;
+mod store;
+mod watch;
+mod world;
+
+mod exhaustive;
+mod faults;
