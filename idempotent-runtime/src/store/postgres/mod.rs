@@ -17,13 +17,14 @@ use sqlx::{
 };
 
 pub use self::builder::PostgresBuilder;
-use self::{listen::Listening, rows::Way, statements::Statements};
+use self::{listen::Notifications, rows::Way, statements::Statements};
 use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
         Snapshot, Store, StoreError, Swap,
         lending::{Lending, Lent, Limits, Place, limited},
+        listening::Listening,
         sql::TablePrefix,
         waiters::{Pace, Waiters},
     },
@@ -243,10 +244,9 @@ impl Store for PostgresStore {
         let waiting = inner
             .waiters
             .wait(self, id, seen, at_most, inner.listening.pace());
-        let place = inner.connections.place();
-        inner
-            .listening
-            .begin(place, &inner.statements.channel, &inner.waiters);
+        inner.listening.begin(&inner.waiters, || {
+            Notifications::of(&inner.statements.channel, inner.connections.place())
+        });
         waiting.await
     }
 

@@ -48,6 +48,7 @@ pub(crate) fn stamp(
 }
 
 /// Reads a row of a list.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn listed(
     row: &impl Row,
     doing: &'static str,
@@ -62,6 +63,7 @@ pub(crate) fn listed(
 }
 
 /// Reads an id that stands alone in a row.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn id(row: &impl Row, doing: &'static str) -> Result<RecordId, StoreError> {
     decode::id(row, 0).map_err(|damaged| corrupt(damaged, doing))
 }

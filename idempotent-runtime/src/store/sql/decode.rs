@@ -96,6 +96,7 @@ pub(crate) fn record(row: &impl Row, first: usize) -> Result<Option<(RecordId, R
 }
 
 /// Reads the id at `place`.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn id(row: &impl Row, place: usize) -> Result<RecordId, Damaged> {
     Cell {
         row,

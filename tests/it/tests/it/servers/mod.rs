@@ -5,13 +5,14 @@ mod costs;
 mod crowds;
 mod cuts;
 mod postgres;
+mod redis;
 
 use std::{net::SocketAddr, sync::Arc};
 
 use async_trait::async_trait;
 use idempotent_runtime::{store::Store, testing::conformance::Subject};
 
-pub(crate) use self::postgres::Postgres;
+pub(crate) use self::{postgres::Postgres, redis::Redis};
 
 /// A server, and what a client of it is told.
 #[async_trait]
@@ -30,6 +31,7 @@ pub(crate) trait Server: Subject {
 macro_rules! on_every_server {
     ($($test:ident),* $(,)?) => {
         on_every_server! { @on postgres (crate::servers::Postgres) [$($test)*] }
+        on_every_server! { @on redis (crate::servers::Redis) [$($test)*] }
     };
     (@on $name:ident ($server:path) [$($test:ident)*]) => {
         mod $name {
