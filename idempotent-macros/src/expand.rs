@@ -33,7 +33,7 @@ use crate::values::{AlsoAccept, Period};
 //             if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
 //             { BODY }
 //         };
-//         let __ret = prepared_idempotent_call.run(Recorded, Whole, __body).await;
+//         let __ret = prepared_idempotent_call.run(__body, Recorded, Whole).await;
 //         __ret
 //     }
 pub(crate) fn expand(model: &Model<'_>) -> TokenStream {
@@ -89,7 +89,7 @@ impl Expansion<'_> {
                 #body
             }
         };
-        let awaited = quote_spanned!(here=> #prepared.#run(#on_error, #keep, #unpolled).await);
+        let awaited = quote_spanned!(here=> #prepared.#run(#unpolled, #on_error, #keep).await);
         quote! {
             #[allow(clippy::used_underscore_binding)]
             let #prepared = {
@@ -160,7 +160,13 @@ impl Expansion<'_> {
         match key {
             Key::Expression(expression) => by_reference(expression),
             Key::Tuple(written, elements) => {
-                let elements = elements.iter().map(|element| self.key(element));
+                let private = &self.private;
+                let elements = elements.iter().map(|element| {
+                    let span = element.span();
+                    let part = at(span, quote!(#private::part));
+                    let element = self.key(element);
+                    quote_spanned!(span=> #part(#element))
+                });
                 quote_spanned!(written.span()=> &(#(#elements,)*))
             }
             Key::Template(template) => self.template(template),

@@ -25,15 +25,18 @@ use crate::{
     run::{Typed, run_detached, run_raw, run_typed},
 };
 
+/// The bounds name the value and the error, and the body comes first, for the sake of what the compiler reports: a return
+/// type that is no `Result` is one mistake, not one for each bound on its error, and where a classifier takes another
+/// error, it is the classifier that is wrong.
 impl Call {
     /// Runs an annotated function.
-    pub fn run<R, P, K, B>(self, on_error: P, keep: K, body: B) -> impl Future<Output = R>
+    pub fn run<R, T, E, P, K, B>(self, body: B, on_error: P, keep: K) -> impl Future<Output = R>
     where
-        R: Outcome,
-        R::Error: FromRefusal,
-        P: OnError<R::Error>,
-        K: Keep<R::Value> + Clone,
         B: Future<Output = R>,
+        R: Outcome<Value = T, Error = E>,
+        E: FromRefusal,
+        P: OnError<E>,
+        K: Keep<T> + Clone,
     {
         let request = self.prepare();
         async move {
@@ -51,14 +54,19 @@ impl Call {
     }
 
     /// Runs an annotated function in a task of its own.
-    pub fn run_detached<R, P, K, B>(self, on_error: P, keep: K, body: B) -> impl Future<Output = R>
+    pub fn run_detached<R, T, E, P, K, B>(
+        self,
+        body: B,
+        on_error: P,
+        keep: K,
+    ) -> impl Future<Output = R>
     where
-        R: Outcome + Send + 'static,
-        R::Value: Send,
-        R::Error: FromRefusal + Send,
-        P: OnError<R::Error> + Send + Sync + 'static,
-        K: Keep<R::Value, Reading: Send> + Clone + Send + Sync + 'static,
         B: Future<Output = R> + Send + 'static,
+        R: Outcome<Value = T, Error = E> + Send + 'static,
+        T: Send,
+        E: FromRefusal + Send,
+        P: OnError<E> + Send + Sync + 'static,
+        K: Keep<T, Reading: Send> + Clone + Send + Sync + 'static,
     {
         let request = self.prepare();
         async move {
@@ -166,7 +174,7 @@ impl<P, K> CallBuilder<P, K> {
         self
     }
 
-    /// Sets what becomes of a call whose key is `None`.
+    /// Sets what becomes of a call whose key, or a part of it, is `None`.
     pub fn on_missing_key(mut self, on_missing_key: OnMissingKey) -> Self {
         self.call.policy().on_missing_key = Some(on_missing_key);
         self
@@ -218,6 +226,31 @@ impl<P, K> CallBuilder<P, K> {
     }
 
     /// Reads what older versions of the program stored.
+    ///
+    /// # Examples
+    ///
+    /// The closure's argument needs its type, [`Stored`](crate::Stored): the compiler looks inside the closure before it
+    /// knows.
+    ///
+    /// ```
+    /// use idempotent_runtime::{Error, Idempotency, Stored};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let idem = Idempotency::memory();
+    /// // An older build stored a number of cents.
+    /// idem.call("prices.quote").key("k").run(|_| async { Ok::<u64, Error>(1_250) }).await?;
+    ///
+    /// let price = idem
+    ///     .call("prices.quote")
+    ///     .key("k")
+    ///     .version(1)
+    ///     .upgrade(|stored: Stored| Ok(format!("{} cents", stored.decode::<u64>()?)))
+    ///     .run(|_| async { Ok::<_, Error>("1250 cents".to_owned()) })
+    ///     .await?;
+    /// assert_eq!(price, "1250 cents");
+    /// # Ok(()) }
+    /// ```
     pub fn upgrade<F>(self, upgrade: F) -> CallBuilder<P, Upgraded<F>> {
         self.with_keep(Upgraded(upgrade))
     }

@@ -13,6 +13,38 @@ use crate::error::BoxError;
 /// `Some(None)` for `None`.
 ///
 /// The codec belongs to the stored data: a handle with another one cannot read what is there.
+///
+/// # Examples
+///
+/// Any format of serde will do. `erased_serde` is re-exported here, so that a codec needs no dependency on it:
+///
+/// ```
+/// use idempotent_runtime::{BoxError, Codec, Error, Idempotency, MemoryStore, Read, erased_serde};
+///
+/// /// JSON with indentation.
+/// #[derive(Debug)]
+/// struct Indented;
+///
+/// impl Codec for Indented {
+///     fn encode(&self, value: &dyn erased_serde::Serialize) -> Result<Vec<u8>, BoxError> {
+///         Ok(serde_json::to_vec_pretty(value)?)
+///     }
+///
+///     fn decode(&self, bytes: &[u8], read: &mut Read<'_>) -> Result<(), BoxError> {
+///         let mut json = serde_json::Deserializer::from_slice(bytes);
+///         read(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut json))?;
+///         Ok(json.end()?)
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// let idem = Idempotency::builder(MemoryStore::new()).codec(Indented).build()?;
+/// let call = || idem.call("numbers.list").key("k").run(|_| async { Ok::<_, Error>(vec![1, 2]) });
+/// assert_eq!(call().await?, [1, 2]);
+/// assert_eq!(call().await?, [1, 2]); // read back from `[\n  1,\n  2\n]`
+/// # Ok(()) }
+/// ```
 pub trait Codec: Debug + Send + Sync {
     /// Encodes a value or an error.
     ///

@@ -79,7 +79,7 @@ pub enum Error {
         operation: Arc<str>,
     },
 
-    /// The call happened earlier, but its stored outcome cannot be decoded. It is not run again.
+    /// The call happened earlier, but its stored outcome, or its stored reference, cannot be decoded. It is not run again.
     #[error(
         "the stored outcome of `{operation}` (schema version {schema}) cannot be decoded, keep its type compatible or give `version` and `upgrade`"
     )]
@@ -90,6 +90,20 @@ pub enum Error {
         /// The schema version that it was stored with.
         schema: u32,
         /// What the codec or the `upgrade` function said.
+        #[source]
+        source: Unreadable,
+    },
+
+    /// The call happened earlier, and its reference is stored, but `load` could not read the value back through it. The
+    /// body is not run again; the same call gives the value once `load` finds it.
+    #[error(
+        "`{operation}` happened, but `load` could not read its value back through the stored reference, call again when it can"
+    )]
+    #[non_exhaustive]
+    NotLoaded {
+        /// The operation.
+        operation: Arc<str>,
+        /// What `load` said.
         #[source]
         source: Unreadable,
     },
@@ -190,11 +204,18 @@ impl fmt::Display for Differing<'_> {
 
 impl Error {
     /// Tells whether the same call with the same key can succeed later, without anybody's help.
+    ///
+    /// [`NotLoaded`](Error::NotLoaded) counts as that, because a `load` fails most often while a database is out of reach;
+    /// where `load` fails with an error of ours, that one's answer counts. Its [`Unreadable::inner`] tells more.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::InProgress { .. } | Error::LeaseLost { .. } => true,
             Error::Store(error) => error.is_transient(),
+            Error::NotLoaded { source, .. } => match source.inner().downcast_ref::<Error>() {
+                Some(ours) => ours.is_retryable(),
+                None => true,
+            },
             _ => false,
         }
     }
@@ -238,9 +259,17 @@ impl<'de> Deserialize<'de> for Error {
 /// What an encoder, decoder, or a function of the user's reported.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// Keeps what a codec or an `upgrade` function reported.
+/// Keeps what a codec, an `upgrade` function or a `load` function reported.
 #[derive(Clone, Debug)]
 pub struct Unreadable(Arc<dyn StdError + Send + Sync>);
+
+impl Unreadable {
+    /// The error as it was reported, for `downcast_ref`.
+    #[must_use]
+    pub fn inner(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        &*self.0
+    }
+}
 
 impl From<BoxError> for Unreadable {
     fn from(error: BoxError) -> Self {

@@ -39,8 +39,8 @@
 //!
 //! * **Exactly once at a third party.** Send it a [`child_key`](Attempt::child_key), or choose `on_crash = uncertain`.
 //! * **Blocking functions**, and runtimes other than tokio.
-//! * **Transactional mode**, in which the record commits with your own rows, and the servers Postgres, MySQL, MariaDB and
-//!   Redis: they are not in this release.
+//! * **Transactional mode**, in which the record commits with your own rows, and the servers MySQL, MariaDB and Redis:
+//!   they are not in this release.
 //! * **Going on by itself.** A call that died is run again when somebody calls again. Timers, queues and signals are a
 //!   workflow engine's.
 //!
@@ -51,6 +51,8 @@
 //! | feature | what it brings |
 //! |---|---|
 //! | `sqlite` | the SQLite store, by sqlx and the SQLite C library, which cannot be linked with rusqlite 0.40 or newer in one program |
+//! | `postgres` | the Postgres store, by sqlx |
+//! | `tls-rustls`, `tls-native-tls` and their kind | encryption on the way to a server, by the names of sqlx |
 //! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, and the conformance suite for stores |
 //! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |
 
@@ -105,6 +107,9 @@ pub use crate::{
     store::{MemoryStore, Store, StoreError, StoreErrorKind},
 };
 
+/// The crate whose traits [`Codec`] is written in, at the version that it is written in.
+pub use erased_serde;
+
 /// What the attribute's expansion calls. Not for people: it changes with every release.
 #[doc(hidden)]
 pub mod __private {
@@ -113,7 +118,7 @@ pub mod __private {
 
     pub use crate::{
         handle::AsHandle,
-        key::Template,
+        key::{Template, part},
         operation::Site,
         outcome::{
             Classification, Classified, FromRefusal, Keep, LeftUncertain, OnError, Outcome,

@@ -112,7 +112,7 @@ pub enum Answer {
     LeaseLost,
     /// [`Error::Store`](crate::Error::Store).
     StoreFailed,
-    /// The stored outcome could not be given: unreadable, or not replayable.
+    /// The stored outcome could not be given: unreadable, not loaded, or not replayable.
     NotReplayable,
     /// The body ran unprotected.
     Unprotected,
@@ -162,7 +162,7 @@ pub enum Unprotected {
     Disabled,
     /// This call opted out.
     OptedOut,
-    /// The key was `None`, and the policy says to run.
+    /// The key, or a part of it, was `None`, and the policy says to run.
     MissingKey,
     /// The store could not be reached, and the policy says to run.
     StoreOutage,

@@ -251,13 +251,18 @@ pub trait Keep<T> {
     #[doc(hidden)]
     fn read(self, stored: Stored, current: u32) -> Self::Reading;
 
-    /// Whether what is read back comes from elsewhere, and may be out of reach at times.
-    #[doc(hidden)]
-    const LOADS: bool = false;
-
     /// What [`read`](Keep::read) returns.
     #[doc(hidden)]
-    type Reading: Future<Output = Result<T, BoxError>>;
+    type Reading: Future<Output = Result<T, Unread>>;
+}
+
+/// Why a value could not be read back.
+#[derive(Debug)]
+pub enum Unread {
+    /// What is stored is no encoding of it, and will be none.
+    Undecodable(BoxError),
+    /// What is stored is a reference, and the value was not found through it this time.
+    NotLoaded(BoxError),
 }
 
 /// The whole value is kept.
@@ -281,13 +286,14 @@ impl<T: Storable> Keep<T> for Whole {
         coder.0.encode(value)
     }
     fn read(self, stored: Stored, current: u32) -> Self::Reading {
-        ready(if stored.version() == current {
+        let read = if stored.version() == current {
             stored.decode()
         } else {
             Err(other_version(&stored, current))
-        })
+        };
+        ready(read.map_err(Unread::Undecodable))
     }
-    type Reading = Ready<Result<T, BoxError>>;
+    type Reading = Ready<Result<T, Unread>>;
 }
 
 /// The whole value is kept, and a function reads what older versions of the program stored.
@@ -303,13 +309,14 @@ where
         coder.0.encode(value)
     }
     fn read(self, stored: Stored, current: u32) -> Self::Reading {
-        ready(match stored.version() {
+        let read = match stored.version() {
             version if version == current => stored.decode(),
             version if version < current => (self.0)(stored),
             _ => Err(other_version(&stored, current)),
-        })
+        };
+        ready(read.map_err(Unread::Undecodable))
     }
-    type Reading = Ready<Result<T, BoxError>>;
+    type Reading = Ready<Result<T, Unread>>;
 }
 
 /// Only a reference to the value is kept, and the value is read back: on a replay, and once on the first run, so that
@@ -334,7 +341,6 @@ where
             Err(error) => ReadBack::Failed(Some(error)),
         }
     }
-    const LOADS: bool = true;
     type Reading = ReadBack<F>;
 }
 
@@ -352,13 +358,16 @@ where
     F: Future<Output = Result<T, E>>,
     E: Into<BoxError>,
 {
-    type Output = Result<T, BoxError>;
+    type Output = Result<T, Unread>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
-            ReadBack::Loading(loading) => loading.as_mut().poll(cx).map_err(Into::into),
+            ReadBack::Loading(loading) => {
+                let loaded = loading.as_mut().poll(cx);
+                loaded.map_err(|error| Unread::NotLoaded(error.into()))
+            }
             ReadBack::Failed(error) => match error.take() {
-                Some(error) => Poll::Ready(Err(error)),
+                Some(error) => Poll::Ready(Err(Unread::Undecodable(error))),
                 None => Poll::Pending,
             },
         }

@@ -246,17 +246,21 @@ impl Description {
             Some(Err(error)) => return Err(invalid("key")(error)),
         };
         unprotected = switched_off.or(unprotected);
-        let old_key = self.old_key.transpose().map_err(invalid("key"))?;
+        let has_old_identity = match (&self.old_key, &self.old_name) {
+            // No build has ever recorded anything under it.
+            (Some(Err(KeyError::Missing)), _) | (None, None) => false,
+            (Some(_), _) | (None, Some(_)) => true,
+        };
         let framed_scope = scope.as_ref().map(Key::framed);
         let id = RecordId::new(&operation, framed_scope, key.framed());
-        let old_id = (self.old_name.is_some() || old_key.is_some()).then(|| {
+        let old_id = if has_old_identity {
             let old_name = self.old_name.as_deref().unwrap_or(&operation);
-            RecordId::new(
-                old_name,
-                framed_scope,
-                old_key.as_ref().unwrap_or(&key).framed(),
-            )
-        });
+            let old_key = self.old_key.transpose().map_err(invalid("key"))?;
+            let old_key = old_key.as_ref().unwrap_or(&key).framed();
+            Some(RecordId::new(old_name, framed_scope, old_key))
+        } else {
+            None
+        };
         let on_crash = self.policy.on_crash.unwrap_or(defaults.on_crash);
         let protection = match unprotected {
             Some(why) => Protection::None(why),

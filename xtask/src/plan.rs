@@ -1,5 +1,4 @@
-//! What each command does: a table of steps. A step that needs something from outside, such as a server's address, gets
-//! it through its environment.
+//! What each command does: a table of steps. A step that needs something from outside gets it through its environment.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,12 +11,15 @@ pub(crate) struct Step {
     pub(crate) title: String,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(&'static str, String)>,
+    /// Whether the servers have to run, and their addresses to stand in its environment.
+    pub(crate) needs_servers: bool,
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 9] = [
+const FEATURES: [&str; 10] = [
     "",
     "sqlite",
+    "postgres",
     "testing",
     "uuid",
     "ulid",
@@ -27,36 +29,48 @@ const FEATURES: [&str; 9] = [
     "rust_decimal",
 ];
 
+/// Every feature but those that choose an encryption: programs take one, and some need libraries of the system.
+fn all_features() -> String {
+    let named = FEATURES.iter().filter(|feature| !feature.is_empty());
+    let named: Vec<_> = named
+        .map(|feature| format!("idempotent-runtime/{feature}"))
+        .collect();
+    format!("--features {}", named.join(","))
+}
+
 /// Everything that runs: unit, integration and compile-fail tests and the model are tests of the workspace.
 pub(crate) fn test() -> Vec<Step> {
-    const ALL: &str = "--workspace --all-features --no-fail-fast";
-    let mut steps = if is_installed("nextest") {
-        vec![
-            step("tests", &format!("nextest run {ALL}")),
-            step("doc tests", &format!("test --doc {ALL}")),
-        ]
+    let features = all_features();
+    let all = format!("--workspace {features} --no-fail-fast");
+    // What is ignored elsewhere needs a server, and here it has one. Documentation has other reasons to ignore a listing.
+    let mut tests = if is_installed("nextest") {
+        let ignored = "--run-ignored all --failure-output immediate-final";
+        step("tests", &format!("nextest run {all} {ignored}"))
     } else {
-        vec![step("tests and doc tests", &format!("test {ALL}"))]
+        step("tests", &format!("test {all} --tests -- --include-ignored"))
     };
-    steps.extend([
-        shuttle(),
-        // Beside the other members, examples get features that they did not ask for.
+    tests.needs_servers = true;
+    vec![
+        // Beside the other members, examples get features that they did not ask for. First, because tests run them.
         step("examples alone", "build --examples"),
+        tests,
+        step("doc tests", &format!("test --doc {all}")),
+        shuttle(),
         step(
             "benches compile",
-            "check --workspace --all-features --benches",
+            &format!("check --workspace {features} --benches"),
         ),
-    ]);
-    steps
+    ]
 }
 
 /// Everything that is found out without running anything.
 pub(crate) fn lint() -> Vec<Step> {
+    let features = all_features();
     let mut steps = vec![
         step("formatting", "fmt --all --check"),
         step(
             "clippy",
-            "clippy --workspace --all-features --all-targets -- -D warnings",
+            &format!("clippy --workspace {features} --all-targets -- -D warnings"),
         ),
     ];
     steps.extend(FEATURES.map(|feature| {
@@ -76,7 +90,9 @@ pub(crate) fn lint() -> Vec<Step> {
     }));
     let mut docs = step(
         "documentation",
-        "doc --package idempotent-runtime --package idempotent-macros --all-features --no-deps",
+        &format!(
+            "doc --package idempotent-runtime --package idempotent-macros {features} --no-deps"
+        ),
     );
     docs.environment
         .push(("RUSTDOCFLAGS", "-D warnings".into()));
@@ -111,6 +127,7 @@ fn step(title: &str, command: &str) -> Step {
         title: title.to_owned(),
         arguments: command.split(' ').map(str::to_owned).collect(),
         environment: Vec::new(),
+        needs_servers: false,
     }
 }
 

@@ -64,9 +64,9 @@ fn a_function_with_a_skipped_argument() {
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
+                        __body,
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
-                        __body,
                     )
                     .await;
                 __ret
@@ -120,9 +120,9 @@ fn a_derived_name_and_a_pattern() {
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
+                        __body,
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
-                        __body,
                     )
                     .await;
                 __ret
@@ -157,7 +157,18 @@ fn a_method_with_a_tuple_key() {
                             .key("(&self.cart, (item, \"eu\"))")
                             .scope("self.tenant()");
                         let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                        __call.key(&(&self.cart, &(&item, &"eu")));
+                        __call
+                            .key(
+                                &(
+                                    ::idempotent_runtime::__private::part(&self.cart),
+                                    ::idempotent_runtime::__private::part(
+                                        &(
+                                            ::idempotent_runtime::__private::part(&item),
+                                            ::idempotent_runtime::__private::part(&"eu"),
+                                        ),
+                                    ),
+                                ),
+                            );
                         __call.scope(&self.tenant());
                         __call.argument("item", &item);
                         __call
@@ -173,9 +184,9 @@ fn a_method_with_a_tuple_key() {
                     #[allow(clippy::large_futures)]
                     let __ret = prepared_idempotent_call
                         .run(
+                            __body,
                             ::idempotent_runtime::__private::Recorded,
                             ::idempotent_runtime::__private::Whole,
-                            __body,
                         )
                         .await;
                     __ret
@@ -237,7 +248,7 @@ fn a_template_key_and_the_old_one() {
                 };
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
-                    .run(my::runtime::__private::Recorded, my::runtime::__private::Whole, __body)
+                    .run(__body, my::runtime::__private::Recorded, my::runtime::__private::Whole)
                     .await;
                 __ret
             }
@@ -306,9 +317,9 @@ fn every_policy() {
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run_detached(
+                        __body,
                         ::idempotent_runtime::__private::Classified(classify),
                         ::idempotent_runtime::__private::Upgraded(Receipt::read_old),
-                        __body,
                     )
                     .await;
                 __ret
@@ -363,9 +374,9 @@ fn computed_durations_and_a_fingerprint() {
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
+                        __body,
                         ::idempotent_runtime::__private::Released,
                         ::idempotent_runtime::__private::Whole,
-                        __body,
                     )
                     .await;
                 __ret
@@ -425,9 +436,9 @@ fn reconcile_asks_with_every_argument() {
                     #[allow(clippy::large_futures)]
                     let __ret = prepared_idempotent_call
                         .run(
+                            __body,
                             ::idempotent_runtime::__private::LeftUncertain,
                             ::idempotent_runtime::__private::Whole,
-                            __body,
                         )
                         .await;
                     __ret
@@ -480,9 +491,9 @@ fn a_reference_is_stored_in_place_of_the_value() {
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
+                        __body,
                         ::idempotent_runtime::__private::Replayed,
                         ::idempotent_runtime::__private::Reference(|order: &Order| order.id, load),
-                        __body,
                     )
                     .await;
                 __ret
@@ -549,9 +560,9 @@ fn all_arguments_as_the_key() {
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
+                        __body,
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
-                        __body,
                     )
                     .await;
                 __ret
@@ -629,7 +640,13 @@ fn a_method_that_async_trait_has_boxed() {
                                 let mut __call = ::idempotent_runtime::__private::begin(
                                     &__IDEMPOTENT_SITE,
                                 );
-                                __call.key(&(&__self.shop, &body.id));
+                                __call
+                                    .key(
+                                        &(
+                                            ::idempotent_runtime::__private::part(&__self.shop),
+                                            ::idempotent_runtime::__private::part(&body.id),
+                                        ),
+                                    );
                                 __call.argument("body", &body);
                                 __call
                             };
@@ -644,9 +661,9 @@ fn a_method_that_async_trait_has_boxed() {
                             #[allow(clippy::large_futures)]
                             let __ret = prepared_idempotent_call
                                 .run(
+                                    __body,
                                     ::idempotent_runtime::__private::Recorded,
                                     ::idempotent_runtime::__private::Whole,
-                                    __body,
                                 )
                                 .await;
                             __ret

@@ -129,6 +129,9 @@ impl Builder {
             return Err(mistake);
         }
         check_durations(self.parts.defaults.ttl, self.parts.defaults.lease)?;
+        if !self.parts.enabled {
+            tracing::warn!("idempotency is switched off: every duplicate runs");
+        }
         Ok(Idempotency::from_parts(self.parts))
     }
 
@@ -181,7 +184,7 @@ impl Builder {
         self
     }
 
-    /// Sets what becomes of a call whose key is `None`.
+    /// Sets what becomes of a call whose key, or a part of it, is `None`.
     pub fn on_missing_key(mut self, on_missing_key: OnMissingKey) -> Self {
         self.parts.defaults.on_missing_key = on_missing_key;
         self
@@ -250,12 +253,10 @@ impl Builder {
         self
     }
 
-    /// The kill switch: a handle that is not enabled runs every body without touching the store, and says so.
+    /// The kill switch: a handle that is not enabled runs every body without touching the store. One warning says so when
+    /// it is built, and [`Answer::Unprotected`](crate::Answer::Unprotected) at each call.
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.parts.enabled = enabled;
-        if !enabled {
-            tracing::warn!("idempotency is switched off: every duplicate runs");
-        }
         self
     }
 

@@ -5,6 +5,8 @@ mod parts;
 mod template;
 mod writer;
 
+#[doc(hidden)]
+pub use parts::part;
 pub use parts::{Text, text};
 pub use template::Template;
 pub use writer::KeyWriter;
@@ -20,6 +22,9 @@ pub const LONGEST: usize = 64 * 1024;
 ///
 /// The type is no part of a key: `1_u8`, `1_i64` and `"1"` are one key, so that a key may change its type
 /// while calls are under way. Bytes are not text: `b"1"` is another key than `"1"`.
+///
+/// A `None` anywhere in it, in a tuple, in a template, or in a field of a struct that derives this trait, makes the whole
+/// key missing. Where `None` is a value like any other, say which: `part.unwrap_or("none")`.
 ///
 /// # Examples
 ///
@@ -58,7 +63,7 @@ impl Key {
     ///
     /// # Errors
     ///
-    /// When nothing in it has a value, when all its values are empty, or when it is longer than [`LONGEST`].
+    /// When a part of it is missing, when all its values are empty, or when it is longer than [`LONGEST`].
     pub fn from_part<K: KeyPart + ?Sized>(part: &K) -> Result<Self, KeyError> {
         let mut writer = KeyWriter::new();
         part.write(&mut writer);
@@ -89,9 +94,9 @@ impl std::fmt::Debug for Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// Nothing in it has a value: it is `None`, or a tuple of nothing but `None`.
+    /// It is `None`, or a part of it is, or it has no part at all.
     #[error(
-        "the key is missing: every part of it is `None`; have the caller send one, or say `on_missing_key = run` to run without protection"
+        "it is missing, because it or a part of it is `None`: have the caller send one, or use a part that is always there; `on_missing_key = run` runs calls without a key, unprotected"
     )]
     Missing,
     /// All its values are empty text.

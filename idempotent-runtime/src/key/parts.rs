@@ -29,6 +29,34 @@ pub fn text<T: fmt::Display + ?Sized>(value: &T) -> Text<'_, T> {
 /// A key part that is what a value displays as; made by [`text`].
 pub struct Text<'a, T: ?Sized>(&'a T);
 
+/// An element of a tuple in the attribute. That it is a key part is required here, where it is written; the tuple around it
+/// takes that for granted, so that what is none is reported once, and at its own place.
+pub fn part<K: KeyPart + ?Sized>(part: &K) -> Part<'_, K> {
+    Part {
+        part,
+        write: K::write,
+    }
+}
+
+/// A value that was seen to be a key part; made by [`part`].
+pub struct Part<'a, K: ?Sized> {
+    part: &'a K,
+    write: fn(&K, &mut KeyWriter),
+}
+
+impl<K: ?Sized> fmt::Debug for Part<'_, K> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Part(…)")
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<K: ?Sized> KeyPart for Part<'_, K> {
+    fn write(&self, key: &mut KeyWriter) {
+        (self.write)(self.part, key);
+    }
+}
+
 impl<T: ?Sized> fmt::Debug for Text<'_, T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Text(…)")
@@ -83,7 +111,7 @@ impl KeyPart for Vec<u8> {
     }
 }
 
-/// A part that is missing when it is `None`.
+/// `None` makes the whole key missing.
 impl<K: KeyPart> KeyPart for Option<K> {
     fn write(&self, key: &mut KeyWriter) {
         match self {

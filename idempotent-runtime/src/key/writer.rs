@@ -9,7 +9,6 @@ use crate::framing::{read_framed, write_framed, write_framed_display};
 mod tag {
     pub(super) const TEXT: u8 = b'"';
     pub(super) const BYTES: u8 = b'b';
-    pub(super) const MISSING: u8 = b'n';
     pub(super) const LITERAL: u8 = b'=';
     pub(super) const GROUP: u8 = b'(';
     pub(super) const GROUP_END: u8 = b')';
@@ -23,13 +22,15 @@ pub struct KeyWriter {
     /// How many frames were written since the group they stand in began.
     frames: usize,
     values: Values,
+    /// Whether a part has no value.
+    incomplete: bool,
     unwritable: bool,
 }
 
 /// What has been seen so far.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Values {
-    Missing,
+    None,
     Empty,
     Present,
 }
@@ -40,7 +41,8 @@ impl KeyWriter {
             framed: Vec::with_capacity(64),
             bytes: 0,
             frames: 0,
-            values: Values::Missing,
+            values: Values::None,
+            incomplete: false,
             unwritable: false,
         }
     }
@@ -65,10 +67,10 @@ impl KeyWriter {
         }
     }
 
-    /// Writes that there is no value here: not the same as empty text.
+    /// Says that a part has no value, which is not the same as empty text. The whole key is missing then, whatever its
+    /// other parts are: without the part that tells them apart, calls that are not the same would share one key.
     pub fn missing(&mut self) {
-        self.framed.push(tag::MISSING);
-        self.frames += 1;
+        self.incomplete = true;
     }
 
     /// Writes a part of a part; whatever it writes stays together.
@@ -114,6 +116,7 @@ impl KeyWriter {
         self.frames += other.frames;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.values = self.values.max(other.values);
+        self.incomplete |= other.incomplete;
         self.unwritable |= other.unwritable;
         if self.bytes <= LONGEST {
             self.framed.extend_from_slice(&other.framed);
@@ -123,11 +126,12 @@ impl KeyWriter {
     pub(super) fn finish(self) -> Result<Vec<u8>, KeyError> {
         match self.values {
             _ if self.unwritable => Err(KeyError::Unwritable),
+            _ if self.incomplete => Err(KeyError::Missing),
             _ if self.bytes > LONGEST => Err(KeyError::TooLong {
                 bytes: self.bytes,
                 limit: LONGEST,
             }),
-            Values::Missing => Err(KeyError::Missing),
+            Values::None => Err(KeyError::Missing),
             Values::Empty => Err(KeyError::Empty),
             Values::Present => Ok(self.framed),
         }
@@ -200,7 +204,6 @@ fn joined(mut framed: &[u8]) -> Vec<u8> {
         match tag {
             tag::GROUP => text.push(b'('),
             tag::GROUP_END => text.push(b')'),
-            tag::MISSING => text.extend_from_slice(b"none"),
             _ => text.extend_from_slice(read_framed(&mut framed).unwrap_or_default()),
         }
         apart = !matches!(tag, tag::LITERAL | tag::GROUP);

@@ -179,7 +179,8 @@ impl Claim {
     /// it may be under way and stand later, or it may be lost. `None` where it does not stand, and cannot any more.
     ///
     /// What stands is given up as a claim whose body was never polled. What may be under way is kept from standing by moving the
-    /// version that it was sent over, and changing nothing else: where nothing stands, by a released record.
+    /// version that it was sent over, and changing nothing else. Where nothing stands, a released record does it, whatever it
+    /// was sent over last: the first try of every claim is sent over nothing.
     #[must_use]
     pub fn give_up(
         &self,
@@ -194,7 +195,7 @@ impl Claim {
                 expires: Moment::In(self.lease),
                 ..first(self, version)
             };
-            return seen.is_none().then_some((None, released));
+            return Some((None, released));
         };
         let draft = match record.state {
             State::Running if record.attempt_id == self.attempt_id => {
@@ -202,7 +203,7 @@ impl Claim {
                 let holding = Holding::new(self, record.attempt, record.on_crash, meaning);
                 holding.end(&Ending::Unpolled, version)
             }
-            _ if record.attempt_id != self.attempt_id && seen == Some(record.version) => Draft {
+            _ if seen == Some(record.version) => Draft {
                 outcome: record.outcome.clone(),
                 ..left(record, record.state, record.on_crash, version)
             },

@@ -1,9 +1,10 @@
 //! Decides what a call may do: claims its key, waits for who holds it, or finds the outcome.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use crate::{
     attempt::is_running,
+    clock::Timer,
     error::Error,
     identity::RecordId,
     lease::{Claim, Decision, Meaning, decide, first},
@@ -34,6 +35,30 @@ pub(crate) enum Admission {
 /// How often a claim is sent again after the store failed, and how long after: a claim whose
 /// answer was lost is recognised as one's own, so repeating it is safe.
 const RETRIES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(60)];
+
+/// The retries that are left.
+struct Retries(slice::Iter<'static, Duration>);
+
+impl Retries {
+    fn new() -> Self {
+        Self(RETRIES.iter())
+    }
+
+    /// Resolves when it is time to try again; gives the error back where trying again does not help, or has not helped.
+    async fn pause_after(
+        &mut self,
+        error: StoreError,
+        timer: &dyn Timer,
+    ) -> Result<(), StoreError> {
+        match self.0.next().filter(|_| error.is_transient()) {
+            Some(pause) => {
+                timer.sleep(*pause).await;
+                Ok(())
+            }
+            None => Err(error),
+        }
+    }
+}
 
 pub(crate) async fn admit(request: &Request, claim: &Claim) -> Admission {
     let mut admitting = Admitting {
@@ -77,7 +102,7 @@ impl Admitting<'_> {
         let mut claiming = Claiming::new(self.request, self.claim, self.id);
         let mut draft = first(self.claim, Version::random());
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
-        let mut retries = RETRIES.iter();
+        let mut retries = Retries::new();
         loop {
             let sent = self.request.handle.timer().now();
             claiming.sent(seen, meaning);
@@ -96,18 +121,14 @@ impl Admitting<'_> {
                     claiming.answered();
                     snapshot
                 }
-                Err(error) => match retries.next().filter(|_| error.is_transient()) {
-                    Some(pause) => {
-                        self.request.handle.timer().sleep(*pause).await;
-                        continue;
+                Err(error) => {
+                    if !error.is_transient() {
+                        claiming.answered();
                     }
-                    None => {
-                        if !error.is_transient() {
-                            claiming.answered();
-                        }
-                        return Err(error);
-                    }
-                },
+                    let timer = self.request.handle.timer();
+                    retries.pause_after(error, timer).await?;
+                    continue;
+                }
             };
             match self.decide(snapshot, sent).await {
                 Next::Write(next) => (seen, draft, meaning) = *next,
@@ -125,7 +146,14 @@ impl Admitting<'_> {
         let Some(old) = self.request.old_id else {
             return Ok(self.id);
         };
-        let snapshot = self.request.handle.store().load(&old).await?;
+        let handle = &self.request.handle;
+        let mut retries = Retries::new();
+        let snapshot = loop {
+            match handle.store().load(&old).await {
+                Ok(snapshot) => break snapshot,
+                Err(error) => retries.pause_after(error, handle.timer()).await?,
+            }
+        };
         match decide(self.claim, &snapshot, Version::random) {
             Decision::Write {
                 meaning: Meaning::Fresh,

@@ -77,7 +77,7 @@ impl Job {
         }
     }
 
-    /// A write that gets no answer is tried again, on a new connection if the store has one.
+    /// A write that gets no answer, or panics, is tried again, on a new connection if the store has one.
     async fn within(
         &self,
         store: &dyn Store,
@@ -85,9 +85,13 @@ impl Job {
         lease: Duration,
     ) -> Result<(), StoreError> {
         let limit = keeper.timer.sleep(lease.max(SHORTEST_LIMIT));
-        let written = super::race(self.once(store, keeper), limit).await;
-        let hangs = StoreError::new(StoreErrorKind::Unavailable, "writing in the background");
-        written.unwrap_or(Err(hangs))
+        let written = super::race(super::survive(self.once(store, keeper)), limit).await;
+        let failed = |kind| Err(StoreError::new(kind, "writing in the background"));
+        match written {
+            Some(Some(answer)) => answer,
+            Some(None) => failed(StoreErrorKind::Other),
+            None => failed(StoreErrorKind::Unavailable),
+        }
     }
 
     async fn once(&self, store: &dyn Store, keeper: &Shared) -> Result<(), StoreError> {

@@ -111,7 +111,7 @@ impl Keeper {
         } = &job
             && let Some(kept) = work.leases.get_mut(place.index)
         {
-            // Its heartbeats may have paused while the holder tried to end it.
+            // The foreground could not reach the store: whether the lease still stands is worth knowing at once.
             kept.due = self.0.timer.now();
         }
         work.jobs.push(job);
@@ -227,7 +227,7 @@ fn run(shared: Arc<Shared>) {
     }
 }
 
-/// The thread, which a store that panics while it connects takes along: the next claim starts another.
+/// The thread, which a timer that panics takes along: the next claim starts another.
 struct Thread(Arc<Shared>);
 
 impl Drop for Thread {
@@ -241,10 +241,16 @@ impl Drop for Thread {
 }
 
 async fn keep(shared: Arc<Shared>) {
-    let store = match shared.store.for_heartbeats().await {
-        Ok(own) => own.unwrap_or_else(|| Arc::clone(&shared.store)),
-        Err(error) => {
+    let store = match super::survive(shared.store.for_heartbeats()).await {
+        Some(Ok(own)) => own.unwrap_or_else(|| Arc::clone(&shared.store)),
+        Some(Err(error)) => {
             tracing::warn!(%error, "heartbeats have no connections of their own and share the application's");
+            Arc::clone(&shared.store)
+        }
+        None => {
+            tracing::error!(
+                "the store panicked while it connected for heartbeats, which share the application's connections"
+            );
             Arc::clone(&shared.store)
         }
     };

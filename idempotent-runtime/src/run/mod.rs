@@ -12,6 +12,7 @@ mod typed;
 
 use std::{
     future::{Future, poll_fn},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
     sync::Arc,
     task::Poll,
@@ -146,7 +147,9 @@ fn answer_of(error: &Error) -> Answer {
         Error::Uncertain { .. } => Answer::Uncertain,
         Error::Parked { .. } => Answer::Parked,
         Error::LeaseLost { .. } => Answer::LeaseLost,
-        Error::Unreadable { .. } | Error::NotReplayable { .. } => Answer::NotReplayable,
+        Error::Unreadable { .. } | Error::NotLoaded { .. } | Error::NotReplayable { .. } => {
+            Answer::NotReplayable
+        }
         Error::Store(_) => Answer::StoreFailed,
         _ => Answer::Refused,
     }
@@ -219,7 +222,13 @@ where
             operation,
             "the store is out of reach, the call runs unprotected"
         ),
-        _ => tracing::warn!(operation, ?why, "the call runs unprotected"),
+        // The handle has said so, loudly, when it was built.
+        Unprotected::Disabled => {
+            tracing::debug!(operation, ?why, "the call runs unprotected");
+        }
+        Unprotected::OptedOut | Unprotected::MissingKey => {
+            tracing::warn!(operation, ?why, "the call runs unprotected");
+        }
     }
     let attempt = Attempt::new(
         request.id,
@@ -231,6 +240,16 @@ where
     let body = body(attempt.clone());
     let (_, value) = attempt.enter(body).await;
     (Came::Ran(value), How::Unprotected(why), Answer::Unprotected)
+}
+
+/// Awaits `work`; `None` where it panics, so that a store which does so takes nothing else along.
+pub(crate) async fn survive<F: Future>(work: F) -> Option<F::Output> {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        polled.map_or(Poll::Ready(None), |poll| poll.map(Some))
+    })
+    .await
 }
 
 /// Awaits `work`, but no longer than `limit`; `None` where that ended first.

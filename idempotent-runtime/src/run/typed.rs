@@ -18,7 +18,7 @@ use crate::{
     handle,
     lease::Ending,
     observe::How,
-    outcome::{Encoder, FromRefusal, Keep, OnError, Outcome, Stored},
+    outcome::{Encoder, FromRefusal, Keep, OnError, Outcome, Stored, Unread},
     policy::{OnCrash, Verdict},
     record::{OutcomeKind, RawOutcome, Record},
     request::Request,
@@ -183,11 +183,11 @@ where
     match decode(request, typed, outcome.clone()).await {
         Ok(replayed) => (Ending::Done(outcome), replayed),
         // The reference is what counts, and it is kept: a replay may find what this load did not.
-        Err(error) if K::LOADS && outcome.kind == OutcomeKind::Value => {
+        Err(Unread::NotLoaded(error)) => {
             tracing::warn!(operation = &*request.operation, %error, "a value cannot be read back through its reference");
             (Ending::Done(outcome), result)
         }
-        Err(error) => (not_replayable(request, &error), result),
+        Err(Unread::Undecodable(error)) => (not_replayable(request, &error), result),
     }
 }
 
@@ -205,7 +205,7 @@ async fn decode<T, E, P, K>(
     request: &Request,
     typed: &Typed<P, K>,
     outcome: RawOutcome,
-) -> Result<Result<T, E>, crate::error::BoxError>
+) -> Result<Result<T, E>, Unread>
 where
     P: OnError<E>,
     K: Keep<T> + Clone,
@@ -213,7 +213,11 @@ where
     let kind = outcome.kind;
     let stored = Stored::new(outcome, request.handle.coder().clone());
     match kind {
-        OutcomeKind::Error => typed.on_error.decode(&stored).map(Err),
+        OutcomeKind::Error => typed
+            .on_error
+            .decode(&stored)
+            .map(Err)
+            .map_err(Unread::Undecodable),
         _ => typed
             .keep
             .clone()
@@ -237,10 +241,16 @@ where
         Some(outcome) if outcome.kind != OutcomeKind::NotReplayable => {
             decode(request, typed, outcome.clone())
                 .await
-                .map_err(|error| Error::Unreadable {
-                    operation: operation(),
-                    schema: outcome.schema,
-                    source: error.into(),
+                .map_err(|why| match why {
+                    Unread::Undecodable(error) => Error::Unreadable {
+                        operation: operation(),
+                        schema: outcome.schema,
+                        source: error.into(),
+                    },
+                    Unread::NotLoaded(error) => Error::NotLoaded {
+                        operation: operation(),
+                        source: error.into(),
+                    },
                 })
         }
         _ => Err(Error::NotReplayable {

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     identity::RecordId,
-    store::waiters::{Pace, Waiters},
+    store::waiters::{Waiters, look::Pace},
 };
 
 /// How long nobody has to wait for anything before the connection is closed.
@@ -56,8 +56,7 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Begins to listen, unless it does already, on the runtime of the caller. Whoever waits then looks at the record once
-    /// more before it relies on being told.
+    /// Begins to listen, unless it does already, on the runtime of the caller.
     pub(crate) fn begin<C: Channel>(&self, waiters: &Arc<Waiters>, channel: impl FnOnce() -> C) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
         // Finished also means that the runtime it ran on has shut down.
@@ -94,7 +93,8 @@ impl Drop for Listening {
 }
 
 async fn listen<C: Channel>(channel: &mut C, waiters: &Weak<Waiters>, hears: &AtomicBool) {
-    while anybody(waiters) {
+    // Whoever began this may not have registered yet.
+    loop {
         let pause = match hear(channel, waiters, hears).await {
             Ok(Heard::Enough) => PAUSE,
             Ok(Heard::Nothing) => {
@@ -111,6 +111,9 @@ async fn listen<C: Channel>(channel: &mut C, waiters: &Weak<Waiters>, hears: &At
         };
         hears.store(false, Ordering::Release);
         tokio::time::sleep(pause).await;
+        if !anybody(waiters) {
+            return;
+        }
     }
 }
 
@@ -132,11 +135,10 @@ async fn hear<C: Channel>(
     loop {
         match tokio::time::timeout(limit, channel.next()).await {
             Ok(Ok(Some(told))) => {
-                if !hears.swap(true, Ordering::AcqRel) {
-                    limit = IDLE;
-                    // What moved before this connection listened was told to nobody.
-                    wake_all(waiters);
-                }
+                // What moved before this connection listened was told to nobody: whoever looks asks for the pace before its
+                // look, so that it relies on being told of what moves after that look.
+                hears.store(true, Ordering::Release);
+                limit = IDLE;
                 if let (Some(id), Some(waiters)) = (read_id(&told), waiters.upgrade()) {
                     waiters.wake(&id);
                 }

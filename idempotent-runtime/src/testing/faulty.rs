@@ -57,6 +57,8 @@ pub enum Operation {
     Purge,
     /// [`Store::scan`].
     Scan,
+    /// [`Store::for_heartbeats`].
+    ForHeartbeats,
 }
 
 /// Which calls of an operation a fault meets. Calls are counted from 1 since the store was wrapped.
@@ -85,6 +87,8 @@ pub enum Fault {
     Delay(Gate),
     /// It is applied, and its answer is held at the gate.
     DelayAnswer(Gate),
+    /// The store panics, and it is not applied.
+    Panic,
 }
 
 #[derive(Default)]
@@ -197,6 +201,7 @@ impl FaultyStore {
                 }
                 Fault::LoseRequest => return Err(lost(doing)),
                 Fault::Delay(gate) => gate.pass().await,
+                Fault::Panic => panic!("a planned panic while {doing}"),
                 Fault::LoseAnswer | Fault::DelayAnswer(_) => {}
             }
         }
@@ -205,7 +210,7 @@ impl FaultyStore {
             match fault {
                 Fault::LoseAnswer => return Err(lost(doing)),
                 Fault::DelayAnswer(gate) => gate.pass().await,
-                Fault::Fail(_) | Fault::LoseRequest | Fault::Delay(_) => {}
+                Fault::Fail(_) | Fault::LoseRequest | Fault::Delay(_) | Fault::Panic => {}
             }
         }
         answer
@@ -285,7 +290,11 @@ impl Store for FaultyStore {
     }
 
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        let own = self.inner.for_heartbeats().await?;
+        let faults = self.arrive(&[Operation::ForHeartbeats], None);
+        let connecting = self.inner.for_heartbeats();
+        let own = self
+            .through(faults, "connecting for heartbeats", connecting)
+            .await?;
         Ok(own.map(|inner| {
             Arc::new(Self {
                 inner,

@@ -26,7 +26,7 @@ use crate::{
         lending::{Lending, Lent, Limits, Place, limited},
         listening::Listening,
         sql::TablePrefix,
-        waiters::{Pace, Waiters},
+        waiters::{Waiters, look::Pace},
     },
 };
 
@@ -234,20 +234,18 @@ impl Store for PostgresStore {
         if !inner.tells() {
             return inner
                 .waiters
-                .wait(self, id, seen, at_most, Pace::ALONE)
+                .wait(self, id, seen, at_most, || Pace::ALONE)
                 .await;
         }
         let mut connection = inner.acquire(DOING).await?;
         let marking = inner.statements.mark(&mut connection, inner.way, id, seen);
         let marked = inner.limited(DOING, marking).await;
         connection.settle(marked)?;
-        let waiting = inner
-            .waiters
-            .wait(self, id, seen, at_most, inner.listening.pace());
         inner.listening.begin(&inner.waiters, || {
             Notifications::of(&inner.statements.channel, inner.connections.place())
         });
-        waiting.await
+        let pace = || inner.listening.pace();
+        inner.waiters.wait(self, id, seen, at_most, pace).await
     }
 
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {

@@ -51,6 +51,7 @@ impl Statements {
         let columns = COLUMNS.join(", ");
         let running = State::Running.code();
         let (done, released) = (State::Done.code(), State::Released.code());
+        let (uncertain, parked) = (State::Uncertain.code(), State::Parked.code());
         let rerun = OnCrash::Rerun.code();
         let max = i64::MAX;
         let clock = format!("clock AS MATERIALIZED (SELECT {NOW} AS now)");
@@ -83,6 +84,7 @@ impl Statements {
              WHERE id = $1::bytea AND NOT EXISTS (SELECT FROM claimed)"
         );
         // A claim says anew when the record can expire at the earliest; whatever else is written can only make it earlier.
+        // What must be settled never expires, and stands behind everything that a purge looks at.
         let replace = format!(
             "WITH {clock}, written AS (
                  UPDATE {table} SET
@@ -100,7 +102,8 @@ impl Statements {
                      expires = CASE WHEN $16::bigint IS NULL THEN expires
                          ELSE now + least($16::bigint, {max} - now) END,
                      outcome_kind = $17::bigint, outcome_schema = $18::bigint, outcome = $19::bytea,
-                     purge_from = CASE WHEN $16::bigint IS NULL THEN purge_from
+                     purge_from = CASE WHEN $8::bigint IN ({uncertain}, {parked}) THEN {max}
+                         WHEN $16::bigint IS NULL THEN purge_from
                          WHEN $15::bigint IS NULL THEN least(purge_from, now + least($16::bigint, {max} - now))
                          WHEN $3::text IS NULL THEN purge_from
                          ELSE now + greatest(0, least($16::bigint, {max} - now) - $15::bigint) END

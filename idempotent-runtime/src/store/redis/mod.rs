@@ -28,7 +28,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
         listening::Listening,
-        waiters::{Pace, Waiters},
+        waiters::{Waiters, look::Pace},
     },
 };
 
@@ -175,19 +175,18 @@ impl Store for RedisStore {
     ) -> Result<(), StoreError> {
         let inner = &self.inner;
         if inner.places.is_empty() {
-            let waiting = inner.waiters.wait(self, id, seen, at_most, Pace::ALONE);
+            let waiting = inner.waiters.wait(self, id, seen, at_most, || Pace::ALONE);
             return waiting.await;
         }
         inner.mark(id, seen, "waiting for a record").await?;
-        let pace = inner.listening.pace();
-        let waiting = inner.waiters.wait(self, id, seen, at_most, pace);
         inner.listening.begin(&inner.waiters, || Published {
             places: Arc::clone(&inner.places),
             link: Arc::clone(&inner.link),
             channel: inner.prefix.channel(),
             stream: None,
         });
-        waiting.await
+        let pace = || inner.listening.pace();
+        inner.waiters.wait(self, id, seen, at_most, pace).await
     }
 
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {

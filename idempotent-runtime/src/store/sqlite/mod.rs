@@ -21,7 +21,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, Swap,
         sql::TablePrefix,
-        waiters::{Pace, Waiters},
+        waiters::{Waiters, look::Pace},
     },
 };
 
@@ -191,7 +191,7 @@ impl Store for SqliteStore {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let waiters = &self.inner.waiters;
-        waiters.wait(self, id, seen, at_most, Pace::ALONE).await
+        waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
     }
 
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {

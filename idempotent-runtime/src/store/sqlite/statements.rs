@@ -26,7 +26,7 @@ pub(super) mod answer {
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which it can expire: what `expires`
 /// would be if its holder finished at once. Only this column is indexed, and a completion leaves it alone, so that it does not
-/// write to the index.
+/// write to the index. What somebody must settle never expires, so it stands behind everything that a purge looks at.
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) load: Arc<str>,
@@ -43,6 +43,7 @@ impl Statements {
         let columns = COLUMNS.join(", ");
         let running = State::Running.code();
         let (done, released) = (State::Done.code(), State::Released.code());
+        let (uncertain, parked) = (State::Uncertain.code(), State::Parked.code());
         let rerun = OnCrash::Rerun.code();
         let max = i64::MAX;
         let stands = format!("{NOW}, {columns} FROM (SELECT 1) LEFT JOIN {table} ON id = ?1");
@@ -86,7 +87,8 @@ impl Statements {
             "UPDATE {table} SET {kept},
                     (token, lease_end, created, finished, expires, purge_from) = (
                         SELECT {moments},
-                               coalesce(now + max(0, min(?16, {max} - now) - coalesce(?15, 0)), purge_from)
+                               CASE WHEN ?8 IN ({uncertain}, {parked}) THEN {max}
+                               ELSE coalesce(now + max(0, min(?16, {max} - now) - coalesce(?15, 0)), min(purge_from, expires)) END
                         FROM (SELECT {NOW} AS now))
              WHERE id = ?1 AND version = ?20 {answered}"
         );

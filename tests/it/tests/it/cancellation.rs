@@ -4,14 +4,15 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex, mpsc},
     task::Poll,
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, Idempotency, InFlight, MemoryStore, Store, StoreError,
+    Error, Idempotency, InFlight, MemoryStore, Observer, OnCrash, Step, Store, StoreError,
+    Transition,
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, SqliteStore, Swap},
@@ -30,6 +31,7 @@ on_every_store![
     a_panic_at_every_await,
     a_runtime_that_ends_at_every_await,
     a_heartbeat_thread_ends_with_its_handle,
+    a_detached_call_dropped_between_claim_and_body,
 ];
 
 const AWAITS: usize = 3;
@@ -276,7 +278,7 @@ async fn a_runtime_that_ends_at_every_await(world: World) {
                     .enable_all()
                     .build()
                     .expect("a runtime");
-                let (reached, is_reached) = std::sync::mpsc::channel();
+                let (reached, is_reached) = mpsc::channel();
                 runtime.spawn(async move {
                     let answer = polled(&mut call, polls).await;
                     reached.send(answer).expect("the runtime waits");
@@ -309,6 +311,51 @@ async fn a_heartbeat_thread_ends_with_its_handle(world: World) {
         assert_eq!(answer, Ok("charged".into()));
     }
     is_gone(handle, gone).await;
+}
+
+/// Stops the thread on which a claim has just been won, until it is told to go on.
+struct StopsAtTheClaim {
+    claimed: Mutex<Option<oneshot::Sender<()>>>,
+    go_on: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Observer for StopsAtTheClaim {
+    fn transition(&self, transition: &Transition<'_>) {
+        let claimed = self.claimed.lock().expect("not poisoned").take();
+        if let (Step::Claimed, Some(claimed)) = (transition.step, claimed) {
+            claimed.send(()).expect("the scenario waits");
+            let go_on = self.go_on.lock().expect("not poisoned");
+            go_on.recv().expect("the scenario goes on");
+        }
+    }
+}
+
+/// Its caller sees that the body has not begun and takes the task along, on one thread, while it is about to begin on
+/// another. Nothing happened, so that not even a call that may run only once is marked as run.
+async fn a_detached_call_dropped_between_claim_and_body(world: World) {
+    let (claimed, is_claimed) = oneshot::channel();
+    let (go, go_on) = mpsc::channel();
+    let stops = StopsAtTheClaim {
+        claimed: Mutex::new(Some(claimed)),
+        go_on: Mutex::new(go_on),
+    };
+    let owner = world
+        .owner_with(|builder| builder.on_crash(OnCrash::Uncertain).observer(stops))
+        .await;
+    let charge = Charge::of(&world, &owner).mode(Mode::Detach);
+
+    let mut call = charge.call();
+    assert_eq!(polled(&mut call, 1).await, None);
+    is_claimed.await.expect("the claim is won");
+    drop(call);
+    go.send(()).expect("the claim waits");
+
+    owner.log.await_step(Step::Released).await;
+    assert_eq!(owner.log.steps(), [Step::Claimed, Step::Released]);
+    assert_eq!(world.runs("k"), 0);
+    assert_eq!(charge.call().await, Ok("charged".into()));
+    assert_eq!(owner.log.answers(), [idempotent_runtime::Answer::Executed]);
+    assert_eq!(world.runs("k"), 1);
 }
 
 /// Blocks its runtime, which has one thread, for more than three leases, while other calls are in the middle of theirs.

@@ -1,5 +1,7 @@
 //! Failures of the body: what becomes of its error, its panic, its caller and its runtime.
 
+mod errors;
+
 use std::{
     error::Error as _,
     sync::{
@@ -10,7 +12,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, How, InFlight, OnCrash, Status, Step, Unrecorded, Verdict,
+    Error, How, InFlight, OnCrash, OutcomeKind, Status, Step, Unrecorded, Verdict,
     record::State,
     store::StoreErrorKind,
     testing::{Fault, Gate, Nth, Operation},
@@ -23,11 +25,6 @@ use crate::{
 };
 
 on_every_store![
-    e01_error_releases,
-    e02_error_stored,
-    e03_error_policy_per_variant,
-    e04_transient_not_stored,
-    e05_error_type_roundtrip,
     e10_complete_fails_after_effect,
     e11_complete_fails_lasting,
     e18_panic,
@@ -39,164 +36,6 @@ on_every_store![
     e25_early_refusal_touches_nothing,
     e26_interrupted_retry_loop_recovers,
 ];
-
-/// What a bank says, none of which can be stored.
-#[derive(Debug, thiserror::Error)]
-enum Declined {
-    #[error("the bank declined")]
-    Bank(#[source] std::io::Error),
-    #[error(transparent)]
-    Idempotency(#[from] Error),
-}
-
-async fn e01_error_releases(world: World) {
-    let owner = world.owner().await;
-    let call = |outcome: Result<u32, Declined>| {
-        let world = world.clone();
-        let call = owner.call("charge").key("k").release_errors();
-        call.run(move |_| async move {
-            world.happened("k");
-            outcome
-        })
-    };
-    let cause = std::io::Error::other("connection reset");
-
-    let refused = call(Err(Declined::Bank(cause))).await;
-
-    let error = refused.expect_err("the body failed");
-    assert!(matches!(error, Declined::Bank(_)));
-    assert_eq!(
-        error.source().map(ToString::to_string),
-        Some("connection reset".into())
-    );
-    assert_eq!(world.record().await.state, State::Released);
-    assert_eq!(call(Ok(7)).await.expect("it runs again"), 7);
-    assert_eq!(world.runs("k"), 2);
-}
-
-/// What a payment may come to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
-enum Refused {
-    #[error("no funds: {missing} missing")]
-    NoFunds { missing: u64, hints: Vec<String> },
-    #[error("busy")]
-    Busy,
-    #[error("the answer was cut off")]
-    CutOff,
-    #[error(transparent)]
-    Idempotency(#[from] Error),
-}
-
-fn no_funds() -> Refused {
-    Refused::NoFunds {
-        missing: u64::MAX,
-        hints: vec!["save".into(), String::new()],
-    }
-}
-
-async fn e02_error_stored(world: World) {
-    let owner = world.owner().await;
-    for _call in 0..3 {
-        let world = world.clone();
-        let call = owner.call("charge").key("k");
-        let answer: Result<(), _> = call
-            .run(move |_| async move {
-                world.happened("k");
-                Err(no_funds())
-            })
-            .await;
-        assert_eq!(answer, Err(no_funds()));
-    }
-    assert_eq!(world.runs("k"), 1);
-    let status = owner.idem.lookup("charge", None::<&str>, "k").await;
-    assert!(matches!(status, Ok(Status::Failed(_))), "{status:?}");
-}
-
-async fn e03_error_policy_per_variant(world: World) {
-    let owner = world.owner().await;
-    let verdict = |error: &Refused| match error {
-        Refused::NoFunds { .. } => Verdict::Replay,
-        Refused::Busy => Verdict::Release,
-        Refused::CutOff | Refused::Idempotency(_) => Verdict::Uncertain,
-    };
-    let call = |key: &'static str, error: Refused| {
-        let world = world.clone();
-        let call = owner.call("charge").key(key).classify_errors(verdict);
-        call.run(move |_| async move {
-            world.happened(key);
-            Err::<(), _>(error)
-        })
-    };
-
-    for _call in 0..2 {
-        assert_eq!(call("replayed", no_funds()).await, Err(no_funds()));
-        assert_eq!(call("released", Refused::Busy).await, Err(Refused::Busy));
-    }
-    assert_eq!(
-        call("uncertain", Refused::CutOff).await,
-        Err(Refused::CutOff)
-    );
-    let again = call("uncertain", Refused::CutOff).await;
-
-    assert!(
-        matches!(again, Err(Refused::Idempotency(Error::Uncertain { .. }))),
-        "{again:?}"
-    );
-    let runs = ["replayed", "released", "uncertain"].map(|key| world.runs(key));
-    assert_eq!(runs, [1, 2, 1]);
-    let unrecorded = owner
-        .call("charge")
-        .key("unrecorded")
-        .classify_errors(|_: &Declined| Unrecorded::Uncertain);
-    let answer = unrecorded
-        .run(|_| async { Err::<(), _>(Declined::Bank(std::io::Error::other("reset"))) })
-        .await;
-    assert!(matches!(answer, Err(Declined::Bank(_))));
-    let status = owner
-        .idem
-        .lookup("charge", None::<&str>, "unrecorded")
-        .await;
-    assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
-}
-
-async fn e04_transient_not_stored(world: World) {
-    let (holder, owner) = (world.owner().await, world.owner().await);
-    let (inner, gate) = Charge::of(&world, &holder).key("inner").begun().await;
-    let outer = |key: &'static str, on_crash| {
-        let nested = Charge::of(&world, &owner).key("inner").rejecting();
-        let call = owner.call("outer").key(key).on_crash(on_crash);
-        call.run(move |_| async move { nested.call().await.map_err(Refused::from) })
-    };
-
-    let answer = outer("rerun", OnCrash::Rerun).await;
-    assert!(
-        matches!(answer, Err(Refused::Idempotency(Error::InProgress { .. }))),
-        "{answer:?}"
-    );
-    let status = owner.idem.lookup("outer", None::<&str>, "rerun").await;
-    assert!(
-        matches!(status, Ok(Status::Unknown)),
-        "released: {status:?}"
-    );
-    assert!(outer("once", OnCrash::Uncertain).await.is_err());
-    let status = owner.idem.lookup("outer", None::<&str>, "once").await;
-    assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
-
-    gate.open();
-    assert_eq!(inner.await.expect("no panic"), Ok("charged".into()));
-    assert_eq!(outer("rerun", OnCrash::Rerun).await, Ok("charged".into()));
-}
-
-async fn e05_error_type_roundtrip(world: World) {
-    let (first, second) = (world.owner().await, world.owner().await);
-    let call = |owner: &crate::harness::Owner| {
-        let call = owner.call("charge").key("k");
-        call.run(|_| async { Err::<u8, _>(no_funds()) })
-    };
-    let (executed, replayed) = (call(&first).await, call(&second).await);
-    assert_eq!(executed, Err(no_funds()));
-    assert_eq!(replayed, executed);
-}
 
 async fn e10_complete_fails_after_effect(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);

@@ -55,6 +55,7 @@ async fn i01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
             .expect("no panic");
         assert!(is_in_progress(&answer), "{answer:?}");
     }
+    gate.arrived(1).await;
     assert_eq!(gate.arrivals(), 1);
     gate.open();
     let last = calls.join_next().await.expect("one was inside");
@@ -407,7 +408,8 @@ async fn i11_functions_tenants_and_nested_calls_never_mix(world: World) {
     for operation in ["f", "g"] {
         for scope in [None, Some("t1"), Some("t2")] {
             for key in ["k1", "k2"] {
-                let inner = owner.call("inner").key(&(operation, scope, key));
+                let inner = owner.call("inner");
+                let inner = inner.key(&(operation, scope.unwrap_or("nobody"), key));
                 let call = owner.call(operation).key(key);
                 let call = match scope {
                     Some(scope) => call.scope(scope),

@@ -1,10 +1,13 @@
 //! What makes two calls the same one: key, scope, name.
 
+mod missing;
+
 use std::time::Duration;
 
 use idempotent_runtime::{
-    Answer, Error, How, Status, Unprotected, idempotent,
+    Answer, Error, How, KeyPart, OnMissingKey, Status, Unprotected, idempotent,
     key::{KeyError, LONGEST},
+    testing::Operation,
     text,
 };
 use serde::{Deserialize, Serialize};
@@ -15,9 +18,6 @@ on_every_store![
     b03_unambiguous_framing,
     b05_several_arguments,
     b08_caller_given_key,
-    b09_missing_key_refused,
-    b09_missing_key_runs_unprotected,
-    b10_what_counts_as_missing,
     b11_key_length,
     b11_any_character,
     b12_resolver_fails,
@@ -90,87 +90,6 @@ async fn b08_caller_given_key(world: World) {
     assert_eq!(record.subject.key, b"order 42");
     assert_eq!(record.subject.scope, b"m-7");
     assert_eq!(&*record.subject.operation, "keys.given");
-}
-
-#[idempotent(name = "keys.optional", key = key, skip(world))]
-async fn optional(world: &World, key: Option<&str>) -> Result<(), Error> {
-    world.happened("optional");
-    Ok(())
-}
-
-async fn b09_missing_key_refused(world: World) {
-    let owner = world.owner().await;
-
-    let answer = owner.enter(optional(&world, None)).await;
-
-    let Err(Error::InvalidKey { part, source, .. }) = answer else {
-        panic!("{answer:?}")
-    };
-    assert_eq!((part, source), ("key", KeyError::Missing));
-    assert_eq!(world.runs("optional"), 0);
-    assert_eq!(owner.store.round_trips(), 0);
-    assert_eq!(owner.log.answers(), [Answer::Refused]);
-    assert_eq!(owner.enter(optional(&world, Some("k"))).await, Ok(()));
-}
-
-#[idempotent(name = "keys.optional_run", key = key, on_missing_key = run, skip(world))]
-async fn optional_run(world: &World, key: Option<&str>) -> Result<(), Error> {
-    world.happened("optional");
-    Ok(())
-}
-
-async fn b09_missing_key_runs_unprotected(world: World) {
-    let owner = world.owner().await;
-
-    for _ in 0..2 {
-        assert_eq!(owner.enter(optional_run(&world, None)).await, Ok(()));
-    }
-
-    assert_eq!(world.runs("optional"), 2);
-    assert_eq!(owner.store.round_trips(), 0);
-    assert_eq!(
-        owner.log.answers(),
-        [Answer::Unprotected, Answer::Unprotected]
-    );
-    let (_, how) = owner
-        .call("keys.optional_detailed")
-        .key(&None::<u8>)
-        .on_missing_key(idempotent_runtime::OnMissingKey::Run)
-        .run_detailed(|_| async { Ok::<_, Error>(()) })
-        .await;
-    assert_eq!(how, How::Unprotected(Unprotected::MissingKey));
-}
-
-async fn b10_what_counts_as_missing(world: World) {
-    let owner = world.owner().await;
-    macro_rules! with_key {
-        ($key:expr) => {
-            owner
-                .call("keys.values")
-                .key(&$key)
-                .run(|_| async { Ok::<_, Error>(()) })
-                .await
-        };
-    }
-    let refused = |answer: Result<(), Error>, why: KeyError| {
-        assert!(
-            matches!(&answer, Err(Error::InvalidKey { source, .. }) if *source == why),
-            "{answer:?}"
-        );
-    };
-
-    assert_eq!(with_key!(0), Ok(()));
-    assert_eq!(with_key!(false), Ok(()));
-    assert_eq!(with_key!("False"), Ok(()));
-    assert_eq!(with_key!(text(&0.0)), Ok(()));
-    assert_eq!(with_key!((None::<u8>, "x")), Ok(()));
-    assert_eq!(with_key!(Some(0)), Ok(()), "the same key as `0`");
-    assert_eq!(world.records().await.len(), 4, "`0` and `0.0` read alike");
-
-    refused(with_key!(None::<u8>), KeyError::Missing);
-    refused(with_key!((None::<u8>, None::<u8>)), KeyError::Missing);
-    refused(with_key!(""), KeyError::Empty);
-    refused(with_key!(Some("")), KeyError::Empty);
 }
 
 async fn b11_key_length(world: World) {

@@ -5,6 +5,7 @@ mod harness;
 
 mod charge;
 
+mod background;
 mod bad_input;
 mod bursts;
 mod calls;
@@ -20,6 +21,7 @@ mod late_claims;
 mod leases;
 mod observed;
 mod outages;
+mod references;
 mod shapes;
 mod stragglers;
 mod switches;

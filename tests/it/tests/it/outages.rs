@@ -21,6 +21,7 @@ on_every_store![
     e13_open_does_not_run_what_cannot_be_read,
     e13_open_does_not_run_beside_a_known_holder,
     e14_lookup_fails,
+    e14_a_look_at_the_old_identity_is_tried_again,
     e15_store_error_keeps_cause,
     e16_store_heals,
     e17_no_permission,
@@ -29,7 +30,14 @@ on_every_store![
 
 /// Makes the call while the owner's time goes on, so that its claim is tried again and given up.
 async fn during(owner: &Owner, charge: &Charge) -> crate::charge::Answer {
-    let call = charge.spawn();
+    in_passing_time(owner, charge.call()).await
+}
+
+async fn in_passing_time<F>(owner: &Owner, call: F) -> F::Output
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let call = tokio::spawn(call);
     while !call.is_finished() {
         owner.timer.advance(Duration::from_millis(5));
         tokio::task::yield_now().await;
@@ -160,9 +168,8 @@ async fn e14_lookup_fails(world: World) {
         .key("k")
         .arguments(&1)
         .also_accept_name("charge");
-    let answer = renamed
-        .run(|_| async { Ok::<_, Error>("ran".to_owned()) })
-        .await;
+    let renamed = renamed.run(|_| async { Ok::<_, Error>("ran".to_owned()) });
+    let answer = in_passing_time(&owner, renamed).await;
 
     assert!(
         is_store_error(&answer),
@@ -173,6 +180,27 @@ async fn e14_lookup_fails(world: World) {
         Ok("charged".into()),
         "a replay needs no look"
     );
+}
+
+async fn e14_a_look_at_the_old_identity_is_tried_again(world: World) {
+    let owner = world.owner().await;
+    let before = Charge::of(&world, &owner).call().await;
+    assert_eq!(before, Ok("charged".into()));
+    for look in 1..=2 {
+        let lost = Fault::LoseRequest;
+        owner.store.fault(Operation::Load, Nth::Call(look), lost);
+    }
+
+    let renamed = owner
+        .call("payments.charge")
+        .key("k")
+        .arguments(&1)
+        .also_accept_name("charge");
+    let renamed = renamed.run(|_| async { Ok::<_, Error>("ran".to_owned()) });
+    let answer = in_passing_time(&owner, renamed).await;
+
+    assert_eq!(answer, before);
+    assert_eq!(owner.store.calls(Operation::Load), 3);
 }
 
 async fn e15_store_error_keeps_cause(world: World) {

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use idempotent_runtime::{Answer, BoxError, Codec, Error, Read, idempotent};
+use idempotent_runtime::{Answer, BoxError, Codec, Error, Read, erased_serde, idempotent};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::harness::{Owner, World};

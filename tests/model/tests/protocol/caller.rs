@@ -12,7 +12,7 @@ use crate::{
     faults::Fault,
     pack::{LEASE, ahead, attempt_number, claim, name, outcome_of, snapshot, version},
     store,
-    world::{Draft, FRESH, FRESHER, Held, Kind, Name, Phase, Request, World},
+    world::{Draft, End, FRESH, FRESHER, Held, Kind, Name, Phase, Request, TICK, World},
 };
 
 impl Protocol {
@@ -34,6 +34,7 @@ impl Protocol {
     pub(crate) fn send(&self, world: &mut World, worker: usize, delivery: Delivery) {
         if delivery == Delivery::Answered {
             return match world.workers[worker].phase {
+                Phase::GivingUp(attempt_id, seen) => self.give_up(world, worker, attempt_id, seen),
                 Phase::Claiming(attempt_id, request) => {
                     self.claim(world, worker, attempt_id, &request);
                 }
@@ -59,7 +60,32 @@ impl Protocol {
 
     pub(crate) fn arrive(&self, world: &mut World) {
         let request = world.straggler.take().expect("something straggles");
-        store::swap(world, &request, self.fault);
+        let stands = store::swap(world, &request, self.fault);
+        world.witness_arrival(stands);
+    }
+
+    /// What `run::job` does for a caller that went away.
+    fn give_up(&self, world: &mut World, worker: usize, attempt_id: Name, seen: Option<Name>) {
+        let claim = claim(world.workers[worker].caller, attempt_id);
+        let stands = world.cell.is_some_and(|cell| cell.attempt_id == attempt_id);
+        let written = claim.give_up(seen.map(version), &snapshot(world.cell), version(FRESH));
+        let looks_only = self.fault == Fault::GivesUpWhatStandsOnly && !stands;
+        if let Some((seen, draft)) = written.filter(|_| !looks_only) {
+            let kind = if stands {
+                Kind::End(End::Unpolled)
+            } else {
+                Kind::Touch
+            };
+            let (seen, draft) = (seen.map(name), Draft::of(&draft));
+            store::swap(world, &Request { seen, draft, kind }, self.fault);
+        }
+        let own = |straggler: &Request| {
+            straggler.draft.attempt_id == attempt_id && matches!(straggler.kind, Kind::Claim(_))
+        };
+        if world.straggler.as_ref().is_some_and(own) {
+            world.given_up = TICK;
+        }
+        world.workers[worker].phase = Phase::Idle;
     }
 
     pub(crate) fn wake(&self, world: &mut World, worker: usize) {

@@ -46,6 +46,9 @@ impl World {
         let version = stands.map(|cell| cell.version);
         let late = |straggler: &Request| straggler.seen.is_none_or(|seen| Some(seen) == version);
         self.straggler = self.straggler.filter(late);
+        if self.straggler.is_none() {
+            self.given_up = 0;
+        }
         let on_its_way = self.straggler.map(|straggler| straggler.draft.attempt_id);
         for worker in &mut self.workers {
             let lost = worker.attempt_id().is_some_and(|attempt_id| {
@@ -66,6 +69,10 @@ impl World {
                         seen: NONE,
                     };
                 }
+                // There is nothing that it could have to keep from standing.
+                Phase::GivingUp(_, seen) if lost && *seen != version => {
+                    worker.phase = Phase::Idle;
+                }
                 // A lease that is over under one version stays so.
                 Phase::Waiting { seen, .. } if stands.is_none_or(|cell| cell.lease == 0) => {
                     *seen = NONE;
@@ -75,7 +82,10 @@ impl World {
             if let Phase::Holding(held) = &mut worker.phase {
                 held.current &= !held.polled;
             }
-            let claims = matches!(worker.phase, Phase::Claiming(..) | Phase::Waiting { .. });
+            let claims = matches!(
+                worker.phase,
+                Phase::Claiming(..) | Phase::GivingUp(..) | Phase::Waiting { .. }
+            );
             if self.calls_left == 0 && !claims {
                 worker.caller = NOBODY;
                 if worker.phase == Phase::Idle {
@@ -102,6 +112,7 @@ impl World {
             match &mut worker.phase {
                 Phase::Absent | Phase::Idle => {}
                 Phase::Claiming(_, request) => request.seen.iter_mut().for_each(forget),
+                Phase::GivingUp(_, seen) => seen.iter_mut().for_each(forget),
                 Phase::Waiting { seen, .. } => forget(seen),
                 Phase::Holding(held) => forget(&mut held.version),
                 Phase::Ending(held, _, request) => {
@@ -132,6 +143,10 @@ impl World {
                 Phase::Claiming(attempt_id, sent) => {
                     attempts.meet(attempt_id);
                     request(sent, &mut versions, &mut attempts);
+                }
+                Phase::GivingUp(attempt_id, seen) => {
+                    attempts.meet(attempt_id);
+                    seen.iter_mut().for_each(|seen| versions.meet(seen));
                 }
                 Phase::Waiting {
                     attempt_id, seen, ..

@@ -124,6 +124,7 @@ impl Protocol {
                 );
                 actions.push(Action::Cancel(worker, Delivery::Answered));
             }
+            Phase::GivingUp(..) => actions.push(Action::Send(worker, Delivery::Answered)),
             Phase::Waiting { seen, .. } => {
                 let moved = stands.is_none_or(|cell| cell.version != *seen || cell.lease == 0);
                 if moved || self.fault == Fault::ClientsClock {
@@ -198,6 +199,7 @@ impl Model for Protocol {
             workers,
             straggler: None,
             stragglers_left: self.stragglers,
+            given_up: 0,
             calls_left: self.calls,
             watch: Watch::default(),
         };
@@ -258,6 +260,7 @@ impl Model for Protocol {
             AlwaysAnswered,
             PurgeOnlyExpired,
             FirstIsReplayed,
+            GivenUpStays,
             AtMostOnce,
             BodiesCounted,
             BudgetKept,

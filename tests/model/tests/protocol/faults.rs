@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     StoppedHolds,
     /// A holder says that it does not know where that stands already.
     UncertainTwice,
+    /// A claim that was given up is only ended where it stands already.
+    GivesUpWhatStandsOnly,
     /// Heartbeats go on over the version that an ending learned.
     HeartbeatOverAnEnding,
 }
@@ -55,7 +57,7 @@ fn caught(fault: Fault, modes: [OnCrash; 2], breaks: Promise) {
         Protocol {
             callers: callers.to_vec(),
             calls: 3,
-            stragglers: 0,
+            stragglers: u8::from(breaks == GivenUpStays),
             fault,
             merging,
         }
@@ -122,5 +124,7 @@ each_is_caught! {
     a_takeover_that_does_not_count_is_taken_for_a_first_claim: TakeoverDoesNotCount, Rerun and Rerun, breaks KnowsWhatItWon;
     a_dropped_body_that_keeps_its_lease_keeps_calls_waiting: StoppedHolds, Rerun and Rerun, breaks StoppedFrees;
     an_uncertain_verdict_written_twice_loosens_the_record: UncertainTwice, Rerun and Uncertain, breaks StricterWins;
+    a_claim_given_up_where_it_stands_only_stands_later: GivesUpWhatStandsOnly, Rerun and Rerun, breaks GivenUpStays;
+    a_takeover_given_up_where_it_stands_only_stands_later: GivesUpWhatStandsOnly, Reconcile and Reconcile, breaks GivenUpStays;
     a_heartbeat_over_an_ending_revives_it: HeartbeatOverAnEnding, Uncertain and Uncertain, breaks StaleHolder;
 }

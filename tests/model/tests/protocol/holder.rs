@@ -104,25 +104,19 @@ impl Protocol {
         self.send(world, worker, delivery);
     }
 
-    /// A claim that is given up before its answer came may stand: it is ended as one whose body was never polled.
+    /// A claim that is given up before its answer came may stand, or be under way.
     pub(crate) fn cancel(&self, world: &mut World, worker: usize, delivery: Delivery) {
-        let Worker { caller, phase } = world.workers[worker];
-        match phase {
+        match world.workers[worker].phase {
             Phase::Holding(held) if held.polled => self.end(world, worker, End::Stopped, delivery),
             Phase::Holding(_) => self.end(world, worker, End::Unpolled, delivery),
             Phase::Claiming(
-                _,
-                request @ Request {
-                    kind:
-                        Kind::Claim(meaning @ (Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile)),
+                attempt_id,
+                Request {
+                    seen,
+                    kind: Kind::Claim(Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile),
                     ..
                 },
-            ) => {
-                let held = Held::won(&request, meaning);
-                world.workers[worker].phase =
-                    self.ending(caller, held, held.version, End::Unpolled);
-                self.send(world, worker, delivery);
-            }
+            ) => world.workers[worker].phase = Phase::GivingUp(attempt_id, seen),
             _ => world.workers[worker].phase = Phase::Idle,
         }
     }

@@ -52,6 +52,7 @@ pub(crate) enum Promise {
     KnowsWhatItWon,
     FreshOnlyWhenSettled,
     StricterWins,
+    GivenUpStays,
 }
 
 impl Promise {
@@ -87,6 +88,9 @@ impl Promise {
             }
             Promise::FreshOnlyWhenSettled => {
                 "only an outcome or the body's own word lets a polled call begin afresh"
+            }
+            Promise::GivenUpStays => {
+                "I13: a claim that was given up does not stand when it arrives late, before the record is purged"
             }
             Promise::StricterWins => {
                 "a record's on_crash never becomes laxer while it binds the key"
@@ -149,6 +153,7 @@ impl World {
             Kind::Claim(_) if request.draft.begins.is_some() => {
                 self.witness_beginning(next.attempt_id);
             }
+            Kind::Touch => {}
             Kind::Claim(_) => watch.attempts = watch.attempts.max(next.attempt),
             Kind::Heartbeat | Kind::End(_) => {
                 let own = previous.is_some_and(|cell| cell.attempt_id == next.attempt_id);
@@ -185,9 +190,18 @@ impl World {
         }
     }
 
+    /// What straggled was applied, or was refused.
+    pub(crate) fn witness_arrival(&mut self, stands: bool) {
+        self.watch
+            .must(Promise::GivenUpStays, !stands || self.given_up == 0);
+        self.given_up = 0;
+    }
+
     pub(crate) fn witness_purge(&mut self, purged: Cell) {
         self.watch
             .must(Promise::PurgeOnlyExpired, purged.is_expired());
+        // It was kept from standing by a record, and for as long as records are kept.
+        self.given_up = 0;
         self.watch.recorded = NONE;
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct World {
     /// A request whose sender did not wait for it: it may arrive whenever it likes.
     pub(crate) straggler: Option<Request>,
     pub(crate) stragglers_left: u8,
+    /// For how long it must not stand, because its sender gave it up.
+    pub(crate) given_up: Ahead,
     pub(crate) calls_left: u8,
     pub(crate) watch: Watch,
 }
@@ -72,6 +74,8 @@ pub(crate) enum Phase {
         seen: Name,
     },
     Holding(Held),
+    /// Its caller went away while a claim was under way that was sent over this version.
+    GivingUp(Name, Option<Name>),
     /// Its body has ended, or will never run; the request is on the way, or will be sent again.
     Ending(Held, End, Request),
 }
@@ -132,6 +136,8 @@ pub(crate) enum Kind {
     Claim(Meaning),
     Heartbeat,
     End(End),
+    /// Keeps a claim that was given up from standing.
+    Touch,
 }
 
 impl World {
@@ -152,6 +158,7 @@ impl World {
         if let Some(straggler) = &mut self.straggler {
             straggler.draft.above.iter_mut().for_each(pass);
         }
+        pass(&mut self.given_up);
         pass(&mut self.watch.highest_token);
     }
 }
@@ -175,7 +182,9 @@ impl Worker {
     pub(crate) fn attempt_id(&self) -> Option<Name> {
         match &self.phase {
             Phase::Absent | Phase::Idle => None,
-            Phase::Claiming(attempt_id, _) | Phase::Waiting { attempt_id, .. } => Some(*attempt_id),
+            Phase::Claiming(attempt_id, _)
+            | Phase::GivingUp(attempt_id, _)
+            | Phase::Waiting { attempt_id, .. } => Some(*attempt_id),
             Phase::Holding(held) | Phase::Ending(held, ..) => Some(held.attempt_id),
         }
     }

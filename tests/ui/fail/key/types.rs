@@ -22,6 +22,12 @@ async fn a_map(map: std::collections::HashMap<u8, u8>) -> Result<usize, Error> {
     Ok(map.len())
 }
 
+#[idempotent(key = (order.id, (1, rate), "{rate}"))]
+async fn parts_of_a_tuple(order: Order, rate: f64) -> Result<f64, Error> {
+    drop(order);
+    Ok(rate)
+}
+
 #[idempotent(key = "{order}")]
 async fn a_struct(order: Order) -> Result<u64, Error> {
     Ok(order.id)

@@ -178,3 +178,39 @@ async fn f27_eight_first_starts_at_once_all_succeed() {
         );
     }
 }
+
+/// Else every purge would look again at all that waits for somebody.
+#[tokio::test]
+async fn what_must_be_settled_stands_behind_what_a_purge_looks_at() {
+    let folder = folder();
+    let (path, store, claim) = claimed(&folder).await;
+    let mut side = side(&path).await;
+    let then = |seen: &Draft, state, expires| Draft {
+        version: Version::random(),
+        subject: None,
+        state,
+        token: TokenRule::Keep,
+        lease: Moment::Keep,
+        expires,
+        ..seen.clone()
+    };
+    let mut seen = claim;
+    for (state, expires, is_behind) in [
+        (State::Uncertain, Moment::Keep, true),
+        (State::Running, Moment::Keep, false),
+        (State::Parked, Moment::Keep, true),
+        (State::Done, Moment::In(HOUR), false),
+    ] {
+        let next = then(&seen, state, expires);
+        assert!(is_applied(store.swap(&ID, Some(seen.version), &next).await));
+        seen = next;
+
+        let (purge_from, expires): (i64, i64) =
+            sqlx::query_as("SELECT purge_from, expires FROM idempotent_records")
+                .fetch_one(&mut side)
+                .await
+                .expect("the record is there");
+        assert_eq!(purge_from == i64::MAX, is_behind, "{state:?}");
+        assert!(is_behind || purge_from <= expires, "{state:?}");
+    }
+}

@@ -1,5 +1,8 @@
 //! Who waits in this process for which record, and how to wait where nobody says that it moved.
 
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+pub(crate) mod look;
+
 use std::{
     collections::BTreeMap,
     future::{Future, poll_fn},
@@ -87,93 +90,10 @@ impl Waiters {
         }
     }
 
-    /// Tells whether anybody waits for anything.
-    pub(crate) fn are_there(&self) -> bool {
-        self.registry.count.load(Ordering::SeqCst) > 0
-    }
-
-    /// Wakes everyone: something may have moved, and nobody knows what.
-    pub(crate) fn wake_all(&self) {
-        let mut waiting = self.registry.lock();
-        let woken = std::mem::take(&mut waiting.by_ticket);
-        self.registry.count.store(0, Ordering::SeqCst);
-        drop(waiting);
-        for waker in woken.into_values().flatten() {
-            waker.wake();
-        }
-    }
-
-    /// Waits until the record is no longer at version `seen`, somebody wakes its waiters, or `at_most` has passed. Of all
-    /// who wait for one record in this process only one looks again and again, at this `pace`; when it sees the record
-    /// move it wakes the others, and when it goes away the next one takes its place.
-    pub(crate) async fn wait<S: Store + ?Sized>(
-        &self,
-        store: &S,
-        id: &RecordId,
-        seen: Version,
-        at_most: Duration,
-        pace: Pace,
-    ) -> Result<(), StoreError> {
-        let waiter = self.register(id);
-        let looking = async {
-            if has_moved(store, id, seen).await? {
-                return Ok(());
-            }
-            poll_fn(|context| waiter.poll_to_lead(context)).await;
-            let mut pause = pace.first;
-            while !waiter.is_woken() {
-                let woken = pin!(poll_fn(|context| waiter.poll_woken(context)));
-                if tokio::time::timeout(jittered(pause), woken).await.is_ok() {
-                    break;
-                }
-                if has_moved(store, id, seen).await? {
-                    self.wake(id);
-                    break;
-                }
-                pause = (pause * 2).min(pace.longest);
-            }
-            Ok(())
-        };
-        tokio::time::timeout(at_most, looking)
-            .await
-            .unwrap_or(Ok(()))
-    }
-
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.registry.lock().by_ticket.len()
     }
-}
-
-/// How often a record is looked at while somebody waits for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    /// The first pause; each is twice the one before.
-    pub(crate) first: Duration,
-    /// The longest pause.
-    pub(crate) longest: Duration,
-}
-
-impl Pace {
-    /// Where nobody tells that a record moved.
-    pub(crate) const ALONE: Self = Self {
-        first: FIRST_PAUSE,
-        longest: LONGEST_PAUSE,
-    };
-    /// Where somebody tells, and a look is only for the case that this was lost.
-    pub(crate) const TOLD: Self = Self {
-        first: Duration::from_millis(500),
-        longest: Duration::from_secs(2),
-    };
-}
-
-async fn has_moved<S: Store + ?Sized>(
-    store: &S,
-    id: &RecordId,
-    seen: Version,
-) -> Result<bool, StoreError> {
-    let record = store.load(id).await?.record;
-    Ok(record.is_none_or(|record| record.version != seen))
 }
 
 impl Registry {
@@ -183,20 +103,8 @@ impl Registry {
 }
 
 impl Waiter {
-    /// Whether it was woken: whoever wakes takes the ticket away.
-    fn is_woken(&self) -> bool {
-        !self.registry.lock().by_ticket.contains_key(&self.ticket)
-    }
-
     fn poll_woken(&self, context: &mut Context<'_>) -> Poll<()> {
         self.poll_until(context, |_| false)
-    }
-
-    /// Resolves when it was woken, or nobody else has waited for this record for longer.
-    fn poll_to_lead(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.poll_until(context, |waiting| {
-            waiting.first_of(&self.ticket.0) == Some(self.ticket)
-        })
     }
 
     fn poll_until(

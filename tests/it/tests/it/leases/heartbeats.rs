@@ -1,0 +1,225 @@
+//! What keeps a lease: heartbeats, and what becomes of a lease without them.
+
+use super::*;
+
+on_every_store![
+    d12_heartbeat_keeps,
+    d13_heartbeat_stops,
+    d14_heartbeat_error_transient,
+    d15_heartbeat_error_lasting,
+    d15_a_store_that_hangs_is_noticed_when_the_lease_ends,
+    d16_extend_unknown_or_finished,
+    a_body_that_outstays_the_maximum_hold_is_told,
+    a_heartbeat_goes_on_while_the_outcome_is_being_written,
+];
+
+async fn d12_heartbeat_keeps(world: World) {
+    let (first, second) = (world.owner().await, world.owner().await);
+    let (call, gate) = Charge::of(&world, &first).begun().await;
+
+    for beat in 1..=15 {
+        world.advance(LEASE / 3).await;
+        first.log.await_steps(Step::Heartbeat, beat).await;
+        let answer = Charge::of(&world, &second).rejecting().call().await;
+        assert!(
+            is_in_progress(&answer),
+            "after {beat} thirds of a lease: {answer:?}"
+        );
+    }
+
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(world.runs("k"), 1);
+    assert_eq!(first.log.count(Step::LeaseLost), 0);
+}
+
+async fn d13_heartbeat_stops(world: World) {
+    let owner = world.owner().await;
+    let charge = |key: &str| Charge::of(&world, &owner).key(key);
+    charge("value").call().await.expect("it is charged");
+    let failed = owner.call("charge").key("error").release_errors();
+    let failed = failed.run(|_| async { Err::<(), _>(Error::InvalidPolicy("nothing happened")) });
+    assert!(failed.await.is_err());
+    assert!(
+        charge("panic")
+            .awaits(1)
+            .panics_at(0)
+            .spawn()
+            .await
+            .is_err()
+    );
+    let (dropped, _gate) = charge("drop").begun().await;
+    dropped.abort();
+    assert!(dropped.await.is_err());
+    owner.settled().await;
+    let before = world.records().await;
+    let beats = owner.store.calls(Operation::Heartbeat);
+
+    for _ in 0..9 {
+        owner.timer.advance(LEASE / 3);
+        owner.settled().await;
+    }
+
+    assert_eq!(owner.store.calls(Operation::Heartbeat), beats);
+    assert_eq!(world.records().await, before);
+}
+
+async fn d14_heartbeat_error_transient(world: World) {
+    let owner = world.owner().await;
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    owner
+        .store
+        .fault(Operation::Heartbeat, Nth::Next, Fault::LoseRequest);
+
+    world.advance(LEASE / 3).await;
+    owner.log.await_step(Step::HeartbeatFailed).await;
+    world.advance(LEASE / 12).await;
+    owner.log.await_step(Step::Heartbeat).await;
+
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    assert_eq!(world.record().await.state, State::Done);
+}
+
+async fn d15_heartbeat_error_lasting(world: World) {
+    let owner = world.owner().await;
+    let inside = Gate::new();
+    let at_gate = inside.clone();
+    let call = tokio::spawn(owner.call("charge").key("k").run(|attempt| async move {
+        at_gate.pass().await;
+        attempt.lost().await;
+        Ok::<_, Error>(attempt.is_lost())
+    }));
+    inside.arrived(1).await;
+    inside.open();
+    owner
+        .store
+        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+
+    for (twelfths, failures) in (4..12).zip(1..) {
+        world
+            .advance(if twelfths == 4 { LEASE / 3 } else { LEASE / 12 })
+            .await;
+        owner.log.await_steps(Step::HeartbeatFailed, failures).await;
+        assert_eq!(
+            owner.log.count(Step::LeaseLost),
+            0,
+            "after {twelfths} twelfths"
+        );
+    }
+    assert!(!call.is_finished());
+    let other = world.owner().await;
+    world.advance(LEASE / 12).await;
+    owner.log.await_step(Step::LeaseLost).await;
+
+    // Nobody took over, so that its version stands and its outcome is recorded all the same.
+    assert_eq!(call.await.expect("no panic"), Ok(true));
+    assert_eq!(world.record().await.state, State::Done);
+    let replayed = other.call("charge").key("k");
+    assert_eq!(
+        replayed.run(|_| async { Ok::<_, Error>(false) }).await,
+        Ok(true)
+    );
+}
+
+async fn d15_a_store_that_hangs_is_noticed_when_the_lease_ends(world: World) {
+    let owner = world.owner().await;
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    let hangs = Gate::new();
+    owner.store.fault(
+        Operation::Heartbeat,
+        Nth::Every,
+        Fault::Delay(hangs.clone()),
+    );
+
+    world.advance(LEASE / 3).await;
+    hangs.arrived(1).await;
+    world.advance(LEASE / 3).await;
+    owner.log.await_steps(Step::HeartbeatFailed, 1).await;
+    world.advance(LEASE / 12).await;
+    hangs.arrived(2).await;
+    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    // The second one hangs until the lease is over, and not for another third of it.
+    world.advance(LEASE / 4).await;
+    owner.log.await_step(Step::LeaseLost).await;
+
+    owner.store.heal();
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+}
+
+async fn d16_extend_unknown_or_finished(world: World) {
+    let (owner, other) = (world.owner().await, world.owner().await);
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    world
+        .advance_store(LEASE + Duration::from_secs(24 * 60 * 60))
+        .await;
+    assert_eq!(
+        other.idem.purge().await,
+        Ok(1),
+        "a run that may be repeated is forgotten"
+    );
+
+    owner.timer.advance(LEASE / 3);
+    owner.log.await_step(Step::LeaseLost).await;
+
+    assert!(
+        world.records().await.is_empty(),
+        "a heartbeat creates nothing"
+    );
+    gate.open();
+    let answer = call.await.expect("no panic");
+    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    assert!(world.records().await.is_empty(), "nor does a completion");
+}
+
+async fn a_body_that_outstays_the_maximum_hold_is_told(world: World) {
+    let owner = world.owner_with(|builder| builder.max_hold("15s")).await;
+    let other = world.owner().await;
+    let (call, gate) = Charge::of(&world, &owner).answers("A").begun().await;
+
+    world.advance(LEASE / 3).await;
+    owner.log.await_steps(Step::Heartbeat, 1).await;
+    world.advance(LEASE / 3).await;
+    world.advance(LEASE * 2 / 3).await;
+    owner.log.await_step(Step::LeaseLost).await;
+
+    assert_eq!(
+        Charge::of(&world, &other).answers("B").call().await,
+        Ok("B".into())
+    );
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("B".into()));
+}
+
+async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
+    let (owner, other) = (world.owner().await, world.owner().await);
+    let slow = Gate::new();
+    owner
+        .store
+        .fault(Operation::Ending, Nth::Call(1), Fault::Delay(slow.clone()));
+    owner.store.fault(
+        Operation::Ending,
+        Nth::Call(1),
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+    let call = Charge::of(&world, &owner).spawn();
+    slow.arrived(1).await;
+
+    for beat in 1..=6 {
+        world.advance(LEASE / 3).await;
+        owner.log.await_steps(Step::Heartbeat, beat).await;
+    }
+    let answer = Charge::of(&world, &other).rejecting().call().await;
+    assert!(is_in_progress(&answer), "{answer:?}");
+    slow.open();
+
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    owner.log.await_step(Step::Recorded).await;
+    assert_eq!(
+        Charge::of(&world, &other).call().await,
+        Ok("charged".into())
+    );
+    assert_eq!(world.runs("k"), 1);
+}

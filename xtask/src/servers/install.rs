@@ -1,0 +1,130 @@
+//! Installs what is missing, on Debian and its relatives.
+
+use std::{
+    io,
+    process::{Command, Stdio},
+};
+
+use super::{Server, find};
+
+/// Installs the packages of the servers whose program is not there.
+///
+/// # Errors
+///
+/// Where that needs somebody's password, or does not succeed, the error says what to do instead.
+pub(super) fn missing<'a>(servers: impl Iterator<Item = &'a Server> + Clone) -> io::Result<()> {
+    let is_missing = |server: &&Server| find::program(server.program).is_none();
+    let servers: Vec<&Server> = servers.filter(is_missing).collect();
+    if servers.is_empty() {
+        return Ok(());
+    }
+    let rights = Rights::found();
+    let command = command_line(&servers, rights);
+    if rights != Rights::Asked {
+        println!("installing: {command}");
+        if run(&command)? && !servers.iter().any(is_missing) {
+            return Ok(());
+        }
+    }
+    Err(io::Error::other(advice(&servers, &command)))
+}
+
+/// By what right packages can be installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rights {
+    Root,
+    Sudo,
+    /// Only a person can do it.
+    Asked,
+}
+
+impl Rights {
+    fn found() -> Self {
+        if is_root() {
+            Self::Root
+        } else if succeeds(Command::new("sudo").args(["-n", "true"])) {
+            Self::Sudo
+        } else {
+            Self::Asked
+        }
+    }
+}
+
+/// Whether this process may do everything, which servers refuse to run with.
+pub(super) fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout == b"0\n")
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let command = command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn run(command: &str) -> io::Result<bool> {
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", command]).stdin(Stdio::null());
+    Ok(shell.status()?.success())
+}
+
+/// The lists of packages may be missing or old, and one that cannot be fetched need not be the one that matters.
+fn command_line(servers: &[&Server], rights: Rights) -> String {
+    let sudo = match rights {
+        Rights::Root => "",
+        Rights::Sudo | Rights::Asked => "sudo ",
+    };
+    let mut packages: Vec<&str> = servers.iter().map(|server| server.package).collect();
+    packages.dedup();
+    format!(
+        "{sudo}apt-get update; {sudo}env DEBIAN_FRONTEND=noninteractive \
+         apt-get install --yes --no-install-recommends {}",
+        packages.join(" ")
+    )
+}
+
+fn advice(servers: &[&Server], command: &str) -> String {
+    let mut programs: Vec<String> = servers
+        .iter()
+        .map(|server| format!("`{}`", server.program))
+        .collect();
+    programs.dedup();
+    let variables: Vec<&str> = servers.iter().map(|server| server.variable).collect();
+    format!(
+        "servers are missing ({}): run\n\n    {command}\n\nor say where they are, in {}",
+        programs.join(", "),
+        variables.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::servers::{PROXIES, SERVERS};
+
+    #[test]
+    fn installs_each_package_once_and_only_what_is_missing() {
+        let all: Vec<&Server> = SERVERS.iter().chain(&PROXIES).collect();
+        assert_eq!(
+            command_line(&all, Rights::Root),
+            "apt-get update; env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+             postgresql mariadb-server redis-server pgbouncer"
+        );
+        assert_eq!(
+            command_line(&all[1..2], Rights::Asked),
+            "sudo apt-get update; sudo env DEBIAN_FRONTEND=noninteractive \
+             apt-get install --yes --no-install-recommends mariadb-server"
+        );
+    }
+
+    #[test]
+    fn the_advice_names_the_command_and_the_variables() {
+        let advice = advice(&[&SERVERS[2], &SERVERS[3]], "the command");
+        for words in [
+            "(`redis-server`)",
+            "the command",
+            "IDEMPOTENT_TEST_REDIS_URL, IDEMPOTENT_TEST_REDIS_CLUSTER_URLS",
+        ] {
+            assert!(advice.contains(words), "{advice}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Private servers for the tests that need one. They are found or installed, started on free ports under one temporary
+//! folder, and gone afterwards, however this process ends. A server whose address stands in the environment is used
+//! instead.
+
+mod cluster;
+mod find;
+mod folder;
+mod guard;
+mod install;
+mod mariadb;
+mod part;
+mod pgbouncer;
+mod ports;
+mod postgres;
+mod redis;
+
+use std::{env, io, panic, path::Path, thread};
+
+use folder::Folder;
+use guard::Ending;
+use part::Part;
+
+/// A server, and how tests and people name it.
+#[derive(Debug)]
+struct Server {
+    name: &'static str,
+    variable: &'static str,
+    program: &'static str,
+    package: &'static str,
+    /// Starts it, and says its address.
+    start: fn(&Start<'_>) -> io::Result<String>,
+}
+
+/// What a server is started with.
+struct Start<'a> {
+    program: &'a Path,
+    folder: &'a Folder,
+    /// The addresses that are known so far.
+    environment: &'a [(&'static str, String)],
+}
+
+impl<'a> Start<'a> {
+    fn part(&self, name: &str, ending: Ending) -> io::Result<Part<'a>> {
+        Part::create(self.folder, name, ending)
+    }
+}
+
+const POSTGRES: &str = "IDEMPOTENT_TEST_POSTGRES_URL";
+
+/// The servers that run, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    environment: Vec<(&'static str, String)>,
+    _folder: Folder,
+}
+
+/// These start side by side.
+const SERVERS: [Server; 4] = [
+    Server {
+        name: "postgres",
+        variable: POSTGRES,
+        program: "postgres",
+        package: "postgresql",
+        start: postgres::start,
+    },
+    Server {
+        name: "mariadb",
+        variable: "IDEMPOTENT_TEST_MARIADB_URL",
+        program: "mariadbd",
+        package: "mariadb-server",
+        start: mariadb::start,
+    },
+    Server {
+        name: "redis",
+        variable: "IDEMPOTENT_TEST_REDIS_URL",
+        program: "redis-server",
+        package: "redis-server",
+        start: redis::start,
+    },
+    Server {
+        name: "redis-cluster",
+        variable: "IDEMPOTENT_TEST_REDIS_CLUSTER_URLS",
+        program: "redis-server",
+        package: "redis-server",
+        start: cluster::start,
+    },
+];
+
+/// These stand in front of another one, whose address they need.
+const PROXIES: [Server; 1] = [Server {
+    name: "pgbouncer",
+    variable: "IDEMPOTENT_TEST_PGBOUNCER_URL",
+    program: "pgbouncer",
+    package: "pgbouncer",
+    start: pgbouncer::start,
+}];
+
+impl Servers {
+    /// Starts every server whose address does not stand in the environment.
+    pub(crate) fn start() -> io::Result<Self> {
+        let servers = wanted(&SERVERS);
+        let proxies = wanted(&PROXIES);
+        install::missing(servers.iter().chain(&proxies).copied())?;
+        let folder = Folder::create()?;
+        let mut environment = start_all(&servers, &folder, &[])?;
+        environment.extend(start_all(&proxies, &folder, &environment)?);
+        Ok(Self {
+            environment,
+            _folder: folder,
+        })
+    }
+
+    /// Where they are, as variables for the tests.
+    pub(crate) fn environment(&self) -> &[(&'static str, String)] {
+        &self.environment
+    }
+}
+
+fn wanted(servers: &'static [Server]) -> Vec<&'static Server> {
+    servers
+        .iter()
+        .filter(|server| given(server.variable).is_none())
+        .collect()
+}
+
+/// The address that whoever runs this has chosen.
+fn given(variable: &str) -> Option<String> {
+    env::var(variable).ok().filter(|value| !value.is_empty())
+}
+
+/// Starts servers side by side, and waits for all of them, so that one run tells everything that is wrong.
+fn start_all(
+    servers: &[&'static Server],
+    folder: &Folder,
+    environment: &[(&'static str, String)],
+) -> io::Result<Vec<(&'static str, String)>> {
+    let results: Vec<_> = thread::scope(|scope| {
+        let starting: Vec<_> = servers
+            .iter()
+            .map(|server| scope.spawn(|| start_one(server, folder, environment)))
+            .collect();
+        starting
+            .into_iter()
+            .map(thread::ScopedJoinHandle::join)
+            .collect()
+    });
+    let mut addresses = Vec::new();
+    let mut failures = Vec::new();
+    for (server, result) in servers.iter().zip(results) {
+        match result {
+            Ok(Ok(address)) => addresses.push((server.variable, address)),
+            Ok(Err(error)) => failures.push(format!("cannot start {}: {error}", server.name)),
+            Err(panic) => panic::resume_unwind(panic),
+        }
+    }
+    if failures.is_empty() {
+        Ok(addresses)
+    } else {
+        Err(io::Error::other(failures.join("\n")))
+    }
+}
+
+fn start_one(
+    server: &Server,
+    folder: &Folder,
+    environment: &[(&'static str, String)],
+) -> io::Result<String> {
+    let program = find::program(server.program)
+        .ok_or_else(|| io::Error::other(format!("`{}` is not there", server.program)))?;
+    (server.start)(&Start {
+        program: &program,
+        folder,
+        environment,
+    })
+}
