@@ -1,5 +1,13 @@
 //! Redis, alone and as a cluster.
 
+mod durability;
+mod expiry;
+mod faults;
+mod notifications;
+mod private;
+mod scripts;
+mod slots;
+
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::Server;
