@@ -33,6 +33,7 @@ use crate::values::{AlsoAccept, Period};
 //             if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
 //             { BODY }
 //         };
+//         let __body = pin!(Some(__body));
 //         let __ret = prepared_idempotent_call.run(__body, Recorded, Whole).await;
 //         __ret
 //     }
@@ -68,13 +69,8 @@ impl Expansion<'_> {
         let steps = self.steps();
         let output = self.model.output;
         let body = hidden(body);
-        let run = match self.model.policies.on_cancel {
-            Some(OnCancel::Detach) => "run_detached",
-            Some(OnCancel::Stop) | None => "run",
-        };
         let here = output.span();
         let prepared = Ident::new("prepared_idempotent_call", here);
-        let run = Ident::new(run, here);
         let on_error = self.on_error();
         let keep = self.keep();
         let reconcile = self.reconcile();
@@ -89,6 +85,16 @@ impl Expansion<'_> {
                 #body
             }
         };
+        let (run, pinned) = match self.model.policies.on_cancel {
+            Some(OnCancel::Detach) => ("run_detached", None),
+            Some(OnCancel::Stop) | None => (
+                "run",
+                Some(quote! {
+                    let #unpolled = ::core::pin::pin!(::core::option::Option::Some(#unpolled));
+                }),
+            ),
+        };
+        let run = Ident::new(run, here);
         let awaited = quote_spanned!(here=> #prepared.#run(#unpolled, #on_error, #keep).await);
         quote! {
             #[allow(clippy::used_underscore_binding)]
@@ -99,6 +105,7 @@ impl Expansion<'_> {
                 #call
             };
             let #unpolled = #protected;
+            #pinned
             #[allow(clippy::large_futures)]
             let #returned = #awaited;
             #returned

@@ -3,10 +3,12 @@
 use std::{
     fmt,
     future::Future,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
+    task::{Context, Poll},
 };
 
 use tokio::sync::Notify;
@@ -153,6 +155,22 @@ impl Attempt {
     /// Runs `future` as a part of this attempt: [`current`] answers inside it, also in another task.
     pub fn enter<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         CURRENT.scope(self.clone(), future)
+    }
+
+    /// Polls `future` as a part of this attempt.
+    pub(crate) fn poll<T>(
+        &self,
+        mut future: Pin<&mut dyn Future<Output = T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<T> {
+        let mut polled = Poll::Pending;
+        self.inside(&mut || polled = future.as_mut().poll(cx));
+        polled
+    }
+
+    /// Does `what` as a part of this attempt. Of no type of a caller's, so that it is compiled once.
+    pub(crate) fn inside(&self, what: &mut dyn FnMut()) {
+        CURRENT.sync_scope(self.clone(), what);
     }
 
     /// Resolves when the lease is lost: from then on another attempt may run. The body is never stopped for it.

@@ -6,7 +6,7 @@
     reason = "compiler errors show these signatures, and the bounds read better there on the future"
 )]
 
-use std::{future::Future, pin::pin};
+use std::{future::Future, pin::Pin};
 
 use crate::{
     attempt::Attempt,
@@ -22,15 +22,20 @@ use crate::{
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Reconciled},
     record::RawOutcome,
     request::{Call, Fingerprintable, Request},
-    run::{Typed, run_detached, run_raw, run_typed},
+    run::{Typed, run_detached, run_pinned, run_raw, run_typed},
 };
 
 /// The bounds name the value and the error, and the body comes first, for the sake of what the compiler reports: a return
 /// type that is no `Result` is one mistake, not one for each bound on its error, and where a classifier takes another
 /// error, it is the classifier that is wrong.
 impl Call {
-    /// Runs an annotated function.
-    pub fn run<R, T, E, P, K, B>(self, body: B, on_error: P, keep: K) -> impl Future<Output = R>
+    /// Runs an annotated function. Its body stays where it is, because moving it may cost more than anything else here.
+    pub fn run<R, T, E, P, K, B>(
+        self,
+        body: Pin<&mut Option<B>>,
+        on_error: P,
+        keep: K,
+    ) -> impl Future<Output = R>
     where
         B: Future<Output = R>,
         R: Outcome<Value = T, Error = E>,
@@ -38,19 +43,11 @@ impl Call {
         P: OnError<E>,
         K: Keep<T> + Clone,
     {
-        let request = self.prepare();
-        async move {
-            match request {
-                Ok(request) => {
-                    // Pinned here, so that the futures within hold a reference to it, and not it.
-                    let body = pin!(body);
-                    run_typed(request, Typed { on_error, keep }, |_| body)
-                        .await
-                        .0
-                }
-                Err(error) => refused(error),
-            }
-        }
+        run_pinned(
+            self.prepare().map_err(Box::new),
+            Typed { on_error, keep },
+            body,
+        )
     }
 
     /// Runs an annotated function in a task of its own.

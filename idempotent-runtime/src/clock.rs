@@ -24,6 +24,12 @@ pub trait Timer: Debug + Send + Sync {
 
     /// Resolves after `duration`.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
+    /// Resolves at `moment`, as [`now`](Self::now) counts; at once where that is past. A timer that is moved by hand
+    /// does so also when it was moved after the caller looked at it.
+    fn sleep_until(&self, moment: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        self.sleep(moment.saturating_sub(self.now()))
+    }
 }
 
 /// The machine's wall clock.

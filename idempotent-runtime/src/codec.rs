@@ -75,10 +75,13 @@ pub(crate) enum Coder {
 
 impl Coder {
     pub(crate) fn encode<T: Serialize>(&self, value: &T) -> Result<Vec<u8>, BoxError> {
-        match self {
-            Coder::Json => Ok(serde_json::to_vec(value)?),
-            Coder::Other(codec) => codec.encode(value),
-        }
+        let mut bytes = match self {
+            Coder::Json => serde_json::to_vec(value)?,
+            Coder::Other(codec) => codec.encode(value)?,
+        };
+        // The memory store keeps them as they are for as long as the record stands.
+        bytes.shrink_to_fit();
+        Ok(bytes)
     }
 
     pub(crate) fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, BoxError> {

@@ -14,7 +14,7 @@ use crate::{
     observe::{Answer, Answered, Unprotected},
     operation::{Policy, Site},
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Verdict},
-    record::{AttemptId, Subject},
+    record::{AttemptId, Record, Subject},
 };
 
 /// A value that can be a part of a fingerprint.
@@ -291,6 +291,16 @@ impl Description {
             version: self.policy.version,
             handle,
         }))
+    }
+}
+
+impl Request {
+    /// Tells whether a record answers this call, and not another one that had the same key after a release.
+    pub(crate) fn is_about(&self, record: &Record) -> bool {
+        match &self.protection {
+            Protection::Record(claim) => record.subject.fingerprint == claim.subject.fingerprint,
+            Protection::None(_) => false,
+        }
     }
 }
 

@@ -61,6 +61,7 @@ fn a_function_with_a_skipped_argument() {
                     }
                     { gateway.charge(req).await }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
@@ -117,6 +118,7 @@ fn a_derived_name_and_a_pattern() {
                         Ok(Json(body))
                     }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
@@ -181,6 +183,7 @@ fn a_method_with_a_tuple_key() {
                         }
                         { self.push(item).await }
                     };
+                    let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                     #[allow(clippy::large_futures)]
                     let __ret = prepared_idempotent_call
                         .run(
@@ -246,6 +249,7 @@ fn a_template_key_and_the_old_one() {
                     }
                     { Ok(1) }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(__body, my::runtime::__private::Recorded, my::runtime::__private::Whole)
@@ -371,6 +375,7 @@ fn computed_durations_and_a_fingerprint() {
                     }
                     { Ok(a + b) }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
@@ -433,6 +438,7 @@ fn reconcile_asks_with_every_argument() {
                         }
                         { bank.pay(req).await }
                     };
+                    let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                     #[allow(clippy::large_futures)]
                     let __ret = prepared_idempotent_call
                         .run(
@@ -488,6 +494,7 @@ fn a_reference_is_stored_in_place_of_the_value() {
                         Err(MakeError(id))
                     }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
@@ -557,6 +564,7 @@ fn all_arguments_as_the_key() {
                     }
                     { Ok(()) }
                 };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
                     .run(
@@ -658,6 +666,7 @@ fn a_method_that_async_trait_has_boxed() {
                                 }
                                 { __self.pay_now(app, body).await }
                             };
+                            let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                             #[allow(clippy::large_futures)]
                             let __ret = prepared_idempotent_call
                                 .run(

@@ -16,8 +16,8 @@ pub(super) const DOMAIN: &[u8] = b"idem-fp/1";
 /// The name under which [`Arguments::whole`] puts its value.
 const WHOLE: &str = "fingerprint";
 
-/// What most calls need, so that encoding allocates once.
-const CAPACITY: usize = 512;
+/// What most calls need, so that encoding allocates once. No more, because the memory store keeps it as long as the record.
+const CAPACITY: usize = 256;
 
 /// Collects the arguments of a call by name.
 ///

@@ -60,34 +60,8 @@ impl Retries {
     }
 }
 
-pub(crate) async fn admit(request: &Request, claim: &Claim) -> Admission {
-    let mut admitting = Admitting {
-        request,
-        claim,
-        id: request.id,
-        deadline: None,
-        waited: false,
-        bound: false,
-    };
-    let admission = match admitting.identity().await {
-        Ok(id) => {
-            admitting.id = id;
-            if is_running(&id) {
-                return Admission::Refused(Error::Recursive {
-                    operation: Arc::clone(&request.operation),
-                });
-            }
-            admitting.claim().await
-        }
-        Err(error) => Err(error),
-    };
-    match admission {
-        Ok(admission) => admission,
-        Err(error) => admitting.without_store(error).await,
-    }
-}
-
-struct Admitting<'a> {
+/// A call that asks for admission.
+pub(crate) struct Admitting<'a> {
     request: &'a Request,
     claim: &'a Claim,
     id: RecordId,
@@ -97,25 +71,42 @@ struct Admitting<'a> {
     bound: bool,
 }
 
-impl Admitting<'_> {
-    async fn claim(&mut self) -> Result<Admission, StoreError> {
+impl<'a> Admitting<'a> {
+    pub(crate) fn new(request: &'a Request, claim: &'a Claim) -> Self {
+        Self {
+            request,
+            claim,
+            id: request.id,
+            deadline: None,
+            waited: false,
+            bound: false,
+        }
+    }
+
+    /// What is rare is boxed, so that the future of every call does not hold room for it.
+    pub(crate) async fn admit(mut self) -> Admission {
+        if let Some(old) = self.request.old_id
+            && let Err(error) = Box::pin(self.identify(old)).await
+        {
+            return Box::pin(self.without_store(error)).await;
+        }
+        if is_running(&self.id) {
+            return Admission::Refused(Error::Recursive {
+                operation: self.operation(),
+            });
+        }
+        let handle = &self.request.handle;
         let mut claiming = Claiming::new(self.request, self.claim, self.id);
         let mut draft = first(self.claim, Version::random());
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
         let mut retries = Retries::new();
         loop {
-            let sent = self.request.handle.timer().now();
+            let sent = handle.timer().now();
             claiming.sent(seen, meaning);
-            let snapshot = match self
-                .request
-                .handle
-                .store()
-                .swap(&self.id, seen, &draft)
-                .await
-            {
+            let mut snapshot = match handle.store().swap(&self.id, seen, &draft).await {
                 Ok(Swap::Applied(stamp)) => {
                     claiming.answered();
-                    return Ok(self.applied(&draft, meaning, stamp.token, sent));
+                    return self.applied(&draft, meaning, stamp.token, sent);
                 }
                 Ok(Swap::Refused(snapshot)) => {
                     claiming.answered();
@@ -125,27 +116,37 @@ impl Admitting<'_> {
                     if !error.is_transient() {
                         claiming.answered();
                     }
-                    let timer = self.request.handle.timer();
-                    retries.pause_after(error, timer).await?;
-                    continue;
+                    match Box::pin(retries.pause_after(error, handle.timer())).await {
+                        Ok(()) => continue,
+                        Err(error) => {
+                            // A claim that may stand is given up before anything else is done.
+                            drop(claiming);
+                            return Box::pin(self.without_store(error)).await;
+                        }
+                    }
                 }
             };
-            match self.decide(snapshot, sent).await {
-                Next::Write(next) => (seen, draft, meaning) = *next,
-                Next::Done(admission) => {
-                    claiming.answered();
-                    return Ok(admission);
+            loop {
+                match self.decide(&snapshot, sent) {
+                    Next::Write(next) => {
+                        (seen, draft, meaning) = *next;
+                        break;
+                    }
+                    Next::Done(admission) => return admission,
+                    Next::Wait(record, left) => {
+                        match Box::pin(self.wait(&record, snapshot.now, left)).await {
+                            Ok(later) => snapshot = later,
+                            Err(error) => return Admission::Refused(error),
+                        }
+                    }
                 }
             }
         }
     }
 
-    /// Tells under which identity the call claims: the one it had in an older build, while a record
+    /// Finds out under which identity the call claims: the one it had in an older build, while a record
     /// there still binds it, else its own.
-    async fn identity(&mut self) -> Result<RecordId, StoreError> {
-        let Some(old) = self.request.old_id else {
-            return Ok(self.id);
-        };
+    async fn identify(&mut self, old: RecordId) -> Result<(), StoreError> {
         let handle = &self.request.handle;
         let mut retries = Retries::new();
         let snapshot = loop {
@@ -158,82 +159,111 @@ impl Admitting<'_> {
             Decision::Write {
                 meaning: Meaning::Fresh,
                 ..
-            } => Ok(self.id),
+            } => {}
             _ => {
                 self.bound = true;
-                Ok(old)
+                self.id = old;
             }
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
+        match decide(self.claim, snapshot, Version::random) {
+            Decision::Write {
+                seen,
+                draft,
+                meaning,
+            } => {
+                self.bound = meaning != Meaning::Fresh;
+                Next::Write(Box::new((seen, draft, meaning)))
+            }
+            Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
+                let draft = self.claim.renew(&record, Version::random());
+                let meaning = Meaning::won(&record);
+                Next::Write(Box::new((Some(record.version), draft, meaning)))
+            }
+            Decision::Mine(record) => {
+                // An earlier try of this claim stands, so its lease has begun earlier, too.
+                let gone = self
+                    .claim
+                    .lease
+                    .saturating_sub(record.lease_end.since(snapshot.now));
+                let won = Won {
+                    id: self.id,
+                    version: record.version,
+                    token: record.token,
+                    attempt: record.attempt,
+                    on_crash: record.on_crash,
+                    meaning: Meaning::won(&record),
+                    sent: sent.saturating_sub(gone),
+                };
+                Next::Done(self.run(&won))
+            }
+            Decision::InProgress(record, left) => {
+                self.bound = true;
+                Next::Wait(record, left)
+            }
+            Decision::Replay(record) => Next::Done(Admission::Recorded {
+                record,
+                now: snapshot.now,
+                waited: self.waited,
+            }),
+            Decision::KeyReused(record) => Next::Done(Admission::Refused(self.key_reused(&record))),
+            Decision::Uncertain(_) => Next::Done(Admission::Refused(Error::Uncertain {
+                operation: self.operation(),
+            })),
+            Decision::Parked(record) => Next::Done(Admission::Refused(Error::Parked {
+                operation: self.operation(),
+                attempts: record.attempt,
+            })),
         }
     }
 
-    async fn decide(&mut self, mut snapshot: Snapshot, sent: Duration) -> Next {
-        loop {
-            match decide(self.claim, &snapshot, Version::random) {
-                Decision::Write {
-                    seen,
-                    draft,
-                    meaning,
-                } => {
-                    self.bound = meaning != Meaning::Fresh;
-                    return Next::Write(Box::new((seen, draft, meaning)));
-                }
-                Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
-                    let draft = self.claim.renew(&record, Version::random());
-                    let meaning = Meaning::won(&record);
-                    return Next::Write(Box::new((Some(record.version), draft, meaning)));
-                }
-                Decision::Mine(record) => {
-                    // An earlier try of this claim stands, so its lease has begun earlier, too.
-                    let gone = self
-                        .claim
-                        .lease
-                        .saturating_sub(record.lease_end.since(snapshot.now));
-                    let won = Won {
-                        id: self.id,
-                        version: record.version,
-                        token: record.token,
-                        attempt: record.attempt,
-                        on_crash: record.on_crash,
-                        meaning: Meaning::won(&record),
-                        sent: sent.saturating_sub(gone),
-                    };
-                    return Next::Done(self.run(&won));
-                }
-                Decision::InProgress(record, left) => {
-                    self.bound = true;
-                    if let Some(refusal) = self.wait(&record, snapshot.now, left).await {
-                        return Next::Done(refusal);
-                    }
-                    snapshot = match self.look_again().await {
-                        Ok(snapshot) => snapshot,
-                        Err(error) => return Next::Done(Admission::Refused(error.into())),
-                    };
-                }
-                Decision::Replay(record) => {
-                    let (now, waited) = (snapshot.now, self.waited);
-                    return Next::Done(Admission::Recorded {
-                        record,
-                        now,
-                        waited,
-                    });
-                }
-                Decision::KeyReused(record) => {
-                    return Next::Done(Admission::Refused(self.key_reused(&record)));
-                }
-                Decision::Uncertain(_) => {
-                    return Next::Done(Admission::Refused(Error::Uncertain {
-                        operation: self.operation(),
-                    }));
-                }
-                Decision::Parked(record) => {
-                    let error = Error::Parked {
-                        operation: self.operation(),
-                        attempts: record.attempt,
-                    };
-                    return Next::Done(Admission::Refused(error));
-                }
+    /// Waits until the record may have changed, and looks at it again; an error when the call may not wait (any longer).
+    async fn wait(
+        &mut self,
+        record: &Record,
+        seen_at: Time,
+        left: Duration,
+    ) -> Result<Snapshot, Error> {
+        let handle = &self.request.handle;
+        let now = handle.timer().now();
+        let patience = match self.request.in_flight {
+            InFlight::Reject => Duration::ZERO,
+            InFlight::Wait(at_most) => {
+                let deadline = *self.deadline.get_or_insert(now.saturating_add(at_most));
+                deadline.saturating_sub(now)
             }
+        };
+        if patience.is_zero() {
+            return Err(Error::InProgress {
+                operation: self.operation(),
+                since: seen_at.since(record.created),
+                retry_after: left,
+                attempt: record.attempt,
+                holder: Arc::clone(&record.holder.label),
+                trace_parent: record.holder.trace_parent.clone(),
+            });
         }
+        if !self.waited {
+            self.waited = true;
+            handle.observers().transition(
+                &self.request.operation,
+                &self.id,
+                record.attempt,
+                Step::Waiting,
+            );
+        }
+        let at_most = patience.min(left);
+        let limit = handle.timer().sleep_until(now.saturating_add(at_most));
+        let moved = handle.store().wait(&self.id, record.version, at_most);
+        if let Some(Err(error)) = super::race(moved, limit).await {
+            // The load that follows tells whether the store is there at all.
+            tracing::debug!(%error, "waiting at the store failed");
+            handle.timer().sleep(RETRIES[0].min(at_most)).await;
+        }
+        Ok(self.look_again().await?)
     }
 
     /// Looks at the record after waiting. Somebody holds or held it, so that no outage lets this
@@ -313,46 +343,6 @@ impl Admitting<'_> {
         Admission::Run(Held::new(self.request, self.claim, won))
     }
 
-    /// Waits until the record may have changed; a refusal when the call may not wait (any longer).
-    async fn wait(&mut self, record: &Record, seen_at: Time, left: Duration) -> Option<Admission> {
-        let handle = &self.request.handle;
-        let now = handle.timer().now();
-        let patience = match self.request.in_flight {
-            InFlight::Reject => Duration::ZERO,
-            InFlight::Wait(at_most) => {
-                let deadline = *self.deadline.get_or_insert(now.saturating_add(at_most));
-                deadline.saturating_sub(now)
-            }
-        };
-        if patience.is_zero() {
-            return Some(Admission::Refused(Error::InProgress {
-                operation: self.operation(),
-                since: seen_at.since(record.created),
-                retry_after: left,
-                attempt: record.attempt,
-                holder: Arc::clone(&record.holder.label),
-                trace_parent: record.holder.trace_parent.clone(),
-            }));
-        }
-        if !self.waited {
-            self.waited = true;
-            handle.observers().transition(
-                &self.request.operation,
-                &self.id,
-                record.attempt,
-                Step::Waiting,
-            );
-        }
-        let at_most = patience.min(left);
-        let moved = handle.store().wait(&self.id, record.version, at_most);
-        if let Some(Err(error)) = super::race(moved, handle.timer().sleep(at_most)).await {
-            // The load that follows tells whether the store is there at all.
-            tracing::debug!(%error, "waiting at the store failed");
-            handle.timer().sleep(RETRIES[0].min(at_most)).await;
-        }
-        None
-    }
-
     /// What a call does when the store fails at the claim. It runs unprotected only where nothing is known of the key
     /// because the store is out of reach: not where its record is damaged, nor where somebody was seen to hold it.
     async fn without_store(&self, error: StoreError) -> Admission {
@@ -382,5 +372,6 @@ impl Admitting<'_> {
 /// What follows a decision.
 enum Next {
     Write(Box<(Option<Version>, Draft, Meaning)>),
+    Wait(Arc<Record>, Duration),
     Done(Admission),
 }

@@ -48,7 +48,9 @@ pub(crate) async fn beat(
         let draft = lease.holding.heartbeat(version);
         let answer = super::race(
             store.swap(attempt.id(), Some(seen), &draft),
-            keeper.timer.sleep(left.min(length / 3)),
+            keeper
+                .timer
+                .sleep_until(sent.saturating_add(left.min(length / 3))),
         )
         .await;
         match answer {

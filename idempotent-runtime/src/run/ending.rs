@@ -1,6 +1,6 @@
 //! Ends a holding: writes how it ended, over whatever version is still its own.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     lease::{Ending, Refusal},
@@ -30,10 +30,12 @@ pub(crate) async fn end(
     reran: bool,
 ) -> Result<Ended, StoreError> {
     let attempt = &lease.attempt;
-    let mut holding = Cow::Borrowed(&lease.holding);
-    if reran {
-        holding.to_mut().run_again();
-    }
+    let again = reran.then(|| {
+        let mut holding = lease.holding.clone();
+        holding.run_again();
+        Box::new(holding)
+    });
+    let holding = again.as_deref().unwrap_or(&lease.holding);
     let mut seen = lease.version();
     loop {
         let draft = holding.end(ending, Version::random());

@@ -1,11 +1,6 @@
 //! A claim that stands, in the hands of the call that won it.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     attempt::{Attempt, Stage},
@@ -17,7 +12,6 @@ use crate::{
     record::{FencingToken, Version},
     request::Request,
     run::{
-        Left,
         ending::{self, Ended},
         job::Job,
         keeper::Place,
@@ -87,19 +81,9 @@ impl Held {
         self.lease.holding.meaning()
     }
 
-    /// Runs the body inside the attempt.
-    pub(crate) async fn poll<X, F, B>(&mut self, body: F) -> Left<X>
-    where
-        F: FnOnce(Attempt) -> B,
-        B: Future<Output = Left<X>>,
-    {
-        let attempt = self.lease.attempt.clone();
-        let mut running = pin!(attempt.enter(body(attempt.clone())));
-        poll_fn(|cx| {
-            self.polled = true;
-            running.as_mut().poll(cx)
-        })
-        .await
+    /// Says that the body is being polled, so that it may have done something.
+    pub(crate) fn begin(&mut self) {
+        self.polled = true;
     }
 
     /// Writes how the body ended. Where the store fails, the lease is kept and the write is tried

@@ -276,8 +276,7 @@ async fn keep(shared: Arc<Shared>) {
             work.next_look = Some(next);
             next
         };
-        let left = next_look.saturating_sub(shared.timer.now());
-        let sleep = shared.timer.sleep(left);
+        let sleep = shared.timer.sleep_until(next_look);
         super::race(woken, sleep).await;
     }
 }

@@ -1,8 +1,9 @@
 //! The typed form: what a function returns, over the raw form that stores bytes.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     panic::resume_unwind,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,7 +15,7 @@ use tracing::Instrument;
 
 use crate::{
     attempt::{self, Attempt, Stage},
-    error::{Error, take_mark},
+    error::{BoxError, Error, take_mark},
     handle,
     lease::Ending,
     observe::How,
@@ -22,7 +23,7 @@ use crate::{
     policy::{OnCrash, Verdict},
     record::{OutcomeKind, RawOutcome, Record},
     request::Request,
-    run::{Left, execute},
+    run::underway::{Instead, Underway, within},
 };
 
 /// How a typed call is stored and read.
@@ -31,6 +32,32 @@ pub(crate) struct Typed<P, K> {
     pub(crate) keep: K,
 }
 
+/// Runs a call whose body is there already, where it stays. What is not about the body stands elsewhere, so that it is
+/// not compiled again for every body.
+pub(crate) async fn run_pinned<R, P, K, B>(
+    request: Result<Box<Request>, Box<Error>>,
+    typed: Typed<P, K>,
+    body: Pin<&mut Option<B>>,
+) -> R
+where
+    R: Outcome,
+    R::Error: FromRefusal,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+    B: Future<Output = R>,
+{
+    let mut call = match request {
+        Ok(request) => Underway::new(request),
+        Err(error) => return R::from_result(Err(R::Error::from_refusal(*error))),
+    };
+    let left = match call.admit().await {
+        Ok(attempt) => Ok((call.run(&attempt, body).await, attempt)),
+        Err(instead) => Err(instead),
+    };
+    typed.answer(&mut call, left).await.0
+}
+
+/// Runs a call whose body is made when it is known which attempt runs it.
 pub(crate) async fn run_typed<R, P, K, F, B>(
     request: Box<Request>,
     typed: Typed<P, K>,
@@ -44,15 +71,15 @@ where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = R>,
 {
-    let (request, typed) = (&*request, &typed);
-    let run = |attempt: Attempt| async move {
-        let result = body(attempt.clone()).await.into_result();
-        leave(request, typed, &attempt, result).await
+    let mut call = Underway::new(request);
+    let left = match call.admit().await {
+        Ok(attempt) => {
+            let body = pin!(Some(body(attempt.clone())));
+            Ok((call.run(&attempt, body).await, attempt))
+        }
+        Err(instead) => Err(instead),
     };
-    let read = |record: Arc<Record>| async move { read(request, typed, &record).await };
-    let (answer, how) = execute(request, run, read).await;
-    let result = answer.unwrap_or_else(|error| Err(R::Error::from_refusal(error)));
-    (R::from_result(result), how)
+    typed.answer(&mut call, left).await
 }
 
 /// The same in a task of its own: once the body has begun, the caller's future may be dropped,
@@ -126,68 +153,112 @@ impl Drop for Detached {
     }
 }
 
+impl<P, K> Typed<P, K> {
+    /// What the caller gets, and how it came about: what its own body `left`, or what stands instead.
+    async fn answer<R>(&self, call: &mut Underway, left: Result<(R, Attempt), Instead>) -> (R, How)
+    where
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        let instead = match left {
+            Ok((own, attempt)) => {
+                let mut own = own.into_result();
+                let underway = &*call;
+                let ending = {
+                    let mut leaving = pin!(leave(&underway.request, self, &attempt, &mut own));
+                    poll_fn(|cx| underway.poll(&attempt, leaving.as_mut(), cx)).await
+                };
+                match call.end(&attempt, ending).await {
+                    Some(instead) => instead,
+                    None => return (R::from_result(own), call.answered(None)),
+                }
+            }
+            Err(instead) => instead,
+        };
+        let result = match instead {
+            Instead::Recorded(record) => {
+                within(call.span(), pin!(read(&call.request, self, &record))).await
+            }
+            Instead::Refused(error) => Err(error),
+        };
+        let how = call.answered(result.as_ref().err());
+        let result = result.unwrap_or_else(|error| Err(R::Error::from_refusal(error)));
+        (R::from_result(result), how)
+    }
+}
+
 /// Decides how the body's result ends the holding, and what its own caller gets: exactly what a
 /// replay would give, wherever there can be one.
 async fn leave<T, E, P, K>(
     request: &Request,
     typed: &Typed<P, K>,
     attempt: &Attempt,
-    result: Result<T, E>,
-) -> Left<Result<T, E>>
+    own: &mut Result<T, E>,
+) -> Ending
 where
     P: OnError<E>,
     K: Keep<T> + Clone,
 {
     if attempt.stage() == Stage::Unknown {
-        return (Ending::Uncertain, result);
+        return Ending::Uncertain;
     }
     if attempt.fencing_token().is_none() {
         // It runs unprotected, and nothing is stored.
-        return (Ending::Release, result);
+        return Ending::Release;
     }
-    let coder = request.handle.coder();
-    if let Err(error) = &result {
+    if let Err(error) = own {
         match typed.on_error.verdict(error, request.on_error) {
             Verdict::Replay => {}
-            Verdict::Release => return (Ending::Release, result),
-            Verdict::Uncertain => return (Ending::Uncertain, result),
+            Verdict::Release => return Ending::Release,
+            Verdict::Uncertain => return Ending::Uncertain,
         }
     }
+    let encoder = Encoder(request.handle.coder());
     let _of_other_encoders = take_mark();
-    let encoded = match &result {
-        Ok(value) => {
-            let bytes = typed.keep.encode(value, &Encoder(coder));
-            bytes.map(RawOutcome::value)
-        }
-        Err(error) => {
-            let bytes = typed.on_error.encode(error, &Encoder(coder));
-            bytes.map(RawOutcome::error)
-        }
+    let encoded = match own {
+        Ok(value) => typed.keep.encode(value, &encoder).map(RawOutcome::value),
+        Err(error) => typed
+            .on_error
+            .encode(error, &encoder)
+            .map(RawOutcome::error),
     };
-    let refused_within = take_mark();
-    let outcome = match encoded {
-        Ok(outcome) if outcome.bytes.len() <= request.handle.defaults().max_outcome => outcome,
-        Err(_) if refused_within && request.on_crash == OnCrash::Rerun => {
-            return (Ending::Release, result);
-        }
-        Err(_) if refused_within => return (Ending::Uncertain, result),
-        Ok(outcome) => {
-            return (
-                not_replayable(request, &format_args!("{} bytes", outcome.bytes.len())),
-                result,
-            );
-        }
-        Err(error) => return (not_replayable(request, &error), result),
+    let outcome = match fit_to_keep(request, encoded) {
+        Ok(outcome) => outcome,
+        Err(ending) => return ending,
     };
-    let outcome = outcome.with_schema(request.version);
     match decode(request, typed, outcome.clone()).await {
-        Ok(replayed) => (Ending::Done(outcome), replayed),
+        Ok(replayed) => {
+            *own = replayed;
+            Ending::Done(outcome)
+        }
         // The reference is what counts, and it is kept: a replay may find what this load did not.
         Err(Unread::NotLoaded(error)) => {
             tracing::warn!(operation = &*request.operation, %error, "a value cannot be read back through its reference");
-            (Ending::Done(outcome), result)
+            Ending::Done(outcome)
         }
-        Err(Unread::Undecodable(error)) => (not_replayable(request, &error), result),
+        Err(Unread::Undecodable(error)) => not_replayable(request, &error),
+    }
+}
+
+/// The outcome as it is to be kept, or how the holding ends where it cannot be kept.
+fn fit_to_keep(
+    request: &Request,
+    encoded: Result<RawOutcome, BoxError>,
+) -> Result<RawOutcome, Ending> {
+    let refused_within = take_mark();
+    match encoded {
+        Ok(outcome) if outcome.bytes.len() <= request.handle.defaults().max_outcome => {
+            Ok(outcome.with_schema(request.version))
+        }
+        Err(_) if refused_within && request.on_crash == OnCrash::Rerun => Err(Ending::Release),
+        Err(_) if refused_within => Err(Ending::Uncertain),
+        Ok(outcome) => Err(not_replayable(
+            request,
+            &format_args!("{} bytes", outcome.bytes.len()),
+        )),
+        Err(error) => Err(not_replayable(request, &error)),
     }
 }
 

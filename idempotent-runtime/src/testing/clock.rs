@@ -145,6 +145,10 @@ impl Timer for ManualClock {
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let until = self.hands().elapsed.saturating_add(duration);
+        self.sleep_until(until)
+    }
+
+    fn sleep_until(&self, until: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(Sleep {
             clock: self.clone(),
             until,

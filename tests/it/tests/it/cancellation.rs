@@ -12,11 +12,12 @@ use std::{
 use async_trait::async_trait;
 use idempotent_runtime::{
     Error, Idempotency, InFlight, MemoryStore, Observer, OnCrash, Step, Store, StoreError,
-    Transition,
+    Transition, idempotent,
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, SqliteStore, Swap},
     testing::ManualClock,
+    try_current,
 };
 use tokio::{sync::oneshot, task::yield_now};
 
@@ -431,4 +432,43 @@ fn blocking_user_code_does_not_lose_the_lease_on_sqlite() {
         Arc::new(opened.expect("the file opens"))
     };
     blocks_for_three_leases(open(), open());
+}
+
+/// Asks, when it is dropped, which attempt runs there.
+struct Asks(Option<oneshot::Sender<Option<u32>>>);
+
+impl Drop for Asks {
+    fn drop(&mut self) {
+        if let Some(answer) = self.0.take() {
+            let attempt = try_current().map(|attempt| attempt.number());
+            answer.send(attempt).expect("somebody listens");
+        }
+    }
+}
+
+#[idempotent(name = "tests.asks", key = key, skip(idem, asks), handle = idem)]
+async fn never_ends(idem: &Idempotency, key: u32, asks: Asks) -> Result<(), Error> {
+    let _dropped_last = asks;
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn a_body_that_is_dropped_is_dropped_as_a_part_of_its_attempt() {
+    let idem = Idempotency::memory();
+    for key in [1, 2] {
+        let (asks, answer) = oneshot::channel();
+        let asks = Asks(Some(asks));
+        let mut call: Pin<Box<dyn Future<Output = Result<(), Error>>>> = match key {
+            1 => Box::pin(never_ends(&idem, key, asks)),
+            _ => Box::pin(idem.call("tests.asks.method").key(&key).run(|_| async {
+                let _dropped_last = asks;
+                std::future::pending().await
+            })),
+        };
+        assert_eq!(polled(&mut call, 1).await, None);
+
+        drop(call);
+
+        assert_eq!(answer.await, Ok(Some(1)), "call {key}");
+    }
 }

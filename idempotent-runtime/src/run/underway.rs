@@ -1,0 +1,305 @@
+//! A call that is under way, without the types of its function: what stands here is compiled once,
+//! and not again for every annotated function.
+
+use std::{
+    future::{Future, poll_fn},
+    mem,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tracing::{Span, field};
+
+use crate::{
+    attempt::{Attempt, Stage},
+    error::Error,
+    lease::{Ending, Meaning},
+    observe::{Answer, Answered, How, Unprotected},
+    record::{FencingToken, OutcomeKind, Record, Time},
+    request::{Protection, Request},
+    run::{
+        admit::{Admission, Admitting},
+        ending::Ended,
+        held::Held,
+    },
+};
+
+/// One call, from its claim to its answer.
+///
+/// # Cancel safety
+///
+/// Dropped while it waits, it changes nothing. Dropped while its claim is under way, the claim is
+/// given up in the background. Dropped after the body was polled, the record ends as the state
+/// machine says for a body that stopped.
+pub(crate) struct Underway {
+    pub(crate) request: Box<Request>,
+    span: Span,
+    began: Option<Duration>,
+    /// What is held while the body runs; nothing where it runs unprotected.
+    held: Option<Held>,
+    /// How the call came by its answer, as far as is known.
+    how: How,
+    answer: Answer,
+}
+
+/// What answers a call instead of a body of its own.
+pub(crate) enum Instead {
+    /// What a record says.
+    Recorded(Arc<Record>),
+    /// There is no answer.
+    Refused(Error),
+}
+
+impl Underway {
+    pub(crate) fn new(request: Box<Request>) -> Self {
+        let (operation, id) = (&*request.operation, &request.id);
+        let span = tracing::info_span!("idempotent", operation, %id, answer = field::Empty);
+        let handle = &request.handle;
+        let began = handle.observers().are_there().then(|| handle.timer().now());
+        Self {
+            request,
+            span,
+            began,
+            held: None,
+            how: How::Refused,
+            answer: Answer::Refused,
+        }
+    }
+
+    /// Claims: the attempt that is to run the body, or what answers instead.
+    pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
+        let admission = match &self.request.protection {
+            Protection::Record(claim) => {
+                let admitting = Admitting::new(&self.request, claim);
+                within(&self.span, pin!(admitting.admit())).await
+            }
+            Protection::None(why) => Admission::Unprotected(*why),
+        };
+        match admission {
+            Admission::Run(held) => {
+                let attempt = held.attempt().clone();
+                self.held = Some(held);
+                Ok(attempt)
+            }
+            Admission::Recorded {
+                record,
+                now,
+                waited,
+            } => Err(self.recorded(record, now, waited)),
+            Admission::Refused(error) => Err(Instead::Refused(error)),
+            Admission::Unprotected(why) => Ok(self.unprotected(why)),
+        }
+    }
+
+    fn recorded(&mut self, record: Arc<Record>, now: Time, waited: bool) -> Instead {
+        let finished = record.finished.unwrap_or(now);
+        self.how = How::Replayed {
+            finished,
+            age: now.since(finished),
+            attempt: record.attempt,
+            waited,
+            trace_parent: record.holder.trace_parent.clone(),
+        };
+        self.answer = if waited {
+            Answer::ReplayedAfterWait
+        } else {
+            Answer::Replayed
+        };
+        Instead::Recorded(record)
+    }
+
+    #[cold]
+    fn unprotected(&mut self, why: Unprotected) -> Attempt {
+        let _inside = self.span.enter();
+        let operation = &*self.request.operation;
+        match why {
+            Unprotected::StoreOutage => tracing::error!(
+                operation,
+                "the store is out of reach, the call runs unprotected"
+            ),
+            // The handle has said so, loudly, when it was built.
+            Unprotected::Disabled => {
+                tracing::debug!(operation, ?why, "the call runs unprotected");
+            }
+            Unprotected::OptedOut | Unprotected::MissingKey => {
+                tracing::warn!(operation, ?why, "the call runs unprotected");
+            }
+        }
+        self.how = How::Unprotected(why);
+        self.answer = Answer::Unprotected;
+        Attempt::new(
+            self.request.id,
+            Arc::clone(&self.request.operation),
+            1,
+            None,
+            Stage::Body,
+        )
+    }
+
+    /// Runs the body as a part of `attempt`.
+    pub(crate) fn run<'a, B>(
+        &'a mut self,
+        attempt: &'a Attempt,
+        body: Pin<&'a mut Option<B>>,
+    ) -> Running<'a, B> {
+        Running {
+            call: self,
+            attempt,
+            body,
+        }
+    }
+
+    fn poll_body<T>(
+        &mut self,
+        attempt: &Attempt,
+        body: Pin<&mut dyn Future<Output = T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<T> {
+        if let Some(held) = &mut self.held {
+            held.begin();
+        }
+        self.poll(attempt, body, cx)
+    }
+
+    /// Polls what belongs to the body as a part of `attempt`.
+    pub(crate) fn poll<T>(
+        &self,
+        attempt: &Attempt,
+        work: Pin<&mut dyn Future<Output = T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<T> {
+        let _inside = self.span.enter();
+        attempt.poll(work, cx)
+    }
+
+    /// Writes how the body ended, and tells what answers the call instead of what its body said, where anything does.
+    pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
+        let held = self.held.take()?;
+        let answer = match (held.meaning(), attempt.stage()) {
+            (_, Stage::Answered) => Answer::Reconciled,
+            (_, Stage::Unknown) => Answer::Uncertain,
+            (Meaning::Fresh, _) => Answer::Executed,
+            _ => Answer::ExecutedAfterTakeover,
+        };
+        let (recorded, answer, instead) = match within(&self.span, pin!(held.end(ending))).await {
+            Ok(Ended::StoodAlready(record)) if is_kept(&record) => {
+                (true, answer, Some(Instead::Recorded(record)))
+            }
+            Ok(Ended::Stands | Ended::StoodAlready(_)) => (true, answer, None),
+            // After a release the key may have gone to a call with other arguments: its outcome is not ours.
+            Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => {
+                (false, Answer::LeaseLost, Some(Instead::Recorded(record)))
+            }
+            Ok(Ended::Lost(_)) => {
+                return Some(Instead::Refused(Error::LeaseLost {
+                    operation: Arc::clone(&self.request.operation),
+                }));
+            }
+            Err(_) => (false, answer, None),
+        };
+        self.answer = answer;
+        self.how = How::Executed {
+            attempt: attempt.number(),
+            token: attempt.fencing_token().unwrap_or(FencingToken::from_u64(0)),
+            recorded,
+        };
+        instead
+    }
+
+    /// Tells everybody that the call is answered, with `refusal` where that is the answer.
+    pub(crate) fn answered(&mut self, refusal: Option<&Error>) -> How {
+        let answer = refusal.map_or(self.answer, answer_of);
+        if !self.span.is_disabled() {
+            self.span.record("answer", field::debug(answer));
+        }
+        if let Some(began) = self.began {
+            let handle = &self.request.handle;
+            let elapsed = handle.timer().now().saturating_sub(began);
+            handle.observers().answered(&Answered {
+                operation: &self.request.operation,
+                id: Some(self.request.id),
+                answer,
+                elapsed,
+            });
+        }
+        mem::replace(&mut self.how, How::Refused)
+    }
+
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        let _inside = self.span.enter();
+        self.held = None;
+    }
+}
+
+/// A body that runs. Dropped half-way, it is dropped as a part of its attempt, and before the record is given up: whoever
+/// runs next meets nothing of it.
+pub(crate) struct Running<'a, B> {
+    call: &'a mut Underway,
+    attempt: &'a Attempt,
+    body: Pin<&'a mut Option<B>>,
+}
+
+impl<B: Future> Future for Running<'_, B> {
+    type Output = B::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<B::Output> {
+        let Self {
+            call,
+            attempt,
+            body,
+        } = &mut *self;
+        match body.as_mut().as_pin_mut() {
+            Some(body) => call.poll_body(attempt, body, cx),
+            None => unreachable!("a body stays until what runs it is dropped"),
+        }
+    }
+}
+
+impl<B> Drop for Running<'_, B> {
+    fn drop(&mut self) {
+        let _inside = self.call.span.enter();
+        let body = &mut self.body;
+        self.attempt.inside(&mut || body.set(None));
+    }
+}
+
+/// Polls `work` inside `span`, where it is: `Instrument` would move it.
+pub(crate) fn within<F: Future>(
+    span: &Span,
+    mut work: Pin<&mut F>,
+) -> impl Future<Output = F::Output> {
+    poll_fn(move |cx| {
+        let _inside = span.enter();
+        work.as_mut().poll(cx)
+    })
+}
+
+pub(crate) fn is_kept(record: &Record) -> bool {
+    record
+        .outcome
+        .as_ref()
+        .is_some_and(|outcome| outcome.kind != OutcomeKind::NotReplayable)
+}
+
+fn answer_of(error: &Error) -> Answer {
+    match error {
+        Error::InProgress { .. } => Answer::InProgress,
+        Error::KeyReused { .. } => Answer::KeyReused,
+        Error::Uncertain { .. } => Answer::Uncertain,
+        Error::Parked { .. } => Answer::Parked,
+        Error::LeaseLost { .. } => Answer::LeaseLost,
+        Error::Unreadable { .. } | Error::NotLoaded { .. } | Error::NotReplayable { .. } => {
+            Answer::NotReplayable
+        }
+        Error::Store(_) => Answer::StoreFailed,
+        _ => Answer::Refused,
+    }
+}
