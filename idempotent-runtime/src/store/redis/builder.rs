@@ -154,7 +154,7 @@ impl RedisBuilder {
             .max_retry_wait(500)
             .build()
             .map_err(|error| failure::of(error, DOING))?;
-        self.over(Source::Cluster(client), places).await
+        self.over(Source::Cluster(Box::new(client)), places).await
     }
 
     /// Makes connections of the store's own with the application's client of a cluster.
@@ -168,7 +168,8 @@ impl RedisBuilder {
     #[cfg(feature = "redis-cluster")]
     #[cfg_attr(docsrs, doc(cfg(feature = "redis-cluster")))]
     pub async fn cluster_client(self, client: ClusterClient) -> Result<RedisStore, StoreError> {
-        self.over(Source::Cluster(client), Vec::new()).await
+        self.over(Source::Cluster(Box::new(client)), Vec::new())
+            .await
     }
 
     /// Uses a connection to a cluster of the application's, and makes none: see [`connection`](Self::connection).

@@ -64,9 +64,7 @@ fn kind_of_code(code: &str) -> StoreErrorKind {
 /// Some refusals have no code of their own.
 fn kind_of_text(error: &RedisError) -> StoreErrorKind {
     let text = error.detail().unwrap_or_default();
-    if text.contains("the user executing the script can't")
-        || text.starts_with("The user executing the script can't")
-    {
+    if text.contains("user executing the script can't") {
         StoreErrorKind::Denied
     } else if text.contains("max number of clients reached") {
         StoreErrorKind::Unavailable
@@ -75,5 +73,65 @@ fn kind_of_text(error: &RedisError) -> StoreErrorKind {
         StoreErrorKind::Configuration
     } else {
         StoreErrorKind::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::{Value, parse_redis_value};
+
+    use super::*;
+
+    /// The kind of what the server says.
+    fn kind_of(said: &str) -> StoreErrorKind {
+        let value = parse_redis_value(format!("-{said}\r\n").as_bytes()).expect("an answer");
+        let error = value.extract_error().map(|_: Value| ());
+        kind(&error.expect_err("an error"))
+    }
+
+    #[test]
+    fn each_refusal_has_its_kind() {
+        use StoreErrorKind::{Busy, Configuration, Corrupt, Denied, Full, Other, Unavailable};
+        for (said, expected) in [
+            (
+                "LOADING Redis is loading the dataset in memory",
+                Unavailable,
+            ),
+            ("MASTERDOWN Link with MASTER is down", Unavailable),
+            ("CLUSTERDOWN The cluster is down", Unavailable),
+            (
+                "TRYAGAIN Multiple keys request during rehashing of slot",
+                Unavailable,
+            ),
+            ("MOVED 3999 127.0.0.1:6381", Unavailable),
+            (
+                "READONLY You can't write against a read only replica.",
+                Unavailable,
+            ),
+            ("NOREPLICAS Not enough good replicas to write.", Unavailable),
+            ("ERR max number of clients reached", Unavailable),
+            ("BUSY Redis is busy running a script.", Busy),
+            ("NOAUTH Authentication required.", Configuration),
+            ("WRONGPASS invalid username-password pair", Configuration),
+            (
+                "CROSSSLOT Keys in request don't hash to the same slot",
+                Configuration,
+            ),
+            ("NOPERM this user has no permissions", Denied),
+            (
+                "ERR The user executing the script can't run this command or subcommand",
+                Denied,
+            ),
+            ("MISCONF Redis is configured to save RDB snapshots", Denied),
+            (
+                "OOM command not allowed when used memory > 'maxmemory'.",
+                Full,
+            ),
+            ("WRONGTYPE Operation against a key", Corrupt),
+            ("ERR something else", Other),
+            ("NEWS that this build does not know", Other),
+        ] {
+            assert_eq!(kind_of(said), expected, "{said}");
+        }
     }
 }

@@ -24,7 +24,7 @@ pub(super) enum Source {
     Server(Client),
     /// Made by us, to the nodes of a cluster.
     #[cfg(feature = "redis-cluster")]
-    Cluster(ClusterClient),
+    Cluster(Box<ClusterClient>),
     /// The application's, and all that there is.
     Given(Line),
 }
