@@ -16,10 +16,12 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 10] = [
+const FEATURES: [&str; 12] = [
     "",
     "sqlite",
     "postgres",
+    "redis",
+    "redis-cluster",
     "testing",
     "uuid",
     "ulid",

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::{Cell, Damaged, Row, decode};
 use crate::{
-    identity::RecordId,
-    record::{Record, Version},
+    record::Version,
     store::{Snapshot, Stamp, StoreError, StoreErrorKind},
 };
 
@@ -47,27 +46,6 @@ pub(crate) fn stamp(
     decode::stamp(row, first, version).map_err(|damaged| corrupt(damaged, doing))
 }
 
-/// Reads a row of a list.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(crate) fn listed(
-    row: &impl Row,
-    doing: &'static str,
-) -> Result<(RecordId, Arc<Record>), StoreError> {
-    match decode::record(row, 0).map_err(|damaged| corrupt(damaged, doing))? {
-        Some((id, record)) => Ok((id, Arc::new(record))),
-        None => {
-            Err(StoreError::new(StoreErrorKind::Corrupt, doing)
-                .with_source("the column `id` is NULL"))
-        }
-    }
-}
-
-/// Reads an id that stands alone in a row.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(crate) fn id(row: &impl Row, doing: &'static str) -> Result<RecordId, StoreError> {
-    decode::id(row, 0).map_err(|damaged| corrupt(damaged, doing))
-}
-
-fn corrupt(damaged: Damaged, doing: &'static str) -> StoreError {
+pub(super) fn corrupt(damaged: Damaged, doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Corrupt, doing).with_source(damaged)
 }

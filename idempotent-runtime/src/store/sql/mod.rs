@@ -8,6 +8,8 @@ mod columns;
 mod decode;
 mod encode;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod listed;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod prefix;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) mod version;
@@ -20,6 +22,6 @@ pub(crate) use self::{
 };
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::{
-    answers::{id, listed},
+    listed::{id, listed},
     prefix::TablePrefix,
 };
