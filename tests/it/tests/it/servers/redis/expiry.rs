@@ -41,13 +41,14 @@ async fn only_what_is_done_or_released_expires_by_itself() {
     let (id, record) = store.scan(None, 1).await.expect("a list").remove(0);
 
     let mut seen = record.version;
-    for state in [
-        State::Uncertain,
-        State::Released,
-        State::Running,
-        State::Parked,
-        State::Done,
-        State::Running,
+    for (state, kept) in [
+        (State::Uncertain, HOUR),
+        (State::Released, HOUR),
+        (State::Running, HOUR),
+        (State::Parked, HOUR),
+        (State::Done, HOUR),
+        (State::Running, HOUR),
+        (State::Done, Duration::MAX),
     ] {
         let next = Draft {
             version: Version::random(),
@@ -59,37 +60,18 @@ async fn only_what_is_done_or_released_expires_by_itself() {
             holder: record.holder.clone(),
             on_crash: OnCrash::Rerun,
             lease: Moment::Keep,
-            expires: Moment::In(HOUR),
+            expires: Moment::In(kept),
             outcome: None,
         };
         let swap = store.swap(&id, Some(seen), &next).await;
         assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
         seen = next.version;
         let left = time_to_live(&server).await;
-        if matches!(state, State::Done | State::Released) {
+        if kept == HOUR && matches!(state, State::Done | State::Released) {
             assert!((3_590_000..=3_600_001).contains(&left), "{state:?}: {left}");
         } else {
             assert_eq!(left, -1, "{state:?}");
         }
     }
     running.abort();
-}
-
-#[tokio::test]
-#[ignore = "needs a server: cargo xtask test"]
-async fn what_is_kept_for_ever_has_no_expiry() {
-    let server = Private::new().await;
-    let idem = Idempotency::new(server.store().await);
-    let longest = Duration::from_secs(250 * 365 * 24 * 60 * 60);
-    let call = idem.call("charge").key("k").ttl(longest);
-    let answer = call.run(|_| async { Ok::<_, Error>(1) }).await;
-    match answer {
-        Ok(answer) => {
-            assert_eq!(answer, 1);
-            let left = time_to_live(&server).await;
-            assert!(left == -1 || left > 7_000_000_000_000, "{left}");
-        }
-        // Longer than any policy allows.
-        Err(error) => assert!(matches!(error, Error::InvalidPolicy(_)), "{error:?}"),
-    }
 }
