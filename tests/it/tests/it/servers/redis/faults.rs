@@ -151,6 +151,18 @@ async fn a_primary_that_became_a_replica_may_be_tried_again() {
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
+async fn e16_a_server_that_is_killed_has_kept_what_it_answered() {
+    let mut server = Private::new().await;
+    let idem = Idempotency::new(server.store().await);
+    let runs = AtomicU32::new(0);
+    assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+    server.restart().await;
+    assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
 async fn a_server_that_hangs_is_unavailable_within_the_limit() {
     let server = Private::new().await;
     let store = server

@@ -13,6 +13,8 @@ use idempotent_runtime::{
 use redis::{FromRedisValue, aio::MultiplexedConnection};
 use tempfile::TempDir;
 
+const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+
 /// Listens on a socket in a folder of its own, and ends with the test.
 pub(super) struct Private {
     server: Child,
@@ -23,32 +25,26 @@ pub(super) struct Private {
 impl Private {
     /// As durable as it can be.
     pub(super) async fn new() -> Self {
-        Self::with(&["--appendonly", "yes", "--appendfsync", "always"]).await
+        Self::with(&DURABLE).await
     }
 
     pub(super) async fn with(settings: &[&str]) -> Self {
         // Where the other servers are missing, this test is not wanted either.
         super::super::url("IDEMPOTENT_TEST_REDIS_URL");
         let folder = tempfile::tempdir().expect("a folder");
-        let server = Command::new("redis-server")
-            .args(["--port", "0", "--unixsocket", "socket", "--save", ""])
-            .args(settings)
-            .current_dir(folder.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server is installed");
-        let client = redis::Client::open(url(&folder)).expect("a URL");
-        let side = loop {
-            match client.get_multiplexed_async_connection().await {
-                Ok(side) => break side,
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-            }
-        };
+        let (server, side) = start(&folder, settings).await;
         Self {
             server,
             folder,
             side,
         }
+    }
+
+    /// Kills it, and starts it again over the same files.
+    pub(super) async fn restart(&mut self) {
+        self.server.kill().expect("it runs");
+        self.server.wait().expect("it ends");
+        (self.server, self.side) = start(&self.folder, &DURABLE).await;
     }
 
     pub(super) fn url(&self) -> String {
@@ -100,6 +96,28 @@ impl Drop for Private {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
+}
+
+async fn start(folder: &TempDir, settings: &[&str]) -> (Child, MultiplexedConnection) {
+    let server = Command::new("redis-server")
+        .args(["--port", "0", "--unixsocket", "socket", "--save", ""])
+        .args(settings)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("redis-server is installed");
+    let client = redis::Client::open(url(folder)).expect("a URL");
+    let answers = async {
+        loop {
+            if let Ok(mut side) = client.get_multiplexed_async_connection().await
+                && redis::cmd("DBSIZE").exec_async(&mut side).await.is_ok()
+            {
+                break side;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    (server, crate::harness::in_time(answers).await)
 }
 
 fn url(folder: &TempDir) -> String {
