@@ -1,6 +1,6 @@
 //! What a server says of itself, and what it would lose.
 
-use super::link::Link;
+use super::link::{Link, Replicas};
 use crate::store::{StoreError, StoreErrorKind};
 
 /// The least version that has every command of the scripts with the meaning they rely on.
@@ -11,6 +11,10 @@ const LEAST: u32 = 7;
 enum Unfit {
     #[error("this is no Redis or Valkey server, or it does not say its version")]
     Unknown,
+    #[error(
+        "the server is a node of a cluster: use `connect_cluster`, with the feature `redis-cluster`"
+    )]
+    Node,
     #[error("the server has version {0}, take {LEAST} or newer")]
     Old(String),
     #[error(
@@ -36,13 +40,23 @@ pub(super) async fn check(
     at_most_once: bool,
     doing: &'static str,
 ) -> Result<(), StoreError> {
-    let said = match link.info(doing).await {
+    // A replica may be the primary tomorrow; one that is down today keeps nobody from working by lease.
+    let replicas = if at_most_once {
+        Replicas::Too
+    } else {
+        Replicas::Not
+    };
+    let said = match link.info(replicas, doing).await {
         // Who may not look can still claim by lease.
         Err(error) if error.kind() == StoreErrorKind::Denied && !at_most_once => return Ok(()),
         said => said?,
     };
     for said in &said {
-        fit(said, at_most_once).map_err(|unfit| {
+        let fit = match value(said, "cluster_enabled") {
+            Some("1") if !link.is_to_cluster() => Err(Unfit::Node),
+            _ => fit(said, at_most_once),
+        };
+        fit.map_err(|unfit| {
             StoreError::new(StoreErrorKind::Configuration, doing).with_source(unfit)
         })?;
     }

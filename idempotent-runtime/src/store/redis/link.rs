@@ -56,6 +56,13 @@ pub(super) enum Node {
     },
 }
 
+/// Whether the replicas of a cluster are asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Replicas {
+    Too,
+    Not,
+}
+
 /// Sends commands.
 pub(super) struct Link {
     source: Source,
@@ -135,7 +142,7 @@ impl Link {
     /// The servers that records are spread over.
     pub(super) async fn nodes(&self, doing: &'static str) -> Result<Vec<Node>, StoreError> {
         #[cfg(feature = "redis-cluster")]
-        if let (Line::Cluster(_), _) = self.line(doing).await? {
+        if self.is_to_cluster() {
             let answers = self
                 .each(
                     &redis::cmd("PING"),
@@ -152,19 +159,37 @@ impl Link {
         Ok(vec![Node::Only])
     }
 
-    /// What every server says of itself, replicas of a cluster included: one of them may be the primary tomorrow.
-    pub(super) async fn info(&self, doing: &'static str) -> Result<Vec<String>, StoreError> {
+    /// Whether it leads to the nodes of a cluster.
+    pub(super) fn is_to_cluster(&self) -> bool {
+        match &self.source {
+            #[cfg(feature = "redis-cluster")]
+            Source::Cluster(_) | Source::Given(Line::Cluster(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// What every server says of itself; the replicas of a cluster, too, where `replicas` asks for those that may be primaries
+    /// tomorrow.
+    pub(super) async fn info(
+        &self,
+        replicas: Replicas,
+        doing: &'static str,
+    ) -> Result<Vec<String>, StoreError> {
         let info = redis::cmd("INFO");
         #[cfg(feature = "redis-cluster")]
-        if let (Line::Cluster(_), _) = self.line(doing).await? {
-            let answers = self
-                .each(&info, MultipleNodeRoutingInfo::AllNodes, doing)
-                .await?;
+        if self.is_to_cluster() {
+            let nodes = match replicas {
+                Replicas::Too => MultipleNodeRoutingInfo::AllNodes,
+                Replicas::Not => MultipleNodeRoutingInfo::AllMasters,
+            };
+            let answers = self.each(&info, nodes, doing).await?;
             return answers
                 .into_iter()
                 .map(|(_, said)| text(said, doing))
                 .collect();
         }
+        #[cfg(not(feature = "redis-cluster"))]
+        let _ = replicas;
         let said = self.send(&info, &Node::Only, doing).await?;
         Ok(vec![text(said, doing)?])
     }

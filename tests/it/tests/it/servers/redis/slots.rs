@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use idempotent_runtime::{
     Error, Idempotency,
-    store::{RedisStore, Store},
+    store::{RedisStore, Store, StoreErrorKind},
     testing::conformance::Subject,
 };
 use redis::cluster::ClusterClient;
 
-use super::{RedisCluster, keys};
+use super::{
+    Redis, RedisCluster, keys,
+    private::{Private, kind},
+};
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
@@ -66,6 +69,20 @@ async fn a_client_and_a_connection_of_the_applications_reach_every_node() {
             assert_eq!(answer, Ok(1));
         }
     }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_node_is_no_server_and_a_server_is_no_cluster() {
+    let cluster = RedisCluster::new();
+    let node = RedisStore::connect(&cluster.urls[0]).await;
+    assert_eq!(kind(node), Some(StoreErrorKind::Configuration));
+    let alone = Private::new().await;
+    let cluster = RedisStore::connect_cluster([alone.url()]).await;
+    assert_eq!(kind(cluster), Some(StoreErrorKind::Configuration));
+    let alone = Redis::new().await;
+    let cluster = RedisStore::connect_cluster([alone.url]).await;
+    assert_eq!(kind(cluster), Some(StoreErrorKind::Configuration));
 }
 
 #[tokio::test]
