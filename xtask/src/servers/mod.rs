@@ -33,6 +33,7 @@ struct Server {
 
 /// What a server is started with.
 struct Start<'a> {
+    name: &'static str,
     program: &'a Path,
     folder: &'a Folder,
     /// The addresses that are known so far.
@@ -55,10 +56,18 @@ pub(crate) struct Servers {
 }
 
 /// These start side by side.
-const SERVERS: [Server; 4] = [
+const SERVERS: [Server; 5] = [
     Server {
         name: "postgres",
         variable: POSTGRES,
+        program: "postgres",
+        package: "postgresql",
+        start: postgres::start,
+    },
+    // What a statement writes can be counted only where nobody else writes.
+    Server {
+        name: "postgres-alone",
+        variable: "IDEMPOTENT_TEST_POSTGRES_ALONE_URL",
         program: "postgres",
         package: "postgresql",
         start: postgres::start,
@@ -168,6 +177,7 @@ fn start_one(
     let program = find::program(server.program)
         .ok_or_else(|| io::Error::other(format!("`{}` is not there", server.program)))?;
     (server.start)(&Start {
+        name: server.name,
         program: &program,
         folder,
         environment,

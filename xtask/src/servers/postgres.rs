@@ -24,7 +24,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
-    let part = start.part("postgres", Ending::Quit)?;
+    let part = start.part(start.name, Ending::Quit)?;
     let tool = |name: &str| {
         let program = find::beside(start.program, name);
         let program =

@@ -105,7 +105,11 @@ pub(super) async fn check_schema(
 
 /// The version of the schema that stands there; zero where none does.
 async fn version(connection: &mut PgConnection, prefix: &TablePrefix) -> sqlx::Result<i64> {
-    let stands = format!("SELECT (to_regclass('{prefix}schema') IS NOT NULL)::int::bigint");
+    // Reading a table makes the connection hear of tables that others made since its transaction began; the function alone
+    // would answer from what it remembers.
+    let stands = format!(
+        "SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass('{prefix}schema')"
+    );
     if one(connection, stands).await? == 0 {
         return Ok(0);
     }

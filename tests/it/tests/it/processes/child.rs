@@ -8,7 +8,6 @@ use std::{
 
 use idempotent_runtime::{
     Idempotency, Observer, Step, Transition,
-    store::SqliteStore,
     testing::{Fault, FaultyStore, Gate, Nth, Operation},
 };
 use serde::{Deserialize, Serialize};
@@ -75,7 +74,7 @@ async fn play(role: Role) {
 
 async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<String>) {
     let gate = Gate::new();
-    let store = FaultyStore::new(open(&job).await);
+    let store = FaultyStore::new(job.open().await);
     let mut stops = Stops::default();
     let stop = |operation, fault: fn(Gate) -> Fault| {
         store.fault(operation, Nth::Call(1), fault(gate.clone()));
@@ -123,7 +122,7 @@ impl Observer for StopWhenRecorded {
 }
 
 async fn crowd(job: Job, callers: usize, parent: &mut mpsc::UnboundedReceiver<String>) {
-    let idempotency = Idempotency::new(open(&job).await);
+    let idempotency = Idempotency::new(job.open().await);
     say(&"stopped");
     parent.recv().await;
     let mut calls = JoinSet::new();
@@ -135,7 +134,7 @@ async fn crowd(job: Job, callers: usize, parent: &mut mpsc::UnboundedReceiver<St
 }
 
 async fn stream(job: Job) {
-    let idempotency = Idempotency::new(open(&job).await);
+    let idempotency = Idempotency::new(job.open().await);
     say(&"stopped");
     for number in 0.. {
         let job = Job {
@@ -144,12 +143,6 @@ async fn stream(job: Job) {
         };
         job.call(&idempotency, &Stops::default()).await;
     }
-}
-
-async fn open(job: &Job) -> SqliteStore {
-    SqliteStore::open(job.database())
-        .await
-        .expect("the store opens")
 }
 
 /// Tells the parent something. The test harness writes to standard output as well, hence the mark.

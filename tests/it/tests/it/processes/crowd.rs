@@ -5,18 +5,21 @@ use std::{collections::HashSet, time::Duration};
 use super::{
     child::Role,
     job::{Came, Job, Mode},
+    place::Place,
     process::Process,
 };
 
 const PROCESSES: usize = 10;
 const CALLERS: usize = 100;
 
-#[tokio::test(flavor = "current_thread")]
-async fn c14_a_thousand_duplicates_from_ten_processes_run_once() {
+everywhere![c14_a_thousand_duplicates_from_ten_processes_run_once];
+
+async fn c14_a_thousand_duplicates_from_ten_processes_run_once(place: Place) {
     // Given ten processes that are ready.
     let folder = tempfile::tempdir().expect("a temporary folder");
     let job = Job {
         folder: folder.path().to_owned(),
+        place,
         key: "key".to_owned(),
         mode: Mode::Rerun,
         lease: Duration::from_secs(10),

@@ -12,7 +12,7 @@ use std::{
 use idempotent_runtime::{
     Error, Idempotency, Status,
     record::{Record, State},
-    store::{SqliteStore, Store},
+    store::Store,
 };
 use tempfile::TempDir;
 use tokio::{sync::Semaphore, task::JoinSet};
@@ -21,11 +21,9 @@ use super::{
     child::{Point, Role},
     job::{Came, Job, Knowledge, Mode, OPERATION, Stops},
     log::{Event, Log},
+    place::Place,
     process::Process,
 };
-
-/// How many processes are killed for each point and mode.
-const KILLS: usize = 20;
 
 /// How many of them live at once: each waits for a lease most of the time.
 const AT_ONCE: usize = 5;
@@ -35,55 +33,74 @@ const LEASE: Duration = Duration::from_millis(250);
 /// What a busy machine may add to the lease before a call is answered; nothing against the 24 hours of the record.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Makes a test of each of these at each place, with so many kills.
 macro_rules! kills {
-    ($($name:ident: $mode:expr, $point:ident;)*) => {$(
-        #[tokio::test(flavor = "current_thread")]
-        async fn $name() {
-            kill_at(Point::$point, $mode).await;
+    ($($name:ident: $mode:expr, $point:ident;)*) => {
+        kills! { @at sqlite (20) [] [$([$name $mode, $point])*] }
+        // Four at each of the 28 points and modes are over a hundred.
+        kills! { @at postgres (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
+    };
+    (@at $place:ident $kills:tt $attributes:tt [$($test:tt)*]) => {
+        mod $place {
+            use super::*;
+            kills! { @each $place $kills [$([$test $attributes])*] }
         }
-    )*};
+    };
+    (@each $place:ident ($kills:expr) [$([[$name:ident $mode:expr, $point:ident] [$($attribute:tt)*]])*]) => {
+        $(
+            $($attribute)*
+            #[tokio::test(flavor = "current_thread")]
+            async fn $name() {
+                kill_at(Point::$point, $mode, Place::$place(), $kills).await;
+            }
+        )*
+    };
 }
 
-kills! {
-    d28_rerun_before_claim: Mode::Rerun, BeforeClaim;
-    d28_rerun_after_claim: Mode::Rerun, AfterClaim;
-    d28_rerun_mid_body: Mode::Rerun, MidBody;
-    d28_rerun_after_body: Mode::Rerun, AfterBody;
-    d28_rerun_after_recording: Mode::Rerun, AfterRecording;
+mod at_each_point {
+    use super::*;
 
-    d23_uncertain_before_claim: Mode::Uncertain, BeforeClaim;
-    d23_uncertain_after_claim: Mode::Uncertain, AfterClaim;
-    d23_uncertain_mid_body: Mode::Uncertain, MidBody;
-    d23_uncertain_after_body: Mode::Uncertain, AfterBody;
-    d23_uncertain_after_recording: Mode::Uncertain, AfterRecording;
+    kills! {
+        d28_rerun_before_claim: Mode::Rerun, BeforeClaim;
+        d28_rerun_after_claim: Mode::Rerun, AfterClaim;
+        d28_rerun_mid_body: Mode::Rerun, MidBody;
+        d28_rerun_after_body: Mode::Rerun, AfterBody;
+        d28_rerun_after_recording: Mode::Rerun, AfterRecording;
 
-    d22_unknown_before_claim: Mode::Reconcile(Knowledge::Unknown), BeforeClaim;
-    d22_unknown_after_claim: Mode::Reconcile(Knowledge::Unknown), AfterClaim;
-    d22_unknown_mid_body: Mode::Reconcile(Knowledge::Unknown), MidBody;
-    d22_unknown_after_body: Mode::Reconcile(Knowledge::Unknown), AfterBody;
-    d22_unknown_after_recording: Mode::Reconcile(Knowledge::Unknown), AfterRecording;
+        d23_uncertain_before_claim: Mode::Uncertain, BeforeClaim;
+        d23_uncertain_after_claim: Mode::Uncertain, AfterClaim;
+        d23_uncertain_mid_body: Mode::Uncertain, MidBody;
+        d23_uncertain_after_body: Mode::Uncertain, AfterBody;
+        d23_uncertain_after_recording: Mode::Uncertain, AfterRecording;
 
-    d22_run_again_before_claim: Mode::Reconcile(Knowledge::RunAgain), BeforeClaim;
-    d22_run_again_after_claim: Mode::Reconcile(Knowledge::RunAgain), AfterClaim;
-    d22_run_again_mid_body: Mode::Reconcile(Knowledge::RunAgain), MidBody;
-    d22_run_again_after_body: Mode::Reconcile(Knowledge::RunAgain), AfterBody;
-    d22_run_again_after_recording: Mode::Reconcile(Knowledge::RunAgain), AfterRecording;
+        d22_unknown_before_claim: Mode::Reconcile(Knowledge::Unknown), BeforeClaim;
+        d22_unknown_after_claim: Mode::Reconcile(Knowledge::Unknown), AfterClaim;
+        d22_unknown_mid_body: Mode::Reconcile(Knowledge::Unknown), MidBody;
+        d22_unknown_after_body: Mode::Reconcile(Knowledge::Unknown), AfterBody;
+        d22_unknown_after_recording: Mode::Reconcile(Knowledge::Unknown), AfterRecording;
 
-    d22_happened_before_claim: Mode::Reconcile(Knowledge::Happened), BeforeClaim;
-    d22_happened_after_claim: Mode::Reconcile(Knowledge::Happened), AfterClaim;
-    d22_happened_mid_body: Mode::Reconcile(Knowledge::Happened), MidBody;
-    d22_happened_after_body: Mode::Reconcile(Knowledge::Happened), AfterBody;
-    d22_happened_after_recording: Mode::Reconcile(Knowledge::Happened), AfterRecording;
+        d22_run_again_before_claim: Mode::Reconcile(Knowledge::RunAgain), BeforeClaim;
+        d22_run_again_after_claim: Mode::Reconcile(Knowledge::RunAgain), AfterClaim;
+        d22_run_again_mid_body: Mode::Reconcile(Knowledge::RunAgain), MidBody;
+        d22_run_again_after_body: Mode::Reconcile(Knowledge::RunAgain), AfterBody;
+        d22_run_again_after_recording: Mode::Reconcile(Knowledge::RunAgain), AfterRecording;
 
-    d22_unknown_mid_ask: Mode::Reconcile(Knowledge::Unknown), MidAsk;
-    d22_run_again_mid_ask: Mode::Reconcile(Knowledge::RunAgain), MidAsk;
-    d22_happened_mid_ask: Mode::Reconcile(Knowledge::Happened), MidAsk;
+        d22_happened_before_claim: Mode::Reconcile(Knowledge::Happened), BeforeClaim;
+        d22_happened_after_claim: Mode::Reconcile(Knowledge::Happened), AfterClaim;
+        d22_happened_mid_body: Mode::Reconcile(Knowledge::Happened), MidBody;
+        d22_happened_after_body: Mode::Reconcile(Knowledge::Happened), AfterBody;
+        d22_happened_after_recording: Mode::Reconcile(Knowledge::Happened), AfterRecording;
+
+        d22_unknown_mid_ask: Mode::Reconcile(Knowledge::Unknown), MidAsk;
+        d22_run_again_mid_ask: Mode::Reconcile(Knowledge::RunAgain), MidAsk;
+        d22_happened_mid_ask: Mode::Reconcile(Knowledge::Happened), MidAsk;
+    }
 }
 
 /// Kills processes at `point`, each in a call of its own, and lets two callers come after each.
-async fn kill_at(point: Point, mode: Mode) {
-    let survivors = Survivors::open().await;
-    let jobs = (0..KILLS).map(|number| survivors.job(&format!("key-{number}"), mode));
+async fn kill_at(point: Point, mode: Mode, place: Place, kills: usize) {
+    let survivors = Survivors::open(place).await;
+    let jobs = (0..kills).map(|number| survivors.job(&format!("key-{number}"), mode));
     at_most(AT_ONCE, jobs, |job| {
         let survivors = survivors.clone();
         async move {
@@ -151,15 +168,15 @@ fn expected(job: &Job, point: Point, dead: u32) -> (Came, usize) {
 #[derive(Clone)]
 struct Survivors {
     folder: Arc<TempDir>,
+    place: Place,
     handles: [Idempotency; 2],
 }
 
 impl Survivors {
-    async fn open() -> Self {
+    async fn open(place: Place) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let open = || async {
-            let store = SqliteStore::open(folder.path().join("idempotency.db"));
-            Idempotency::builder(store.await.expect("the store opens"))
+            Idempotency::builder(place.open(folder.path()).await)
                 .takeover_budget(2)
                 .build()
                 .expect("a handle")
@@ -167,6 +184,7 @@ impl Survivors {
         let handles = [open().await, open().await];
         Self {
             folder: Arc::new(folder),
+            place,
             handles,
         }
     }
@@ -174,6 +192,7 @@ impl Survivors {
     fn job(&self, key: &str, mode: Mode) -> Job {
         Job {
             folder: self.folder.path().to_owned(),
+            place: self.place.clone(),
             key: key.to_owned(),
             mode,
             lease: LEASE,
@@ -251,9 +270,13 @@ fn assert_succession(left: Option<&Record>, stands: &Record) {
     }
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn d21_a_call_that_kills_each_process_is_parked() {
-    let survivors = Survivors::open().await;
+everywhere![
+    d21_a_call_that_kills_each_process_is_parked,
+    d28_killed_at_any_moment,
+];
+
+async fn d21_a_call_that_kills_each_process_is_parked(place: Place) {
+    let survivors = Survivors::open(place).await;
     let jobs = (0..4).map(|number| survivors.job(&format!("key-{number}"), Mode::Rerun));
     at_most(AT_ONCE, jobs, |job| {
         let survivors = survivors.clone();
@@ -283,11 +306,10 @@ async fn d21_a_call_that_kills_each_process_is_parked() {
     .await;
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn d28_killed_at_any_moment() {
+async fn d28_killed_at_any_moment(place: Place) {
     for mode in [Mode::Rerun, Mode::Uncertain] {
-        let survivors = Survivors::open().await;
-        let jobs = (0..KILLS).map(|number| survivors.job(&format!("stream-{number}"), mode));
+        let survivors = Survivors::open(place.clone()).await;
+        let jobs = (0..20).map(|number| survivors.job(&format!("{mode:?}-stream-{number}"), mode));
         at_most(AT_ONCE, jobs, |job| {
             let survivors = survivors.clone();
             async move {

@@ -10,15 +10,20 @@ use idempotent_runtime::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::log::{Event, Log};
+use super::{
+    log::{Event, Log},
+    place::Place,
+};
 
 pub(super) const OPERATION: &str = "processes.work";
 
 /// One call: two processes that are given the same make duplicates.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Job {
-    /// Where the database and the logs of effects are.
+    /// Where the logs of effects are, and the database that is a file.
     pub(super) folder: PathBuf,
+    /// Where its records are.
+    pub(super) place: Place,
     pub(super) key: String,
     pub(super) mode: Mode,
     pub(super) lease: Duration,
@@ -59,8 +64,8 @@ pub(super) struct Stops {
 }
 
 impl Job {
-    pub(super) fn database(&self) -> PathBuf {
-        self.folder.join("idempotency.db")
+    pub(super) async fn open(&self) -> Arc<dyn Store> {
+        self.place.open(&self.folder).await
     }
 
     pub(super) fn log(&self) -> Log {

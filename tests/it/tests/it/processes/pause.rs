@@ -2,17 +2,13 @@
 
 use std::{process, sync::Arc, time::Duration};
 
-use idempotent_runtime::{
-    Idempotency,
-    record::State,
-    store::{SqliteStore, Store},
-    testing::Gate,
-};
+use idempotent_runtime::{Idempotency, record::State, store::Store, testing::Gate};
 use tempfile::TempDir;
 
 use super::{
     child::{Point, Role},
     job::{Came, Job, Mode, Stops},
+    place::Place,
     process::Process,
 };
 
@@ -21,6 +17,13 @@ const LEASE: Duration = Duration::from_millis(250);
 /// How often each is done: the thread of heartbeats and the body wake in either order.
 const TIMES: usize = 5;
 
+everywhere![
+    d04_a_holder_that_wakes_after_the_takeover_completed_overwrites_nothing,
+    d06_a_holder_that_wakes_while_the_next_one_runs_prolongs_nothing,
+    d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete,
+    d06_a_holder_that_wakes_is_told_that_its_lease_is_lost,
+];
+
 struct Scene {
     _folder: TempDir,
     idempotency: Idempotency,
@@ -28,18 +31,19 @@ struct Scene {
 }
 
 impl Scene {
-    async fn open(mode: Mode) -> Self {
+    async fn open(place: &Place, mode: Mode) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let job = Job {
             folder: folder.path().to_owned(),
-            key: "key".to_owned(),
+            place: place.clone(),
+            // A server keeps what the scene before this one left.
+            key: format!("key-{:016x}", rand::random::<u64>()),
             mode,
             lease: LEASE,
         };
-        let store = SqliteStore::open(job.database()).await;
         Self {
             _folder: folder,
-            idempotency: Idempotency::new(store.expect("the store opens")),
+            idempotency: Idempotency::new(job.open().await),
             job,
         }
     }
@@ -56,11 +60,10 @@ impl Scene {
     }
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn d04_a_holder_that_wakes_after_the_takeover_completed_overwrites_nothing() {
+async fn d04_a_holder_that_wakes_after_the_takeover_completed_overwrites_nothing(place: Place) {
     for _ in 0..TIMES {
         // Given a holder that is stopped, and another process that took over and completed.
-        let scene = Scene::open(Mode::Rerun).await;
+        let scene = Scene::open(&place, Mode::Rerun).await;
         let mut holder = scene.frozen_at(Point::MidBody).await;
         let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
         assert_eq!(came, Came::Value(scene.job.value(process::id(), 2)));
@@ -80,11 +83,10 @@ async fn d04_a_holder_that_wakes_after_the_takeover_completed_overwrites_nothing
     }
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn d06_a_holder_that_wakes_while_the_next_one_runs_prolongs_nothing() {
+async fn d06_a_holder_that_wakes_while_the_next_one_runs_prolongs_nothing(place: Place) {
     for _ in 0..TIMES {
         // Given a holder that is stopped, and another process that took over and is in its body.
-        let scene = Arc::new(Scene::open(Mode::Rerun).await);
+        let scene = Arc::new(Scene::open(&place, Mode::Rerun).await);
         let mut holder = scene.frozen_at(Point::MidBody).await;
         let gate = Gate::new();
         let next = tokio::spawn({
@@ -119,11 +121,10 @@ async fn d06_a_holder_that_wakes_while_the_next_one_runs_prolongs_nothing() {
     }
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete() {
+async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete(place: Place) {
     for _ in 0..TIMES {
         // Given a holder that is stopped, and a call that found its lease over: nobody knows.
-        let scene = Scene::open(Mode::Uncertain).await;
+        let scene = Scene::open(&place, Mode::Uncertain).await;
         let mut holder = scene.frozen_at(Point::MidBody).await;
         let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
         assert_eq!(came, Came::Uncertain);
@@ -143,11 +144,10 @@ async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete() {
     }
 }
 
-#[tokio::test(flavor = "current_thread")]
-async fn d06_a_holder_that_wakes_is_told_that_its_lease_is_lost() {
+async fn d06_a_holder_that_wakes_is_told_that_its_lease_is_lost(place: Place) {
     for _ in 0..TIMES {
         // Given a holder that is stopped, whose body ends only when it is told.
-        let scene = Scene::open(Mode::Rerun).await;
+        let scene = Scene::open(&place, Mode::Rerun).await;
         let mut holder = scene.frozen_at(Point::UntilLost).await;
         let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
         assert_eq!(came, Came::Value(scene.job.value(process::id(), 2)));

@@ -1,6 +1,7 @@
 //! The stores that need a server. `cargo xtask test` starts the servers and says in the environment where they are; a plain
 //! `cargo test` ignores these tests, and says so.
 
+mod alone;
 mod costs;
 mod crowds;
 mod cuts;
@@ -70,6 +71,6 @@ fn address(url: &str) -> SocketAddr {
 }
 
 /// Tables of its own for each test.
-fn prefix() -> String {
+pub(crate) fn prefix() -> String {
     format!("t{:016x}_", rand::random::<u64>())
 }

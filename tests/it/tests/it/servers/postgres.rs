@@ -1,5 +1,8 @@
 //! Postgres, and Postgres behind a proxy that pools transactions.
 
+mod places;
+mod schema;
+
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use super::Server;
@@ -10,6 +13,8 @@ use idempotent_runtime::{
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
+const URL: &str = "IDEMPOTENT_TEST_POSTGRES_URL";
+
 /// A table of its own. Every client has connections of its own, and the clock is the server's, so records age instead.
 pub(crate) struct Postgres {
     url: String,
@@ -19,7 +24,7 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     pub(crate) async fn new() -> Self {
-        Self::at("IDEMPOTENT_TEST_POSTGRES_URL", false).await
+        Self::at(URL, false).await
     }
 
     pub(crate) async fn behind_proxy() -> Self {
@@ -34,6 +39,15 @@ impl Postgres {
         };
         postgres.open().await;
         postgres
+    }
+
+    /// A client of the tables of this prefix.
+    pub(crate) async fn open_at(prefix: &str) -> PostgresStore {
+        PostgresStore::builder()
+            .table_prefix(prefix)
+            .connect(&super::url(URL))
+            .await
+            .expect("the server answers")
     }
 
     async fn open(&self) -> PostgresStore {

@@ -1,0 +1,59 @@
+//! Where the records are: something that a process can be told.
+
+use std::{path::Path, sync::Arc};
+
+use idempotent_runtime::store::{SqliteStore, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::servers;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Place {
+    /// A SQLite file in the folder of the test.
+    File,
+    /// Tables of this prefix.
+    Postgres(String),
+}
+
+impl Place {
+    pub(super) fn sqlite() -> Self {
+        Self::File
+    }
+
+    pub(super) fn postgres() -> Self {
+        Self::Postgres(servers::prefix())
+    }
+
+    /// Opens the store with connections of its own.
+    pub(super) async fn open(&self, folder: &Path) -> Arc<dyn Store> {
+        match self {
+            Place::File => {
+                let store = SqliteStore::open(folder.join("idempotency.db")).await;
+                Arc::new(store.expect("the store opens"))
+            }
+            Place::Postgres(prefix) => Arc::new(servers::Postgres::open_at(prefix).await),
+        }
+    }
+}
+
+/// Makes a test of each of these at each place.
+macro_rules! everywhere {
+    ($($test:ident),* $(,)?) => {
+        everywhere! { @at sqlite [] [$($test)*] }
+        everywhere! { @at postgres [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
+    };
+    (@at $place:ident $attributes:tt [$($test:ident)*]) => {
+        mod $place {
+            everywhere! { @each $place [$([$test $attributes])*] }
+        }
+    };
+    (@each $place:ident [$([$test:ident [$($attribute:tt)*]])*]) => {
+        $(
+            $($attribute)*
+            #[tokio::test(flavor = "current_thread")]
+            async fn $test() {
+                super::$test($crate::processes::place::Place::$place()).await;
+            }
+        )*
+    };
+}

@@ -1,0 +1,55 @@
+//! What a call writes on a Postgres that nobody else writes to.
+
+use idempotent_runtime::{Error, Idempotency, store::PostgresStore};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+use super::{prefix, url};
+
+const URL: &str = "IDEMPOTENT_TEST_POSTGRES_ALONE_URL";
+
+async fn charge(idem: &Idempotency, key: u32) -> Result<u32, Error> {
+    idem.call("charge").key(&key).run(|_| async { Ok(1) }).await
+}
+
+async fn number(side: &mut PgConnection, query: String) -> i64 {
+    sqlx::query_scalar(AssertSqlSafe(query))
+        .fetch_one(side)
+        .await
+        .expect("a number")
+}
+
+/// One test, because whoever runs beside it writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_replay_writes_nothing_and_a_completion_writes_no_index() {
+    let (url, prefix) = (url(URL), prefix());
+    let store = PostgresStore::builder().table_prefix(&prefix).connect(&url);
+    let idem = Idempotency::new(store.await.expect("the server answers"));
+    let mut side = PgConnection::connect(&url).await.expect("a connection");
+
+    for key in 0..500 {
+        charge(&idem, key).await.expect("an answer");
+    }
+
+    // The place in the log is where it was, so nothing was written, and nothing had to be synchronised. The server itself writes
+    // now and then, though not always while we look.
+    let mut written = i64::MAX;
+    for _ in 0..10 {
+        let log = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
+        let before = number(&mut side, log.into()).await;
+        for key in 0..200 {
+            charge(&idem, key).await.expect("a replay");
+        }
+        written = written.min(number(&mut side, log.into()).await - before);
+    }
+    assert_eq!(written, 0, "bytes of log for 200 replays");
+
+    // The server counts with a delay.
+    let counts =
+        |what| format!("SELECT {what} FROM pg_stat_user_tables WHERE relname = '{prefix}records'");
+    while number(&mut side, counts("n_tup_upd")).await < 500 {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let elsewhere = number(&mut side, counts("n_tup_upd - n_tup_hot_upd")).await;
+    assert_eq!(elsewhere, 0, "updates that wrote an index");
+}

@@ -1,0 +1,181 @@
+//! Servers that cannot be used, and rights that are missing: a typed error each, in time, and no body runs.
+
+use std::time::{Duration, Instant};
+
+use idempotent_runtime::{
+    Error, Idempotency,
+    store::{PostgresStore, StoreError, StoreErrorKind},
+};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use tokio::net::TcpListener;
+
+use super::{Postgres, URL};
+use crate::servers::{address, prefix, url};
+
+fn builder() -> idempotent_runtime::store::postgres::PostgresBuilder {
+    PostgresStore::builder()
+        .table_prefix(&prefix())
+        .connect_timeout(Duration::from_secs(2))
+        .answer_timeout(Duration::from_secs(2))
+}
+
+fn kind<T>(answer: Result<T, StoreError>) -> Option<StoreErrorKind> {
+    answer.err().map(|error| error.kind())
+}
+
+async fn run(side: &mut PgConnection, statements: String) {
+    sqlx::raw_sql(AssertSqlSafe(statements))
+        .execute(side)
+        .await
+        .expect("the server does it");
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f25_a_server_that_cannot_be_used_is_said_in_time() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let silent = silent.local_addr().expect("an address");
+    let here = address(&url(URL));
+    let cases = [
+        ("not a url".to_owned(), StoreErrorKind::Configuration),
+        (
+            format!("postgres://idempotent@{here}/nowhere"),
+            StoreErrorKind::Configuration,
+        ),
+        (
+            format!("postgres://nobody@{here}/idempotent"),
+            StoreErrorKind::Configuration,
+        ),
+        (
+            "postgres://idempotent@127.0.0.1:1/idempotent".to_owned(),
+            StoreErrorKind::Unavailable,
+        ),
+        (
+            format!("postgres://idempotent@{silent}/idempotent"),
+            StoreErrorKind::Unavailable,
+        ),
+    ];
+    for (url, expected) in cases {
+        let began = Instant::now();
+        assert_eq!(kind(builder().connect(&url).await), Some(expected), "{url}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{url}");
+    }
+    assert_eq!(
+        kind(
+            PostgresStore::builder()
+                .table_prefix("a; DROP")
+                .connect(&url(URL))
+                .await
+        ),
+        Some(StoreErrorKind::Configuration)
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f25_a_server_of_another_kind_is_refused() {
+    // It answers in a protocol of its own.
+    let other = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = other.local_addr().expect("an address");
+    tokio::spawn(async move {
+        use tokio::io::AsyncWriteExt;
+        while let Ok((mut client, _)) = other.accept().await {
+            let _ = client.write_all(b"-ERR unknown command\r\n").await;
+        }
+    });
+    let url = format!("postgres://idempotent@{address}/idempotent?sslmode=disable");
+    let answer = kind(builder().connect(&url).await);
+    assert!(
+        matches!(
+            answer,
+            Some(StoreErrorKind::Unavailable | StoreErrorKind::Configuration)
+        ),
+        "{answer:?}"
+    );
+}
+
+/// A user with some rights, and the URL by which it connects.
+async fn user(side: &mut PgConnection, rights: &str) -> String {
+    let (server, name) = (url(URL), prefix());
+    run(
+        side,
+        format!(
+            "CREATE ROLE {name} LOGIN; {}",
+            rights.replace("USER", &name)
+        ),
+    )
+    .await;
+    server.replacen("idempotent@", &format!("{name}@"), 1)
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f26_a_user_without_rights_runs_no_body() {
+    let mut side = PgConnection::connect(&url(URL))
+        .await
+        .expect("a connection");
+    let prefix = prefix();
+    let store = |url: String| {
+        let prefix = prefix.clone();
+        async move {
+            PostgresStore::builder()
+                .table_prefix(&prefix)
+                .connect(&url)
+                .await
+        }
+    };
+
+    let nothing = user(&mut side, "REVOKE CREATE ON SCHEMA public FROM PUBLIC").await;
+    assert_eq!(kind(store(nothing).await), Some(StoreErrorKind::Denied));
+
+    store(url(URL)).await.expect("the tables are made");
+    let rights = format!("GRANT SELECT ON {prefix}records, {prefix}schema TO USER");
+    let reader = user(&mut side, &rights).await;
+    let idem = Idempotency::new(store(reader).await.expect("the tables are there"));
+    let refused = idem
+        .call("charge")
+        .key("k")
+        .run(|_| async { panic!("the body runs") as Result<u32, Error> })
+        .await;
+    let Err(Error::Store(error)) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(error.kind(), StoreErrorKind::Denied);
+
+    let rights = format!(
+        "GRANT SELECT ON {prefix}records, {prefix}schema TO USER;
+         ALTER ROLE USER SET default_transaction_read_only = on"
+    );
+    let standby = user(&mut side, &rights).await;
+    let idem = Idempotency::new(store(standby).await.expect("the tables are there"));
+    let refused = idem
+        .call("charge")
+        .key("k")
+        .run(|_| async { panic!("the body runs") as Result<u32, Error> })
+        .await;
+    assert!(
+        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f24_keys_that_differ_only_by_case_accent_blank_or_normalisation_are_different() {
+    let idem = Idempotency::new(Postgres::open_at(&prefix()).await);
+    let keys = [
+        "key",
+        "Key",
+        "kéy",
+        "ke\u{301}y",
+        "key ",
+        " key",
+        "KEY",
+        "ｋey",
+    ];
+    for (number, key) in keys.iter().enumerate() {
+        let run = idem.call("charge").key(*key);
+        let answer: Result<usize, Error> = run.run(|_| async move { Ok(number) }).await;
+        assert_eq!(answer.ok(), Some(number), "{key:?}");
+    }
+}

@@ -1,0 +1,180 @@
+//! The tables, and who makes them.
+
+use idempotent_runtime::{
+    Error, Idempotency,
+    store::{PostgresStore, StoreErrorKind},
+};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, postgres::PgPoolOptions};
+use tokio::task::JoinSet;
+
+use super::{Postgres, URL};
+use crate::servers::{prefix, url};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f27_eight_first_starts_at_once_all_succeed() {
+    for _ in 0..5 {
+        let prefix = prefix();
+        let mut starting = JoinSet::new();
+        for _ in 0..8 {
+            let prefix = prefix.clone();
+            starting.spawn(async move { Postgres::open_at(&prefix).await });
+        }
+        for store in starting.join_all().await {
+            store.check_schema().await.expect("the tables are right");
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f27_tables_of_a_newer_release_are_left_alone() {
+    let prefix = prefix();
+    let store = Postgres::open_at(&prefix).await;
+    let mut side = PgConnection::connect(&url(URL))
+        .await
+        .expect("a connection");
+    let newer = format!("INSERT INTO {prefix}schema VALUES (99, 0)");
+    sqlx::raw_sql(AssertSqlSafe(newer))
+        .execute(&mut side)
+        .await
+        .expect("the row is written");
+
+    let checked = store.check_schema().await.map_err(|error| error.kind());
+    assert_eq!(checked, Err(StoreErrorKind::Schema));
+    let migrated = store.migrate().await.map_err(|error| error.kind());
+    assert_eq!(migrated, Err(StoreErrorKind::Schema));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn the_statements_as_text_make_tables_that_are_right() {
+    let prefix = prefix();
+    let pool = pool().await;
+    let store = PostgresStore::builder()
+        .table_prefix(&prefix)
+        .pool(pool.clone());
+    let store = store.expect("the options can be used");
+    let missing = store.check_schema().await.map_err(|error| error.kind());
+    assert_eq!(missing, Err(StoreErrorKind::Schema));
+
+    sqlx::raw_sql(AssertSqlSafe(store.ddl()))
+        .execute(&pool)
+        .await
+        .expect("the tables are made");
+
+    store.check_schema().await.expect("the tables are right");
+    let answer: Result<u32, Error> = Idempotency::new(store)
+        .call("charge")
+        .key("k")
+        .run(|_| async { Ok(1) })
+        .await;
+    assert_eq!(answer.ok(), Some(1));
+}
+
+async fn pool() -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(1)
+        .connect(&url(URL))
+        .await
+        .expect("a pool")
+}
+
+/// The application holds its only connection, in a transaction; its pool is not asked for another, and not closed.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_pool_that_is_used_up_is_in_nobodys_way() {
+    let pool = pool().await;
+    let transaction = pool.begin().await.expect("a transaction");
+    let prefix = prefix();
+    let store = PostgresStore::builder()
+        .table_prefix(&prefix)
+        .pool(pool.clone());
+    let store = store.expect("the options can be used");
+    store.migrate().await.expect("the tables are made");
+    let idem = Idempotency::new(store);
+
+    let answer: Result<u32, Error> = idem.call("charge").key("k").run(|_| async { Ok(1) }).await;
+
+    assert_eq!(answer.ok(), Some(1));
+    transaction.rollback().await.expect("it is still there");
+    drop(idem);
+    assert!(!pool.is_closed());
+}
+
+/// Cancelled `begin()`s leave transactions open in the application's pool (sqlx 0.9.0, issue 4385); no write of ours is in one.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_cancelled_begin_loses_no_acknowledged_write() {
+    let pool = PgPoolOptions::new()
+        .max_connections(4)
+        .connect(&url(URL))
+        .await
+        .expect("a pool");
+    let prefix = prefix();
+    let store = PostgresStore::builder()
+        .table_prefix(&prefix)
+        .pool(pool.clone());
+    let store = store.expect("the options can be used");
+    store.migrate().await.expect("the tables are made");
+    let idem = Idempotency::new(store);
+    for number in 0..400_u32 {
+        let mut begin = Box::pin(pool.begin());
+        for _ in 0..=number % 4 {
+            let is_done = std::future::poll_fn(|context| {
+                std::task::Poll::Ready(begin.as_mut().poll(context).is_ready())
+            });
+            if is_done.await {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(begin);
+        let answer: Result<u32, Error> = idem
+            .call("charge")
+            .key(&number)
+            .run(|_| async move { Ok(number) })
+            .await;
+        assert_eq!(answer.ok(), Some(number));
+    }
+
+    let other = Idempotency::new(Postgres::open_at(&prefix).await);
+    for number in 0..400_u32 {
+        let again = other.call("charge").key(&number);
+        let again: Result<u32, Error> = again.run(|_| async { Ok(u32::MAX) }).await;
+        assert_eq!(again.ok(), Some(number), "its outcome is lost");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_stricter_isolation_by_default_fails_nobody() {
+    let mut side = PgConnection::connect(&url(URL))
+        .await
+        .expect("a connection");
+    let user = prefix();
+    let role = format!(
+        "CREATE ROLE {user} LOGIN SUPERUSER;
+         ALTER ROLE {user} SET default_transaction_isolation = 'serializable'"
+    );
+    sqlx::raw_sql(AssertSqlSafe(role))
+        .execute(&mut side)
+        .await
+        .expect("the role is made");
+    let strict = url(URL).replacen("idempotent@", &format!("{user}@"), 1);
+    let store = PostgresStore::builder()
+        .table_prefix(&prefix())
+        .connect(&strict);
+    let idem = Idempotency::new(store.await.expect("the server answers"));
+    let mut running = JoinSet::new();
+    for caller in 0..64_u32 {
+        let idem = idem.clone();
+        running.spawn(async move {
+            let call = idem.call("charge").key(&(caller % 4));
+            call.run(|_| async { Ok::<_, Error>(1) }).await
+        });
+    }
+    for answer in running.join_all().await {
+        assert_eq!(answer.ok(), Some(1));
+    }
+}
