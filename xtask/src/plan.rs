@@ -16,10 +16,11 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 12] = [
+const FEATURES: [&str; 13] = [
     "",
     "sqlite",
     "postgres",
+    "mysql",
     "redis",
     "redis-cluster",
     "testing",

@@ -12,7 +12,6 @@ use std::{
     time::Duration,
 };
 
-use sqlx::Connection;
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
@@ -20,12 +19,23 @@ use tokio::{
 
 use super::{StoreError, StoreErrorKind};
 
+/// A server that connections are opened to.
+pub(crate) trait Server: Clone + Send + Sync {
+    type Connection: Send;
+
+    /// Opens a connection, set up as the store needs it.
+    fn open(
+        &self,
+        doing: &'static str,
+    ) -> impl Future<Output = Result<Self::Connection, StoreError>> + Send;
+}
+
 /// Opens connections and lends them.
-pub(crate) struct Lending<C: Connection> {
-    place: Place<C::Options>,
+pub(crate) struct Lending<S: Server> {
+    server: S,
     limits: Limits,
     room: Semaphore,
-    idle: Mutex<Vec<C>>,
+    idle: Mutex<Vec<S::Connection>>,
 }
 
 /// Where the server is: asked at every connection, because passwords may change.
@@ -41,51 +51,62 @@ pub(crate) struct Limits {
     pub(crate) answer: Duration,
 }
 
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10,
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(30),
+        }
+    }
+}
+
 /// A connection that goes back once its answer is [settled](Lent::settle); dropped before, it is closed, because nobody knows
 /// what is still on its way.
-pub(crate) struct Lent<'a, C: Connection> {
-    connection: C,
-    lending: &'a Lending<C>,
+pub(crate) struct Lent<'a, S: Server> {
+    connection: S::Connection,
+    lending: &'a Lending<S>,
     _room: SemaphorePermit<'a>,
 }
 
-impl<C: Connection> Lending<C> {
-    pub(crate) fn new(place: Place<C::Options>, limits: Limits) -> Self {
+impl<S: Server> Lending<S> {
+    pub(crate) fn new(server: S, limits: Limits) -> Self {
         let connections = usize::try_from(limits.connections).unwrap_or(usize::MAX);
         Self {
-            place,
+            server,
             limits,
             room: Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS)),
             idle: Mutex::default(),
         }
     }
 
-    /// The same place, with connections of its own.
+    /// The same server, with connections of its own.
     pub(crate) fn another(&self, connections: u32) -> Self {
         let limits = Limits {
             connections,
             ..self.limits
         };
-        Self::new(Arc::clone(&self.place), limits)
+        Self::new(self.server.clone(), limits)
     }
 
-    pub(crate) fn place(&self) -> C::Options {
-        (self.place)()
+    #[cfg(feature = "postgres")]
+    pub(crate) fn server(&self) -> &S {
+        &self.server
     }
 
-    pub(crate) fn limits(&self) -> Limits {
-        self.limits
-    }
-
-    /// Takes a connection that is free, or opens one with `open`.
-    pub(crate) async fn acquire<F>(
+    /// Does something over a connection that is free, or a new one, for as long as an answer may take.
+    pub(crate) async fn run<T>(
         &self,
         doing: &'static str,
-        open: impl FnOnce(C::Options) -> F,
-    ) -> Result<Lent<'_, C>, StoreError>
-    where
-        F: Future<Output = Result<C, StoreError>>,
-    {
+        work: impl AsyncFnOnce(&mut S::Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut lent = self.acquire(doing).await?;
+        let answer = limited(self.limits.answer, doing, work(&mut lent)).await;
+        lent.settle(answer)
+    }
+
+    /// Takes a connection that is free, or opens one.
+    pub(crate) async fn acquire(&self, doing: &'static str) -> Result<Lent<'_, S>, StoreError> {
         let room = timeout(self.limits.connect, self.room.acquire())
             .await
             .map_err(|late| StoreError::new(StoreErrorKind::Busy, doing).with_source(late))?
@@ -95,7 +116,7 @@ impl<C: Connection> Lending<C> {
         let idle = self.idle().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => limited(self.limits.connect, doing, open(self.place())).await?,
+            None => limited(self.limits.connect, doing, self.server.open(doing)).await?,
         };
         Ok(Lent {
             connection,
@@ -104,12 +125,12 @@ impl<C: Connection> Lending<C> {
         })
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<C>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<S::Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<C: Connection> Lent<'_, C> {
+impl<S: Server> Lent<'_, S> {
     /// Passes an answer on, and the connection back. Where the server did not answer, this connection is closed, and so
     /// are those that lie idle: they are as old as this one, and as broken.
     pub(crate) fn settle<T>(self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
@@ -132,7 +153,7 @@ impl<C: Connection> Lent<'_, C> {
 }
 
 /// Awaits an answer for so long, and no longer.
-pub(crate) async fn limited<T>(
+async fn limited<T>(
     limit: Duration,
     doing: &'static str,
     answer: impl Future<Output = Result<T, StoreError>>,
@@ -142,22 +163,22 @@ pub(crate) async fn limited<T>(
     })
 }
 
-impl<C: Connection> Deref for Lent<'_, C> {
-    type Target = C;
+impl<S: Server> Deref for Lent<'_, S> {
+    type Target = S::Connection;
 
-    fn deref(&self) -> &C {
+    fn deref(&self) -> &S::Connection {
         &self.connection
     }
 }
 
-impl<C: Connection> DerefMut for Lent<'_, C> {
-    fn deref_mut(&mut self) -> &mut C {
+impl<S: Server> DerefMut for Lent<'_, S> {
+    fn deref_mut(&mut self) -> &mut S::Connection {
         &mut self.connection
     }
 }
 
-impl<C: Connection> fmt::Debug for Lending<C> {
-    /// Without the options, which know the password.
+impl<S: Server> fmt::Debug for Lending<S> {
+    /// Without the server, which knows the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lending")
             .field("limits", &self.limits)

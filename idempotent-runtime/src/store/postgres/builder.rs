@@ -6,9 +6,9 @@ use sqlx::{ConnectOptions, PgPool, postgres::PgConnectOptions};
 
 use super::{PostgresStore, failure, rows::Way};
 use crate::store::{
-    StoreError, StoreErrorKind,
+    StoreError,
     lending::{Limits, Place},
-    sql::TablePrefix,
+    sql::{self, TablePrefix},
 };
 
 const DOING: &str = "setting up the store";
@@ -42,11 +42,7 @@ impl PostgresBuilder {
     pub(super) fn new() -> Self {
         Self {
             prefix: Ok(TablePrefix::default()),
-            limits: Limits {
-                connections: 10,
-                connect: Duration::from_secs(10),
-                answer: Duration::from_secs(30),
-            },
+            limits: Limits::default(),
             way: Way::Prepared,
         }
     }
@@ -54,9 +50,7 @@ impl PostgresBuilder {
     /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII letters, digits and
     /// underscores, not beginning with a digit; anything else is refused when the store is made.
     pub fn table_prefix(mut self, prefix: &str) -> Self {
-        self.prefix = TablePrefix::new(prefix).map_err(|unsafe_prefix| {
-            StoreError::new(StoreErrorKind::Configuration, DOING).with_source(unsafe_prefix)
-        });
+        self.prefix = sql::chosen(prefix, DOING);
         self
     }
 
@@ -68,14 +62,19 @@ impl PostgresBuilder {
     }
 
     /// Sets how long a call waits for a connection to be free, and for a new one to be open: ten seconds unless set. Then the
-    /// error is of the kind [`StoreErrorKind::Busy`], or [`StoreErrorKind::Unavailable`].
+    /// error is of the kind [`Busy`], or [`Unavailable`].
+    ///
+    /// [`Busy`]: crate::store::StoreErrorKind::Busy
+    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
         self.limits.connect = connect_timeout;
         self
     }
 
     /// Sets how long a statement may take: thirty seconds unless set. Then the error is of the kind
-    /// [`StoreErrorKind::Unavailable`], and the connection is closed.
+    /// [`Unavailable`], and the connection is closed.
+    ///
+    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
         self.limits.answer = answer_timeout;
         self
@@ -93,8 +92,11 @@ impl PostgresBuilder {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Configuration`] for an option that cannot be used, a wrong password, a database that is not there,
-    /// [`StoreErrorKind::Unavailable`] where nobody answers in time, and as [`PostgresStore::migrate`].
+    /// [`Configuration`] for an option that cannot be used, a wrong password, a database that is not there,
+    /// [`Unavailable`] where nobody answers in time, and as [`PostgresStore::migrate`].
+    ///
+    /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
+    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub async fn connect(self, url: &str) -> Result<PostgresStore, StoreError> {
         let options = PgConnectOptions::from_str(url).map_err(|error| failure::of(error, DOING))?;
         let store = self.options(options)?;
@@ -106,7 +108,9 @@ impl PostgresBuilder {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Configuration`] for an option that cannot be used.
+    /// [`Configuration`] for an option that cannot be used.
+    ///
+    /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     pub fn options(self, options: PgConnectOptions) -> Result<PostgresStore, StoreError> {
         self.place(Arc::new(move || options.clone()))
     }
@@ -116,7 +120,9 @@ impl PostgresBuilder {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Configuration`] for an option that cannot be used.
+    /// [`Configuration`] for an option that cannot be used.
+    ///
+    /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     pub fn pool(self, pool: PgPool) -> Result<PostgresStore, StoreError> {
         self.place(Arc::new(move || (*pool.connect_options()).clone()))
     }

@@ -1,11 +1,10 @@
 //! The functions that run the statements over a connection, whoever it belongs to.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use sqlx::postgres::{PgConnection, PgRow};
 
 use super::{
-    failure,
     rows::{self, Way},
     statements::{Statements, answer::APPLIED, place},
 };
@@ -14,7 +13,7 @@ use crate::{
     record::{Draft, Record, Version},
     store::{
         Snapshot, StoreError, Swap,
-        sql::{self, Value},
+        sql::{self, Value, bytes},
     },
 };
 
@@ -27,7 +26,7 @@ impl Statements {
     ) -> Result<Snapshot, StoreError> {
         const DOING: &str = "loading a record";
         let rows = rows::run(connection, way, &self.load, &[bytes(id.as_bytes())], DOING).await?;
-        let row = rows.first().ok_or_else(|| failure::no_row(DOING))?;
+        let row = rows.first().ok_or_else(|| sql::no_row(DOING))?;
         sql::snapshot(row, place::NOW, place::RECORD, DOING)
     }
 
@@ -130,8 +129,4 @@ fn swapped(row: &PgRow, next: &Draft, doing: &'static str) -> Result<Swap, Store
         Some(APPLIED) => sql::stamp(row, place::NOW, next.version, doing).map(Swap::Applied),
         _ => sql::snapshot(row, place::NOW, place::RECORD, doing).map(Swap::Refused),
     }
-}
-
-fn bytes(bytes: &[u8]) -> Value<'_> {
-    Value::Bytes(Some(Cow::Borrowed(bytes)))
 }

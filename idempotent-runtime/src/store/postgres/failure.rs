@@ -2,7 +2,7 @@
 
 use sqlx::{Error, error::DatabaseError};
 
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{StoreError, StoreErrorKind, sql::kind_on_the_way};
 
 /// Gives an error its kind, and keeps it as the source.
 pub(super) fn of(error: Error, doing: &'static str) -> StoreError {
@@ -10,24 +10,10 @@ pub(super) fn of(error: Error, doing: &'static str) -> StoreError {
     StoreError::new(kind, doing).with_source(error)
 }
 
-/// Says that a statement which always answers with a row answered with none.
-pub(super) fn no_row(doing: &'static str) -> StoreError {
-    StoreError::new(StoreErrorKind::Other, doing).with_source(Error::RowNotFound)
-}
-
 fn kind(error: &Error) -> StoreErrorKind {
     match error {
         Error::Database(error) => kind_of_code(&**error),
-        // The server may have gone, or may never have been one of Postgres.
-        Error::Io(_) | Error::Tls(_) | Error::Protocol(_) => StoreErrorKind::Unavailable,
-        Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => {
-            StoreErrorKind::Unavailable
-        }
-        Error::Configuration(_) | Error::InvalidArgument(_) => StoreErrorKind::Configuration,
-        Error::ColumnDecode { .. } | Error::Decode(_) | Error::ColumnNotFound(_) => {
-            StoreErrorKind::Corrupt
-        }
-        _ => StoreErrorKind::Other,
+        error => kind_on_the_way(error),
     }
 }
 

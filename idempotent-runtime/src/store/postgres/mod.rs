@@ -23,7 +23,7 @@ use crate::{
     record::{Draft, Record, Version},
     store::{
         Snapshot, Store, StoreError, Swap,
-        lending::{Lending, Lent, Limits, Place, limited},
+        lending::{Lending, Limits, Place, Server},
         listening::Listening,
         sql::TablePrefix,
         waiters::{Waiters, look::Pace},
@@ -55,7 +55,7 @@ pub struct PostgresStore {
 
 #[derive(Debug)]
 struct Inner {
-    connections: Lending<PgConnection>,
+    connections: Lending<Postgres>,
     way: Way,
     statements: Arc<Statements>,
     prefix: TablePrefix,
@@ -94,7 +94,7 @@ impl PostgresStore {
     fn over(place: Place<PgConnectOptions>, limits: Limits, way: Way, prefix: TablePrefix) -> Self {
         Self {
             inner: Arc::new(Inner {
-                connections: Lending::new(place, limits),
+                connections: Lending::new(Postgres { place, way }, limits),
                 way,
                 statements: Arc::new(Statements::new(&prefix)),
                 prefix,
@@ -116,7 +116,11 @@ impl PostgresStore {
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
     /// [`Busy`]: crate::store::StoreErrorKind::Busy
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let mut connection = self.inner.acquire("migrating the schema").await?;
+        let mut connection = self
+            .inner
+            .connections
+            .acquire("migrating the schema")
+            .await?;
         let answer = migrate::migrate(&mut connection, &self.inner.prefix).await;
         connection.settle(answer)
     }
@@ -127,9 +131,10 @@ impl PostgresStore {
     ///
     /// [`Schema`](crate::store::StoreErrorKind::Schema) where they are missing, older or newer.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
-        let mut connection = self.inner.acquire("checking the schema").await?;
-        let answer = migrate::check_schema(&mut connection, &self.inner.prefix).await;
-        connection.settle(answer)
+        let inner = &self.inner;
+        let checking =
+            async |connection: &mut _| migrate::check_schema(connection, &inner.prefix).await;
+        inner.connections.run("checking the schema", checking).await
     }
 
     /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run their own migrations.
@@ -140,56 +145,48 @@ impl PostgresStore {
 }
 
 impl Inner {
-    async fn acquire(&self, doing: &'static str) -> Result<Lent<'_, PgConnection>, StoreError> {
-        let way = self.way;
-        self.connections
-            .acquire(doing, |place| open(place, way, doing))
-            .await
-    }
-
-    async fn limited<T>(
-        &self,
-        doing: &'static str,
-        answer: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        limited(self.connections.limits().answer, doing, answer).await
-    }
-
     fn tells(&self) -> bool {
         self.way == Way::Prepared
     }
 }
 
-/// Opens a connection. A database or a role may have a stricter isolation by default, under which callers who meet fail;
-/// behind a proxy the setting would stay with the server's connection, and whoever gets it next.
-async fn open(
-    place: PgConnectOptions,
+/// What a connection of our own is told.
+///
+/// A database or a role may have a stricter isolation by default, under which callers who meet fail. And planning one of our
+/// statements anew takes longer than running it, to the same plan: there is one row, and it is found by its id.
+const SETTINGS: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    SET plan_cache_mode = force_generic_plan";
+
+/// Where the server is, and how it is spoken to.
+#[derive(Clone)]
+struct Postgres {
+    place: Place<PgConnectOptions>,
     way: Way,
-    doing: &'static str,
-) -> Result<PgConnection, StoreError> {
-    let opened = async {
-        let mut connection = place.connect().await?;
-        if way == Way::Prepared {
-            connection
-                .execute(
-                    "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
-                )
-                .await?;
-        }
-        Ok(connection)
-    };
-    opened.await.map_err(|error| failure::of(error, doing))
+}
+
+impl Server for Postgres {
+    type Connection = PgConnection;
+
+    /// Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
+    async fn open(&self, doing: &'static str) -> Result<PgConnection, StoreError> {
+        let opened = async {
+            let mut connection = (self.place)().connect().await?;
+            if self.way == Way::Prepared {
+                connection.execute(SETTINGS).await?;
+            }
+            Ok(connection)
+        };
+        opened.await.map_err(|error| failure::of(error, doing))
+    }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        const DOING: &str = "loading a record";
-        let inner = &self.inner;
-        let mut connection = inner.acquire(DOING).await?;
-        let loading = inner.statements.load(&mut connection, inner.way, id);
-        let answer = inner.limited(DOING, loading).await;
-        connection.settle(answer)
+        let inner = &*self.inner;
+        let loading =
+            async |connection: &mut _| inner.statements.load(connection, inner.way, id).await;
+        inner.connections.run("loading a record", loading).await
     }
 
     async fn swap(
@@ -198,25 +195,17 @@ impl Store for PostgresStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        const DOING: &str = "writing a record";
         if seen.is_none() && next.subject.is_none() {
             // Nothing can begin without a subject.
             return self.load(id).await.map(Swap::Refused);
         }
-        let (inner, way) = (&self.inner, self.inner.way);
-        let mut lent = inner.acquire(DOING).await?;
-        let connection = &mut *lent;
-        let writing = async {
-            match seen {
-                None => inner.statements.create(connection, way, id, next).await,
-                Some(seen) => {
-                    let statements = &inner.statements;
-                    statements.replace(connection, way, id, seen, next).await
-                }
-            }
+        let inner = &*self.inner;
+        let (statements, way) = (&inner.statements, inner.way);
+        let writing = async |connection: &mut _| match seen {
+            None => statements.create(connection, way, id, next).await,
+            Some(seen) => statements.replace(connection, way, id, seen, next).await,
         };
-        let answer = inner.limited(DOING, writing).await;
-        let answer = lent.settle(answer)?;
+        let answer = inner.connections.run("writing a record", writing).await?;
         if matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }
@@ -229,32 +218,35 @@ impl Store for PostgresStore {
         seen: Version,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        const DOING: &str = "waiting for a record";
-        let inner = &self.inner;
+        let inner = &*self.inner;
         if !inner.tells() {
             return inner
                 .waiters
                 .wait(self, id, seen, at_most, || Pace::ALONE)
                 .await;
         }
-        let mut connection = inner.acquire(DOING).await?;
-        let marking = inner.statements.mark(&mut connection, inner.way, id, seen);
-        let marked = inner.limited(DOING, marking).await;
-        connection.settle(marked)?;
+        let marking =
+            async |connection: &mut _| inner.statements.mark(connection, inner.way, id, seen).await;
+        inner
+            .connections
+            .run("waiting for a record", marking)
+            .await?;
         inner.listening.begin(&inner.waiters, || {
-            Notifications::of(&inner.statements.channel, inner.connections.place())
+            let place = (inner.connections.server().place)();
+            Notifications::of(&inner.statements.channel, place)
         });
         let pace = || inner.listening.pace();
         inner.waiters.wait(self, id, seen, at_most, pace).await
     }
 
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
-        const DOING: &str = "purging expired records";
-        let inner = &self.inner;
-        let mut connection = inner.acquire(DOING).await?;
-        let purging = inner.statements.purge(&mut connection, inner.way, limit);
-        let answer = inner.limited(DOING, purging).await;
-        let gone = connection.settle(answer)?;
+        let inner = &*self.inner;
+        let purging =
+            async |connection: &mut _| inner.statements.purge(connection, inner.way, limit).await;
+        let gone = inner
+            .connections
+            .run("purging expired records", purging)
+            .await?;
         for id in &gone {
             inner.waiters.wake(id);
         }
@@ -266,14 +258,11 @@ impl Store for PostgresStore {
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        const DOING: &str = "listing records";
-        let inner = &self.inner;
-        let mut connection = inner.acquire(DOING).await?;
-        let listing = inner
-            .statements
-            .scan(&mut connection, inner.way, after, limit);
-        let answer = inner.limited(DOING, listing).await;
-        connection.settle(answer)
+        let inner = &*self.inner;
+        let (statements, way) = (&inner.statements, inner.way);
+        let listing =
+            async |connection: &mut _| statements.scan(connection, way, after, limit).await;
+        inner.connections.run("listing records", listing).await
     }
 
     /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.

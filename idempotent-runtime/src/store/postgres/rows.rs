@@ -1,30 +1,15 @@
 //! Parameters to Postgres, and rows from it.
 
-use std::{borrow::Cow, error::Error, fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
 use sqlx::{
-    AssertSqlSafe, Executor, Row as _,
+    AssertSqlSafe, Executor,
     postgres::{PgArguments, PgConnection, PgRow, Postgres},
     query::Query,
 };
 
 use super::failure;
-use crate::store::{
-    StoreError,
-    sql::{self, Value},
-};
-
-impl sql::Row for PgRow {
-    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-    fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-    fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-}
+use crate::store::{StoreError, sql::Value};
 
 /// How a statement reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use crate::{
 };
 
 /// Reads what a write answers in its first column.
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 pub(crate) fn answer(row: &impl Row, doing: &'static str) -> Result<Option<i64>, StoreError> {
     row.number(0)
         .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(error))

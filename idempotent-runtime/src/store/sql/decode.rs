@@ -2,6 +2,9 @@
 
 use std::{error::Error, sync::Arc};
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+use sqlx::{ColumnIndex, Decode, Type};
+
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
@@ -18,6 +21,25 @@ pub(crate) trait Row {
     fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>>;
     fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>>;
     fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>>;
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+impl<R: sqlx::Row> Row for R
+where
+    usize: ColumnIndex<R>,
+    Vec<u8>: for<'r> Decode<'r, R::Database> + Type<R::Database>,
+    String: for<'r> Decode<'r, R::Database> + Type<R::Database>,
+    i64: for<'r> Decode<'r, R::Database> + Type<R::Database>,
+{
+    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+        Ok(self.try_get(place)?)
+    }
+    fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
+        Ok(self.try_get(place)?)
+    }
+    fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>> {
+        Ok(self.try_get(place)?)
+    }
 }
 
 /// Says which column of a row does not hold what this crate writes.

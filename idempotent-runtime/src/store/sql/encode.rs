@@ -61,7 +61,8 @@ pub(crate) fn written<'a>(
     ]
 }
 
-fn bytes(bytes: &[u8]) -> Value<'_> {
+/// A parameter of bytes.
+pub(crate) fn bytes(bytes: &[u8]) -> Value<'_> {
     Value::Bytes(Some(Cow::Borrowed(bytes)))
 }
 

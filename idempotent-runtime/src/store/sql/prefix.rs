@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::store::{StoreError, StoreErrorKind};
+
 /// Letters, digits and underscores, not beginning with a digit, at most [`LONGEST`] of them: safe in every dialect without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TablePrefix(Box<str>);
@@ -17,7 +19,7 @@ const LONGEST: usize = 40;
 pub(crate) struct UnsafePrefix(String);
 
 impl TablePrefix {
-    pub(crate) fn new(prefix: &str) -> Result<Self, UnsafePrefix> {
+    fn new(prefix: &str) -> Result<Self, UnsafePrefix> {
         let letters = prefix
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -34,6 +36,13 @@ impl TablePrefix {
             Err(UnsafePrefix(prefix.chars().take(2 * LONGEST).collect()))
         }
     }
+}
+
+/// The prefix that an application chose.
+pub(crate) fn chosen(prefix: &str, doing: &'static str) -> Result<TablePrefix, StoreError> {
+    TablePrefix::new(prefix).map_err(|unsafe_prefix| {
+        StoreError::new(StoreErrorKind::Configuration, doing).with_source(unsafe_prefix)
+    })
 }
 
 impl Default for TablePrefix {

@@ -12,7 +12,10 @@ use super::{
     connections::{Connections, Held},
     failure,
 };
-use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
+use crate::store::{
+    StoreError, StoreErrorKind,
+    sql::{self, TablePrefix},
+};
 
 const DOING: &str = "opening the store";
 
@@ -56,9 +59,7 @@ impl SqliteBuilder {
     /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII letters, digits and
     /// underscores, not beginning with a digit; anything else is refused when the store is opened.
     pub fn table_prefix(mut self, prefix: &str) -> Self {
-        self.prefix = TablePrefix::new(prefix).map_err(|unsafe_prefix| {
-            StoreError::new(StoreErrorKind::Configuration, DOING).with_source(unsafe_prefix)
-        });
+        self.prefix = sql::chosen(prefix, DOING);
         self
     }
 

@@ -27,7 +27,7 @@ impl Statements {
         const DOING: &str = "loading a record";
         let query = query(&self.load).bind(&id.as_bytes()[..]);
         let rows = all(connection, query, DOING).await?;
-        let row = rows.first().ok_or_else(|| failure::no_row(DOING))?;
+        let row = rows.first().ok_or_else(|| sql::no_row(DOING))?;
         sql::snapshot(row, 0, 1, DOING)
     }
 
@@ -50,9 +50,7 @@ impl Statements {
                 }
             }
         }
-        applied
-            .map(Swap::Applied)
-            .ok_or_else(|| failure::no_row(DOING))
+        applied.map(Swap::Applied).ok_or_else(|| sql::no_row(DOING))
     }
 
     /// Puts `next` where version `seen` stands.
@@ -111,11 +109,7 @@ async fn replace(
 ) -> Result<Swap, StoreError> {
     const DOING: &str = "writing a record";
     let rows = all(connection, written(text, id, Some(seen), next), DOING).await?;
-    swapped(
-        rows.first().ok_or_else(|| failure::no_row(DOING))?,
-        next,
-        DOING,
-    )
+    swapped(rows.first().ok_or_else(|| sql::no_row(DOING))?, next, DOING)
 }
 
 fn swapped(row: &SqliteRow, next: &Draft, doing: &'static str) -> Result<Swap, StoreError> {

@@ -26,11 +26,6 @@ pub(super) fn kind(error: &Error) -> StoreErrorKind {
     }
 }
 
-/// Says that a statement which always answers with a row answered with none.
-pub(super) fn no_row(doing: &'static str) -> StoreError {
-    StoreError::new(StoreErrorKind::Other, doing).with_source(Error::RowNotFound)
-}
-
 /// The primary result codes of SQLite: the low byte of the extended ones.
 fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
     const ERROR: i32 = 1;

@@ -1,26 +1,11 @@
-//! Records to and from SQLite's rows.
-
-use std::error::Error;
+//! Parameters to SQLite.
 
 use sqlx::{
-    Row as _,
     query::Query,
-    sqlite::{Sqlite, SqliteArguments, SqliteRow},
+    sqlite::{Sqlite, SqliteArguments},
 };
 
-use crate::store::sql::{self, Value};
-
-impl sql::Row for SqliteRow {
-    fn bytes(&self, place: usize) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-    fn text(&self, place: usize) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-    fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>> {
-        Ok(self.try_get(place)?)
-    }
-}
+use crate::store::sql::Value;
 
 /// Adds a parameter to a query.
 pub(super) fn bind<'q>(

@@ -19,15 +19,18 @@ on_every_store![
     an_outcome_survives_a_write_that_hangs_in_the_background,
 ];
 
-/// Lets time go on until the outcome is recorded, heartbeat by heartbeat: these come from the thread that writes it.
+/// Lets time go on until the outcome is recorded, heartbeat by heartbeat: these come from the thread that writes it. One that
+/// was under way to a server while time went on has failed, and is followed by the next.
 async fn beats_until_recorded(world: &World, owner: &Owner) {
     // The first one comes at once.
     owner.log.await_step(Step::Heartbeat).await;
     while owner.log.count(Step::Recorded) == 0 {
         let beats = owner.log.count(Step::Heartbeat);
+        let failures = owner.log.count(Step::HeartbeatFailed);
         world.advance(LEASE / 3).await;
         tokio::select! {
             () = owner.log.await_steps(Step::Heartbeat, beats + 1) => {}
+            () = owner.log.await_steps(Step::HeartbeatFailed, failures + 1) => {}
             () = owner.log.await_step(Step::Recorded) => {}
         }
     }

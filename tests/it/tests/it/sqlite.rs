@@ -10,19 +10,13 @@ use std::{
     path::{Path, PathBuf},
     pin::pin,
     process::Command,
-    sync::Arc,
     task::{Context, Waker},
     time::Duration,
 };
 
 use idempotent_runtime::{
-    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     identity::RecordId,
-    policy::OnCrash,
-    record::{
-        AttemptId, Draft, FencingToken, Holder, Moment, RawOutcome, State, Subject, TokenRule,
-        Version,
-    },
+    record::{Draft, Moment, State, TokenRule, Version},
     store::{SqliteStore, Store, StoreError, StoreErrorKind, Swap},
 };
 use sqlx::{
@@ -31,49 +25,13 @@ use sqlx::{
 };
 use tempfile::TempDir;
 
-const ID: RecordId = RecordId::from_bytes([7; 32]);
+use crate::harness::{claim, completion};
+
 const HOUR: Duration = Duration::from_secs(3600);
+const ID: RecordId = RecordId::from_bytes([7; 32]);
 
 fn folder() -> TempDir {
     tempfile::tempdir().expect("a temporary folder")
-}
-
-fn claim() -> Draft {
-    Draft {
-        version: Version::random(),
-        subject: Some(Arc::new(Subject {
-            operation: "test.charge".into(),
-            scope: b"tenant".to_vec(),
-            key: b"key".to_vec(),
-            fingerprint: Fingerprinted::stored(
-                Fingerprint::from_bytes([1; 32]),
-                ArgumentDigests::from_bytes(&[1]).expect("no arguments"),
-            ),
-        })),
-        state: State::Running,
-        token: TokenRule::Above(FencingToken::from_u64(0)),
-        attempt: 1,
-        attempt_id: AttemptId::random(),
-        holder: Holder {
-            label: "host:1".into(),
-            trace_parent: None,
-        },
-        on_crash: OnCrash::Rerun,
-        lease: Moment::In(HOUR),
-        expires: Moment::In(HOUR),
-        outcome: None,
-    }
-}
-
-fn completion(of: &Draft, bytes: Vec<u8>) -> Draft {
-    Draft {
-        version: Version::random(),
-        subject: None,
-        state: State::Done,
-        token: TokenRule::Keep,
-        outcome: Some(RawOutcome::value(bytes)),
-        ..of.clone()
-    }
 }
 
 fn kind<T>(answer: Result<T, StoreError>) -> Option<StoreErrorKind> {

@@ -3,12 +3,14 @@
 //! A scenario is an `async fn(World)`, listed once in [`on_every_store!`]; it then runs over every store that needs no
 //! server. Time stands still until the scenario moves it, and it waits for events, never for time.
 
+mod drafts;
 mod log;
 mod owner;
 mod said;
 mod world;
 
 pub(crate) use self::{
+    drafts::{claim, completion},
     log::{Event, Log},
     owner::Owner,
     said::said_during,
@@ -22,6 +24,7 @@ macro_rules! on_every_store {
         on_every_store! { @on sqlite_memory [] [$($scenario)*] }
         on_every_store! { @on sqlite_file [] [$($scenario)*] }
         on_every_store! { @on postgres [#[ignore = "needs a server: cargo xtask test"]] [$($scenario)*] }
+        on_every_store! { @on mariadb [#[ignore = "needs a server: cargo xtask test"]] [$($scenario)*] }
         on_every_store! { @on redis [#[ignore = "needs a server: cargo xtask test"]] [$($scenario)*] }
     };
     (@on $store:ident $attributes:tt [$($scenario:ident)*]) => {

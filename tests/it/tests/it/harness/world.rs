@@ -18,7 +18,7 @@ use idempotent_runtime::{
 use super::{Log, Owner};
 use crate::{
     conformance::{File, Memory, Pool},
-    servers::{Postgres, Redis},
+    servers::{MariaDb, Postgres, Redis},
 };
 
 /// A store that was empty when the scenario began. Clones are the same world.
@@ -53,6 +53,11 @@ impl World {
     /// Postgres: the owners are what two processes would be.
     pub(crate) async fn postgres() -> Self {
         Self::over(Postgres::new().await)
+    }
+
+    /// MariaDB: the owners are what two processes would be.
+    pub(crate) async fn mariadb() -> Self {
+        Self::over(MariaDb::new().await)
     }
 
     /// Redis: the owners are what two processes would be.

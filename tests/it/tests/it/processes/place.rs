@@ -13,6 +13,7 @@ pub(super) enum Place {
     File,
     /// Tables of this prefix.
     Postgres(String),
+    MariaDb(String),
 }
 
 impl Place {
@@ -24,6 +25,10 @@ impl Place {
         Self::Postgres(servers::prefix())
     }
 
+    pub(super) fn mariadb() -> Self {
+        Self::MariaDb(servers::prefix())
+    }
+
     /// Opens the store with connections of its own.
     pub(super) async fn open(&self, folder: &Path) -> Arc<dyn Store> {
         match self {
@@ -32,6 +37,7 @@ impl Place {
                 Arc::new(store.expect("the store opens"))
             }
             Place::Postgres(prefix) => Arc::new(servers::Postgres::open_at(prefix).await),
+            Place::MariaDb(prefix) => Arc::new(servers::MariaDb::open_at(prefix).await),
         }
     }
 }
@@ -41,6 +47,7 @@ macro_rules! everywhere {
     ($($test:ident),* $(,)?) => {
         everywhere! { @at sqlite [] [$($test)*] }
         everywhere! { @at postgres [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
+        everywhere! { @at mariadb [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
     };
     (@at $place:ident $attributes:tt [$($test:ident)*]) => {
         mod $place {

@@ -5,15 +5,16 @@ mod alone;
 mod costs;
 mod crowds;
 mod cuts;
+mod mariadb;
 mod postgres;
 mod redis;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use idempotent_runtime::{store::Store, testing::conformance::Subject};
 
-pub(crate) use self::{postgres::Postgres, redis::Redis};
+pub(crate) use self::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
 
 /// A server, and what a client of it is told.
 #[async_trait]
@@ -25,22 +26,24 @@ pub(crate) trait Server: Subject {
     async fn at(&self, address: SocketAddr, connections: u32) -> Arc<dyn Store>;
 
     /// The round trips of a first call, and of a replay.
-    const ROUND_TRIPS: (u64, u64);
+    fn round_trips(&self) -> (u64, u64);
 }
 
 /// Makes a test of each of these on each server.
 macro_rules! on_every_server {
     ($($test:ident),* $(,)?) => {
-        on_every_server! { @on postgres (crate::servers::Postgres) [$($test)*] }
-        on_every_server! { @on redis (crate::servers::Redis) [$($test)*] }
+        on_every_server! { @on postgres (crate::servers::Postgres::new) [$($test)*] }
+        on_every_server! { @on mariadb (crate::servers::MariaDb::new) [$($test)*] }
+        on_every_server! { @on mariadb_or_mysql (crate::servers::MariaDb::or_mysql) [$($test)*] }
+        on_every_server! { @on redis (crate::servers::Redis::new) [$($test)*] }
     };
-    (@on $name:ident ($server:path) [$($test:ident)*]) => {
+    (@on $name:ident ($new:path) [$($test:ident)*]) => {
         mod $name {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 #[ignore = "needs a server: cargo xtask test"]
                 async fn $test() {
-                    let server = <$server>::new().await;
+                    let server = $new().await;
                     crate::harness::in_time(super::$test(server)).await;
                 }
             )*
@@ -68,6 +71,15 @@ fn address(url: &str) -> SocketAddr {
     let addresses = std::net::ToSocketAddrs::to_socket_addrs(host);
     let first = addresses.expect("the URL names host and port").next();
     first.expect("the host has an address")
+}
+
+/// Takes time away from every record, where the clock is the server's and cannot be moved.
+fn ageing(prefix: &str, by: Duration) -> String {
+    let by = by.as_micros();
+    format!(
+        "UPDATE {prefix}records SET lease_end = lease_end - {by}, created = created - {by},
+                finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by}"
+    )
 }
 
 /// Tables of its own for each test.

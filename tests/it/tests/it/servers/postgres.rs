@@ -67,12 +67,7 @@ impl Subject for Postgres {
     }
 
     async fn advance(&self, by: Duration) {
-        let by = by.as_micros();
-        let ageing = format!(
-            "UPDATE {}records SET lease_end = lease_end - {by}, created = created - {by},
-                    finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by}",
-            self.prefix
-        );
+        let ageing = super::ageing(&self.prefix, by);
         let mut side = PgConnection::connect(&self.url)
             .await
             .expect("the server answers");
@@ -102,7 +97,9 @@ impl Server for Postgres {
         Arc::new(store.expect("the server answers"))
     }
 
-    const ROUND_TRIPS: (u64, u64) = (2, 1);
+    fn round_trips(&self) -> (u64, u64) {
+        (2, 1)
+    }
 }
 
 mod direct {

@@ -92,7 +92,9 @@ impl Server for Redis {
         Arc::new(self.open(&url).await)
     }
 
-    const ROUND_TRIPS: (u64, u64) = (2, 1);
+    fn round_trips(&self) -> (u64, u64) {
+        (2, 1)
+    }
 }
 
 /// Keys of its own, spread over the nodes of a cluster.

@@ -1,0 +1,185 @@
+//! The functions that run the statements over a connection, whoever it belongs to.
+
+use std::sync::Arc;
+
+use sqlx::{AssertSqlSafe, Connection, Executor};
+
+use super::{
+    connection::Connected,
+    failure,
+    rows::{query, run},
+    statements::Statements,
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Moment, Record, Time, TokenRule, Version},
+    store::{
+        Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
+        sql::{self, Value, bytes},
+    },
+};
+
+/// How many records are deleted in one round trip.
+const BATCH: usize = 500;
+
+impl Statements {
+    pub(super) async fn load(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        const DOING: &str = "loading a record";
+        let answer = run(connected, &self.load, &[bytes(id.as_bytes())], DOING).await?;
+        let row = answer.rows.first().ok_or_else(|| sql::no_row(DOING))?;
+        sql::snapshot(row, 0, 1, DOING)
+    }
+
+    /// Puts `next` where nothing stands. It looks first: an insert that meets a row locks it, also where it changes nothing.
+    pub(super) async fn create(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        const DOING: &str = "claiming a record";
+        let mut snapshot = self.load(connected, id).await?;
+        while snapshot.record.is_none() {
+            let values = sql::written(id, None, next);
+            let answer = run(connected, &self.create, &values, DOING).await?;
+            if let Some(stamp) = stamped(next, None, answer.told) {
+                return Ok(Swap::Applied(stamp));
+            }
+            snapshot = self.load(connected, id).await?;
+            if let Some(stamp) = found(next, &snapshot) {
+                return Ok(Swap::Applied(stamp));
+            }
+        }
+        Ok(Swap::Refused(snapshot))
+    }
+
+    /// Puts `next` where version `seen` stands.
+    pub(super) async fn replace(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let applied = if connected.shows {
+            self.replace_and_show(connected, id, seen, next).await?
+        } else {
+            self.look_and_replace(connected, id, seen, next).await?
+        };
+        match applied {
+            Some(stamp) => Ok(Swap::Applied(stamp)),
+            None => self.load(connected, id).await.map(Swap::Refused),
+        }
+    }
+
+    async fn replace_and_show(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+    ) -> Result<Option<Stamp>, StoreError> {
+        const DOING: &str = "writing a record";
+        let values = sql::written(id, Some(seen), next);
+        let answer = run(connected, &self.replace_and_show, &values, DOING).await?;
+        let row = answer.rows.first();
+        row.map(|row| sql::stamp(row, 0, next.version, DOING))
+            .transpose()
+    }
+
+    /// What a draft keeps, a server that shows nothing does not tell: it is read before. A version never changes, so what
+    /// was read of the version that is then replaced is what was kept.
+    async fn look_and_replace(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+    ) -> Result<Option<Stamp>, StoreError> {
+        const DOING: &str = "writing a record";
+        let keeps = next.token == TokenRule::Keep
+            || next.lease == Moment::Keep
+            || next.expires == Moment::Keep;
+        let previous = if keeps {
+            match self.load(connected, id).await?.record {
+                Some(record) if record.version == seen => Some(record),
+                _ => return Ok(None),
+            }
+        } else {
+            None
+        };
+        let values = sql::written(id, Some(seen), next);
+        let answer = run(connected, &self.replace, &values, DOING).await?;
+        // A version is written over another one, so a row that was found was changed: here both counts are the same.
+        if answer.affected == 0 {
+            return Ok(None);
+        }
+        if let Some(stamp) = stamped(next, previous.as_deref(), answer.told) {
+            return Ok(Some(stamp));
+        }
+        let snapshot = self.load(connected, id).await?;
+        let gone = "it was written, and something else at once after it";
+        let gone = || StoreError::new(StoreErrorKind::Unavailable, DOING).with_source(gone);
+        found(next, &snapshot).map(Some).ok_or_else(gone)
+    }
+
+    pub(super) async fn purge(
+        &self,
+        connected: &mut Connected,
+        limit: u32,
+    ) -> Result<Vec<RecordId>, StoreError> {
+        const DOING: &str = "purging expired records";
+        let failed = |error| failure::of(error, DOING);
+        let limit = [Value::Number(Some(limit.into()))];
+        let mut transaction = connected.connection.begin().await.map_err(failed)?;
+        let expired = transaction.fetch_all(query(&self.expired, &limit)).await;
+        let expired = expired.map_err(failed)?;
+        let gone: Vec<_> = expired
+            .iter()
+            .map(|row| sql::id(row, DOING))
+            .collect::<Result<_, _>>()?;
+        for batch in gone.chunks(BATCH) {
+            // Not one statement with all ids: that may scan the table, and wait for what another purge has locked.
+            let delete: String = batch
+                .iter()
+                .map(|id| format!("DELETE FROM {} WHERE id = x'{}';", self.table, id.to_hex()))
+                .collect();
+            let delete = sqlx::raw_sql(AssertSqlSafe(delete));
+            transaction.execute(delete).await.map_err(failed)?;
+        }
+        transaction.commit().await.map_err(failed)?;
+        Ok(gone)
+    }
+
+    pub(super) async fn scan(
+        &self,
+        connected: &mut Connected,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        const DOING: &str = "listing records";
+        // Shorter than every id, and so before all of them.
+        let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
+        let values = [bytes(&after), Value::Number(Some(limit.into()))];
+        let answer = run(connected, &self.scan, &values, DOING).await?;
+        let rows = answer.rows.iter();
+        rows.map(|row| sql::listed(row, DOING)).collect()
+    }
+}
+
+/// The stamp of what was written at the time that the server told; `None` where it told none.
+fn stamped(next: &Draft, previous: Option<&Record>, told: u64) -> Option<Stamp> {
+    let now = Time::from_micros(i64::try_from(told).ok().filter(|now| *now > 0)?);
+    Some(Stamp::of(&next.apply(previous, now), now))
+}
+
+/// The stamp of what stands there, where it is what was written: beside a trigger of the application's the server forgets what
+/// it was to tell.
+fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
+    let record = snapshot.record.as_deref()?;
+    (record.version == next.version).then(|| Stamp::of(record, snapshot.now))
+}

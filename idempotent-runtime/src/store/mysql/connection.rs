@@ -1,0 +1,114 @@
+//! A connection, set up as the store needs it.
+
+use std::time::Duration;
+
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Executor, Row,
+    mysql::{MySqlConnectOptions, MySqlConnection},
+};
+
+use super::failure;
+use crate::store::{
+    StoreError, StoreErrorKind,
+    lending::{Place, Server},
+};
+
+/// Where the server is.
+#[derive(Clone)]
+pub(super) struct MySql {
+    pub(super) place: Place<MySqlConnectOptions>,
+    /// How long a statement waits for a lock that somebody else holds.
+    pub(super) lock_wait: Duration,
+    /// Whether MariaDB, too, gets only what MySQL knows.
+    pub(super) plain: bool,
+}
+
+/// A connection, and what is known of the server at its other end.
+pub(super) struct Connected {
+    pub(super) connection: MySqlConnection,
+    /// Whether it shows what an insert wrote: MariaDB does, MySQL does not.
+    pub(super) shows: bool,
+    /// How many bytes a statement may have.
+    pub(super) max_allowed_packet: u64,
+}
+
+impl Server for MySql {
+    type Connection = Connected;
+
+    async fn open(&self, doing: &'static str) -> Result<Connected, StoreError> {
+        let failed = |error| failure::of(error, doing);
+        let mut connection = (self.place)().connect().await.map_err(failed)?;
+        let settings = AssertSqlSafe(settings(self.lock_wait));
+        let row = connection
+            .fetch_one(sqlx::raw_sql(settings))
+            .await
+            .map_err(failed)?;
+        let version: String = row.try_get(0).map_err(failed)?;
+        let Some(product) = Product::of(&version) else {
+            let source =
+                format!("the server is `{version}`: MariaDB 10.6 and MySQL 8.0 are the oldest");
+            return Err(StoreError::new(StoreErrorKind::Configuration, doing).with_source(source));
+        };
+        Ok(Connected {
+            connection,
+            shows: product == Product::MariaDb && !self.plain,
+            max_allowed_packet: row.try_get(1).map_err(failed)?,
+        })
+    }
+}
+
+/// A server may truncate in silence, leave statements uncommitted or lock the gaps between rows, as its own settings or the
+/// application's say.
+fn settings(lock_wait: Duration) -> String {
+    format!(
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+         SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1,
+             SESSION innodb_lock_wait_timeout = {};
+         SELECT VERSION(), CAST(@@max_allowed_packet AS UNSIGNED)",
+        lock_wait.as_secs().clamp(1, 3600)
+    )
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Product {
+    MariaDb,
+    MySql,
+}
+
+impl Product {
+    /// `None` for one that is too old: it cannot skip what is locked.
+    fn of(version: &str) -> Option<Self> {
+        // Some versions of MariaDB say that they are MySQL 5.5.5, and then who they are.
+        let version = version.strip_prefix("5.5.5-").unwrap_or(version);
+        let mut numbers = version.split(|c: char| !c.is_ascii_digit());
+        let mut number = || numbers.next().and_then(|number| number.parse::<u32>().ok());
+        let found = (number()?, number()?);
+        let (product, oldest) = if version.contains("MariaDB") {
+            (Self::MariaDb, (10, 6))
+        } else {
+            (Self::MySql, (8, 0))
+        };
+        (found >= oldest).then_some(product)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_known_by_its_version() {
+        for (version, product) in [
+            ("10.11.14-MariaDB-0+deb12u2", Some(Product::MariaDb)),
+            ("5.5.5-10.6.21-MariaDB-log", Some(Product::MariaDb)),
+            ("11.8.3-MariaDB", Some(Product::MariaDb)),
+            ("10.5.28-MariaDB", None),
+            ("8.0.43", Some(Product::MySql)),
+            ("9.5.0-commercial", Some(Product::MySql)),
+            ("5.7.44-log", None),
+            ("", None),
+        ] {
+            assert_eq!(Product::of(version), product, "{version}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so that the application's
+//! migrations never meet it.
+
+use sqlx::{AssertSqlSafe, Executor, Row, mysql::MySqlConnection};
+
+use super::{failure, statements::NOW};
+use crate::store::{
+    StoreError, StoreErrorKind,
+    sql::{TablePrefix, version as schema},
+};
+
+const DOING: &str = "migrating the schema";
+
+/// How many seconds a start waits for another one that migrates.
+const PATIENCE: u32 = 30;
+
+/// Every step that was ever released, oldest first: the version of the schema is the number of steps. A released step
+/// never changes.
+///
+/// A change of a table commits by itself here, so a process may die between a step and the note that it was done: a step is
+/// one statement that can be repeated.
+fn steps(prefix: &TablePrefix) -> [String; 1] {
+    [format!(
+        "CREATE TABLE IF NOT EXISTS {prefix}records (
+    id BINARY(32) NOT NULL PRIMARY KEY,
+    version BINARY(16) NOT NULL,
+    operation MEDIUMTEXT NOT NULL,
+    scope MEDIUMBLOB NOT NULL,
+    call_key MEDIUMBLOB NOT NULL,
+    fingerprint BINARY(32) NOT NULL,
+    digests MEDIUMBLOB NOT NULL,
+    state BIGINT NOT NULL,
+    token BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    attempt_id BINARY(16) NOT NULL,
+    holder MEDIUMTEXT NOT NULL,
+    trace_parent MEDIUMTEXT,
+    on_crash BIGINT NOT NULL,
+    lease_end BIGINT NOT NULL,
+    created BIGINT NOT NULL,
+    finished BIGINT,
+    expires BIGINT NOT NULL,
+    outcome_kind BIGINT,
+    outcome_schema BIGINT,
+    outcome LONGBLOB,
+    purge_from BIGINT NOT NULL,
+    KEY {prefix}records_purge (purge_from)
+) {OF_TABLES};
+"
+    )]
+}
+
+/// Rows that are locked one by one, and texts that are equal only when they are the same.
+const OF_TABLES: &str =
+    "ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin";
+
+/// The statements that make the tables, for people who run their own migrations.
+pub(super) fn ddl(prefix: &TablePrefix) -> String {
+    let mut text = schema_table(prefix);
+    for (version, step) in schema::missing(&steps(prefix), 0) {
+        text.push_str(step);
+        text.push_str(&applied(prefix, version));
+    }
+    text
+}
+
+/// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.
+pub(super) async fn migrate(
+    connection: &mut MySqlConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
+    // A look takes no lock and needs no right to create: at most starts there is nothing to do.
+    let found = version(connection, prefix, DOING).await?;
+    if schema::is_current(found, steps(prefix).len(), DOING)? {
+        return Ok(());
+    }
+    lock(connection, prefix).await?;
+    let migrated = migrate_alone(connection, prefix).await;
+    let released = one(connection, format!("SELECT RELEASE_LOCK({})", name(prefix))).await;
+    migrated?;
+    released.map_err(|error| failure::of(error, DOING))?;
+    Ok(())
+}
+
+async fn migrate_alone(
+    connection: &mut MySqlConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
+    let steps = steps(prefix);
+    let found = version(connection, prefix, DOING).await?;
+    if schema::is_current(found, steps.len(), DOING)? {
+        return Ok(());
+    }
+    run(connection, schema_table(prefix)).await?;
+    for (version, step) in schema::missing(&steps, found) {
+        run(connection, step.clone()).await?;
+        run(connection, applied(prefix, version)).await?;
+    }
+    Ok(())
+}
+
+/// Tells whether the tables are those of this build.
+pub(super) async fn check_schema(
+    connection: &mut MySqlConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
+    const DOING: &str = "checking the schema";
+    let found = version(connection, prefix, DOING).await?;
+    schema::check(found, steps(prefix).len(), DOING)
+}
+
+/// Takes a lock of the server's, which has one list of names for all databases. It answers whether it gave it, and where it
+/// was asked to wait for ever, MariaDB does not wait at all.
+async fn lock(connection: &mut MySqlConnection, prefix: &TablePrefix) -> Result<(), StoreError> {
+    let lock = format!("SELECT GET_LOCK({}, {PATIENCE})", name(prefix));
+    let given = one(connection, lock)
+        .await
+        .map_err(|error| failure::of(error, DOING))?;
+    if given == Some(1) {
+        return Ok(());
+    }
+    let source = format!("somebody else has migrated for {PATIENCE} seconds");
+    Err(StoreError::new(StoreErrorKind::Busy, DOING).with_source(source))
+}
+
+/// The name of the lock: of at most 64 characters, whatever the database is called.
+fn name(prefix: &TablePrefix) -> String {
+    format!("CONCAT('idempotent.', MD5(CONCAT(DATABASE(), '.{prefix}schema')))")
+}
+
+/// The version of the schema that stands there; zero where none does.
+async fn version(
+    connection: &mut MySqlConnection,
+    prefix: &TablePrefix,
+    doing: &'static str,
+) -> Result<i64, StoreError> {
+    let query = format!("SELECT COALESCE(MAX(version), 0) FROM {prefix}schema");
+    match one(connection, query).await {
+        Ok(version) => Ok(version.unwrap_or(0)),
+        Err(error) if failure::is_missing_table(&error) => Ok(0),
+        Err(error) => Err(failure::of(error, doing)),
+    }
+}
+
+async fn run(connection: &mut MySqlConnection, statement: String) -> Result<(), StoreError> {
+    connection
+        .execute(sqlx::raw_sql(AssertSqlSafe(statement)))
+        .await
+        .map(drop)
+        .map_err(|error| failure::of(error, DOING))
+}
+
+async fn one(connection: &mut MySqlConnection, query: String) -> sqlx::Result<Option<i64>> {
+    connection
+        .fetch_one(sqlx::raw_sql(AssertSqlSafe(query)))
+        .await?
+        .try_get(0)
+}
+
+fn schema_table(prefix: &TablePrefix) -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {prefix}schema (
+    version BIGINT NOT NULL PRIMARY KEY,
+    applied BIGINT NOT NULL
+) {OF_TABLES};
+"
+    )
+}
+
+fn applied(prefix: &TablePrefix, version: i64) -> String {
+    format!(
+        "INSERT INTO {prefix}schema (version, applied) VALUES ({version}, {NOW})
+    ON DUPLICATE KEY UPDATE version = {version};\n"
+    )
+}

@@ -1,0 +1,226 @@
+//! The store for people who run MariaDB or MySQL.
+
+mod builder;
+mod calls;
+mod connection;
+mod failure;
+mod migrate;
+mod rows;
+mod statements;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use sqlx::MySqlPool;
+
+pub use self::builder::MySqlBuilder;
+use self::{
+    connection::{Connected, MySql},
+    statements::Statements,
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Record, Version},
+    store::{
+        Snapshot, Store, StoreError, Swap,
+        lending::{Lending, Limits},
+        sql::TablePrefix,
+        waiters::{Waiters, look::Pace},
+    },
+};
+
+/// Keeps records in a table of a MariaDB or MySQL database: MariaDB 10.6 or newer, on which it is tested, or MySQL 8 or
+/// newer, for which it is written. Clones are the same store.
+///
+/// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary. A replay
+/// is one statement, which takes no lock and writes nothing; a first call is three on MariaDB and four on MySQL, which does not
+/// show what a statement wrote. Durability is that of the database: an outcome that was recorded survives a crash of the
+/// server unless `innodb_flush_log_at_trx_commit` was changed. An outcome is written in one packet, so
+/// `max_allowed_packet` bounds it: 16 MiB on MariaDB and 64 MiB on MySQL unless set.
+///
+/// These servers notify nobody. A call that waits is woken at once by its own process; what another process wrote it finds by
+/// looking, at most half a second later, one of all who wait for the same record in this process.
+///
+/// MySQL wants its passwords encrypted: choose one of the `tls-` features, or sqlx's own `mysql-rsa`.
+///
+/// The store opens connections of its own: see [`new`](Self::new).
+///
+/// # Examples
+///
+/// ```no_run
+/// # use idempotent_runtime::{Idempotency, store::MySqlStore};
+/// # async fn set_up() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = MySqlStore::connect("mysql://app@localhost/shop").await?;
+/// Idempotency::new(store).install()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct MySqlStore {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    connections: Lending<MySql>,
+    statements: Arc<Statements>,
+    prefix: TablePrefix,
+    waiters: Arc<Waiters>,
+}
+
+impl MySqlStore {
+    /// Connects to the server that a URL names, and brings the store's tables up to date.
+    ///
+    /// # Errors
+    ///
+    /// As [`MySqlBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::builder().connect(url).await
+    }
+
+    /// Makes a store beside the application's own pool. Call [`migrate`](Self::migrate) once.
+    ///
+    /// The store opens connections of its own, at most ten unless set, with the options of the pool; it takes none out of the pool and
+    /// never closes it. A pool pings connections that come and go, which is the larger part of a replay's time; a connection in
+    /// it may wait in a transaction that a cancelled `begin()` left open, where a write is answered and then lost (sqlx 0.9.0, issue
+    /// 4385); and bodies that hold all of its connections would keep a heartbeat waiting. The options must name a database, and
+    /// what the pool's `after_connect` does is not done for these connections: they set isolation, SQL mode and character set
+    /// themselves.
+    #[must_use]
+    pub fn new(pool: MySqlPool) -> Self {
+        let made = Self::builder().pool(pool);
+        made.expect("the options of a new builder can be used")
+    }
+
+    /// Sets up a store with options.
+    pub fn builder() -> MySqlBuilder {
+        MySqlBuilder::new()
+    }
+
+    fn over(server: MySql, limits: Limits, prefix: TablePrefix) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                connections: Lending::new(server, limits),
+                statements: Arc::new(Statements::new(&prefix)),
+                prefix,
+                waiters: Arc::default(),
+            }),
+        }
+    }
+
+    /// Makes the store's tables, or brings them up to date. Safe at every start, also of several processes at once, and
+    /// apart from the application's own migrations.
+    ///
+    /// # Errors
+    ///
+    /// [`Schema`] where a newer release wrote the tables, [`Denied`] where the user may not create them, [`Busy`] where another
+    /// process migrates for longer than 30 seconds.
+    ///
+    /// [`Schema`]: crate::store::StoreErrorKind::Schema
+    /// [`Denied`]: crate::store::StoreErrorKind::Denied
+    /// [`Busy`]: crate::store::StoreErrorKind::Busy
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let connections = &self.inner.connections;
+        let mut connected = connections.acquire("migrating the schema").await?;
+        let answer = migrate::migrate(&mut connected.connection, &self.inner.prefix).await;
+        connected.settle(answer)
+    }
+
+    /// Tells whether the tables are those that this build needs, for people who run their own migrations.
+    ///
+    /// # Errors
+    ///
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where they are missing, older or newer.
+    pub async fn check_schema(&self) -> Result<(), StoreError> {
+        let inner = &*self.inner;
+        let checking = async |connected: &mut Connected| {
+            migrate::check_schema(&mut connected.connection, &inner.prefix).await
+        };
+        inner.connections.run("checking the schema", checking).await
+    }
+
+    /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run their own migrations.
+    #[must_use]
+    pub fn ddl(&self) -> String {
+        migrate::ddl(&self.inner.prefix)
+    }
+}
+
+#[async_trait]
+impl Store for MySqlStore {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let inner = &*self.inner;
+        let loading = async |connected: &mut _| inner.statements.load(connected, id).await;
+        inner.connections.run("loading a record", loading).await
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        if seen.is_none() && next.subject.is_none() {
+            // Nothing can begin without a subject.
+            return self.load(id).await.map(Swap::Refused);
+        }
+        let inner = &*self.inner;
+        let writing = async move |connected: &mut _| match seen {
+            None => inner.statements.create(connected, id, next).await,
+            Some(seen) => inner.statements.replace(connected, id, seen, next).await,
+        };
+        let answer = inner.connections.run("writing a record", writing).await?;
+        // For a record that begins nobody waits yet, but for those who have seen it already, and who would look in vain.
+        if seen.is_some() && matches!(answer, Swap::Applied(_)) {
+            inner.waiters.wake(id);
+        }
+        Ok(answer)
+    }
+
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let waiters = &self.inner.waiters;
+        waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
+    }
+
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+        let inner = &*self.inner;
+        let purging = async |connected: &mut _| inner.statements.purge(connected, limit).await;
+        let gone = inner
+            .connections
+            .run("purging expired records", purging)
+            .await?;
+        for id in &gone {
+            inner.waiters.wake(id);
+        }
+        Ok(gone.len() as u64)
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let inner = &*self.inner;
+        let listing =
+            async |connected: &mut _| inner.statements.scan(connected, after, limit).await;
+        inner.connections.run("listing records", listing).await
+    }
+
+    /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        let inner = &self.inner;
+        Ok(Some(Arc::new(Self {
+            inner: Arc::new(Inner {
+                connections: inner.connections.another(2),
+                statements: Arc::clone(&inner.statements),
+                prefix: inner.prefix.clone(),
+                waiters: Arc::clone(&inner.waiters),
+            }),
+        })))
+    }
+}

@@ -1,0 +1,118 @@
+//! Parameters to the server, and rows and numbers from it.
+
+use std::{future::poll_fn, sync::Arc, time::Duration};
+
+use sqlx::{
+    AssertSqlSafe, Either, Executor,
+    mysql::{MySql, MySqlArguments, MySqlConnection, MySqlRow},
+    query::Query,
+};
+
+use super::{
+    connection::Connected,
+    failure::{self, is_deadlock},
+    statements::Statement,
+};
+use crate::store::{StoreError, StoreErrorKind, sql::Value};
+
+/// How often a statement that met a deadlock is sent again. Each is a transaction of its own, which a deadlock rolls back.
+const DEADLOCKS: u32 = 10;
+
+/// What the server said to a statement.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) rows: Vec<MySqlRow>,
+    /// The last argument of `LAST_INSERT_ID` in it; 0 where that was not called.
+    pub(super) told: u64,
+    /// How many rows were found, or changed: that depends on how the connection was opened.
+    pub(super) affected: u64,
+}
+
+/// Runs a statement to its end.
+pub(super) async fn run(
+    connected: &mut Connected,
+    statement: &Statement,
+    values: &[Value<'_>],
+    doing: &'static str,
+) -> Result<Answer, StoreError> {
+    fits(connected, values, doing)?;
+    let mut deadlocks = 0;
+    loop {
+        match send(&mut connected.connection, query(statement, values)).await {
+            Err(error) if deadlocks < DEADLOCKS && is_deadlock(&error) => {
+                deadlocks += 1;
+                let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(deadlocks)));
+                tokio::time::sleep(pause).await;
+            }
+            answer => return answer.map_err(|error| failure::of(error, doing)),
+        }
+    }
+}
+
+async fn send(
+    connection: &mut MySqlConnection,
+    query: Query<'static, MySql, MySqlArguments>,
+) -> sqlx::Result<Answer> {
+    let mut answers = connection.fetch_many(query);
+    let mut whole = Answer::default();
+    while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
+        match answer? {
+            Either::Left(done) => {
+                whole.told = done.last_insert_id();
+                whole.affected = done.rows_affected();
+            }
+            Either::Right(row) => whole.rows.push(row),
+        }
+    }
+    Ok(whole)
+}
+
+/// A statement with its parameters.
+pub(super) fn query(
+    statement: &Statement,
+    values: &[Value<'_>],
+) -> Query<'static, MySql, MySqlArguments> {
+    let query = sqlx::query(AssertSqlSafe(Arc::clone(&statement.text)));
+    let values = statement
+        .places
+        .iter()
+        .filter_map(|place| values.get(*place));
+    values.fold(query, bind)
+}
+
+/// Refuses what the server would not read: it hangs up in the middle of a packet that is too large, and what it says to that
+/// may be lost.
+fn fits(
+    connected: &Connected,
+    values: &[Value<'_>],
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    /// The numbers and short texts of a statement, and what frames them.
+    const REST: usize = 4096;
+    let length = |value: &Value<'_>| match value {
+        Value::Bytes(Some(bytes)) => bytes.len(),
+        Value::Text(Some(text)) => text.len(),
+        _ => 0,
+    };
+    let (needed, most) = (
+        REST + values.iter().map(length).sum::<usize>(),
+        connected.max_allowed_packet,
+    );
+    if u64::try_from(needed).unwrap_or(u64::MAX) <= most {
+        return Ok(());
+    }
+    Err(StoreError::new(StoreErrorKind::Full, doing).with_source(format!(
+        "the record takes a packet of {needed} bytes, and the server reads at most {most}: raise its `max_allowed_packet`"
+    )))
+}
+
+fn bind(
+    query: Query<'static, MySql, MySqlArguments>,
+    value: &Value<'_>,
+) -> Query<'static, MySql, MySqlArguments> {
+    match value {
+        Value::Bytes(bytes) => query.bind(bytes.as_deref().map(<[u8]>::to_vec)),
+        Value::Text(text) => query.bind(text.map(str::to_owned)),
+        Value::Number(number) => query.bind(*number),
+    }
+}

@@ -1,0 +1,156 @@
+//! The statements that MariaDB and MySQL know. Parameters are numbered as [`sql::written`](crate::store::sql::written) orders
+//! them, and a number may stand in several places.
+
+use std::sync::Arc;
+
+use crate::{
+    policy::OnCrash,
+    record::State,
+    store::sql::{COLUMNS, TablePrefix},
+};
+
+/// The time in microseconds, when the statement began: the same everywhere in it, where `SYSDATE()` is another at each place.
+/// An exact integer, and free of the session's time zone, whose clock shows an hour of every autumn twice.
+pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+/// The text of every statement, for one table.
+///
+/// Beside the columns of a record the table has `purge_from`, the least moment at which the record can expire. Only this
+/// column is indexed, and only a claim writes it, so that a completion writes no index.
+#[derive(Debug)]
+pub(super) struct Statements {
+    pub(super) load: Statement,
+    pub(super) create: Statement,
+    pub(super) replace: Statement,
+    pub(super) replace_and_show: Statement,
+    pub(super) expired: Statement,
+    pub(super) scan: Statement,
+    pub(super) table: String,
+}
+
+/// A statement as the servers want it, with unnumbered parameters.
+#[derive(Debug)]
+pub(super) struct Statement {
+    pub(super) text: Arc<str>,
+    /// Which value stands at each of its places.
+    pub(super) places: Box<[usize]>,
+}
+
+impl Statement {
+    /// Takes the numbers out of a text whose parameters are `?1`, `?2` and so on.
+    fn new(numbered: &str) -> Self {
+        let mut parts = numbered.split('?');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        let mut places = Vec::new();
+        for part in parts {
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            let number = part[..part.len() - rest.len()].parse::<usize>();
+            places.push(number.map_or(0, |number| number.saturating_sub(1)));
+            text.push('?');
+            text.push_str(rest);
+        }
+        Self {
+            text: text.into(),
+            places: places.into(),
+        }
+    }
+}
+
+impl Statements {
+    pub(super) fn new(prefix: &TablePrefix) -> Self {
+        let table = format!("{prefix}records");
+        let columns = COLUMNS.join(", ");
+        let running = State::Running.code();
+        let (done, released) = (State::Done.code(), State::Released.code());
+        let (uncertain, parked) = (State::Uncertain.code(), State::Parked.code());
+        let rerun = OnCrash::Rerun.code();
+        let max = i64::MAX;
+        // A plain look is a consistent read: it takes no lock and waits for none.
+        let load =
+            format!("SELECT {NOW}, {columns} FROM (SELECT 1) AS one LEFT JOIN {table} ON id = ?1");
+        // The server tells one number with its answer, the last argument of `LAST_INSERT_ID`: the time where the row is new,
+        // 0 where one stood there. How many rows were affected depends on how the connection was opened. The second half changes
+        // nothing, and unlike `IGNORE` it swallows no error and meets no deadlock.
+        let create = format!(
+            "INSERT INTO {table} ({columns}, purge_from)
+             SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, COALESCE(GREATEST(?9, now), 0), ?10, ?11, ?12, ?13, ?14,
+                    now + COALESCE(LEAST(?15, {max} - now), 0), LAST_INSERT_ID(now),
+                    IF(?8 = {running}, NULL, now),
+                    now + COALESCE(LEAST(?16, {max} - now), 0), ?17, ?18, ?19,
+                    now + GREATEST(0, COALESCE(LEAST(?16, {max} - now), 0) - COALESCE(?15, 0))
+             FROM (SELECT {NOW} AS now) AS clock
+             ON DUPLICATE KEY UPDATE state = {table}.state + LAST_INSERT_ID(0 * {table}.state)"
+        );
+        // Assignments happen from left to right and see each other, so none reads what another one writes. A claim says anew
+        // when the record can expire at the earliest; whatever else is written can only make it earlier. What must be settled never expires, and stands
+        // behind everything that a purge looks at.
+        let written = |of: &str, version: &str| {
+            format!(
+                "version = {version}, operation = COALESCE(?3, {of}operation),
+                 scope = COALESCE(?4, {of}scope), call_key = COALESCE(?5, {of}call_key),
+                 fingerprint = COALESCE(?6, {of}fingerprint), digests = COALESCE(?7, {of}digests),
+                 state = ?8, token = COALESCE(GREATEST(?9, {NOW}), {of}token),
+                 attempt = ?10, attempt_id = ?11, holder = ?12, trace_parent = ?13, on_crash = ?14,
+                 lease_end = COALESCE({NOW} + LEAST(?15, {max} - {NOW}), {of}lease_end),
+                 created = IF(?3 IS NULL, {of}created, {NOW}),
+                 finished = IF(?8 = {running}, NULL, {NOW}),
+                 expires = COALESCE({NOW} + LEAST(?16, {max} - {NOW}), {of}expires),
+                 outcome_kind = ?17, outcome_schema = ?18, outcome = ?19,
+                 purge_from = CASE WHEN ?8 IN ({uncertain}, {parked}) THEN {max}
+                     WHEN ?16 IS NULL THEN {of}purge_from
+                     WHEN ?15 IS NULL THEN LEAST({of}purge_from, {NOW} + LEAST(?16, {max} - {NOW}))
+                     WHEN ?3 IS NULL THEN {of}purge_from
+                     ELSE {NOW} + GREATEST(0, LEAST(?16, {max} - {NOW}) - ?15) END"
+            )
+        };
+        let replace = format!(
+            "UPDATE {table} SET {written} WHERE id = ?1 AND version = ?20",
+            written = written(
+                "",
+                &format!("IF(LAST_INSERT_ID({NOW} + 0 * state) = 0, version, ?2)")
+            ),
+        );
+        // MariaDB shows what an insert wrote, and not yet what an update wrote. The row is locked while it is looked at, so it
+        // stands until it is written, and where it does not stand nothing is inserted.
+        let kept = COLUMNS.map(|column| if column == "outcome" { "NULL" } else { column });
+        let replace_and_show = format!(
+            "INSERT INTO {table} ({columns}, purge_from)
+             SELECT {kept}, purge_from FROM {table} AS seen WHERE id = ?1 AND version = ?20 FOR UPDATE
+             ON DUPLICATE KEY UPDATE {written}
+             RETURNING {NOW}, token, lease_end, expires",
+            kept = kept.join(", "),
+            written = written(&format!("{table}."), "?2"),
+        );
+        // Several may purge at once, and what somebody writes at this moment is left alone. By the index whatever the server
+        // thinks of it: a scan would lock every row for a moment.
+        let expired = format!(
+            "SELECT id FROM {table} FORCE INDEX ({table}_purge)
+             WHERE purge_from <= {NOW} AND expires <= {NOW}
+               AND (state IN ({done}, {released})
+                    OR state = {running} AND on_crash = {rerun} AND lease_end <= {NOW})
+             ORDER BY purge_from LIMIT ?1 FOR UPDATE SKIP LOCKED"
+        );
+        let scan = format!("SELECT {columns} FROM {table} WHERE id > ?1 ORDER BY id LIMIT ?2");
+        Self {
+            load: Statement::new(&load),
+            create: Statement::new(&create),
+            replace: Statement::new(&replace),
+            replace_and_show: Statement::new(&replace_and_show),
+            expired: Statement::new(&expired),
+            scan: Statement::new(&scan),
+            table,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_numbered_parameter_may_stand_anywhere_and_twice() {
+        let statement = Statement::new("SELECT ?2, a + ?10 FROM t WHERE b = ?2");
+        assert_eq!(&*statement.text, "SELECT ?, a + ? FROM t WHERE b = ?");
+        assert_eq!(*statement.places, [1, 9, 1]);
+    }
+}

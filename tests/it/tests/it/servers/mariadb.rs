@@ -1,0 +1,154 @@
+//! MariaDB, what MySQL is told on MariaDB, and MySQL where there is one.
+
+mod identity;
+mod locks;
+mod refusals;
+mod schema;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use idempotent_runtime::{
+    StoreError, StoreErrorKind,
+    store::{MySqlStore, Store, mysql::MySqlBuilder},
+    testing::conformance::Subject,
+};
+use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row, mysql::MySqlConnectOptions};
+
+use super::Server;
+
+/// A table of its own. Every client has connections of its own, and the clock is the server's, so records age instead.
+pub(crate) struct MariaDb {
+    url: String,
+    prefix: String,
+    is_mysql: bool,
+}
+
+impl MariaDb {
+    pub(crate) async fn new() -> Self {
+        Self::at(url(), false).await
+    }
+
+    /// The real MySQL where `IDEMPOTENT_TEST_MYSQL_URL` names one, which Debian does not have; else MariaDB stands in for it,
+    /// and is told what MySQL would be told.
+    pub(crate) async fn or_mysql() -> Self {
+        let mysql = std::env::var("IDEMPOTENT_TEST_MYSQL_URL");
+        Self::at(mysql.unwrap_or_else(|_| url()), true).await
+    }
+
+    async fn at(url: String, is_mysql: bool) -> Self {
+        let database = Self {
+            url,
+            prefix: super::prefix(),
+            is_mysql,
+        };
+        database.open().await;
+        database
+    }
+
+    /// A client of the tables of this prefix.
+    pub(crate) async fn open_at(prefix: &str) -> MySqlStore {
+        let builder = MySqlStore::builder().table_prefix(prefix);
+        let opened = builder.connect(&url()).await;
+        opened.expect("the server answers")
+    }
+
+    fn builder(&self) -> MySqlBuilder {
+        let builder = MySqlStore::builder().table_prefix(&self.prefix);
+        if self.is_mysql {
+            builder.as_mysql()
+        } else {
+            builder
+        }
+    }
+
+    async fn open(&self) -> MySqlStore {
+        let opened = self.builder().connect(&self.url).await;
+        opened.expect("the server answers")
+    }
+
+    /// Runs statements past the store.
+    async fn run(&self, statements: String) {
+        run(&mut side(&self.url).await, statements).await;
+    }
+}
+
+fn url() -> String {
+    super::url("IDEMPOTENT_TEST_MARIADB_URL")
+}
+
+fn options() -> MySqlConnectOptions {
+    url().parse().expect("a URL of MariaDB")
+}
+
+async fn side(url: &str) -> MySqlConnection {
+    let side = MySqlConnection::connect(url).await;
+    side.expect("the server answers")
+}
+
+async fn run(connection: &mut MySqlConnection, statements: String) {
+    let run = sqlx::raw_sql(AssertSqlSafe(statements))
+        .execute(connection)
+        .await;
+    run.expect("the server does it");
+}
+
+async fn text(connection: &mut MySqlConnection, query: String, place: usize) -> String {
+    let row = sqlx::raw_sql(AssertSqlSafe(query))
+        .fetch_one(connection)
+        .await;
+    row.expect("a row").try_get(place).expect("a text")
+}
+
+fn kind<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> StoreErrorKind {
+    answer.expect_err("it fails").kind()
+}
+
+#[async_trait]
+impl Subject for MariaDb {
+    async fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.open().await)
+    }
+
+    async fn advance(&self, by: Duration) {
+        let ageing = super::ageing(&self.prefix, by);
+        self.run(ageing).await;
+    }
+}
+
+#[async_trait]
+impl Server for MariaDb {
+    fn address(&self) -> SocketAddr {
+        super::address(&self.url)
+    }
+
+    async fn at(&self, address: SocketAddr, connections: u32) -> Arc<dyn Store> {
+        let url = self
+            .url
+            .replace(&self.address().to_string(), &address.to_string());
+        let builder = self.builder().max_connections(connections);
+        Arc::new(builder.connect(&url).await.expect("the server answers"))
+    }
+
+    /// MySQL does not show what a statement wrote, so it looks once more.
+    fn round_trips(&self) -> (u64, u64) {
+        let first = if self.is_mysql { 4 } else { 3 };
+        (first, 1)
+    }
+}
+
+mod direct {
+    use super::MariaDb;
+    idempotent_runtime::conformance_tests!(
+        MariaDb::new().await,
+        #[ignore = "needs a server: cargo xtask test"]
+    );
+}
+
+mod or_mysql {
+    use super::MariaDb;
+    idempotent_runtime::conformance_tests!(
+        MariaDb::or_mysql().await,
+        #[ignore = "needs a server: cargo xtask test"]
+    );
+}

@@ -1,0 +1,217 @@
+//! Locks that somebody else holds, and deadlocks.
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Instant,
+};
+
+use idempotent_runtime::{
+    identity::RecordId,
+    record::{Draft, FencingToken, Moment, TokenRule, Version},
+    store::Swap,
+};
+use tokio::task::JoinSet;
+
+use super::{Arc, Duration, MariaDb, Store, StoreErrorKind, Subject, kind, run, side, text};
+use crate::harness::{claim, completion};
+
+fn id(number: u32) -> RecordId {
+    let mut bytes = [7; 32];
+    bytes[..4].copy_from_slice(&number.to_be_bytes());
+    RecordId::from_bytes(bytes)
+}
+
+/// A record that is expired as soon as it is done.
+async fn expired(store: &dyn Store, number: u32) {
+    let draft = claim();
+    let ending = Draft {
+        expires: Moment::In(Duration::ZERO),
+        ..completion(&draft, vec![])
+    };
+    for (seen, draft) in [(None, &draft), (Some(draft.version), &ending)] {
+        let swap = store.swap(&id(number), seen, draft).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    }
+}
+
+/// One claim of whatever stands there, and its ending: each as often as it takes, as a call does.
+async fn call(store: &dyn Store, id: &RecordId) {
+    let first = claim();
+    let (mut seen, mut draft) = (None, first.clone());
+    for _ in 0..3 {
+        match store.swap(id, seen, &draft).await.expect("an answer") {
+            Swap::Applied(_) => {
+                let ending = completion(&draft, b"v".to_vec());
+                let ended = store.swap(id, Some(draft.version), &ending).await;
+                ended.expect("an answer");
+                return;
+            }
+            Swap::Refused(snapshot) => {
+                let record = snapshot.record;
+                seen = record.as_ref().map(|record| record.version);
+                let token = record.map_or(FencingToken::from_u64(0), |record| record.token);
+                draft = Draft {
+                    version: Version::random(),
+                    token: TokenRule::Above(token),
+                    ..first.clone()
+                };
+            }
+        }
+    }
+}
+
+/// Claims, endings and purges of 64 callers, on one record that all of them want and on a thousand that few do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn callers_who_write_and_purge_the_same_records_meet_no_deadlock() {
+    for database in [MariaDb::new().await, MariaDb::or_mysql().await] {
+        let mut callers = JoinSet::new();
+        let turns = Arc::new(AtomicU32::new(0));
+        for _ in 0..4 {
+            let builder = database.builder().max_connections(16);
+            let store = builder.connect(&database.url).await;
+            let store: Arc<dyn Store> = Arc::new(store.expect("the server answers"));
+            for _ in 0..16 {
+                let (store, turns) = (Arc::clone(&store), Arc::clone(&turns));
+                callers.spawn(async move {
+                    loop {
+                        let turn = turns.fetch_add(1, Ordering::Relaxed);
+                        match turn % 4 {
+                            _ if turn >= 4000 => return,
+                            0 => call(&*store, &id(0)).await,
+                            1 => expired(&*store, 10_000 + turn).await,
+                            2 => drop(store.purge(20).await.expect("an answer")),
+                            _ => call(&*store, &id(1 + turn % 1000)).await,
+                        }
+                    }
+                });
+            }
+        }
+        callers.join_all().await;
+    }
+}
+
+/// A deadlock is somebody else's transaction let through: a trigger stands in for it, and counts in a table that is no part
+/// of any transaction.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_deadlock_is_tried_again_and_busy_at_last() {
+    let database = MariaDb::new().await;
+    let (store, prefix) = (database.store().await, &database.prefix);
+    let mut side = side(&database.url).await;
+    let deadlocks = format!(
+        "CREATE TABLE {prefix}met (n INT) ENGINE = MyISAM;
+         CREATE TABLE {prefix}left (n INT) ENGINE = InnoDB;
+         INSERT INTO {prefix}left VALUES (3);
+         CREATE TRIGGER {prefix}deadlock BEFORE INSERT ON {prefix}records FOR EACH ROW BEGIN
+             IF (SELECT COUNT(*) FROM {prefix}met) < (SELECT n FROM {prefix}left) THEN
+                 INSERT INTO {prefix}met VALUES (1);
+                 SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213;
+             END IF;
+         END"
+    );
+    run(&mut side, deadlocks).await;
+
+    let swap = store.swap(&id(1), None, &claim()).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let met = format!("SELECT CAST(COUNT(*) AS CHAR) FROM {prefix}met");
+    assert_eq!(text(&mut side, met, 0).await, "3");
+
+    run(&mut side, format!("UPDATE {prefix}left SET n = 1000000")).await;
+    let swap = store.swap(&id(2), None, &claim()).await;
+    assert_eq!(kind(swap), StoreErrorKind::Busy);
+    let drop = format!("DROP TRIGGER {prefix}deadlock; DROP TABLE {prefix}met, {prefix}left");
+    run(&mut side, drop).await;
+}
+
+/// An audit trail, for example, may hang on the table, and insert rows of its own.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn triggers_of_the_application_change_no_answer() {
+    for database in [MariaDb::new().await, MariaDb::or_mysql().await] {
+        let (store, prefix) = (database.store().await, &database.prefix);
+        let triggers: String = ["INSERT", "UPDATE"]
+            .map(|what| {
+                format!(
+                    "CREATE TRIGGER {prefix}{what} BEFORE {what} ON {prefix}records
+                     FOR EACH ROW INSERT INTO {prefix}trail VALUES (NULL);"
+                )
+            })
+            .concat();
+        let trail = format!("CREATE TABLE {prefix}trail (n INT AUTO_INCREMENT PRIMARY KEY);");
+        database.run(trail + &triggers).await;
+
+        let draft = claim();
+        let swap = store.swap(&id(1), None, &draft).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        let swap = store.swap(&id(1), None, &claim()).await;
+        assert!(matches!(swap, Ok(Swap::Refused(_))), "{swap:?}");
+        let ending = completion(&draft, vec![]);
+        let swap = store.swap(&id(1), Some(Version::random()), &ending).await;
+        assert!(matches!(swap, Ok(Swap::Refused(_))), "{swap:?}");
+        let swap = store.swap(&id(1), Some(draft.version), &ending).await;
+        let Ok(Swap::Applied(stamp)) = swap else {
+            panic!("{swap:?}")
+        };
+        let found = store.load(&id(1)).await.expect("a look is answered");
+        let found = found.record.expect("it stands");
+        assert_eq!(
+            (stamp.version, stamp.token, stamp.lease_end, stamp.expires),
+            (found.version, found.token, found.lease_end, found.expires)
+        );
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
+    let database = MariaDb::new().await;
+    let store = database
+        .builder()
+        .answer_timeout(Duration::from_secs(2))
+        .connect(&database.url)
+        .await
+        .expect("the server answers");
+    let draft = claim();
+    let swap = store.swap(&id(1), None, &draft).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let mut side = side(&database.url).await;
+    let lock = format!(
+        "START TRANSACTION; SELECT id FROM {}records FOR UPDATE",
+        database.prefix
+    );
+    run(&mut side, lock).await;
+
+    let duplicate = store.swap(&id(1), None, &claim()).await;
+    assert!(matches!(duplicate, Ok(Swap::Refused(_))), "{duplicate:?}");
+    let began = Instant::now();
+    let ending = completion(&draft, vec![]);
+    let ended = store.swap(&id(1), Some(draft.version), &ending).await;
+    assert_eq!(kind(ended), StoreErrorKind::Busy);
+    assert!(began.elapsed() < Duration::from_secs(10));
+
+    run(&mut side, "COMMIT".to_owned()).await;
+    let ended = store.swap(&id(1), Some(draft.version), &ending).await;
+    assert!(matches!(ended, Ok(Swap::Applied(_))), "{ended:?}");
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f19_a_purge_leaves_alone_what_somebody_has_locked() {
+    let database = MariaDb::new().await;
+    let store = database.store().await;
+    for number in 0..5 {
+        expired(&*store, number).await;
+    }
+    let mut side = side(&database.url).await;
+    let lock = format!(
+        "START TRANSACTION; SELECT id FROM {}records WHERE id = x'{}' FOR UPDATE",
+        database.prefix,
+        id(2).to_hex()
+    );
+    run(&mut side, lock).await;
+
+    assert_eq!(store.purge(10).await.expect("it does not wait"), 4);
+    run(&mut side, "COMMIT".to_owned()).await;
+    assert_eq!(store.purge(10).await.expect("an answer"), 1);
+}

@@ -1,0 +1,158 @@
+//! Servers that cannot be reached, users that may not, and outcomes that are too large.
+
+use std::time::Instant;
+
+use idempotent_runtime::{Error, Idempotency, identity::RecordId, store::Swap};
+use sqlx::mysql::MySqlConnectOptions;
+use tokio::net::TcpListener;
+
+use super::{
+    Duration, MariaDb, MySqlStore, Store, StoreErrorKind, Subject, kind, options, run, side, text,
+    url,
+};
+use crate::harness::{claim, completion};
+
+const ID: RecordId = RecordId::from_bytes([7; 32]);
+
+fn store(options: MySqlConnectOptions) -> MySqlStore {
+    let builder = MySqlStore::builder().connect_timeout(Duration::from_millis(500));
+    builder.options(options).expect("the options can be used")
+}
+
+/// A call on a store that cannot be used: it says so in time, and the body does not run.
+async fn refused(store: MySqlStore, expected: StoreErrorKind) {
+    let began = Instant::now();
+    assert_eq!(kind(store.migrate().await), expected);
+    let answer = Idempotency::new(store)
+        .call("charge")
+        .key("k")
+        .run(|_| async { panic!("the body runs") as Result<(), Error> })
+        .await;
+    let Err(Error::Store(error)) = answer else {
+        panic!("{answer:?}")
+    };
+    assert_eq!(error.kind(), expected);
+    assert!(std::error::Error::source(&error).is_some());
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn e17_a_server_that_does_not_let_us_in_is_a_matter_of_configuration() {
+    let configuration = StoreErrorKind::Configuration;
+    refused(store(options().password("wrong")), configuration).await;
+    refused(store(options().username("nobody")), configuration).await;
+    refused(store(options().database("no_such_database")), configuration).await;
+    let (_, database) = url()
+        .rsplit_once('/')
+        .map(|(_, name)| ((), name.to_owned()))
+        .expect("a database");
+    let without = url().trim_end_matches(&database).parse();
+    refused(store(without.expect("a URL")), configuration).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn e13_a_server_that_nobody_reaches_is_unavailable_in_time() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = silent.local_addr().expect("its address").port();
+    let there = options().host("127.0.0.1").port(port);
+    refused(store(there.clone()), StoreErrorKind::Unavailable).await;
+    drop(silent);
+    refused(store(there), StoreErrorKind::Unavailable).await;
+}
+
+/// A user who may do only this in the database of the tests.
+async fn user(rights: &str) -> (String, MySqlConnectOptions) {
+    let name = format!("u{:08x}", rand::random::<u32>());
+    let mut side = side(&url()).await;
+    let database = text(&mut side, "SELECT DATABASE()".to_owned(), 0).await;
+    let create = format!(
+        "CREATE USER {name}@'%' IDENTIFIED BY 'secret';
+         GRANT {rights} ON {database}.* TO {name}@'%'"
+    );
+    run(&mut side, create).await;
+    let options = options().username(&name).password("secret");
+    (name, options)
+}
+
+async fn forget(name: String) {
+    run(&mut side(&url()).await, format!("DROP USER {name}@'%'")).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn e17_a_user_who_may_create_nothing_is_denied_until_the_tables_are_there() {
+    let database = MariaDb::new().await;
+    let (name, options) = user("SELECT, INSERT, UPDATE, DELETE").await;
+    let new = MySqlStore::builder()
+        .table_prefix(&crate::servers::prefix())
+        .options(options.clone());
+    let denied = new.expect("the options can be used").migrate().await;
+    let there = MySqlStore::builder()
+        .table_prefix(&database.prefix)
+        .options(options);
+    let there = there.expect("the options can be used");
+    let migrated = there.migrate().await;
+    let answer = Idempotency::new(there)
+        .call("charge")
+        .key("k")
+        .run(|_| async { Ok::<_, Error>(1) })
+        .await;
+
+    forget(name).await;
+    assert_eq!(kind(denied), StoreErrorKind::Denied);
+    migrated.expect("there is nothing to do");
+    assert_eq!(answer, Ok(1));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn e17_a_user_who_may_only_look_replays_and_runs_nothing() {
+    let database = MariaDb::new().await;
+    let writer = Idempotency::new(database.open().await);
+    let charge = async |idem: &Idempotency, key: &str, runs: u32| {
+        let call = idem.call("charge").key(key);
+        call.run(|_| async move { Ok::<_, Error>(runs) }).await
+    };
+    assert_eq!(charge(&writer, "old", 1).await, Ok(1));
+    let (name, options) = user("SELECT").await;
+    let reader = MySqlStore::builder()
+        .table_prefix(&database.prefix)
+        .options(options);
+    let store = reader.expect("the options can be used");
+    let reader = Idempotency::new(store.clone());
+
+    let replay = charge(&reader, "old", 2).await;
+    let new = charge(&reader, "new", 2).await;
+    let ending = store.swap(&ID, None, &claim()).await;
+
+    forget(name).await;
+    assert_eq!(replay, Ok(1), "a replay is a look");
+    assert!(
+        matches!(&new, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
+        "{new:?}"
+    );
+    assert_eq!(kind(ending), StoreErrorKind::Denied);
+    assert_eq!(charge(&writer, "new", 3).await, Ok(3));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f15_an_outcome_that_no_packet_takes_is_refused_before_it_is_sent() {
+    let database = MariaDb::new().await;
+    let store = database.store().await;
+    let most = "SELECT CAST(@@max_allowed_packet AS CHAR)".to_owned();
+    let most = text(&mut side(&url()).await, most, 0).await;
+    let draft = claim();
+    let swap = store.swap(&ID, None, &draft).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+
+    let large = completion(&draft, vec![0; most.parse().expect("a number")]);
+    let refused = store.swap(&ID, Some(draft.version), &large).await;
+    assert_eq!(kind(refused), StoreErrorKind::Full);
+
+    let small = completion(&draft, vec![0]);
+    let swap = store.swap(&ID, Some(draft.version), &small).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+}

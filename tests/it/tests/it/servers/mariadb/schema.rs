@@ -1,0 +1,131 @@
+//! The tables, and who makes them.
+
+use tokio::task::JoinSet;
+
+use super::{
+    AssertSqlSafe, Duration, MySqlStore, StoreErrorKind, kind, options, run, side, text, url,
+};
+use crate::servers::prefix;
+
+fn store(prefix: &str) -> MySqlStore {
+    let builder = MySqlStore::builder().table_prefix(prefix);
+    builder.options(options()).expect("the options can be used")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f27_eight_starts_at_once_make_the_tables_once() {
+    for _ in 0..5 {
+        let prefix = prefix();
+        let mut starts = JoinSet::new();
+        for _ in 0..8 {
+            let store = store(&prefix);
+            starts.spawn(async move { store.migrate().await });
+        }
+        for start in starts.join_all().await {
+            start.expect("the tables are made");
+        }
+        store(&prefix).check_schema().await.expect("they are right");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_migration_that_died_half_way_is_finished_by_the_next() {
+    let whole = store(&prefix());
+    let statements = whole.ddl();
+    let statements: Vec<_> = statements.split_inclusive(";\n").collect();
+    assert_eq!(statements.len(), 3, "{statements:?}");
+    for done in 0..=statements.len() {
+        let prefix = prefix();
+        let store = store(&prefix);
+        let ddl = store.ddl();
+        let died_after: String = ddl.split_inclusive(";\n").take(done).collect();
+        if done > 0 {
+            run(&mut side(&url()).await, died_after).await;
+        }
+
+        if done < statements.len() {
+            assert_eq!(kind(store.check_schema().await), StoreErrorKind::Schema);
+        }
+        store.migrate().await.expect("the rest is made");
+        store.check_schema().await.expect("the tables are right");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn the_statements_as_text_make_the_tables_that_the_migrator_makes() {
+    let (by_hand, migrated) = (prefix(), prefix());
+    let mut side = side(&url()).await;
+    run(&mut side, store(&by_hand).ddl()).await;
+    store(&by_hand)
+        .check_schema()
+        .await
+        .expect("the tables are right");
+    store(&migrated)
+        .migrate()
+        .await
+        .expect("the tables are made");
+
+    for table in ["schema", "records"] {
+        let mut shown = Vec::new();
+        for prefix in [&by_hand, &migrated] {
+            let create = format!("SHOW CREATE TABLE {prefix}{table}");
+            let create = text(&mut side, create, 1).await;
+            shown.push(create.replace(prefix, ""));
+        }
+        assert_eq!(shown[0], shown[1]);
+        assert!(
+            shown[0].contains("ENGINE=InnoDB") && shown[0].contains("utf8mb4_bin"),
+            "{}",
+            shown[0]
+        );
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f27_tables_of_a_newer_release_are_left_alone() {
+    let prefix = prefix();
+    let store = store(&prefix);
+    store.migrate().await.expect("the tables are made");
+    let newer = format!("INSERT INTO {prefix}schema VALUES (99, 0)");
+    run(&mut side(&url()).await, newer).await;
+
+    assert_eq!(kind(store.migrate().await), StoreErrorKind::Schema);
+    assert_eq!(kind(store.check_schema().await), StoreErrorKind::Schema);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_start_waits_for_another_one_that_migrates() {
+    let prefix = prefix();
+    let name = format!("CONCAT('idempotent.', MD5(CONCAT(DATABASE(), '.{prefix}schema')))");
+    let mut other = side(&url()).await;
+    run(&mut other, format!("DO GET_LOCK({name}, 0)")).await;
+
+    let migrating = tokio::spawn({
+        let store = store(&prefix);
+        async move { store.migrate().await }
+    });
+    let waits = format!(
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%GET_LOCK%.{prefix}schema%' AND state = 'User lock'"
+    );
+    let mut side = side(&url()).await;
+    loop {
+        let waiting: i64 = sqlx::query_scalar(AssertSqlSafe(waits.clone()))
+            .fetch_one(&mut side)
+            .await
+            .expect("the server says who waits");
+        if waiting > 0 {
+            break;
+        }
+        assert!(!migrating.is_finished(), "it has not waited");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    run(&mut other, format!("DO RELEASE_LOCK({name})")).await;
+
+    let migrated = migrating.await.expect("it does not panic");
+    migrated.expect("the tables are made");
+}
