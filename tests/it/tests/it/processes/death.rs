@@ -40,6 +40,7 @@ macro_rules! kills {
         // Four at each of the 28 points and modes are over a hundred.
         kills! { @at postgres (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
         kills! { @at mariadb (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
+        kills! { @at redis (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
     };
     (@at $place:ident $kills:tt $attributes:tt [$($test:tt)*]) => {
         mod $place {

@@ -14,6 +14,8 @@ pub(super) enum Place {
     /// Tables of this prefix.
     Postgres(String),
     MariaDb(String),
+    /// Keys of this prefix.
+    Redis(String),
 }
 
 impl Place {
@@ -29,6 +31,10 @@ impl Place {
         Self::MariaDb(servers::prefix())
     }
 
+    pub(super) fn redis() -> Self {
+        Self::Redis(servers::prefix())
+    }
+
     /// Opens the store with connections of its own.
     pub(super) async fn open(&self, folder: &Path) -> Arc<dyn Store> {
         match self {
@@ -38,6 +44,7 @@ impl Place {
             }
             Place::Postgres(prefix) => Arc::new(servers::Postgres::open_at(prefix).await),
             Place::MariaDb(prefix) => Arc::new(servers::MariaDb::open_at(prefix).await),
+            Place::Redis(prefix) => Arc::new(servers::Redis::open_at(prefix).await),
         }
     }
 }
@@ -48,6 +55,7 @@ macro_rules! everywhere {
         everywhere! { @at sqlite [] [$($test)*] }
         everywhere! { @at postgres [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
         everywhere! { @at mariadb [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
+        everywhere! { @at redis [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
     };
     (@at $place:ident $attributes:tt [$($test:ident)*]) => {
         mod $place {

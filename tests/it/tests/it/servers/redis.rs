@@ -20,6 +20,8 @@ use redis::{
     RedisResult, aio::ConnectionLike, cluster::ClusterClient, cluster_async::ClusterConnection,
 };
 
+const URL: &str = "IDEMPOTENT_TEST_REDIS_URL";
+
 /// Takes `by` off every moment of a record, and off its expiry.
 const AGEING: &str = "
     for _, field in ipairs({ 'lease_end', 'created', 'finished', 'expires' }) do
@@ -43,18 +45,18 @@ impl Redis {
     #[expect(clippy::unused_async, reason = "every store is made in the same way")]
     pub(crate) async fn new() -> Self {
         Self {
-            url: super::url("IDEMPOTENT_TEST_REDIS_URL"),
+            url: super::url(URL),
             prefix: super::prefix(),
         }
     }
 
+    /// A client of the keys of this prefix.
+    pub(crate) async fn open_at(prefix: &str) -> RedisStore {
+        open(&super::url(URL), prefix).await
+    }
+
     async fn open(&self, url: &str) -> RedisStore {
-        RedisStore::builder()
-            .key_prefix(&self.prefix)
-            .accept_at_most_once_until_failover()
-            .connect(url)
-            .await
-            .expect("the server answers")
+        open(url, &self.prefix).await
     }
 
     /// A client past the library.
@@ -95,6 +97,15 @@ impl Server for Redis {
     fn round_trips(&self) -> (u64, u64) {
         (2, 1)
     }
+}
+
+async fn open(url: &str, prefix: &str) -> RedisStore {
+    RedisStore::builder()
+        .key_prefix(prefix)
+        .accept_at_most_once_until_failover()
+        .connect(url)
+        .await
+        .expect("the server answers")
 }
 
 /// Keys of its own, spread over the nodes of a cluster.

@@ -30,7 +30,7 @@ impl Private {
 
     pub(super) async fn with(settings: &[&str]) -> Self {
         // Where the other servers are missing, this test is not wanted either.
-        super::super::url("IDEMPOTENT_TEST_REDIS_URL");
+        super::super::url(super::URL);
         let folder = tempfile::tempdir().expect("a folder");
         let (server, side) = start(&folder, settings).await;
         Self {
