@@ -34,15 +34,14 @@
 //!
 //! Async functions and methods, on tokio, that return a `Result`; calls, duplicates and takeovers across the tasks of a
 //! process with [`MemoryStore`], across the processes of a machine with `SqliteStore`, and across machines with
-//! `PostgresStore` (Postgres 13 or newer) and `MySqlStore` (MariaDB 10.6 or newer, MySQL 8 or newer). Rust 1.94 or newer;
-//! it is developed on 1.95.
+//! `PostgresStore` (Postgres 13 or newer), `MySqlStore` (MariaDB 10.6 or newer, MySQL 8 or newer) and `RedisStore` (Redis 7
+//! or newer, and Cluster). Rust 1.94 or newer; it is developed on 1.95.
 //!
 //! # What is not
 //!
 //! * **Exactly once at a third party.** Send it a [`child_key`](Attempt::child_key), or choose `on_crash = uncertain`.
 //! * **Blocking functions**, and runtimes other than tokio.
-//! * **Transactional mode**, in which the record commits with your own rows, and Redis: they are not in
-//!   this release.
+//! * **Transactional mode**, in which the record commits with your own rows: it is not in this release.
 //! * **Going on by itself.** A call that died is run again when somebody calls again. Timers, queues and signals are a
 //!   workflow engine's.
 //!
@@ -55,6 +54,7 @@
 //! | `sqlite` | the SQLite store, by sqlx and the SQLite C library, which cannot be linked with rusqlite 0.40 or newer in one program |
 //! | `postgres` | the Postgres store, by sqlx |
 //! | `mysql` | the MariaDB and MySQL store, by sqlx |
+//! | `redis`, `redis-cluster` | the Redis store, for Valkey too, by the crate redis |
 //! | `tls-rustls`, `tls-native-tls` and their kind | encryption on the way to a server, by the names of sqlx |
 //! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, and the conformance suite for stores |
 //! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |

@@ -16,11 +16,13 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 11] = [
+const FEATURES: [&str; 13] = [
     "",
     "sqlite",
     "postgres",
     "mysql",
+    "redis",
+    "redis-cluster",
     "testing",
     "uuid",
     "ulid",

@@ -184,7 +184,7 @@ impl Store for MySqlStore {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let waiters = &self.inner.waiters;
-        waiters.wait(self, id, seen, at_most, Pace::ALONE).await
+        waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
     }
 
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {

@@ -17,13 +17,14 @@ use sqlx::{
 };
 
 pub use self::builder::PostgresBuilder;
-use self::{listen::Listening, rows::Way, statements::Statements};
+use self::{listen::Notifications, rows::Way, statements::Statements};
 use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
         Snapshot, Store, StoreError, Swap,
         lending::{Lending, Limits, Place, Server},
+        listening::Listening,
         sql::TablePrefix,
         waiters::{Waiters, look::Pace},
     },
@@ -221,7 +222,7 @@ impl Store for PostgresStore {
         if !inner.tells() {
             return inner
                 .waiters
-                .wait(self, id, seen, at_most, Pace::ALONE)
+                .wait(self, id, seen, at_most, || Pace::ALONE)
                 .await;
         }
         let marking =
@@ -230,14 +231,12 @@ impl Store for PostgresStore {
             .connections
             .run("waiting for a record", marking)
             .await?;
-        let waiting = inner
-            .waiters
-            .wait(self, id, seen, at_most, inner.listening.pace());
-        let place = (inner.connections.server().place)();
-        inner
-            .listening
-            .begin(place, &inner.statements.channel, &inner.waiters);
-        waiting.await
+        inner.listening.begin(&inner.waiters, || {
+            let place = (inner.connections.server().place)();
+            Notifications::of(&inner.statements.channel, place)
+        });
+        let pace = || inner.listening.pace();
+        inner.waiters.wait(self, id, seen, at_most, pace).await
     }
 
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {

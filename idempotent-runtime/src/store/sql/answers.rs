@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use super::{Cell, Damaged, Row, decode};
 use crate::{
-    identity::RecordId,
-    record::{Record, Version},
+    record::Version,
     store::{Snapshot, Stamp, StoreError, StoreErrorKind},
 };
 
 /// Reads what a write answers in its first column.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 pub(crate) fn answer(row: &impl Row, doing: &'static str) -> Result<Option<i64>, StoreError> {
     row.number(0)
         .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(error))
@@ -48,25 +47,6 @@ pub(crate) fn stamp(
     decode::stamp(row, first, version).map_err(|damaged| corrupt(damaged, doing))
 }
 
-/// Reads a row of a list.
-pub(crate) fn listed(
-    row: &impl Row,
-    doing: &'static str,
-) -> Result<(RecordId, Arc<Record>), StoreError> {
-    match decode::record(row, 0).map_err(|damaged| corrupt(damaged, doing))? {
-        Some((id, record)) => Ok((id, Arc::new(record))),
-        None => {
-            Err(StoreError::new(StoreErrorKind::Corrupt, doing)
-                .with_source("the column `id` is NULL"))
-        }
-    }
-}
-
-/// Reads an id that stands alone in a row.
-pub(crate) fn id(row: &impl Row, doing: &'static str) -> Result<RecordId, StoreError> {
-    decode::id(row, 0).map_err(|damaged| corrupt(damaged, doing))
-}
-
-fn corrupt(damaged: Damaged, doing: &'static str) -> StoreError {
+pub(super) fn corrupt(damaged: Damaged, doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Corrupt, doing).with_source(damaged)
 }

@@ -2,6 +2,7 @@
 
 use std::{error::Error, sync::Arc};
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use sqlx::{ColumnIndex, Decode, Type};
 
 use crate::{
@@ -22,6 +23,7 @@ pub(crate) trait Row {
     fn number(&self, place: usize) -> Result<Option<i64>, Box<dyn Error + Send + Sync>>;
 }
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 impl<R: sqlx::Row> Row for R
 where
     usize: ColumnIndex<R>,
@@ -115,17 +117,6 @@ pub(crate) fn record(row: &impl Row, first: usize) -> Result<Option<(RecordId, R
     Ok(Some((id, record)))
 }
 
-/// Reads the id at `place`.
-pub(crate) fn id(row: &impl Row, place: usize) -> Result<RecordId, Damaged> {
-    Cell {
-        row,
-        place,
-        column: COLUMNS[0],
-    }
-    .array()
-    .map(RecordId::from_bytes)
-}
-
 /// Reads the time, token, end of lease and end of retention that begin at `first`.
 pub(crate) fn stamp(row: &impl Row, first: usize, version: Version) -> Result<Stamp, Damaged> {
     let cell = |place, column| Cell {
@@ -188,7 +179,7 @@ impl<R: Row> Cell<'_, R> {
         convert(number).map_err(|_| self.damaged(Flaw::Number(number)))
     }
 
-    fn array<const N: usize>(&self) -> Result<[u8; N], Damaged> {
+    pub(super) fn array<const N: usize>(&self) -> Result<[u8; N], Damaged> {
         exactly(self.column, &self.some_bytes()?)
     }
 

@@ -1,4 +1,4 @@
-//! What all SQL stores have in common: the columns of a record, and the way to and from them.
+//! What all SQL stores have in common: the columns of a record, and the way to and from them. A Redis hash has the same ones.
 //!
 //! A dialect brings its statements and the few lines that hand a [`Value`] to its driver; it orders
 //! parameters as [`written`] does and selects columns as [`COLUMNS`] says.
@@ -7,19 +7,28 @@ mod answers;
 mod columns;
 mod decode;
 mod encode;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod failure;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod listed;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod prefix;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) mod version;
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 pub(crate) use self::answers::answer;
 pub(crate) use self::{
-    answers::{id, listed, snapshot, stamp},
+    answers::{snapshot, stamp},
     columns::COLUMNS,
     decode::{Cell, Damaged, Row},
     encode::{Value, written},
-    failure::no_row,
-    prefix::{TablePrefix, chosen},
 };
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use self::{encode::bytes, failure::kind_on_the_way};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::{
+    failure::no_row,
+    listed::{id, listed},
+    prefix::{TablePrefix, chosen},
+};

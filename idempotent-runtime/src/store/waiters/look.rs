@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Waiter, Waiters, jittered};
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "redis"))]
 use crate::sync::atomic::Ordering;
 use crate::{
     identity::RecordId,
@@ -32,7 +32,7 @@ impl Pace {
         longest: LONGEST_PAUSE,
     };
     /// Where somebody tells, and a look is only for the case that this was lost.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "postgres", feature = "redis"))]
     pub(crate) const TOLD: Self = Self {
         first: Duration::from_millis(500),
         longest: Duration::from_secs(2),
@@ -41,33 +41,35 @@ impl Pace {
 
 impl Waiters {
     /// Waits until the record is no longer at version `seen`, somebody wakes its waiters, or `at_most` has passed. Of all
-    /// who wait for one record in this process only one looks again and again, at this `pace`; when it sees the record
-    /// move it wakes the others, and when it goes away the next one takes its place.
+    /// who wait for one record in this process only one looks again and again, at the `pace` that it asks for before each
+    /// look; when it sees the record move it wakes the others, and when it goes away the next one takes its place.
     pub(crate) async fn wait<S: Store + ?Sized>(
         &self,
         store: &S,
         id: &RecordId,
         seen: Version,
         at_most: Duration,
-        pace: Pace,
+        pace: impl Fn() -> Pace + Send,
     ) -> Result<(), StoreError> {
         let waiter = self.register(id);
         let looking = async {
+            let mut now = pace();
             if has_moved(store, id, seen).await? {
                 return Ok(());
             }
             poll_fn(|context| waiter.poll_to_lead(context)).await;
-            let mut pause = pace.first;
+            let mut pause = now.first;
             while !waiter.is_woken() {
                 let woken = pin!(poll_fn(|context| waiter.poll_woken(context)));
                 if tokio::time::timeout(jittered(pause), woken).await.is_ok() {
                     break;
                 }
+                now = pace();
                 if has_moved(store, id, seen).await? {
                     self.wake(id);
                     break;
                 }
-                pause = (pause * 2).min(pace.longest);
+                pause = (pause * 2).clamp(now.first, now.longest);
             }
             Ok(())
         };
@@ -78,7 +80,7 @@ impl Waiters {
 }
 
 /// For those who are told from outside.
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "redis"))]
 impl Waiters {
     /// Tells whether anybody waits for anything.
     pub(crate) fn are_there(&self) -> bool {

@@ -1,6 +1,11 @@
 //! Who waits in this process for which record, and how to wait where nobody says that it moved.
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(any(
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    feature = "sqlite"
+))]
 pub(crate) mod look;
 
 use std::{

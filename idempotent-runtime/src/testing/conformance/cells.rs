@@ -105,29 +105,39 @@ pub async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn Subject) 
     }
 }
 
-/// A05: an expired record still stands: who would claim must have seen it, so that its token counts.
+/// A05: an expired record still stands: who would claim must have seen it, so that its token counts. What is done or
+/// released may be gone by itself, and what begins there has a greater token all the same.
 pub async fn a_claim_where_an_expired_record_stands_is_refused(subject: &dyn Subject) {
     let store = subject.store().await;
+    applied(&*store, id(1), None, &claim()).await;
     let draft = claim();
-    let held = applied(&*store, id(1), None, &draft).await;
-    applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    let held = applied(&*store, id(2), None, &draft).await;
+    let done = completion(&draft, "v");
+    applied(&*store, id(2), Some(held.version), &done).await;
     subject.advance(TTL * 2).await;
-
-    let snapshot = refused(&*store, id(1), None, &claim()).await;
-    let expired = snapshot.record.expect("the expired record is shown");
-    assert!(
-        expired.is_expired(snapshot.now),
-        "the record is expired by the clock of the store"
-    );
-
-    let again = Draft {
-        token: TokenRule::Above(expired.token),
-        ..claim()
-    };
-    let record = applied(&*store, id(1), Some(expired.version), &again).await;
-    assert_eq!(record.outcome, None, "the old outcome is gone");
-    assert_eq!(record.finished, None);
-    assert!(record.token > expired.token);
+    let abandoned = look(&*store, id(1)).await.record;
+    assert!(abandoned.is_some(), "what was running still stands");
+    for id in [id(1), id(2)] {
+        let Some(stands) = look(&*store, id).await.record else {
+            let record = applied(&*store, id, None, &claim()).await;
+            assert!(record.token > held.token);
+            continue;
+        };
+        let snapshot = refused(&*store, id, None, &claim()).await;
+        assert_eq!(snapshot.record.as_ref(), Some(&stands));
+        assert!(
+            stands.is_expired(snapshot.now),
+            "the record is expired by the clock of the store"
+        );
+        let again = Draft {
+            token: TokenRule::Above(stands.token),
+            ..claim()
+        };
+        let record = applied(&*store, id, Some(stands.version), &again).await;
+        assert_eq!(record.outcome, None, "the old outcome is gone");
+        assert_eq!(record.finished, None);
+        assert!(record.token > stands.token);
+    }
 }
 
 /// F13: a completion changes what it says and nothing else.

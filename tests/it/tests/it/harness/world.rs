@@ -18,13 +18,14 @@ use idempotent_runtime::{
 use super::{Log, Owner};
 use crate::{
     conformance::{File, Memory, Pool},
-    servers::{MariaDb, Postgres},
+    servers::{MariaDb, Postgres, Redis},
 };
 
 /// A store that was empty when the scenario began. Clones are the same world.
 #[derive(Clone)]
 pub(crate) struct World {
     subject: Arc<dyn Subject>,
+    forgets: bool,
     effects: Effects,
     log: Log,
     timers: Arc<Mutex<Vec<ManualClock>>>,
@@ -59,9 +60,18 @@ impl World {
         Self::over(MariaDb::new().await)
     }
 
+    /// Redis: the owners are what two processes would be.
+    pub(crate) async fn redis() -> Self {
+        Self {
+            forgets: true,
+            ..Self::over(Redis::new().await)
+        }
+    }
+
     fn over(subject: impl Subject + 'static) -> Self {
         Self {
             subject: Arc::new(subject),
+            forgets: false,
             effects: Effects::new(),
             log: Log::new(),
             timers: Arc::default(),
@@ -136,6 +146,11 @@ impl World {
     /// A client of the store without a handle, for looking past the library.
     pub(crate) async fn store(&self) -> Arc<dyn Store> {
         self.subject.store().await
+    }
+
+    /// How many of so many finished and expired records a purge finds: none where the store forgets them by itself.
+    pub(crate) fn to_purge(&self, expired: u64) -> u64 {
+        if self.forgets { 0 } else { expired }
     }
 
     /// Everything that stands in the store.

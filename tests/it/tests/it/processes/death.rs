@@ -40,6 +40,7 @@ macro_rules! kills {
         // Four at each of the 28 points and modes are over a hundred.
         kills! { @at postgres (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
         kills! { @at mariadb (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
+        kills! { @at redis (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
     };
     (@at $place:ident $kills:tt $attributes:tt [$($test:tt)*]) => {
         mod $place {
@@ -318,6 +319,7 @@ async fn d28_killed_at_any_moment(place: Place) {
                 let (id, moment) = (process.id(), rand::random_range(0..40_000));
                 tokio::time::sleep(Duration::from_micros(moment)).await;
                 process.kill().await;
+                survivors.place.hears_the_last_of_the_dead().await;
                 survivors.assert_stream(&job, id).await;
             }
         })

@@ -1,6 +1,6 @@
 //! Where the records are: something that a process can be told.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use idempotent_runtime::store::{SqliteStore, Store};
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,8 @@ pub(super) enum Place {
     /// Tables of this prefix.
     Postgres(String),
     MariaDb(String),
+    /// Keys of this prefix.
+    Redis(String),
 }
 
 impl Place {
@@ -29,6 +31,17 @@ impl Place {
         Self::MariaDb(servers::prefix())
     }
 
+    pub(super) fn redis() -> Self {
+        Self::Redis(servers::prefix())
+    }
+
+    /// Gives a server time for what a process had sent when it was killed: it arrives, though nobody waits for the answer.
+    pub(super) async fn hears_the_last_of_the_dead(&self) {
+        if !matches!(self, Place::File) {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
     /// Opens the store with connections of its own.
     pub(super) async fn open(&self, folder: &Path) -> Arc<dyn Store> {
         match self {
@@ -38,6 +51,7 @@ impl Place {
             }
             Place::Postgres(prefix) => Arc::new(servers::Postgres::open_at(prefix).await),
             Place::MariaDb(prefix) => Arc::new(servers::MariaDb::open_at(prefix).await),
+            Place::Redis(prefix) => Arc::new(servers::Redis::open_at(prefix).await),
         }
     }
 }
@@ -48,6 +62,7 @@ macro_rules! everywhere {
         everywhere! { @at sqlite [] [$($test)*] }
         everywhere! { @at postgres [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
         everywhere! { @at mariadb [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
+        everywhere! { @at redis [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
     };
     (@at $place:ident $attributes:tt [$($test:ident)*]) => {
         mod $place {

@@ -7,13 +7,14 @@ mod crowds;
 mod cuts;
 mod mariadb;
 mod postgres;
+mod redis;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use idempotent_runtime::{store::Store, testing::conformance::Subject};
 
-pub(crate) use self::{mariadb::MariaDb, postgres::Postgres};
+pub(crate) use self::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
 
 /// A server, and what a client of it is told.
 #[async_trait]
@@ -34,6 +35,7 @@ macro_rules! on_every_server {
         on_every_server! { @on postgres (crate::servers::Postgres::new) [$($test)*] }
         on_every_server! { @on mariadb (crate::servers::MariaDb::new) [$($test)*] }
         on_every_server! { @on mariadb_or_mysql (crate::servers::MariaDb::or_mysql) [$($test)*] }
+        on_every_server! { @on redis (crate::servers::Redis::new) [$($test)*] }
     };
     (@on $name:ident ($new:path) [$($test:ident)*]) => {
         mod $name {

@@ -1,0 +1,147 @@
+//! The scripts, called with what the protocol knows.
+
+use std::{borrow::Cow, sync::Arc};
+
+use redis::Value as Answer;
+
+use super::{
+    Inner,
+    rows::{Cells, place},
+    scripts::Text,
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Record, Version},
+    store::{
+        Snapshot, StoreError, Swap,
+        sql::{self, COLUMNS, Value},
+    },
+};
+
+/// The answer of a script that did what it was asked.
+const APPLIED: i64 = 1;
+
+impl Inner {
+    pub(super) async fn load(
+        &self,
+        id: &RecordId,
+        doing: &'static str,
+    ) -> Result<Snapshot, StoreError> {
+        let answer = self.run(&self.scripts.load, id, &[], doing).await?;
+        let cells = Cells::of(answer, doing)?.with_id(id);
+        sql::snapshot(&cells, place::NOW, place::RECORD, doing)
+    }
+
+    pub(super) async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+        doing: &'static str,
+    ) -> Result<Swap, StoreError> {
+        let written = sql::written(id, seen, next);
+        let answer = self
+            .run(&self.scripts.swap, id, &arguments(&written), doing)
+            .await?;
+        let cells = Cells::of(answer, doing)?;
+        if sql::answer(&cells, doing)? == Some(APPLIED) {
+            return sql::stamp(&cells, place::NOW, next.version, doing).map(Swap::Applied);
+        }
+        sql::snapshot(&cells.with_id(id), place::NOW, place::RECORD, doing).map(Swap::Refused)
+    }
+
+    /// Notes that somebody waits while version `seen` stands.
+    pub(super) async fn mark(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        doing: &'static str,
+    ) -> Result<(), StoreError> {
+        let seen = seen.to_bytes();
+        self.run(&self.scripts.mark, id, &[Cow::Borrowed(&seen)], doing)
+            .await
+            .map(drop)
+    }
+
+    /// Deletes the record if it is expired, and tells whether it was.
+    pub(super) async fn forget(
+        &self,
+        id: &RecordId,
+        doing: &'static str,
+    ) -> Result<bool, StoreError> {
+        let answer = self.run(&self.scripts.purge, id, &[], doing).await?;
+        Ok(answer == Answer::Int(APPLIED))
+    }
+
+    /// What stands under an id that a walk came by, unless it is gone.
+    pub(super) async fn listed(
+        &self,
+        id: RecordId,
+        doing: &'static str,
+    ) -> Result<Option<(RecordId, Arc<Record>)>, StoreError> {
+        let record = self.load(&id, doing).await?.record;
+        Ok(record.map(|record| (id, record)))
+    }
+
+    async fn run(
+        &self,
+        script: &Text,
+        id: &RecordId,
+        arguments: &[Cow<'_, [u8]>],
+        doing: &'static str,
+    ) -> Result<Answer, StoreError> {
+        self.link
+            .run(script, &self.prefix.key(id), arguments, doing)
+            .await
+    }
+}
+
+/// The arguments of the swap, as its script reads them.
+fn arguments<'a>(written: &'a [Value<'_>; 20]) -> Vec<Cow<'a, [u8]>> {
+    let [
+        _,
+        fields @ ..,
+        lease,
+        retention,
+        kind,
+        schema,
+        outcome,
+        seen,
+    ] = written;
+    let [_, operation, .., state, least_token, _, _, _, _, _] = fields;
+    let mut deleted = Vec::new();
+    let mut set = Vec::new();
+    // The token depends on the one before it: the script sets it.
+    let named = COLUMNS[1..14]
+        .iter()
+        .zip(fields)
+        .filter(|(name, _)| **name != "token");
+    let outcome = COLUMNS[18..].iter().zip([kind, schema, outcome]);
+    for (name, value) in named.chain(outcome) {
+        match text(value) {
+            Some(value) => set.extend([Cow::Borrowed(name.as_bytes()), value]),
+            None if SUBJECT.contains(name) => {}
+            None => deleted.push(Cow::Borrowed(name.as_bytes())),
+        }
+    }
+    let begins: &[u8] = if text(operation).is_some() { b"1" } else { b"" };
+    let mut arguments: Vec<_> = [seen, state, least_token, lease, retention]
+        .map(|value| text(value).unwrap_or_default())
+        .into();
+    arguments.push(Cow::Borrowed(begins));
+    arguments.push(Cow::Owned(deleted.len().to_string().into_bytes()));
+    arguments.append(&mut deleted);
+    arguments.append(&mut set);
+    arguments
+}
+
+/// The fields that stay where a draft says nothing of them.
+const SUBJECT: [&str; 5] = ["operation", "scope", "call_key", "fingerprint", "digests"];
+
+fn text<'a>(value: &'a Value<'_>) -> Option<Cow<'a, [u8]>> {
+    match value {
+        Value::Bytes(bytes) => bytes.as_deref().map(Cow::Borrowed),
+        Value::Text(text) => text.map(|text| Cow::Borrowed(text.as_bytes())),
+        Value::Number(number) => number.map(|number| Cow::Owned(number.to_string().into_bytes())),
+    }
+}

@@ -1,0 +1,137 @@
+//! What an error of the driver or the server means to a caller.
+
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// Gives an error its kind, and keeps it as the source.
+pub(super) fn of(error: RedisError, doing: &'static str) -> StoreError {
+    StoreError::new(kind(&error), doing).with_source(error)
+}
+
+/// Whether the connection is of no more use: it is gone, or leads to a server that was the primary once.
+pub(super) fn ends_the_connection(error: &RedisError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Io
+            | ErrorKind::Parse
+            | ErrorKind::AuthenticationFailed
+            | ErrorKind::ClusterConnectionNotFound
+            | ErrorKind::Server(ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown)
+    ) || error.code() == Some("NOAUTH")
+}
+
+fn kind(error: &RedisError) -> StoreErrorKind {
+    match error.kind() {
+        ErrorKind::Io | ErrorKind::ClusterConnectionNotFound => StoreErrorKind::Unavailable,
+        ErrorKind::AuthenticationFailed
+        | ErrorKind::InvalidClientConfig
+        | ErrorKind::RESP3NotSupported
+        // What answers there does not speak the protocol.
+        | ErrorKind::Parse => StoreErrorKind::Configuration,
+        ErrorKind::UnexpectedReturnType => StoreErrorKind::Corrupt,
+        ErrorKind::Server(kind) => match kind {
+            // A primary that became a replica: whoever connects again finds the new one.
+            ServerErrorKind::ReadOnly
+            | ServerErrorKind::BusyLoading
+            | ServerErrorKind::MasterDown
+            | ServerErrorKind::ClusterDown
+            | ServerErrorKind::TryAgain
+            | ServerErrorKind::Moved
+            | ServerErrorKind::Ask => StoreErrorKind::Unavailable,
+            ServerErrorKind::NoPerm => StoreErrorKind::Denied,
+            ServerErrorKind::CrossSlot => StoreErrorKind::Configuration,
+            ServerErrorKind::ResponseError => kind_of_text(error),
+            _ => StoreErrorKind::Other,
+        },
+        _ => error.code().map_or(StoreErrorKind::Other, kind_of_code),
+    }
+}
+
+fn kind_of_code(code: &str) -> StoreErrorKind {
+    match code {
+        "NOAUTH" | "WRONGPASS" => StoreErrorKind::Configuration,
+        "OOM" => StoreErrorKind::Full,
+        // The server refuses writes while it cannot write its own files.
+        "MISCONF" => StoreErrorKind::Denied,
+        "NOREPLICAS" => StoreErrorKind::Unavailable,
+        "BUSY" => StoreErrorKind::Busy,
+        "WRONGTYPE" => StoreErrorKind::Corrupt,
+        _ => StoreErrorKind::Other,
+    }
+}
+
+/// Some refusals have no code of their own.
+fn kind_of_text(error: &RedisError) -> StoreErrorKind {
+    let text = error.detail().unwrap_or_default();
+    if text.contains("user executing the script can't") {
+        StoreErrorKind::Denied
+    } else if text.contains("max number of clients reached") {
+        StoreErrorKind::Unavailable
+    } else if text.contains("DB index is out of range") || text.contains("cluster support disabled")
+    {
+        StoreErrorKind::Configuration
+    } else {
+        StoreErrorKind::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::{Value, parse_redis_value};
+
+    use super::*;
+
+    /// The kind of what the server says.
+    fn kind_of(said: &str) -> StoreErrorKind {
+        let value = parse_redis_value(format!("-{said}\r\n").as_bytes()).expect("an answer");
+        let error = value.extract_error().map(|_: Value| ());
+        kind(&error.expect_err("an error"))
+    }
+
+    #[test]
+    fn each_refusal_has_its_kind() {
+        use StoreErrorKind::{Busy, Configuration, Corrupt, Denied, Full, Other, Unavailable};
+        for (said, expected) in [
+            (
+                "LOADING Redis is loading the dataset in memory",
+                Unavailable,
+            ),
+            ("MASTERDOWN Link with MASTER is down", Unavailable),
+            ("CLUSTERDOWN The cluster is down", Unavailable),
+            (
+                "TRYAGAIN Multiple keys request during rehashing of slot",
+                Unavailable,
+            ),
+            ("MOVED 3999 127.0.0.1:6381", Unavailable),
+            (
+                "READONLY You can't write against a read only replica.",
+                Unavailable,
+            ),
+            ("NOREPLICAS Not enough good replicas to write.", Unavailable),
+            ("ERR max number of clients reached", Unavailable),
+            ("BUSY Redis is busy running a script.", Busy),
+            ("NOAUTH Authentication required.", Configuration),
+            ("WRONGPASS invalid username-password pair", Configuration),
+            (
+                "CROSSSLOT Keys in request don't hash to the same slot",
+                Configuration,
+            ),
+            ("NOPERM this user has no permissions", Denied),
+            (
+                "ERR The user executing the script can't run this command or subcommand",
+                Denied,
+            ),
+            ("MISCONF Redis is configured to save RDB snapshots", Denied),
+            (
+                "OOM command not allowed when used memory > 'maxmemory'.",
+                Full,
+            ),
+            ("WRONGTYPE Operation against a key", Corrupt),
+            ("ERR something else", Other),
+            ("NEWS that this build does not know", Other),
+        ] {
+            assert_eq!(kind_of(said), expected, "{said}");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The way to the server: a connection that many callers share, made when it is needed and again when it broke.
+
+use std::{borrow::Cow, fmt, time::Duration};
+
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value,
+    aio::{ConnectionManager, MultiplexedConnection},
+};
+#[cfg(feature = "redis-cluster")]
+use redis::{
+    cluster::ClusterClient,
+    cluster_async::ClusterConnection,
+    cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo},
+};
+use tokio::{sync::Mutex, time::timeout};
+
+use super::{failure, scripts::Text};
+use crate::store::{StoreError, StoreErrorKind};
+
+/// Where connections come from.
+#[derive(Clone)]
+pub(super) enum Source {
+    /// Made by us, each store its own.
+    Server(Client),
+    /// Made by us, to the nodes of a cluster.
+    #[cfg(feature = "redis-cluster")]
+    Cluster(Box<ClusterClient>),
+    /// The application's, and all that there is.
+    Given(Line),
+}
+
+/// A connection. Clones are the same one.
+#[derive(Clone)]
+pub(super) enum Line {
+    Own(MultiplexedConnection),
+    Managed(ConnectionManager),
+    #[cfg(feature = "redis-cluster")]
+    Cluster(ClusterConnection),
+}
+
+/// How long what may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) connect: Duration,
+    pub(super) answer: Duration,
+}
+
+/// One of the servers that records are spread over.
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    Only,
+    #[cfg(feature = "redis-cluster")]
+    At {
+        host: String,
+        port: u16,
+    },
+}
+
+/// Whether the replicas of a cluster are asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Replicas {
+    Too,
+    Not,
+}
+
+/// Sends commands.
+pub(super) struct Link {
+    source: Source,
+    limits: Limits,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    line: Option<Line>,
+    /// How many there were: whoever finds one broken must not close the one after it.
+    number: u64,
+}
+
+impl Link {
+    pub(super) fn new(source: Source, limits: Limits) -> Self {
+        Self {
+            source,
+            limits,
+            open: Mutex::default(),
+        }
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The same server, over a connection of its own; `None` where connections are not ours to make.
+    pub(super) fn another(&self) -> Option<Self> {
+        match &self.source {
+            Source::Given(_) => None,
+            source => Some(Self::new(source.clone(), self.limits)),
+        }
+    }
+
+    /// Runs a script over one key: by its digest, and with its text where the server does not know it, or not any more.
+    pub(super) async fn run(
+        &self,
+        script: &Text,
+        key: &str,
+        arguments: &[Cow<'_, [u8]>],
+        doing: &'static str,
+    ) -> Result<Value, StoreError> {
+        let command = |name, script: &str| {
+            let mut command = redis::cmd(name);
+            command.arg(script).arg(1).arg(key);
+            for argument in arguments {
+                command.arg(&**argument);
+            }
+            command
+        };
+        let answer = self
+            .try_send(&command("EVALSHA", &script.digest), &Node::Only, doing)
+            .await?;
+        let answer = match answer {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                self.try_send(&command("EVAL", &script.code), &Node::Only, doing)
+                    .await?
+            }
+            answer => answer,
+        };
+        answer.map_err(|error| failure::of(error, doing))
+    }
+
+    /// Sends a command to a node; of a cluster, to the one that the command itself asks for unless one is named.
+    pub(super) async fn send(
+        &self,
+        command: &Cmd,
+        node: &Node,
+        doing: &'static str,
+    ) -> Result<Value, StoreError> {
+        self.try_send(command, node, doing)
+            .await?
+            .map_err(|error| failure::of(error, doing))
+    }
+
+    /// The servers that records are spread over.
+    pub(super) async fn nodes(&self, doing: &'static str) -> Result<Vec<Node>, StoreError> {
+        #[cfg(feature = "redis-cluster")]
+        if self.is_to_cluster() {
+            let answers = self
+                .each(
+                    &redis::cmd("PING"),
+                    MultipleNodeRoutingInfo::AllMasters,
+                    doing,
+                )
+                .await?;
+            return answers
+                .into_iter()
+                .map(|(address, _)| node(&address, doing))
+                .collect();
+        }
+        let _ = doing;
+        Ok(vec![Node::Only])
+    }
+
+    /// Whether it leads to the nodes of a cluster.
+    pub(super) fn is_to_cluster(&self) -> bool {
+        match &self.source {
+            #[cfg(feature = "redis-cluster")]
+            Source::Cluster(_) | Source::Given(Line::Cluster(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// What every server says of itself; the replicas of a cluster, too, where `replicas` asks for those that may be primaries
+    /// tomorrow.
+    pub(super) async fn info(
+        &self,
+        replicas: Replicas,
+        doing: &'static str,
+    ) -> Result<Vec<String>, StoreError> {
+        let info = redis::cmd("INFO");
+        #[cfg(feature = "redis-cluster")]
+        if self.is_to_cluster() {
+            let nodes = match replicas {
+                Replicas::Too => MultipleNodeRoutingInfo::AllNodes,
+                Replicas::Not => MultipleNodeRoutingInfo::AllMasters,
+            };
+            let answers = self.each(&info, nodes, doing).await?;
+            return answers
+                .into_iter()
+                .map(|(_, said)| text(said, doing))
+                .collect();
+        }
+        #[cfg(not(feature = "redis-cluster"))]
+        let _ = replicas;
+        let said = self.send(&info, &Node::Only, doing).await?;
+        Ok(vec![text(said, doing)?])
+    }
+
+    /// The answers of many nodes, with the addresses from which they came.
+    #[cfg(feature = "redis-cluster")]
+    async fn each(
+        &self,
+        command: &Cmd,
+        nodes: MultipleNodeRoutingInfo,
+        doing: &'static str,
+    ) -> Result<Vec<(String, Value)>, StoreError> {
+        let routing = RoutingInfo::MultiNode((nodes, None));
+        let answer = self
+            .on_line(doing, async |line| match line {
+                Line::Cluster(cluster) => {
+                    cluster
+                        .route_command(command.clone(), routing.clone())
+                        .await
+                }
+                Line::Own(_) | Line::Managed(_) => Ok(Value::Nil),
+            })
+            .await?
+            .map_err(|error| failure::of(error, doing))?;
+        let Value::Map(answers) = answer else {
+            return Err(StoreError::new(StoreErrorKind::Other, doing)
+                .with_source("the nodes did not answer one by one"));
+        };
+        let mut each = Vec::with_capacity(answers.len());
+        for (address, answer) in answers {
+            let answer = answer
+                .extract_error()
+                .map_err(|error| failure::of(error, doing))?;
+            each.push((text(address, doing)?, answer));
+        }
+        Ok(each)
+    }
+
+    async fn try_send(
+        &self,
+        command: &Cmd,
+        node: &Node,
+        doing: &'static str,
+    ) -> Result<RedisResult<Value>, StoreError> {
+        self.on_line(doing, async |line| line.send(command, node).await)
+            .await
+    }
+
+    /// Asks over the connection, within the time that an answer may take; a connection that broke is not used again.
+    async fn on_line(
+        &self,
+        doing: &'static str,
+        ask: impl AsyncFnOnce(&mut Line) -> RedisResult<Value>,
+    ) -> Result<RedisResult<Value>, StoreError> {
+        let (mut line, number) = self.line(doing).await?;
+        let answer = timeout(self.limits.answer, ask(&mut line)).await;
+        let is_over = match &answer {
+            Ok(answer) => answer.as_ref().is_err_and(failure::ends_the_connection),
+            Err(_) => true,
+        };
+        if is_over {
+            let mut open = self.open.lock().await;
+            if open.number == number {
+                open.line = None;
+            }
+        }
+        answer.map_err(|late| StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late))
+    }
+
+    /// The connection, with its number. One caller makes it for all who come meanwhile.
+    async fn line(&self, doing: &'static str) -> Result<(Line, u64), StoreError> {
+        let making = async {
+            let mut open = self.open.lock().await;
+            if let Some(line) = &open.line {
+                return Ok((line.clone(), open.number));
+            }
+            let line = self.source.connect(self.limits).await?;
+            open.line = Some(line.clone());
+            open.number += 1;
+            Ok((line, open.number))
+        };
+        match timeout(self.limits.connect, making).await {
+            Ok(made) => made.map_err(|error: RedisError| failure::of(error, doing)),
+            Err(late) => Err(StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late)),
+        }
+    }
+}
+
+impl Source {
+    async fn connect(&self, limits: Limits) -> RedisResult<Line> {
+        match self {
+            Source::Server(client) => {
+                // Answers are limited here, because what is late must also end the connection.
+                let config = AsyncConnectionConfig::new()
+                    .set_connection_timeout(Some(limits.connect))
+                    .set_response_timeout(None);
+                let made = client
+                    .get_multiplexed_async_connection_with_config(&config)
+                    .await;
+                made.map(Line::Own)
+            }
+            #[cfg(feature = "redis-cluster")]
+            Source::Cluster(client) => client.get_async_connection().await.map(Line::Cluster),
+            Source::Given(line) => Ok(line.clone()),
+        }
+    }
+}
+
+impl Line {
+    async fn send(&mut self, command: &Cmd, node: &Node) -> RedisResult<Value> {
+        match (self, node) {
+            (Line::Own(connection), _) => command.query_async(connection).await,
+            (Line::Managed(connection), _) => command.query_async(connection).await,
+            #[cfg(feature = "redis-cluster")]
+            (Line::Cluster(connection), Node::Only) => command.query_async(connection).await,
+            #[cfg(feature = "redis-cluster")]
+            (Line::Cluster(connection), Node::At { host, port }) => {
+                let (host, port) = (host.clone(), *port);
+                let routing =
+                    RoutingInfo::SingleNode(SingleNodeRoutingInfo::ByAddress { host, port });
+                connection
+                    .route_command(command.clone(), routing)
+                    .await?
+                    .extract_error()
+            }
+        }
+    }
+}
+
+#[cfg(feature = "redis-cluster")]
+fn node(address: &str, doing: &'static str) -> Result<Node, StoreError> {
+    let parsed = address
+        .rsplit_once(':')
+        .and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
+    match parsed {
+        Some((host, port)) => Ok(Node::At { host, port }),
+        None => {
+            Err(StoreError::new(StoreErrorKind::Other, doing).with_source("a node has no address"))
+        }
+    }
+}
+
+fn text(value: Value, doing: &'static str) -> Result<String, StoreError> {
+    redis::from_redis_value(value).map_err(|error| failure::of(error.into(), doing))
+}
+
+impl fmt::Debug for Link {
+    /// Without the source, which knows the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

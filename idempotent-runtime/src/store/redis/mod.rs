@@ -1,0 +1,273 @@
+//! The store for people who run Redis or Valkey.
+
+mod builder;
+mod calls;
+mod durability;
+mod failure;
+mod link;
+mod listen;
+mod prefix;
+mod rows;
+mod scripts;
+mod walk;
+
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use redis::Client;
+
+pub use self::builder::RedisBuilder;
+use self::{
+    durability::Forgetful, link::Link, listen::Published, prefix::KeyPrefix, scripts::Scripts,
+    walk::Walk,
+};
+use crate::{
+    identity::RecordId,
+    policy::OnCrash,
+    record::{Draft, Record, State, Version},
+    store::{
+        Snapshot, Store, StoreError, StoreErrorKind, Swap,
+        listening::Listening,
+        waiters::{Waiters, look::Pace},
+    },
+};
+
+/// Keeps records in Redis 7 or newer, or Valkey: one server, or a cluster with the feature `redis-cluster`. Clones are the same store.
+///
+/// The clock is the server's. A first call costs two round trips, a replay one: each is one script over one key. Records that
+/// are done or released get an expiry of Redis's own, and disappear when it has come. What somebody holds or must still settle has none.
+///
+/// # What Redis can lose
+///
+/// Redis answers before a write is safe. What that means depends on how the server is set up:
+///
+/// | when | what is forgotten | what follows |
+/// |---|---|---|
+/// | a failover, also of a cluster | what the replica had not received yet: under load, up to a third of the last writes | a body that ran may run again |
+/// | the server is killed, only snapshots (the default) | everything since the last snapshot | the same |
+/// | the server is killed, `appendonly yes` with `appendfsync everysec` | about the last second | the same |
+/// | the server is killed, `appendonly yes` with `appendfsync always` | nothing | |
+/// | memory is short, `maxmemory-policy allkeys-…` | any record, also of a call that runs | a body runs twice at once |
+/// | memory is short, `maxmemory-policy volatile-…` | outcomes, before their time to live | a duplicate runs the body again |
+/// | memory is short, `maxmemory-policy noeviction` | nothing | calls fail with [`StoreErrorKind::Full`] |
+/// | the clock of the server is set back, or that of the replica that takes over | nothing | leases and fencing tokens go by it |
+///
+/// In lease mode a body may run again anyway, and deduplicates downstream by a child key. A call that must not run twice
+/// (`on_crash = uncertain`, `reconcile`) is refused, unless the store was made with
+/// [`accept_at_most_once_until_failover`](RedisBuilder::accept_at_most_once_until_failover).
+///
+/// # What stands there
+///
+/// `HGETALL idempotent:<id in hexadecimal digits>` shows a record: a hash, so that people can read it and a write touches only
+/// what changes. `state` is 1 running, 2 done, 3 released, 4 uncertain, 5 parked; moments are microseconds since 1970; `outcome` is
+/// what the codec wrote. A running record takes about 0.6 KB, a finished one with a short outcome about 1.9 KB.
+///
+/// # What it costs operators
+///
+/// Keys are in no order, and no index can stand in the slots of all of them: [`scan`](Store::scan) and [`purge`](Store::purge)
+/// look at every key of the database, 500 in a command, on every primary; keep it away from what is hot. A purge deletes what was abandoned
+/// while it ran and nobody called for again; that is rare, so once a day will do.
+///
+/// The user needs `+@read +@write +@scripting +@connection +@pubsub +time +info`, the keys `~idempotent:*` and the channel
+/// `&idempotent:moved`; in a cluster, `+cluster|slots` as well.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use idempotent_runtime::{Idempotency, store::RedisStore};
+/// # async fn set_up() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = RedisStore::connect("redis://localhost").await?;
+/// Idempotency::new(store).install()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct RedisStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    link: Arc<Link>,
+    /// Where one can listen; empty where the application keeps that to itself.
+    places: Arc<[Client]>,
+    scripts: Arc<Scripts>,
+    prefix: KeyPrefix,
+    waiters: Arc<Waiters>,
+    listening: Arc<Listening>,
+    at_most_once: bool,
+}
+
+impl RedisStore {
+    /// Connects to the server that a URL names.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedisBuilder::connect`].
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::builder().connect(url).await
+    }
+
+    /// Connects to a cluster, of which the URLs name some nodes.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedisBuilder::connect`].
+    #[cfg(feature = "redis-cluster")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redis-cluster")))]
+    pub async fn connect_cluster<U: AsRef<str>>(
+        urls: impl IntoIterator<Item = U>,
+    ) -> Result<Self, StoreError> {
+        Self::builder().connect_cluster(urls).await
+    }
+
+    /// Sets up a store with options.
+    pub fn builder() -> RedisBuilder {
+        RedisBuilder::new()
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    /// Without the places, which know the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("prefix", &self.inner.prefix)
+            .field("link", &self.inner.link)
+            .field("at_most_once", &self.inner.at_most_once)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Store for RedisStore {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        self.inner.load(id, "loading a record").await
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        const DOING: &str = "writing a record";
+        let inner = &self.inner;
+        if next.state == State::Running && next.on_crash != OnCrash::Rerun && !inner.at_most_once {
+            return Err(
+                StoreError::new(StoreErrorKind::Configuration, DOING).with_source(Forgetful)
+            );
+        }
+        if seen.is_none() && next.subject.is_none() {
+            // Nothing can begin without a subject.
+            return self.load(id).await.map(Swap::Refused);
+        }
+        let answer = inner.swap(id, seen, next, DOING).await?;
+        if matches!(answer, Swap::Applied(_)) {
+            inner.waiters.wake(id);
+        }
+        Ok(answer)
+    }
+
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let inner = &self.inner;
+        if inner.places.is_empty() {
+            let waiting = inner.waiters.wait(self, id, seen, at_most, || Pace::ALONE);
+            return waiting.await;
+        }
+        inner.mark(id, seen, "waiting for a record").await?;
+        inner.listening.begin(&inner.waiters, || Published {
+            places: Arc::clone(&inner.places),
+            link: Arc::clone(&inner.link),
+            channel: inner.prefix.channel(),
+            stream: None,
+        });
+        let pace = || inner.listening.pace();
+        inner.waiters.wait(self, id, seen, at_most, pace).await
+    }
+
+    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+        const DOING: &str = "purging expired records";
+        let mut left = limit as usize;
+        if left == 0 {
+            return Ok(0);
+        }
+        let mut walk = Walk::over(&self.inner, DOING).await?;
+        while let Some(ids) = walk.step().await? {
+            let mut ids = ids.into_iter().peekable();
+            while left > 0 && ids.peek().is_some() {
+                let some = ids.by_ref().take(left.min(walk::AT_ONCE));
+                let forget = |inner: Arc<Inner>, id| async move {
+                    let is_gone = inner.forget(&id, DOING).await?;
+                    Ok(is_gone.then_some(id))
+                };
+                let gone = walk::each(&self.inner, some, forget).await?;
+                for id in gone.iter().flatten() {
+                    left -= 1;
+                    self.inner.waiters.wake(id);
+                }
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        Ok(u64::from(limit) - left as u64)
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        const DOING: &str = "listing records";
+        let limit = limit as usize;
+        let mut lowest = BTreeSet::new();
+        let mut walk = Walk::over(&self.inner, DOING).await?;
+        while let Some(ids) = walk.step().await? {
+            lowest.extend(
+                ids.into_iter()
+                    .filter(|id| after.is_none_or(|after| *id > after)),
+            );
+            while lowest.len() > limit {
+                lowest.pop_last();
+            }
+        }
+        let mut listed = Vec::with_capacity(lowest.len());
+        let mut lowest = lowest.into_iter().peekable();
+        while lowest.peek().is_some() {
+            let some = lowest.by_ref().take(walk::AT_ONCE);
+            let look = |inner: Arc<Inner>, id| async move { inner.listed(id, DOING).await };
+            listed.extend(
+                walk::each(&self.inner, some, look)
+                    .await?
+                    .into_iter()
+                    .flatten(),
+            );
+        }
+        listed.sort_unstable_by_key(|(id, _)| *id);
+        Ok(listed)
+    }
+
+    /// A connection of its own, on the thread that beats: blocked user code keeps the other from being read. None over a
+    /// connection of the application's.
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        let inner = &self.inner;
+        let Some(link) = inner.link.another() else {
+            return Ok(None);
+        };
+        Ok(Some(Arc::new(Self {
+            inner: Arc::new(Inner {
+                link: Arc::new(link),
+                places: Arc::clone(&inner.places),
+                scripts: Arc::clone(&inner.scripts),
+                prefix: inner.prefix.clone(),
+                waiters: Arc::clone(&inner.waiters),
+                listening: Arc::clone(&inner.listening),
+                at_most_once: inner.at_most_once,
+            }),
+        })))
+    }
+}

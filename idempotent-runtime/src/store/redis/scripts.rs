@@ -1,0 +1,48 @@
+//! What the server runs: one script a call, over one key. Lua has no numbers beyond 2^53, so that moments and tokens are text there.
+
+use redis::Script;
+
+use crate::{policy::OnCrash, record::State, store::sql::COLUMNS};
+
+/// The scripts, with the names by which the server knows them.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    pub(super) load: Text,
+    pub(super) swap: Text,
+    pub(super) mark: Text,
+    pub(super) purge: Text,
+}
+
+/// A script's text and its digest.
+#[derive(Debug)]
+pub(super) struct Text {
+    pub(super) code: String,
+    pub(super) digest: String,
+}
+
+impl Scripts {
+    pub(super) fn new() -> Self {
+        Self {
+            load: Text::new(include_str!("scripts/load.lua")),
+            swap: Text::new(include_str!("scripts/swap.lua")),
+            mark: Text::new(include_str!("scripts/mark.lua")),
+            purge: Text::new(include_str!("scripts/purge.lua")),
+        }
+    }
+}
+
+impl Text {
+    fn new(body: &str) -> Self {
+        let words = format!(
+            "local RUNNING, DONE, RELEASED, RERUN = '{}', '{}', '{}', '{}'\nlocal FIELDS = {{ '{}' }}\n",
+            State::Running.code(),
+            State::Done.code(),
+            State::Released.code(),
+            OnCrash::Rerun.code(),
+            COLUMNS[1..].join("', '"),
+        );
+        let code = [&words, include_str!("scripts/common.lua"), body].concat();
+        let digest = Script::new(&code).get_hash().to_owned();
+        Self { code, digest }
+    }
+}

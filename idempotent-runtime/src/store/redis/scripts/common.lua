@@ -1,0 +1,34 @@
+-- Moments and tokens are decimal text without leading zeros: the largest ones do not fit the doubles that numbers are here.
+
+local LAST = '9223372036854775807'
+
+local function is_less(a, b)
+    return #a < #b or (#a == #b and a < b)
+end
+
+-- The server's time in microseconds.
+local function clock()
+    local time = redis.call('TIME')
+    return time[1] .. string.rep('0', 6 - #time[2]) .. time[2]
+end
+
+-- The moment `duration` after `now`, in halves of nine digits; the last moment there is where that lies behind it.
+local function after(now, duration)
+    local low = tonumber(string.sub(now, -9)) + tonumber(string.sub(duration, -9))
+    local high = tonumber('0' .. string.sub(now, 1, -10)) + tonumber('0' .. string.sub(duration, 1, -10))
+    if low >= 1e9 then
+        low, high = low - 1e9, high + 1
+    end
+    local sum = string.format('%.0f%09.0f', high, low)
+    return is_less(LAST, sum) and LAST or sum
+end
+
+-- Tells who waits in other processes. Nobody has to be allowed to: a waiter also looks by itself.
+local function tell()
+    redis.pcall('PUBLISH', string.sub(KEYS[1], 1, -65) .. 'moved', string.sub(KEYS[1], -64))
+end
+
+-- What stands there: an array that begins with `false` where nothing does.
+local function record()
+    return redis.call('HMGET', KEYS[1], unpack(FIELDS))
+end

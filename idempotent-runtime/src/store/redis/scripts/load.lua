@@ -1,0 +1,1 @@
+return { 0, clock(), unpack(record()) }

@@ -1,0 +1,56 @@
+-- Puts the next version where version `seen` stands, or nothing where it is empty.
+--
+-- ARGV: seen · state · least token · lease · retention, in microseconds from now; what is empty stays as it is
+--       whether a record begins · how many fields are deleted, their names · names and values of the fields that are set
+local seen, state, least_token, lease, retention, begins, deleted = unpack(ARGV, 1, 7)
+local stands = redis.call('HMGET', KEYS[1], 'version', 'token', 'lease_end', 'expires', 'waited')
+local now = clock()
+if (stands[1] or '') ~= seen then
+    return { 0, now, unpack(record()) }
+end
+
+local token, lease_end, expires = stands[2] or '0', stands[3] or now, stands[4] or now
+if least_token ~= '' then
+    token = is_less(least_token, now) and now or least_token
+end
+if lease ~= '' then
+    lease_end = after(now, lease)
+end
+if retention ~= '' then
+    expires = after(now, retention)
+end
+
+-- The first write: the one that is refused where memory is short, with nothing done.
+local set = { 'token', token, 'lease_end', lease_end, 'expires', expires }
+if begins ~= '' then
+    set[#set + 1], set[#set + 2] = 'created', now
+end
+if state ~= RUNNING then
+    set[#set + 1], set[#set + 2] = 'finished', now
+end
+local first = 8 + tonumber(deleted)
+for place = first, #ARGV do
+    set[#set + 1] = ARGV[place]
+end
+redis.call('HSET', KEYS[1], unpack(set))
+
+if stands[1] then
+    if state == RUNNING then
+        redis.call('HDEL', KEYS[1], 'finished')
+    end
+    if first > 8 then
+        redis.call('HDEL', KEYS[1], unpack(ARGV, 8, first - 1))
+    end
+    if stands[5] and state ~= RUNNING then
+        redis.call('HDEL', KEYS[1], 'waited')
+        tell()
+    end
+end
+
+-- Redis forgets by itself what is over, never what somebody holds or must still settle; never early, so rounded up.
+if (state == DONE or state == RELEASED) and #expires <= 16 then
+    redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.ceil(tonumber(expires) / 1000)))
+elseif stands[1] then
+    redis.call('PERSIST', KEYS[1])
+end
+return { 1, now, token, lease_end, expires }

@@ -1,0 +1,95 @@
+//! Goes over every record, node by node. Redis keeps keys in no order, so that is a look at every key of the database.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use redis::Value;
+use tokio::task::JoinSet;
+
+use super::{Inner, link::Node};
+use crate::{
+    identity::RecordId,
+    store::{StoreError, StoreErrorKind},
+};
+
+/// How many keys the server looks at in one command.
+const STEP: usize = 500;
+
+/// How many records are asked for at once.
+pub(super) const AT_ONCE: usize = 100;
+
+/// The ids that stand, step by step; one may come twice while keys move between nodes.
+pub(super) struct Walk<'a> {
+    inner: &'a Inner,
+    nodes: std::vec::IntoIter<Node>,
+    at: Option<(Node, String)>,
+    doing: &'static str,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) async fn over(inner: &'a Inner, doing: &'static str) -> Result<Self, StoreError> {
+        Ok(Self {
+            inner,
+            nodes: inner.link.nodes(doing).await?.into_iter(),
+            at: None,
+            doing,
+        })
+    }
+
+    /// The ids of the next step, perhaps none; `None` at the end.
+    pub(super) async fn step(&mut self) -> Result<Option<BTreeSet<RecordId>>, StoreError> {
+        let Some((node, cursor)) = self
+            .at
+            .take()
+            .or_else(|| Some((self.nodes.next()?, "0".to_owned())))
+        else {
+            return Ok(None);
+        };
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(&cursor)
+            .arg("MATCH")
+            .arg(self.inner.prefix.pattern())
+            .arg("COUNT")
+            .arg(STEP);
+        let answer = self.inner.link.send(&scan, &node, self.doing).await?;
+        let (cursor, keys) = read(answer).ok_or_else(|| {
+            StoreError::new(StoreErrorKind::Other, self.doing)
+                .with_source("`SCAN` answered something else than keys")
+        })?;
+        if cursor != "0" {
+            self.at = Some((node, cursor));
+        }
+        Ok(Some(
+            keys.iter()
+                .filter_map(|key| self.inner.prefix.id(key))
+                .collect(),
+        ))
+    }
+}
+
+fn read(answer: Value) -> Option<(String, Vec<Vec<u8>>)> {
+    redis::from_redis_value(answer).ok()
+}
+
+/// Asks for each of these records, many at once, which one connection takes as they come.
+pub(super) async fn each<T, F>(
+    inner: &Arc<Inner>,
+    ids: impl IntoIterator<Item = RecordId>,
+    ask: impl Fn(Arc<Inner>, RecordId) -> F,
+) -> Result<Vec<T>, StoreError>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, StoreError>> + Send + 'static,
+{
+    let mut asking = JoinSet::new();
+    for id in ids {
+        asking.spawn(ask(Arc::clone(inner), id));
+    }
+    let mut answers = Vec::with_capacity(asking.len());
+    while let Some(answer) = asking.join_next().await {
+        match answer {
+            Ok(answer) => answers.push(answer?),
+            Err(ended) => std::panic::resume_unwind(ended.into_panic()),
+        }
+    }
+    Ok(answers)
+}

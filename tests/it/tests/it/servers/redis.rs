@@ -1,0 +1,208 @@
+//! Redis, alone and as a cluster.
+
+mod durability;
+mod expiry;
+mod faults;
+mod notifications;
+mod private;
+mod scripts;
+mod slots;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use super::Server;
+use async_trait::async_trait;
+use idempotent_runtime::{
+    store::{RedisStore, Store},
+    testing::conformance::Subject,
+};
+use redis::{
+    RedisResult, aio::ConnectionLike, cluster::ClusterClient, cluster_async::ClusterConnection,
+};
+
+const URL: &str = "IDEMPOTENT_TEST_REDIS_URL";
+
+/// Takes `by` off every moment of a record, and off its expiry.
+const AGEING: &str = "
+    for _, field in ipairs({ 'lease_end', 'created', 'finished', 'expires' }) do
+        local moment = redis.call('HGET', KEYS[1], field)
+        if moment then
+            redis.call('HSET', KEYS[1], field, string.format('%.0f', moment - ARGV[1]))
+        end
+    end
+    local expiry = redis.call('PEXPIRETIME', KEYS[1])
+    if expiry > 0 then
+        redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', expiry - math.floor(ARGV[1] / 1000)))
+    end";
+
+/// Keys of its own on one server. Every client has connections of its own, and the clock is the server's, so records age instead.
+pub(crate) struct Redis {
+    pub(super) url: String,
+    pub(super) prefix: String,
+}
+
+impl Redis {
+    #[expect(clippy::unused_async, reason = "every store is made in the same way")]
+    pub(crate) async fn new() -> Self {
+        Self {
+            url: super::url(URL),
+            prefix: super::prefix(),
+        }
+    }
+
+    /// A client of the keys of this prefix.
+    pub(crate) async fn open_at(prefix: &str) -> RedisStore {
+        open(&super::url(URL), prefix).await
+    }
+
+    async fn open(&self, url: &str) -> RedisStore {
+        open(url, &self.prefix).await
+    }
+
+    /// A client past the library.
+    pub(super) async fn side(&self) -> redis::aio::MultiplexedConnection {
+        let client = redis::Client::open(self.url.as_str()).expect("a URL");
+        let connection = client.get_multiplexed_async_connection().await;
+        connection.expect("the server answers")
+    }
+}
+
+#[async_trait]
+impl Subject for Redis {
+    async fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.open(&self.url).await)
+    }
+
+    async fn advance(&self, by: Duration) {
+        let mut side = self.side().await;
+        let keys = keys(&mut side, &self.prefix).await.expect("the keys");
+        age(&mut side, keys, by).await.expect("records age");
+    }
+}
+
+#[async_trait]
+impl Server for Redis {
+    fn address(&self) -> SocketAddr {
+        super::address(&self.url)
+    }
+
+    /// One connection, however many are allowed.
+    async fn at(&self, address: SocketAddr, _connections: u32) -> Arc<dyn Store> {
+        let url = self
+            .url
+            .replace(&self.address().to_string(), &address.to_string());
+        Arc::new(self.open(&url).await)
+    }
+
+    fn round_trips(&self) -> (u64, u64) {
+        (2, 1)
+    }
+}
+
+async fn open(url: &str, prefix: &str) -> RedisStore {
+    RedisStore::builder()
+        .key_prefix(prefix)
+        .accept_at_most_once_until_failover()
+        .connect(url)
+        .await
+        .expect("the server answers")
+}
+
+/// Keys of its own, spread over the nodes of a cluster.
+pub(crate) struct RedisCluster {
+    pub(super) urls: Vec<String>,
+    pub(super) prefix: String,
+}
+
+impl RedisCluster {
+    pub(crate) fn new() -> Self {
+        let urls = super::url("IDEMPOTENT_TEST_REDIS_CLUSTER_URLS");
+        Self {
+            urls: urls.split(',').map(str::to_owned).collect(),
+            prefix: super::prefix(),
+        }
+    }
+
+    pub(super) async fn open(&self) -> RedisStore {
+        RedisStore::builder()
+            .key_prefix(&self.prefix)
+            .accept_at_most_once_until_failover()
+            .connect_cluster(&self.urls)
+            .await
+            .expect("the cluster answers")
+    }
+
+    pub(super) async fn side(&self) -> ClusterConnection {
+        let client = ClusterClient::new(self.urls.clone()).expect("URLs");
+        let connection = client.get_async_connection().await;
+        connection.expect("the cluster answers")
+    }
+}
+
+#[async_trait]
+impl Subject for RedisCluster {
+    async fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.open().await)
+    }
+
+    async fn advance(&self, by: Duration) {
+        let mut found = Vec::new();
+        for url in &self.urls {
+            let client = redis::Client::open(url.as_str()).expect("a URL");
+            let node = client.get_multiplexed_async_connection().await;
+            let mut node = node.expect("the node answers");
+            found.extend(keys(&mut node, &self.prefix).await.expect("the keys"));
+        }
+        // Replicas list the keys of their primaries.
+        found.sort();
+        found.dedup();
+        let mut side = self.side().await;
+        age(&mut side, found, by).await.expect("records age");
+    }
+}
+
+/// The keys that begin with `prefix`, of the one node that is asked.
+async fn keys(node: &mut impl ConnectionLike, prefix: &str) -> RedisResult<Vec<String>> {
+    let mut found = Vec::new();
+    let mut cursor = 0_u64;
+    loop {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor).arg("MATCH").arg(format!("{prefix}*"));
+        let some: Vec<String>;
+        (cursor, some) = scan.arg("COUNT").arg(1000).query_async(node).await?;
+        found.extend(some);
+        if cursor == 0 {
+            return Ok(found);
+        }
+    }
+}
+
+async fn age(
+    connection: &mut impl ConnectionLike,
+    keys: Vec<String>,
+    by: Duration,
+) -> RedisResult<()> {
+    let by = u64::try_from(by.as_micros()).expect("a short time");
+    for key in keys {
+        let mut ageing = redis::cmd("EVAL");
+        ageing.arg(AGEING).arg(1).arg(key).arg(by);
+        ageing.exec_async(connection).await?;
+    }
+    Ok(())
+}
+
+mod alone {
+    use super::Redis;
+    idempotent_runtime::conformance_tests!(
+        Redis::new().await,
+        #[ignore = "needs a server: cargo xtask test"]
+    );
+}
+
+mod cluster {
+    use super::RedisCluster;
+    idempotent_runtime::conformance_tests!(
+        RedisCluster::new(),
+        #[ignore = "needs a server: cargo xtask test"]
+    );
+}

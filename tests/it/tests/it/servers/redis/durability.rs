@@ -1,0 +1,79 @@
+//! A body that may not run twice is not begun on a server that may forget that it ran.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use idempotent_runtime::{Error, Idempotency, OnCrash, Reconciled, store::StoreErrorKind};
+
+use super::private::{Private, charge, kind};
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn at_most_once_is_refused_without_the_word() {
+    let server = Private::new().await;
+    let idem = Idempotency::new(server.store().await);
+    let runs = AtomicU32::new(0);
+    let uncertain = charge(&idem, OnCrash::Uncertain, &runs).await;
+    let reconciled = idem
+        .call("charge")
+        .key("k")
+        .reconcile(
+            |_| async { Reconciled::Unknown },
+            |_| async { Ok::<_, Error>(runs.fetch_add(1, Ordering::SeqCst)) },
+        )
+        .await;
+    for answer in [uncertain, reconciled] {
+        let Err(Error::Store(error)) = answer else {
+            panic!("{answer:?}");
+        };
+        assert_eq!(error.kind(), StoreErrorKind::Configuration);
+        let source = std::error::Error::source(&error)
+            .expect("it says why")
+            .to_string();
+        assert!(
+            source.contains("accept_at_most_once_until_failover"),
+            "{source}"
+        );
+    }
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+    let records: u64 = server.ask("DBSIZE").await;
+    assert_eq!(records, 0, "nothing was written");
+    assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn at_most_once_runs_with_the_word_on_a_server_that_keeps_what_it_is_given() {
+    let server = Private::new().await;
+    let made = server
+        .builder()
+        .accept_at_most_once_until_failover()
+        .connect(&server.url())
+        .await;
+    let idem = Idempotency::new(made.expect("the server is fit"));
+    let runs = AtomicU32::new(0);
+    for _ in 0..2 {
+        assert_eq!(charge(&idem, OnCrash::Uncertain, &runs).await, Ok(1));
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn the_word_is_refused_where_the_server_forgets_by_itself() {
+    for settings in [
+        ["--appendonly", "no", "--maxmemory-policy", "noeviction"],
+        ["--appendonly", "yes", "--maxmemory-policy", "allkeys-lru"],
+        ["--appendonly", "yes", "--maxmemory-policy", "volatile-ttl"],
+    ] {
+        let server = Private::with(&settings).await;
+        let strict = server.builder().accept_at_most_once_until_failover();
+        let strict = strict.connect(&server.url()).await;
+        assert_eq!(
+            kind(strict),
+            Some(StoreErrorKind::Configuration),
+            "{settings:?}"
+        );
+        let idem = Idempotency::new(server.store().await);
+        let answer = charge(&idem, OnCrash::Rerun, &AtomicU32::new(0)).await;
+        assert_eq!(answer, Ok(1), "by lease: {settings:?}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Who waits in another process is told, and looks by itself where it is not.
+
+use std::time::Duration;
+
+use idempotent_runtime::{
+    Error, Idempotency, InFlight,
+    store::{RedisStore, Store},
+    testing::Gate,
+};
+use tokio::task::JoinHandle;
+
+use super::private::Private;
+
+struct Pair {
+    gate: Gate,
+    holder: JoinHandle<Result<u32, Error>>,
+    waiter: JoinHandle<Result<u32, Error>>,
+}
+
+impl Pair {
+    /// One process runs the call, and another waits for it.
+    async fn of(holder: RedisStore, waiter: RedisStore) -> Self {
+        let gate = Gate::new();
+        let call = |store| {
+            let (idem, gate) = (Idempotency::new(store), gate.clone());
+            tokio::spawn(async move {
+                let call = idem.call("charge").key("k");
+                let call = call.in_flight(InFlight::Wait(Duration::from_secs(50)));
+                call.run(|_| async {
+                    gate.pass().await;
+                    Ok(1)
+                })
+                .await
+            })
+        };
+        let holder = call(holder);
+        gate.arrived(1).await;
+        let waiter = call(waiter);
+        Self {
+            gate,
+            holder,
+            waiter,
+        }
+    }
+
+    async fn end(self) {
+        self.gate.open();
+        let ended = async { (self.holder.await, self.waiter.await) };
+        let (holder, waiter) = crate::harness::in_time(ended).await;
+        let (holder, waiter) = (holder.expect("no panic"), waiter.expect("no panic"));
+        assert_eq!((holder, waiter), (Ok(1), Ok(1)));
+    }
+}
+
+async fn listeners(server: &Private, expected: u64) {
+    let heard = async {
+        loop {
+            let (_, count): (String, u64) = server.ask("PUBSUB NUMSUB idempotent:moved").await;
+            // Our own hello comes back once it was published.
+            if count == expected && server.ran("publish").await >= expected {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    crate::harness::in_time(heard).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_waiter_is_told_by_one_publication() {
+    let server = Private::new().await;
+    let pair = Pair::of(server.store().await, server.store().await).await;
+    listeners(&server, 1).await;
+    let before = server.ran("publish").await;
+    pair.end().await;
+    assert_eq!(server.ran("publish").await - before, 1);
+    let waited: bool = server
+        .ask(&format!("HEXISTS {} waited", server.key().await))
+        .await;
+    assert!(!waited, "who waits next says so again");
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_waiter_whose_listener_is_killed_is_answered() {
+    let server = Private::new().await;
+    let pair = Pair::of(server.store().await, server.store().await).await;
+    listeners(&server, 1).await;
+    server.tell("CLIENT KILL TYPE pubsub").await;
+    pair.end().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_waiter_who_may_not_listen_is_answered() {
+    let server = Private::new().await;
+    server
+        .tell("ACL SETUSER deaf on >pass +@all ~* resetchannels")
+        .await;
+    let url = format!("{}?user=deaf&pass=pass", server.url());
+    let connect = || async { RedisStore::connect(&url).await.expect("it may connect") };
+    Pair::of(connect().await, connect().await).await.end().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_connection_of_the_applications_is_the_only_one() {
+    let server = Private::new().await;
+    let client = redis::Client::open(server.url()).expect("a URL");
+    let bare = async || {
+        let manager = client.get_connection_manager().await.expect("a connection");
+        let made = RedisStore::builder().connection(manager).await;
+        made.expect("the server answers")
+    };
+    assert!(
+        bare()
+            .await
+            .for_heartbeats()
+            .await
+            .expect("an answer")
+            .is_none()
+    );
+    Pair::of(bare().await, bare().await).await.end().await;
+    let listening: Vec<String> = server.ask("PUBSUB CHANNELS").await;
+    assert_eq!(listening, [""; 0]);
+
+    let own = RedisStore::builder()
+        .client(client.clone())
+        .await
+        .expect("the server answers");
+    assert!(own.for_heartbeats().await.expect("an answer").is_some());
+}

@@ -1,0 +1,76 @@
+//! What a call asks of the server.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use idempotent_runtime::{Error, Idempotency, OnCrash};
+
+use super::private::{Private, charge};
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_first_call_is_two_commands_and_a_replay_one() {
+    let server = Private::new().await;
+    let idem = Idempotency::new(server.store().await);
+    let warm = idem
+        .call("warm")
+        .key("k")
+        .run(|_| async { Ok::<_, Error>(0) });
+    assert_eq!(warm.await, Ok(0));
+    server.tell("CONFIG RESETSTAT").await;
+
+    let runs = AtomicU32::new(0);
+    assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+    assert_eq!(server.ran("evalsha").await, 2);
+    assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+    assert_eq!(server.ran("evalsha").await, 3);
+
+    // Nothing else was asked, and what nobody waits for is not told.
+    for other in ["eval", "script|load", "publish", "ping"] {
+        assert_eq!(server.ran(other).await, 0, "{other}");
+    }
+    assert_eq!(server.ran("hset").await, 2, "a replay writes nothing");
+    assert_eq!(server.ran("pexpireat").await, 1);
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn scripts_that_the_server_forgot_are_sent_again() {
+    let server = Private::new().await;
+    let idem = Idempotency::new(server.store().await);
+    let runs = AtomicU32::new(0);
+    server.tell("SCRIPT FLUSH").await;
+    let answer = idem
+        .call("charge")
+        .key("k")
+        .run(|_| async {
+            server.tell("SCRIPT FLUSH").await;
+            Ok::<_, Error>(runs.fetch_add(1, Ordering::SeqCst) + 1)
+        })
+        .await;
+    assert_eq!(answer, Ok(1));
+    server.tell("SCRIPT FLUSH").await;
+    assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+/// People read records with `HGETALL`: the names are a promise.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_record_can_be_read() {
+    let server = Private::new().await;
+    let idem = Idempotency::new(server.store().await);
+    assert_eq!(
+        charge(&idem, OnCrash::Rerun, &AtomicU32::new(0)).await,
+        Ok(1)
+    );
+    let key = server.key().await;
+    for (field, expected) in [
+        ("operation", "charge"),
+        ("state", "2"),
+        ("attempt", "1"),
+        ("outcome", "1"),
+    ] {
+        let found: String = server.ask(&format!("HGET {key} {field}")).await;
+        assert_eq!(found, expected, "{field}");
+    }
+}

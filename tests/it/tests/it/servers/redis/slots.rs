@@ -1,0 +1,107 @@
+//! A cluster: every record in one slot, and all of them over all nodes.
+
+use std::sync::Arc;
+
+use idempotent_runtime::{
+    Error, Idempotency,
+    store::{RedisStore, Store, StoreErrorKind},
+    testing::conformance::Subject,
+};
+use redis::cluster::ClusterClient;
+
+use super::{
+    Redis, RedisCluster, keys,
+    private::{Private, kind},
+};
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn records_spread_over_the_nodes_and_are_listed_from_all() {
+    let cluster = RedisCluster::new();
+    let store = cluster.store().await;
+    let idem = Idempotency::new(Arc::clone(&store));
+    for number in 0..50_u32 {
+        let call = idem.call("charge").key(&number);
+        let answer = call.run(|_| async { Ok::<_, Error>(number) }).await;
+        assert_eq!(answer, Ok(number));
+    }
+    let listed = store.scan(None, 100).await.expect("a list");
+    assert_eq!(listed.len(), 50);
+    let mut of_each = Vec::new();
+    for url in &cluster.urls {
+        let client = redis::Client::open(url.as_str()).expect("a URL");
+        let node = client.get_multiplexed_async_connection().await;
+        let mut node = node.expect("the node answers");
+        of_each.push(keys(&mut node, &cluster.prefix).await.expect("the keys"));
+    }
+    assert!(
+        of_each.iter().all(|keys| keys.len() < 50),
+        "no node has all of them"
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_client_and_a_connection_of_the_applications_reach_every_node() {
+    let cluster = RedisCluster::new();
+    // One node is enough to find the others.
+    let client = ClusterClient::new(cluster.urls[..1].to_vec()).expect("a URL");
+    let connection = client
+        .get_async_connection()
+        .await
+        .expect("the cluster answers");
+    let builder = || RedisStore::builder().key_prefix(&cluster.prefix);
+    let own = builder()
+        .cluster_client(client)
+        .await
+        .expect("the cluster answers");
+    let bare = builder()
+        .cluster_connection(connection)
+        .await
+        .expect("the cluster answers");
+    assert!(own.for_heartbeats().await.expect("an answer").is_some());
+    assert!(bare.for_heartbeats().await.expect("an answer").is_none());
+    for (store, expected) in [(own, 1), (bare, 1)] {
+        let idem = Idempotency::new(store);
+        for number in 0..20_u32 {
+            let call = idem.call("charge").key(&number);
+            let answer = call.run(|_| async { Ok::<_, Error>(expected) }).await;
+            assert_eq!(answer, Ok(1));
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_node_is_no_server_and_a_server_is_no_cluster() {
+    let cluster = RedisCluster::new();
+    let node = RedisStore::connect(&cluster.urls[0]).await;
+    assert_eq!(kind(node), Some(StoreErrorKind::Configuration));
+    let alone = Private::new().await;
+    let cluster = RedisStore::connect_cluster([alone.url()]).await;
+    assert_eq!(kind(cluster), Some(StoreErrorKind::Configuration));
+    let alone = Redis::new().await;
+    let cluster = RedisStore::connect_cluster([alone.url]).await;
+    assert_eq!(kind(cluster), Some(StoreErrorKind::Configuration));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn scripts_that_every_node_forgot_are_sent_again() {
+    let cluster = RedisCluster::new();
+    let idem = Idempotency::new(cluster.store().await);
+    for number in 0..20_u32 {
+        if number % 5 == 0 {
+            for url in &cluster.urls {
+                let node = redis::Client::open(url.as_str()).expect("a URL");
+                let node = node.get_multiplexed_async_connection().await;
+                let flush = redis::cmd("SCRIPT").arg("FLUSH").clone();
+                let flushed = flush.exec_async(&mut node.expect("the node answers")).await;
+                flushed.expect("the scripts are gone");
+            }
+        }
+        let call = idem.call("charge").key(&number);
+        let answer = call.run(|_| async { Ok::<_, Error>(number) }).await;
+        assert_eq!(answer, Ok(number));
+    }
+}
