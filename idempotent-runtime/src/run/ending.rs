@@ -30,6 +30,9 @@ pub(crate) async fn end(
     reran: bool,
 ) -> Result<Ended, StoreError> {
     let attempt = &lease.attempt;
+    let tell = |step| {
+        observers.transition(attempt.operation(), attempt.id(), attempt.number(), step);
+    };
     let again = reran.then(|| {
         let mut holding = lease.holding.clone();
         holding.run_again();
@@ -42,25 +45,21 @@ pub(crate) async fn end(
         match store.swap(attempt.id(), Some(seen), &draft).await? {
             // The lease does not learn this version: a heartbeat over it would undo the ending.
             Swap::Applied(_) => {
-                observers.transition(
-                    attempt.operation(),
-                    attempt.id(),
-                    attempt.number(),
-                    step(ending, draft.state),
-                );
+                tell(step(ending, draft.state));
                 return Ok(Ended::Stands);
             }
             Swap::Refused(snapshot) => match holding.refused(ending, &snapshot) {
                 Refusal::Again(version) => seen = version,
-                Refusal::Stands(record) => return Ok(Ended::StoodAlready(record)),
+                Refusal::Stands(record) => {
+                    // The answer to an earlier try was lost, so nobody was told yet. What is uncertain, its finder has told.
+                    if record.state != State::Uncertain && record.outcome == draft.outcome {
+                        tell(step(ending, draft.state));
+                    }
+                    return Ok(Ended::StoodAlready(record));
+                }
                 Refusal::Lost(record) => {
                     if attempt.lose() {
-                        observers.transition(
-                            attempt.operation(),
-                            attempt.id(),
-                            attempt.number(),
-                            Step::LeaseLost,
-                        );
+                        tell(Step::LeaseLost);
                     }
                     return Ok(Ended::Lost(
                         record.filter(|record| answers(record, &snapshot)),

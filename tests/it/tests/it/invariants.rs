@@ -193,6 +193,11 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
                 .lookup("charge", None::<&str>, key.as_str())
                 .await;
             assert!(matches!(status, Ok(Status::Completed(_))), "{status:?}");
+            assert_eq!(
+                owner.log.count(Step::Recorded),
+                1,
+                "{mode:?}, {operation:?}: observers are told once"
+            );
         }
     }
 }
