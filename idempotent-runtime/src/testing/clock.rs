@@ -107,6 +107,14 @@ impl ManualClock {
         self.hands().sleepers.len()
     }
 
+    /// How long it is until the next sleep ends: nothing while one that has ended is not taken up yet.
+    #[must_use]
+    pub fn until_next(&self) -> Option<Duration> {
+        let hands = self.hands();
+        let ends = hands.sleepers.values().map(|sleeper| sleeper.until).min();
+        ends.map(|end| end.saturating_sub(hands.elapsed))
+    }
+
     /// Resolves when at least `n` sleeps are under way: then everything that was to be set up has come to rest.
     pub async fn await_sleepers(&self, n: usize) {
         // The sender lives in `self`, so the channel cannot close.
@@ -215,10 +223,12 @@ mod tests {
         clock.advance(Duration::from_secs(9));
         tokio::task::yield_now().await;
         assert!(!sleep.is_finished());
+        assert_eq!(clock.until_next(), Some(Duration::from_secs(1)));
 
         clock.advance(Duration::from_secs(1));
+        assert_eq!(clock.until_next(), Some(Duration::ZERO));
         sleep.await.expect("the sleep ends");
-        assert_eq!(clock.sleepers(), 0);
+        assert_eq!((clock.sleepers(), clock.until_next()), (0, None));
     }
 
     #[tokio::test]

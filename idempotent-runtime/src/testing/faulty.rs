@@ -96,6 +96,7 @@ struct Plan {
     faults: Vec<(Operation, Nth, Fault)>,
     calls: HashMap<Operation, u64>,
     swaps_to: HashMap<State, u64>,
+    under_way: u64,
 }
 
 impl fmt::Debug for Plan {
@@ -163,12 +164,19 @@ impl FaultyStore {
         self.calls(Operation::Load) + self.calls(Operation::Claim) + self.calls(Operation::Ending)
     }
 
-    /// Counts a call that stands for all of `operations`, and tells which faults it meets.
-    fn arrive(&self, operations: &[Operation], state: Option<State>) -> Vec<Fault> {
+    /// How many calls have arrived and are neither answered nor dropped: waits are among them, and those that a gate holds.
+    #[must_use]
+    pub fn under_way(&self) -> u64 {
+        self.plan().under_way
+    }
+
+    /// Counts a call that stands for all of `operations`, and finds the faults that it meets.
+    fn arrive(&self, operations: &[Operation], state: Option<State>) -> Arrived {
         let mut plan = self.plan();
         for operation in operations {
             *plan.calls.entry(*operation).or_default() += 1;
         }
+        plan.under_way += 1;
         if let Some(state) = state {
             *plan.swaps_to.entry(state).or_default() += 1;
         }
@@ -180,21 +188,21 @@ impl FaultyStore {
                     Nth::Every => true,
                 }
         };
-        plan.faults
-            .iter()
-            .filter(met)
-            .map(|(_, _, fault)| fault.clone())
-            .collect()
+        let faults = plan.faults.iter().filter(met);
+        Arrived {
+            faults: faults.map(|(_, _, fault)| fault.clone()).collect(),
+            plan: Arc::clone(&self.plan),
+        }
     }
 
     /// Runs a call through its faults.
     async fn through<T>(
         &self,
-        faults: Vec<Fault>,
+        arrived: Arrived,
         doing: &'static str,
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
-        for fault in &faults {
+        for fault in &arrived.faults {
             match fault {
                 Fault::Fail(kind) => {
                     return Err(StoreError::new(*kind, doing).with_source("a planned fault"));
@@ -206,7 +214,7 @@ impl FaultyStore {
             }
         }
         let answer = call.await;
-        for fault in &faults {
+        for fault in &arrived.faults {
             match fault {
                 Fault::LoseAnswer => return Err(lost(doing)),
                 Fault::DelayAnswer(gate) => gate.pass().await,
@@ -218,6 +226,19 @@ impl FaultyStore {
 
     fn plan(&self) -> MutexGuard<'_, Plan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that has arrived; it is over when this is dropped.
+struct Arrived {
+    faults: Vec<Fault>,
+    plan: Arc<Mutex<Plan>>,
+}
+
+impl Drop for Arrived {
+    fn drop(&mut self) {
+        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
+        plan.under_way -= 1;
     }
 }
 
@@ -242,8 +263,8 @@ fn lost(doing: &'static str) -> StoreError {
 #[async_trait]
 impl Store for FaultyStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let faults = self.arrive(&[Operation::Load], None);
-        self.through(faults, "loading a record", self.inner.load(id))
+        let arrived = self.arrive(&[Operation::Load], None);
+        self.through(arrived, "loading a record", self.inner.load(id))
             .await
     }
 
@@ -253,8 +274,8 @@ impl Store for FaultyStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let faults = self.arrive(&[Operation::Swap, Operation::of(next)], Some(next.state));
-        self.through(faults, "writing a record", self.inner.swap(id, seen, next))
+        let arrived = self.arrive(&[Operation::Swap, Operation::of(next)], Some(next.state));
+        self.through(arrived, "writing a record", self.inner.swap(id, seen, next))
             .await
     }
 
@@ -264,9 +285,9 @@ impl Store for FaultyStore {
         seen: Version,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        let faults = self.arrive(&[Operation::Wait], None);
+        let arrived = self.arrive(&[Operation::Wait], None);
         self.through(
-            faults,
+            arrived,
             "waiting for a record",
             self.inner.wait(id, seen, at_most),
         )
@@ -274,8 +295,8 @@ impl Store for FaultyStore {
     }
 
     async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
-        let faults = self.arrive(&[Operation::Purge], None);
-        self.through(faults, "purging expired records", self.inner.purge(limit))
+        let arrived = self.arrive(&[Operation::Purge], None);
+        self.through(arrived, "purging expired records", self.inner.purge(limit))
             .await
     }
 
@@ -284,16 +305,16 @@ impl Store for FaultyStore {
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        let faults = self.arrive(&[Operation::Scan], None);
-        self.through(faults, "listing records", self.inner.scan(after, limit))
+        let arrived = self.arrive(&[Operation::Scan], None);
+        self.through(arrived, "listing records", self.inner.scan(after, limit))
             .await
     }
 
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        let faults = self.arrive(&[Operation::ForHeartbeats], None);
+        let arrived = self.arrive(&[Operation::ForHeartbeats], None);
         let connecting = self.inner.for_heartbeats();
         let own = self
-            .through(faults, "connecting for heartbeats", connecting)
+            .through(arrived, "connecting for heartbeats", connecting)
             .await?;
         Ok(own.map(|inner| {
             Arc::new(Self {
@@ -421,8 +442,10 @@ mod tests {
             });
             held.arrived(1).await;
             assert_eq!(stands(&store).await, after);
+            assert_eq!(store.under_way(), 1);
             held.open();
             assert!(swap.await.expect("the swap ends").is_ok());
+            assert_eq!(store.under_way(), 0);
             assert!(stands(&store).await);
         }
     }
