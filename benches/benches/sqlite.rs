@@ -2,99 +2,49 @@
 //! update that records for a first call, a select for a replay. The same pool of one connection, the same settings, the
 //! same folder, in turns.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::path::Path;
 
-use benches::Ratios;
-use idempotent_runtime::{Error, Idempotency, store::SqliteStore};
-use serde::{Deserialize, Serialize};
+use benches::{
+    Ratios,
+    calls::{self, ByHand, Receipt},
+};
+use idempotent_runtime::{Idempotency, store::SqliteStore};
 use sqlx::{
     ConnectOptions, Row, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::{runtime::Runtime, task::JoinSet};
+use tokio::runtime::Runtime;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Receipt {
-    id: u64,
-    text: String,
-}
+#[derive(Clone)]
+struct Pool(SqlitePool);
 
-fn receipt(id: u64, memo: &str) -> Receipt {
-    let text = format!("{} bytes", memo.len());
-    Receipt { id, text }
-}
-
-static NEXT: AtomicU64 = AtomicU64::new(1_000);
-
-fn fresh() -> u64 {
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-const MEMO: &str =
-    "a memo as it may stand in an order: leave the parcel with the neighbour on the left";
-
-async fn ours(idem: Idempotency, order: u64) {
-    let result: Result<Receipt, Error> = idem
-        .call("bench.charge")
-        .key(&order)
-        .arguments(&(order, MEMO))
-        .run(|_| async move { Ok(receipt(order, MEMO)) })
-        .await;
-    result.expect("an answer");
-}
-
-async fn first_by_hand(pool: SqlitePool, order: u64) {
-    let claimed = sqlx::query(
-        "INSERT INTO calls (id, arguments, state) VALUES (?, ?, 1) ON CONFLICT DO NOTHING",
-    )
-    .bind(order.to_string())
-    .bind(serde_json::to_string(&(order, MEMO)).expect("JSON"))
-    .execute(&pool)
-    .await
-    .expect("a claim");
-    assert_eq!(claimed.rows_affected(), 1);
-    let outcome = serde_json::to_vec(&receipt(order, MEMO)).expect("JSON");
-    sqlx::query("UPDATE calls SET state = 2, outcome = ? WHERE id = ? AND state = 1")
-        .bind(outcome)
+impl ByHand for Pool {
+    async fn first(&self, _: usize, order: u64) {
+        let claimed = sqlx::query(
+            "INSERT INTO calls (id, arguments, state) VALUES (?, ?, 1) ON CONFLICT DO NOTHING",
+        )
         .bind(order.to_string())
-        .execute(&pool)
+        .bind(calls::arguments(order))
+        .execute(&self.0)
         .await
-        .expect("an outcome");
-}
-
-async fn replay_by_hand(pool: SqlitePool, order: u64) {
-    let row = sqlx::query("SELECT outcome FROM calls WHERE id = ? AND state = 2")
-        .bind(order.to_string())
-        .fetch_one(&pool)
-        .await
-        .expect("a row");
-    let receipt: Receipt = serde_json::from_slice(row.get(0)).expect("JSON");
-    assert_eq!(receipt.id, order);
-}
-
-/// Does the work so many times, `tasks` at once.
-async fn spread<F>(times: u32, tasks: u32, work: impl Fn() -> F + Send + Sync + 'static)
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    let work = Arc::new(work);
-    let mut running = JoinSet::new();
-    for task in 0..tasks {
-        let work = Arc::clone(&work);
-        let share = times / tasks + u32::from(task < times % tasks);
-        running.spawn(async move {
-            for _ in 0..share {
-                work().await;
-            }
-        });
+        .expect("a claim");
+        assert_eq!(claimed.rows_affected(), 1);
+        sqlx::query("UPDATE calls SET state = 2, outcome = ? WHERE id = ? AND state = 1")
+            .bind(Receipt::of(order).to_json())
+            .bind(order.to_string())
+            .execute(&self.0)
+            .await
+            .expect("an outcome");
     }
-    running.join_all().await;
+
+    async fn replay(&self, _: usize, order: u64) {
+        let row = sqlx::query("SELECT outcome FROM calls WHERE id = ? AND state = 2")
+            .bind(order.to_string())
+            .fetch_one(&self.0)
+            .await
+            .expect("a row");
+        assert_eq!(Receipt::from_json(row.get(0)).id, order);
+    }
 }
 
 async fn pool(path: &Path) -> SqlitePool {
@@ -111,45 +61,14 @@ async fn pool(path: &Path) -> SqlitePool {
         .expect("a pool")
 }
 
-fn compare(
-    runtime: &Runtime,
-    ratios: &mut Ratios,
-    name: &str,
-    idem: &Idempotency,
-    by_hand: &SqlitePool,
-) {
-    for tasks in [1, 16] {
-        ratios.time(
-            format!("{name}, first call, {tasks} at once"),
-            100,
-            |times| {
-                let idem = idem.clone();
-                runtime.block_on(spread(times, tasks, move || ours(idem.clone(), fresh())));
-            },
-            |times| {
-                let pool = by_hand.clone();
-                runtime.block_on(spread(times, tasks, move || {
-                    first_by_hand(pool.clone(), fresh())
-                }));
-            },
-        );
-    }
-    for tasks in [1, 16] {
-        ratios.time(
-            format!("{name}, replay, {tasks} at once"),
-            500,
-            |times| {
-                let idem = idem.clone();
-                runtime.block_on(spread(times, tasks, move || ours(idem.clone(), 1)));
-            },
-            |times| {
-                let pool = by_hand.clone();
-                runtime.block_on(spread(times, tasks, move || {
-                    replay_by_hand(pool.clone(), 1)
-                }));
-            },
-        );
-    }
+/// By hand, for a side that has made no calls yet.
+async fn by_hand(path: &Path) -> Pool {
+    let pool = pool(path).await;
+    sqlx::query("CREATE TABLE calls (id TEXT PRIMARY KEY, arguments TEXT NOT NULL, state INTEGER NOT NULL, outcome BLOB)")
+        .execute(&pool)
+        .await
+        .expect("a table");
+    Pool(pool)
 }
 
 fn main() {
@@ -159,35 +78,27 @@ fn main() {
     let runtime = Runtime::new().expect("a runtime");
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let at = |name: &str| folder.path().join(name);
-    let (by_hand, embedded, pooled) = runtime.block_on(async {
-        let by_hand = pool(&at("by_hand.db")).await;
-        sqlx::query("CREATE TABLE calls (id TEXT PRIMARY KEY, arguments TEXT NOT NULL, state INTEGER NOT NULL, outcome BLOB)")
-            .execute(&by_hand)
-            .await
-            .expect("a table");
-        let embedded = Idempotency::sqlite(at("embedded.db")).await.expect("a store");
+    let (embedded, pooled) = runtime.block_on(async {
         let over_pool = SqliteStore::new(pool(&at("pooled.db")).await);
         over_pool.migrate().await.expect("tables");
-        let pooled = Idempotency::new(over_pool);
-        ours(embedded.clone(), 1).await;
-        ours(pooled.clone(), 1).await;
-        first_by_hand(by_hand.clone(), 1).await;
-        (by_hand, embedded, pooled)
+        let embedded = Idempotency::sqlite(at("embedded.db")).await;
+        (embedded.expect("a store"), Idempotency::new(over_pool))
     });
     let mut ratios = Ratios::new("SQLite", "by hand");
-    compare(
-        &runtime,
-        &mut ratios,
-        "file of its own",
-        &embedded,
-        &by_hand,
-    );
-    compare(
-        &runtime,
-        &mut ratios,
-        "application's pool",
-        &pooled,
-        &by_hand,
-    );
+    for (named, idem) in [
+        ("file of its own, ", embedded),
+        ("application's pool, ", pooled),
+    ] {
+        let file = at(&format!("beside the {named}.db"));
+        let by_hand = runtime.block_on(by_hand(&file));
+        calls::compare(
+            &runtime,
+            &mut ratios,
+            named,
+            (&idem, &by_hand),
+            &[1, 16],
+            (500, 100),
+        );
+    }
     ratios.print();
 }

@@ -1,6 +1,12 @@
 //! Measures two ways to do the same work in turns, and prints how they compare.
 
-#![allow(clippy::print_stdout, reason = "a table for people is its purpose")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tables and hints for people are its purpose"
+)]
+
+pub mod calls;
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +17,19 @@ const ROUNDS: usize = 31;
 #[must_use]
 pub fn is_measuring() -> bool {
     std::env::args().any(|argument| argument == "--bench")
+}
+
+/// Where the server is with which this run measures; `None` where it does not measure, or nobody said where a server is.
+#[must_use]
+pub fn server(variable: &str) -> Option<String> {
+    if !is_measuring() {
+        return None;
+    }
+    let url = std::env::var(variable).ok();
+    if url.is_none() {
+        eprintln!("{variable} is not set: `cargo xtask servers` starts a server");
+    }
+    url
 }
 
 /// A table of ratios: the time that a piece of work takes with us, over the time that it takes otherwise in the same

@@ -34,15 +34,28 @@ impl Scripts {
 impl Text {
     fn new(body: &str) -> Self {
         let words = format!(
-            "local RUNNING, DONE, RELEASED, RERUN = '{}', '{}', '{}', '{}'\nlocal FIELDS = {{ '{}' }}\n",
+            "local RUNNING, DONE, RELEASED, RERUN = '{}', '{}', '{}', '{}'
+local FIELDS = {{ '{}' }}
+local VERSION, TOKEN, LEASE_END, EXPIRES = {}, {}, {}, {}
+",
             State::Running.code(),
             State::Done.code(),
             State::Released.code(),
             OnCrash::Rerun.code(),
             COLUMNS[1..].join("', '"),
+            place("version"),
+            place("token"),
+            place("lease_end"),
+            place("expires"),
         );
         let code = [&words, include_str!("scripts/common.lua"), body].concat();
         let digest = Script::new(&code).get_hash().to_owned();
         Self { code, digest }
     }
+}
+
+/// Where a field stands in an answer: Lua counts from one, as the columns behind the id do.
+fn place(field: &str) -> usize {
+    let place = COLUMNS.iter().position(|column| *column == field);
+    place.expect("it is a column")
 }

@@ -3,13 +3,14 @@
 -- ARGV: seen · state · least token · lease · retention, in microseconds from now; what is empty stays as it is
 --       whether a record begins · how many fields are deleted, their names · names and values of the fields that are set
 local seen, state, least_token, lease, retention, begins, deleted = unpack(ARGV, 1, 7)
-local stands = redis.call('HMGET', KEYS[1], 'version', 'token', 'lease_end', 'expires', 'waited')
+local stands = record()
 local now = clock()
-if (stands[1] or '') ~= seen then
-    return { 0, now, unpack(record()) }
+local version = stands[VERSION]
+if (version or '') ~= seen then
+    return { 0, now, unpack(stands) }
 end
 
-local token, lease_end, expires = stands[2] or '0', stands[3] or now, stands[4] or now
+local token, lease_end, expires = stands[TOKEN] or '0', stands[LEASE_END] or now, stands[EXPIRES] or now
 if least_token ~= '' then
     token = is_less(least_token, now) and now or least_token
 end
@@ -34,15 +35,14 @@ for place = first, #ARGV do
 end
 redis.call('HSET', KEYS[1], unpack(set))
 
-if stands[1] then
+if version then
     if state == RUNNING then
         redis.call('HDEL', KEYS[1], 'finished')
     end
     if first > 8 then
         redis.call('HDEL', KEYS[1], unpack(ARGV, 8, first - 1))
     end
-    if stands[5] and state ~= RUNNING then
-        redis.call('HDEL', KEYS[1], 'waited')
+    if state ~= RUNNING and redis.call('HDEL', KEYS[1], 'waited') == 1 then
         tell()
     end
 end
@@ -50,7 +50,7 @@ end
 -- Redis forgets by itself what is over, never what somebody holds or must still settle; never early, so rounded up.
 if (state == DONE or state == RELEASED) and #expires <= 16 then
     redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.ceil(tonumber(expires) / 1000)))
-elseif stands[1] then
+elseif version then
     redis.call('PERSIST', KEYS[1])
 end
 return { 1, now, token, lease_end, expires }

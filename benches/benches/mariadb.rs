@@ -1,0 +1,83 @@
+//! What a call costs on MariaDB, beside the statements that somebody would write by hand: an insert that claims and an
+//! update that records for a first call, a select for a replay. By hand each task holds a connection, which is never pinged,
+//! as the store's own are not.
+//!
+//! `IDEMPOTENT_TEST_MARIADB_URL` says where the server is; `cargo xtask servers` starts one.
+
+use std::sync::Arc;
+
+use benches::{
+    Ratios,
+    calls::{self, ByHand, Receipt},
+};
+use idempotent_runtime::{Idempotency, store::MySqlStore};
+use sqlx::{ConnectOptions, MySqlConnection, Row, mysql::MySqlConnectOptions};
+use tokio::{runtime::Runtime, sync::Mutex};
+
+#[derive(Clone)]
+struct Connections(Arc<Vec<Mutex<MySqlConnection>>>);
+
+impl ByHand for Connections {
+    async fn first(&self, task: usize, order: u64) {
+        let mut connection = self.0[task].lock().await;
+        sqlx::query("INSERT INTO bench_calls (id, arguments, state) VALUES (?, ?, 1)")
+            .bind(order)
+            .bind(calls::arguments(order))
+            .execute(&mut *connection)
+            .await
+            .expect("a claim");
+        sqlx::query("UPDATE bench_calls SET state = 2, outcome = ? WHERE id = ? AND state = 1")
+            .bind(Receipt::of(order).to_json())
+            .bind(order)
+            .execute(&mut *connection)
+            .await
+            .expect("an outcome");
+    }
+
+    async fn replay(&self, task: usize, order: u64) {
+        let mut connection = self.0[task].lock().await;
+        let row = sqlx::query("SELECT outcome FROM bench_calls WHERE id = ? AND state = 2")
+            .bind(order)
+            .fetch_one(&mut *connection)
+            .await
+            .expect("a row");
+        assert_eq!(Receipt::from_json(row.get(0)).id, order);
+    }
+}
+
+async fn set_up(url: &str) -> (Idempotency, Connections) {
+    let options: MySqlConnectOptions = url.parse().expect("a URL");
+    let options = options.disable_statement_logging();
+    let mut connections = Vec::new();
+    for _ in 0..64 {
+        connections.push(options.connect().await.expect("the server answers"));
+    }
+    for statement in [
+        "DROP TABLE IF EXISTS bench_calls, bench_records, bench_schema",
+        "CREATE TABLE bench_calls (id bigint PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, outcome blob)",
+    ] {
+        sqlx::raw_sql(statement)
+            .execute(&mut connections[0])
+            .await
+            .expect("a table");
+    }
+    let store = MySqlStore::builder()
+        .table_prefix("bench_")
+        .max_connections(64)
+        .connect(url);
+    let idem = Idempotency::new(store.await.expect("the server answers"));
+    let connections = connections.into_iter().map(Mutex::new).collect();
+    (idem, Connections(Arc::new(connections)))
+}
+
+fn main() {
+    let Some(url) = benches::server("IDEMPOTENT_TEST_MARIADB_URL") else {
+        return;
+    };
+    let runtime = Runtime::new().expect("a runtime");
+    let (idem, by_hand) = runtime.block_on(set_up(&url));
+    let mut ratios = Ratios::new("MariaDB", "by hand");
+    let sides = (&idem, &by_hand);
+    calls::compare(&runtime, &mut ratios, "", sides, &[1, 16, 64], (960, 320));
+    ratios.print();
+}

@@ -1,0 +1,76 @@
+//! What a call costs on Redis, beside the commands that somebody would write by hand: `SET` with `NX`, `GET` and `PX` that
+//! claims and a `SET` with `XX` that records for a first call, a `GET` for a replay. All tasks share one connection, as they do
+//! with ours.
+//!
+//! `IDEMPOTENT_TEST_REDIS_URL` says where the server is; `cargo xtask servers` starts one.
+
+use benches::{
+    Ratios,
+    calls::{self, ByHand, Receipt},
+};
+use idempotent_runtime::{Idempotency, store::RedisStore};
+use redis::{Client, aio::MultiplexedConnection};
+use tokio::runtime::Runtime;
+
+const DAY: u64 = 24 * 60 * 60 * 1_000;
+
+#[derive(Clone)]
+struct Shared(MultiplexedConnection);
+
+impl ByHand for Shared {
+    async fn first(&self, _: usize, order: u64) {
+        let (mut connection, key) = (self.0.clone(), key(order));
+        let mut claim = redis::cmd("SET");
+        claim.arg(&key).arg(calls::arguments(order));
+        let claim = claim.arg("NX").arg("GET").arg("PX").arg(DAY);
+        let stands: Option<Vec<u8>> = claim.query_async(&mut connection).await.expect("a claim");
+        assert_eq!(stands, None);
+        let mut record = redis::cmd("SET");
+        record.arg(&key).arg(Receipt::of(order).to_json());
+        let record = record.arg("XX").arg("PX").arg(DAY);
+        let recorded: Option<String> = record
+            .query_async(&mut connection)
+            .await
+            .expect("an outcome");
+        assert!(recorded.is_some());
+    }
+
+    async fn replay(&self, _: usize, order: u64) {
+        let mut connection = self.0.clone();
+        let mut look = redis::cmd("GET");
+        let stands: Vec<u8> = look
+            .arg(key(order))
+            .query_async(&mut connection)
+            .await
+            .expect("a value");
+        assert_eq!(Receipt::from_json(&stands).id, order);
+    }
+}
+
+fn key(order: u64) -> String {
+    format!("bench:calls:{order}")
+}
+
+async fn set_up(url: &str) -> (Idempotency, Shared) {
+    let client = Client::open(url).expect("a URL");
+    let mut connection = client
+        .get_multiplexed_async_connection()
+        .await
+        .expect("the server answers");
+    let flushed: redis::RedisResult<()> = redis::cmd("FLUSHDB").query_async(&mut connection).await;
+    flushed.expect("the server forgets");
+    let store = RedisStore::connect(url).await.expect("the server answers");
+    (Idempotency::new(store), Shared(connection))
+}
+
+fn main() {
+    let Some(url) = benches::server("IDEMPOTENT_TEST_REDIS_URL") else {
+        return;
+    };
+    let runtime = Runtime::new().expect("a runtime");
+    let (idem, by_hand) = runtime.block_on(set_up(&url));
+    let mut ratios = Ratios::new("Redis", "by hand");
+    let sides = (&idem, &by_hand);
+    calls::compare(&runtime, &mut ratios, "", sides, &[1, 16, 64], (1_920, 960));
+    ratios.print();
+}

@@ -1,0 +1,162 @@
+//! The call with which every store is measured, ours and by hand.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use idempotent_runtime::{Error, Idempotency};
+use serde::{Deserialize, Serialize};
+use tokio::{runtime::Runtime, task::JoinSet};
+
+use crate::Ratios;
+
+/// What a call gives.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Receipt {
+    /// The order that was paid.
+    pub id: u64,
+    /// What is printed on it.
+    pub text: String,
+}
+
+impl Receipt {
+    /// The body of the call.
+    #[must_use]
+    pub fn of(order: u64) -> Self {
+        Self {
+            id: order,
+            text: format!("{} bytes", MEMO.len()),
+        }
+    }
+
+    /// As it stands in a store.
+    ///
+    /// # Panics
+    ///
+    /// Never: numbers and texts are JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("numbers and texts are JSON")
+    }
+
+    /// From what stands in a store.
+    ///
+    /// # Panics
+    ///
+    /// When it is no receipt.
+    #[must_use]
+    pub fn from_json(json: &[u8]) -> Self {
+        serde_json::from_slice(json).expect("a receipt")
+    }
+}
+
+/// An argument of the call, beside the order.
+pub const MEMO: &str =
+    "a memo as it may stand in an order: leave the parcel with the neighbour on the left";
+
+/// The arguments of the call, as somebody would keep them by hand.
+///
+/// # Panics
+///
+/// Never: numbers and texts are JSON.
+#[must_use]
+pub fn arguments(order: u64) -> String {
+    serde_json::to_string(&(order, MEMO)).expect("numbers and texts are JSON")
+}
+
+/// What somebody would write by hand to the same end.
+pub trait ByHand: Clone + Send + Sync + 'static {
+    /// Claims, runs the body, and records.
+    fn first(&self, task: usize, order: u64) -> impl Future<Output = ()> + Send;
+    /// Reads what was recorded.
+    fn replay(&self, task: usize, order: u64) -> impl Future<Output = ()> + Send;
+}
+
+/// One call of ours.
+///
+/// # Panics
+///
+/// When it is not answered.
+pub async fn ours(idem: &Idempotency, order: u64) {
+    let result: Result<Receipt, Error> = idem
+        .call("bench.charge")
+        .key(&order)
+        .arguments(&(order, MEMO))
+        .run(|_| async move { Ok(Receipt::of(order)) })
+        .await;
+    result.expect("an answer");
+}
+
+/// Adds replays and first calls to a table, so many `at_once`. Each is measured by so many of them a round.
+pub fn compare(
+    runtime: &Runtime,
+    ratios: &mut Ratios,
+    named: &str,
+    (idem, by_hand): (&Idempotency, &impl ByHand),
+    at_once: &[usize],
+    (replays, first_calls): (u32, u32),
+) {
+    runtime.block_on(async {
+        ours(idem, 1).await;
+        by_hand.first(0, 1).await;
+    });
+    for &tasks in at_once {
+        ratios.time(
+            format!("{named}replay, {tasks} at once"),
+            replays,
+            spread(runtime, tasks, idem, |idem, _| async move {
+                ours(&idem, 1).await;
+            }),
+            spread(runtime, tasks, by_hand, |by_hand, task| async move {
+                by_hand.replay(task, 1).await;
+            }),
+        );
+    }
+    for &tasks in at_once {
+        ratios.time(
+            format!("{named}first call, {tasks} at once"),
+            first_calls,
+            spread(runtime, tasks, idem, |idem, _| async move {
+                ours(&idem, fresh()).await;
+            }),
+            spread(runtime, tasks, by_hand, |by_hand, task| async move {
+                by_hand.first(task, fresh()).await;
+            }),
+        );
+    }
+}
+
+fn fresh() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1_000);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Does the work so many times, `tasks` at once.
+fn spread<S, F>(
+    runtime: &Runtime,
+    tasks: usize,
+    side: &S,
+    work: impl Fn(S, usize) -> F + Send + Sync + 'static,
+) -> impl FnMut(u32)
+where
+    S: Clone + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let work = Arc::new(work);
+    move |times| {
+        let times = usize::try_from(times).unwrap_or(usize::MAX);
+        let mut running = JoinSet::new();
+        for task in 0..tasks {
+            let (side, work) = (side.clone(), Arc::clone(&work));
+            let share = times / tasks + usize::from(task < times % tasks);
+            let calls = async move {
+                for _ in 0..share {
+                    work(side.clone(), task).await;
+                }
+            };
+            running.spawn_on(calls, runtime.handle());
+        }
+        runtime.block_on(running.join_all());
+    }
+}
