@@ -16,13 +16,14 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 13] = [
+const FEATURES: [&str; 14] = [
     "",
     "sqlite",
     "postgres",
     "mysql",
     "redis",
     "redis-cluster",
+    "tower",
     "testing",
     "uuid",
     "ulid",

@@ -1,0 +1,23 @@
+//! The HTTP front end: a request that carries an `Idempotency-Key` runs once, and its retries get the same response.
+//!
+//! It implements [draft-ietf-httpapi-idempotency-key-header-07][draft]. What is here so far are its parts, which do no
+//! input or output of their own:
+//!
+//! * [`IdempotencyKey`] is what a client sent, and [`KeyReader`] finds it in the header fields of a request and refuses what is
+//!   malformed, what is there twice, and what breaks a [`KeyPolicy`].
+//! * [`problem`] holds the answers that are not the handler's: problem documents of RFC 9457, one [`Kind`](problem::Kind) for each
+//!   thing that a client can do about them.
+//! * [`StoredResponse`] is a response as it is kept for retries, and [`HeaderPolicy`] says which of its header fields are.
+//!
+//! [draft]: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header-07
+
+mod headers;
+mod key;
+pub mod problem;
+mod stored;
+
+pub use self::{
+    headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
+    key::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyPolicy, KeyReader, Reason, Syntax},
+    stored::{StoredBody, StoredResponse, UnreadableResponse},
+};
