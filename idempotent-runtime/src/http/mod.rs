@@ -11,13 +11,41 @@
 //!
 //! [draft]: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header-07
 
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+mod axum;
+mod body;
+mod drain;
+mod execution;
+mod fingerprint;
+mod guard;
 mod headers;
+mod json;
 mod key;
+mod layer;
+mod outcome;
 pub mod problem;
+mod routes;
+mod routing;
+mod rules;
+mod scope;
+mod service;
+mod settings;
 mod stored;
 
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+pub use self::axum::Json;
 pub use self::{
+    body::Body,
+    fingerprint::{BodyComparison, BodyDigest, QueryComparison},
     headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
     key::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyPolicy, KeyReader, Reason, Syntax},
+    layer::IdempotencyLayer,
+    outcome::{Mark, ServerErrors},
+    rules::{Echo, KeyScope, MismatchDetails, Presence, Rules, Storage},
+    scope::Scope,
+    service::{IdempotencyService, ResponseFuture},
+    settings::{Builder, Unscoped},
     stored::{StoredBody, StoredResponse, UnreadableResponse},
 };

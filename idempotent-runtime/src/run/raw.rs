@@ -160,7 +160,10 @@ mod tests {
         // What its body would have held is dropped with its task.
         assert!(gone.await.is_err());
         let status = idem.lookup("raw", None::<&str>, "k").await;
-        assert!(matches!(status, Ok(Status::Processing { .. })), "{status:?}");
+        assert!(
+            matches!(status, Ok(Status::Processing { .. })),
+            "{status:?}"
+        );
         first.abort();
     }
 }

@@ -35,6 +35,8 @@ pub enum Kind {
     TooManyKeys,
     /// The resource does not support keys: 501.
     NotSupported,
+    /// The handler ended without a response: 500.
+    HandlerFailed,
     /// The service is set up wrongly: 500.
     Misconfigured,
 }
@@ -73,7 +75,7 @@ pub enum Mismatch {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Kind::KeyMissing,
         Kind::KeyInvalid,
         Kind::KeyReused,
@@ -88,6 +90,7 @@ impl Kind {
         Kind::Overloaded,
         Kind::TooManyKeys,
         Kind::NotSupported,
+        Kind::HandlerFailed,
         Kind::Misconfigured,
     ];
 
@@ -268,6 +271,15 @@ impl Kind {
                 detail: "This resource cannot tell a repeated request from a new one. The request was not executed.",
                 retryable: false,
                 key_action: KeyAction::None,
+                retry_after: None,
+            },
+            Kind::HandlerFailed => Usual {
+                slug: "idempotency-handler-failed",
+                status: StatusCode::INTERNAL_SERVER_ERROR,
+                title: "The request failed",
+                detail: "The service failed while it carried out the request. The request may or may not have taken effect.",
+                retryable: false,
+                key_action: KeyAction::Keep,
                 retry_after: None,
             },
             Kind::Misconfigured => Usual {

@@ -65,6 +65,10 @@
 //!
 //! This resource does not support `Idempotency-Key`. Nothing was done; leave the key out, and do not repeat the request blindly.
 //!
+//! # idempotency-handler-failed
+//!
+//! The service failed while it carried out the request, which may or may not have taken effect. A retry with the same key tells.
+//!
 //! # idempotency-misconfigured
 //!
 //! The service made a mistake in its set-up. Tell its operators.

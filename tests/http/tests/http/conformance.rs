@@ -1,0 +1,1 @@
+//! The checklist as a page.
