@@ -1,13 +1,19 @@
 //! A shop whose handler is counted, behind the layer, and requests to it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
 };
 
-use axum::{Router, body::Body, routing::any};
+use axum::{BoxError, Router, body::Body, routing::any};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body::Frame;
 use http_body_util::BodyExt;
 use idempotent_runtime::{
     Idempotency, MemoryStore,
@@ -15,6 +21,7 @@ use idempotent_runtime::{
     testing::FaultyStore,
 };
 use serde_json::Value;
+use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 /// A service behind the layer, and what it has done.
@@ -114,6 +121,11 @@ impl Shop {
         }
     }
 
+    /// The same with another router around it.
+    pub(crate) fn routed_by(self, router: Router) -> Self {
+        Self { router, ..self }
+    }
+
     /// How often the handler was called.
     pub(crate) fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
@@ -123,10 +135,19 @@ impl Shop {
         self.send_as_is(request.into()).await
     }
 
+    pub(crate) async fn send_owned(self, request: Request<Body>) -> Answer {
+        self.send_as_is(request).await
+    }
+
     pub(crate) async fn send_as_is(&self, request: Request<Body>) -> Answer {
         let response = self.router.clone().oneshot(request).await;
         Answer::of(response.expect("a router does not fail")).await
     }
+}
+
+/// Sends a request from a task of its own, as another connection does.
+pub(crate) fn spawn(shop: &Shop, request: Ask) -> JoinHandle<Answer> {
+    tokio::spawn(shop.clone().send_owned(request.into()))
 }
 
 /// A request to be sent.
@@ -198,6 +219,30 @@ impl From<Ask> for Request<Body> {
         request
     }
 }
+
+/// A body of these pieces, whose length nobody knows.
+pub(crate) fn stream<E>(pieces: Vec<Result<Bytes, E>>) -> Body
+where
+    E: Into<BoxError> + Send + 'static,
+{
+    Body::new(Pieces(pieces.into()))
+}
+
+struct Pieces<E>(VecDeque<Result<Bytes, E>>);
+
+impl<E> http_body::Body for Pieces<E> {
+    type Data = Bytes;
+    type Error = E;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
+        Poll::Ready(self.0.pop_front().map(|piece| piece.map(Frame::data)))
+    }
+}
+
+impl<E> Unpin for Pieces<E> {}
 
 /// A response, read to its end.
 #[derive(Clone, Debug, PartialEq)]

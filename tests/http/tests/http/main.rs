@@ -3,5 +3,13 @@
 mod harness;
 
 mod conformance;
+mod items;
 
+mod applicability;
+mod bodies;
+mod failures;
+mod header_fields;
+mod identity;
 mod replay;
+mod statuses;
+mod syntax;
