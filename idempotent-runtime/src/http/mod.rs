@@ -8,16 +8,30 @@
 //! * [`problem`] holds the answers that are not the handler's: problem documents of RFC 9457, one [`Kind`](problem::Kind) for each
 //!   thing that a client can do about them.
 //! * [`StoredResponse`] is a response as it is kept for retries, and [`HeaderPolicy`] says which of its header fields are.
+//! * [`contract`] tells others what a service does: browsers by CORS lists, programs by an OpenAPI fragment, people by a page.
 //!
 //! [draft]: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header-07
 
+pub mod contract;
 mod headers;
 mod key;
 pub mod problem;
 mod stored;
+
+use http::HeaderName;
 
 pub use self::{
     headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
     key::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyPolicy, KeyReader, Reason, Syntax},
     stored::{StoredBody, StoredResponse, UnreadableResponse},
 };
+
+/// Writes the name of a field as people do, such as `Idempotency-Key`.
+fn capitalised(name: &HeaderName) -> String {
+    let words = name.as_str().split('-').map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    words.collect::<Vec<_>>().join("-")
+}
