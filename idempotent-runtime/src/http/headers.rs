@@ -187,6 +187,11 @@ impl HeaderPolicy {
         stored
     }
 
+    /// Whether replays have the field `Original-Request-Id`.
+    pub(super) fn tells_request_id(&self) -> bool {
+        self.request_id.is_some()
+    }
+
     /// Whether a field of that name is kept, when no `Connection` nominates it.
     #[must_use]
     pub fn keeps(&self, name: &HeaderName) -> bool {
@@ -244,22 +249,4 @@ fn without_cors(value: &HeaderValue) -> Option<HeaderValue> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn s_73_to_s_80_each_name_is_kept_or_left_out_as_the_table_says() {
-        let policy = HeaderPolicy::new();
-        let kept = |name: &str| policy.keeps(&name.parse().expect("a name"));
-        for name in NEVER.iter().chain(&USUALLY_NOT) {
-            assert!(!kept(name), "{name}");
-        }
-        for name in [
-            "access-control-allow-origin",
-            "ratelimit-policy",
-            "x-ratelimit-limit",
-        ] {
-            assert!(!kept(name), "{name}");
-        }
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@
 //! * [`problem`] holds the answers that are not the handler's: problem documents of RFC 9457, one [`Kind`](problem::Kind) for each
 //!   thing that a client can do about them.
 //! * [`StoredResponse`] is a response as it is kept for retries, and [`HeaderPolicy`] says which of its header fields are.
+//! * [`contract`] tells others what a service does: browsers by CORS lists, programs by an OpenAPI fragment, people by a page.
 //!
 //! [draft]: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header-07
 
@@ -15,6 +16,7 @@
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod axum;
 mod body;
+pub mod contract;
 mod drain;
 mod execution;
 mod fingerprint;
@@ -33,6 +35,8 @@ mod service;
 mod settings;
 mod stored;
 
+use http::HeaderName;
+
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use self::axum::Json;
@@ -49,3 +53,13 @@ pub use self::{
     settings::{Builder, Unscoped},
     stored::{StoredBody, StoredResponse, UnreadableResponse},
 };
+
+/// Writes the name of a field as people do, such as `Idempotency-Key`.
+fn capitalised(name: &HeaderName) -> String {
+    let words = name.as_str().split('-').map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    words.collect::<Vec<_>>().join("-")
+}

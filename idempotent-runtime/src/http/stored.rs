@@ -322,3 +322,6 @@ fn read_fields(bytes: &mut &[u8]) -> Option<HeaderMap> {
     }
     Some(fields)
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,6 +77,20 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: &'static [Self] = &[
+        Self::Empty,
+        Self::TooLong,
+        Self::TooShort,
+        Self::NotAString,
+        Self::BadEscape,
+        Self::Unterminated,
+        Self::TrailingData,
+        Self::NonAscii,
+        Self::MultipleFieldLines,
+        Self::Policy,
+    ];
+
     /// The name in problem documents.
     #[must_use]
     pub fn as_str(self) -> &'static str {

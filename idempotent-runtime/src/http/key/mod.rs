@@ -123,6 +123,8 @@ impl Serialize for IdempotencyKey {
 }
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod vectors;

@@ -71,8 +71,8 @@ impl KeyPolicy {
     /// Refuses keys that look as if the next one could be guessed: numbers of up to 19 digits, a word and a number such as
     /// `order-42`, a row of characters such as `abcdef`, and those with fewer than four different characters.
     ///
-    /// Two clients that count from 1 meet at the same keys, and so does one that lost its counter. It looks at one key at a time, so it is
-    /// a guess, and one that leaves random keys of 16 characters or more alone.
+    /// Two clients that count from 1 meet at the same keys, and so does one that lost its counter. It is a guess, because it looks at one
+    /// key at a time; random keys of 20 characters or more pass it.
     #[must_use]
     pub fn refuse_sequential(self) -> Self {
         self.with(Rule::NotSequential)
@@ -137,10 +137,24 @@ impl KeyPolicy {
         self.length.clone()
     }
 
-    /// The regular expression of the keys, where a rule has one, for an OpenAPI document.
+    /// The regular expression of the keys, without anchors, where a rule has one.
     #[must_use]
     pub fn pattern(&self) -> Option<&'static str> {
         self.rules.iter().find_map(Rule::pattern)
+    }
+
+    /// A key that it takes, where a usual form is among them.
+    #[must_use]
+    pub fn example(&self) -> Option<&'static str> {
+        const FORMS: [&str; 2] = [
+            "8e03978e-40d5-43e8-bc93-6894a57f9324",
+            "01JD6X2KTW8QF4ZB7NHG3M5VRC",
+        ];
+        FORMS.into_iter().find(|form| self.allows(form))
+    }
+
+    fn allows(&self, key: &str) -> bool {
+        self.length.contains(&key.len()) && self.rules.iter().all(|rule| rule.allows(key))
     }
 
     fn with(mut self, rule: Rule) -> Self {
@@ -193,10 +207,10 @@ impl Rule {
 
     fn pattern(&self) -> Option<&'static str> {
         match self {
-            Rule::Uuid => Some(
-                "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$",
-            ),
-            Rule::Ulid => Some("^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$"),
+            Rule::Uuid => {
+                Some("[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}")
+            }
+            Rule::Ulid => Some("[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}"),
             Rule::NotSequential | Rule::Custom { .. } => None,
         }
     }
@@ -272,3 +286,6 @@ fn is_counted(key: &str) -> bool {
         && word.bytes().last().is_none_or(is_separator)
         && (of_case(u8::is_ascii_lowercase) || of_case(u8::is_ascii_uppercase))
 }
+
+#[cfg(test)]
+mod tests;

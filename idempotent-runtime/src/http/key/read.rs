@@ -126,14 +126,34 @@ impl KeyReader {
         &self.names
     }
 
-    /// What a client must send, for problem documents and documentation, such as *a quoted string of 1 to 255 characters*.
+    /// How the value is read.
+    #[must_use]
+    pub fn reads(&self) -> Syntax {
+        self.syntax
+    }
+
+    /// What a key must be like.
+    #[must_use]
+    pub fn takes(&self) -> &KeyPolicy {
+        &self.policy
+    }
+
+    /// What a client must send, for problem documents and documentation, such as *a quoted string (RFC 9651 section 3.3.3) of 1 to 255
+    /// characters, for example "8e03978e-40d5-43e8-bc93-6894a57f9324"*.
     #[must_use]
     pub fn expects(&self) -> String {
-        let form = match self.syntax {
-            Syntax::Compatible => "a structured-field string, or the same without quotation marks",
-            Syntax::Strict => "a structured-field string",
+        let quotes = match self.syntax {
+            Syntax::Compatible => "whose quotation marks may be left out, ",
+            Syntax::Strict => "",
         };
-        format!("{form}, {}", self.policy)
+        let mut text = format!(
+            "a quoted string (RFC 9651 section 3.3.3), {quotes}of {}",
+            self.policy
+        );
+        if let Some(example) = self.policy.example() {
+            text.push_str(&format!(", for example \"{example}\""));
+        }
+        text
     }
 }
 

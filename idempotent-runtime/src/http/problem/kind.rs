@@ -56,6 +56,22 @@ pub enum KeyAction {
     None,
 }
 
+impl KeyAction {
+    /// Every action.
+    pub const ALL: &'static [Self] = &[Self::Keep, Self::New, Self::Send, Self::None];
+
+    /// The name in problem documents.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            KeyAction::Keep => "keep",
+            KeyAction::New => "new",
+            KeyAction::Send => "send",
+            KeyAction::None => "none",
+        }
+    }
+}
+
 /// A part of a request in which it differs from the first one with its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -73,9 +89,20 @@ pub enum Mismatch {
     Header,
 }
 
+impl Mismatch {
+    /// Every part.
+    pub const ALL: &'static [Self] = &[
+        Self::Method,
+        Self::Target,
+        Self::ContentType,
+        Self::Body,
+        Self::Header,
+    ];
+}
+
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: &'static [Self] = &[
         Kind::KeyMissing,
         Kind::KeyInvalid,
         Kind::KeyReused,
@@ -136,7 +163,7 @@ impl Kind {
     }
 
     /// The usual wait before another try, in seconds.
-    pub(super) fn retry_after(self) -> Option<u64> {
+    pub(in crate::http) fn retry_after(self) -> Option<u64> {
         self.usual().retry_after
     }
 

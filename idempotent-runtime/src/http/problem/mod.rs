@@ -87,7 +87,10 @@ pub use self::{
     kind::{KeyAction, Kind, Mismatch},
     respond::{InvalidUri, Problems},
 };
-use super::key::{InvalidKey, KeyReader, Reason};
+use super::{
+    capitalised,
+    key::{InvalidKey, KeyReader, Reason},
+};
 
 /// Why a request got no answer of the handler's, in the words of a problem document.
 ///
@@ -130,10 +133,10 @@ impl Problem {
     /// Makes the one for a request without a key where one is required, which says what `reader` expects.
     #[must_use]
     pub fn key_missing(method: &Method, path: &str, reader: &KeyReader) -> Self {
-        let name = reader.name();
+        let name = capitalised(reader.name());
         let expects = reader.expects();
         Self::new(Kind::KeyMissing).with_detail(format!(
-            "{method} {path} requires the header field {name}: {expects}"
+            "{method} {path} requires the header field {name}: {expects}."
         ))
     }
 

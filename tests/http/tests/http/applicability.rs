@@ -2,10 +2,7 @@
 
 use axum::body::Body;
 use http::{Method, Response, StatusCode};
-use idempotent_runtime::http::{
-    IdempotencyLayer, Presence, Rules,
-    problem::Problems,
-};
+use idempotent_runtime::http::{IdempotencyLayer, Presence, Rules, problem::Problems};
 
 use crate::harness::{Ask, Shop, by_caller, charge, post};
 
@@ -24,7 +21,10 @@ async fn passes(shop: &Shop, request: Ask) {
     let (runs, round_trips) = (shop.runs(), shop.store.round_trips());
     for _ in 0..2 {
         let answer = shop.send(request.clone()).await;
-        assert!(!answer.headers.contains_key("idempotent-replayed"), "{answer:?}");
+        assert!(
+            !answer.headers.contains_key("idempotent-replayed"),
+            "{answer:?}"
+        );
     }
     assert_eq!(shop.runs(), runs + 2);
     assert_eq!(shop.store.round_trips(), round_trips);
@@ -84,7 +84,9 @@ async fn s_30_it_links_to_the_documentation_of_the_service() {
         .problems(problems)
         .build()
         .expect("the settings are sound");
-    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async { Response::default() });
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        Response::default()
+    });
 
     let refused = shop.send(post("/charges")).await;
 
@@ -93,7 +95,10 @@ async fn s_30_it_links_to_the_documentation_of_the_service() {
         refused.headers["link"],
         "<https://api.example.com/docs#keys>; rel=\"describedby\"; type=\"text/html\""
     );
-    assert_eq!(document["type"], "https://api.example.com/problems/idempotency-key-missing");
+    assert_eq!(
+        document["type"],
+        "https://api.example.com/problems/idempotency-key-missing"
+    );
 }
 
 #[tokio::test]
@@ -111,13 +116,19 @@ async fn s_32_where_keys_do_not_count_they_are_ignored_or_refused() {
 
     let aloud = Shop::new(Rules::ietf().key(Presence::IgnoredAloud));
     passes(&aloud, charge()).await;
-    assert_eq!(aloud.send(charge()).await.headers["idempotency-status"], "ignored");
+    assert_eq!(
+        aloud.send(charge()).await.headers["idempotency-status"],
+        "ignored"
+    );
     let without = aloud.send(post("/charges")).await;
     assert!(!without.headers.contains_key("idempotency-status"));
 
     let unsupported = Shop::new(Rules::ietf().key(Presence::Unsupported));
     let refused = unsupported.send(charge()).await;
-    assert_eq!(refused.is_problem(501, "not_supported")["key_action"], "none");
+    assert_eq!(
+        refused.is_problem(501, "not_supported")["key_action"],
+        "none"
+    );
     assert_eq!(unsupported.runs(), 0);
     passes(&unsupported, post("/charges")).await;
 }
@@ -132,13 +143,19 @@ async fn s_33_nothing_is_kept_where_no_handler_is() {
     let shop = shop.routed_by(router);
 
     let unknown = post("/nowhere").key("k");
-    assert_eq!(shop.send(unknown.clone()).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(
+        shop.send(unknown.clone()).await.status,
+        StatusCode::NOT_FOUND
+    );
     let again = shop.send(unknown).await;
     assert_eq!(again.status, StatusCode::NOT_FOUND);
     assert!(!again.is_replay());
 
     let wrong = post("/charges").key("l");
-    assert_eq!(shop.send(wrong.clone()).await.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(
+        shop.send(wrong.clone()).await.status,
+        StatusCode::METHOD_NOT_ALLOWED
+    );
     assert!(!shop.send(wrong).await.is_replay());
 }
 
@@ -167,7 +184,9 @@ async fn s_34_a_request_for_another_protocol_passes() {
     passes(&shop, Ask::new(Method::CONNECT, "/proxy").key("k")).await;
 
     // Some clients offer HTTP/2 with every request, and it is answered as any other.
-    let offering = charge().header("connection", "Upgrade, HTTP2-Settings").header("upgrade", "h2c");
+    let offering = charge()
+        .header("connection", "Upgrade, HTTP2-Settings")
+        .header("upgrade", "h2c");
     let first = shop.send(offering.clone()).await;
     shop.send(offering).await.replays(&first);
 }
@@ -181,10 +200,16 @@ async fn a_route_has_rules_of_its_own() {
         .route("/health/{*rest}", |rules| rules.key(Presence::Ignored))
         .build()
         .expect("the settings are sound");
-    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async { Response::default() });
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        Response::default()
+    });
 
-    shop.send(post("/charges")).await.is_problem(400, "key_missing");
+    shop.send(post("/charges"))
+        .await
+        .is_problem(400, "key_missing");
     shop.send(post("/quotes/1")).await.is_fresh();
-    shop.send(post("/quotes")).await.is_problem(400, "key_missing");
+    shop.send(post("/quotes"))
+        .await
+        .is_problem(400, "key_missing");
     passes(&shop, post("/health/deep/check").key("\"malformed")).await;
 }

@@ -13,7 +13,10 @@ use tower::ServiceExt;
 use crate::harness::{Answer, Shop, charge, post, stream};
 
 fn pieces(pieces: &[&'static str]) -> Vec<Result<Bytes, Infallible>> {
-    pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes()))).collect()
+    pieces
+        .iter()
+        .map(|piece| Ok(Bytes::from_static(piece.as_bytes())))
+        .collect()
 }
 
 #[tokio::test]
@@ -24,9 +27,13 @@ async fn s_84_s_85_a_body_over_the_limit_is_refused_and_does_not_run() {
     let round_trips = shop.store.round_trips();
 
     let known = post("/c").key("k").body("123456789");
-    shop.send(known.clone()).await.is_problem(413, "body_too_large");
+    shop.send(known.clone())
+        .await
+        .is_problem(413, "body_too_large");
     let chunked = known.streaming(stream(pieces(&["1234", "5678", "9"])));
-    shop.send_as_is(chunked).await.is_problem(413, "body_too_large");
+    shop.send_as_is(chunked)
+        .await
+        .is_problem(413, "body_too_large");
 
     assert_eq!((shop.runs(), shop.store.round_trips()), (1, round_trips));
 }
@@ -54,18 +61,23 @@ impl http_body::Body for Unread {
 async fn s_84_s_97_what_is_refused_for_its_head_is_refused_unread() {
     let shop = Shop::new(Rules::ietf().max_request(8));
     let unread = || Body::new(Unread);
-    let answer = shop.send_as_is(post("/c").key("k").streaming(unread())).await;
+    let answer = shop
+        .send_as_is(post("/c").key("k").streaming(unread()))
+        .await;
     answer.is_problem(413, "body_too_large");
     let answer = shop.send_as_is(post("/c").streaming(unread())).await;
     answer.is_problem(400, "key_missing");
-    let answer = shop.send_as_is(post("/c").key("\"k").streaming(unread())).await;
+    let answer = shop
+        .send_as_is(post("/c").key("\"k").streaming(unread()))
+        .await;
     answer.is_problem(400, "key_invalid");
 }
 
 #[tokio::test]
 async fn s_86_a_body_that_breaks_off_leaves_nothing_behind() {
     let shop = Shop::new(Rules::ietf());
-    let broken: Vec<Result<Bytes, BoxError>> = vec![Ok("amount".into()), Err("the client hung up".into())];
+    let broken: Vec<Result<Bytes, BoxError>> =
+        vec![Ok("amount".into()), Err("the client hung up".into())];
 
     let answer = shop.send_as_is(charge().streaming(stream(broken))).await;
 
@@ -107,7 +119,10 @@ async fn s_87_a_limit_of_the_routers_still_counts() {
         .layer(shop.layer.clone())
         .layer(DefaultBodyLimit::max(4));
     let shop = shop.routed_by(router);
-    assert_eq!(shop.send(charge()).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(
+        shop.send(charge()).await.status,
+        StatusCode::PAYLOAD_TOO_LARGE
+    );
     shop.send(charge().body("1234")).await.is_fresh();
 }
 
@@ -125,19 +140,32 @@ async fn s_88_s_89_a_stream_is_given_on_as_it_comes_and_not_replayed() {
         }
     });
     let request = Request::<Body>::from(charge());
-    let response = shop.router.clone().oneshot(request).await.expect("a router does not fail");
+    let response = shop
+        .router
+        .clone()
+        .oneshot(request)
+        .await
+        .expect("a router does not fail");
     let mut body = response.into_body();
 
     sender.send("event 1".into()).expect("it is read");
-    let first = body.frame().await.expect("it is there").expect("it is sound");
+    let first = body
+        .frame()
+        .await
+        .expect("it is there")
+        .expect("it is sound");
     assert_eq!(first.data_ref().expect("data"), "event 1");
-    shop.send(charge()).await.is_problem(409, "request_in_progress");
+    shop.send(charge())
+        .await
+        .is_problem(409, "request_in_progress");
 
     sender.send("event 2".into()).expect("it is read");
     drop(sender);
     let rest = body.collect().await.expect("it is whole").to_bytes();
     assert_eq!(rest, "event 2");
-    until_settled(&shop).await.is_problem(409, "result_unavailable");
+    until_settled(&shop)
+        .await
+        .is_problem(409, "result_unavailable");
     assert_eq!(shop.runs(), 1);
 }
 
@@ -160,7 +188,9 @@ impl http_body::Body for Live {
         mut self: std::pin::Pin<&mut Self>,
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(http_body::Frame::data(piece))))
+        self.0
+            .poll_recv(cx)
+            .map(|piece| piece.map(|piece| Ok(http_body::Frame::data(piece))))
     }
 }
 
@@ -170,9 +200,16 @@ async fn s_88_a_stream_whose_client_goes_away_is_not_replayed() {
         Response::new(stream(pieces(&["1", "2"])))
     });
     let request = Request::<Body>::from(charge());
-    let response = shop.router.clone().oneshot(request).await.expect("a router does not fail");
+    let response = shop
+        .router
+        .clone()
+        .oneshot(request)
+        .await
+        .expect("a router does not fail");
     drop(response);
-    until_settled(&shop).await.is_problem(409, "result_unavailable");
+    until_settled(&shop)
+        .await
+        .is_problem(409, "result_unavailable");
     assert_eq!(shop.runs(), 1);
 }
 
@@ -203,9 +240,13 @@ async fn s_93_a_stored_coding_is_not_given_to_who_cannot_read_it() {
         shop.send(accepting(accepted)).await.replays(&first);
     }
     for accepted in ["br", "gzip;q=0", "identity"] {
-        shop.send(accepting(accepted)).await.is_problem(409, "result_unavailable");
+        shop.send(accepting(accepted))
+            .await
+            .is_problem(409, "result_unavailable");
     }
-    shop.send(charge()).await.is_problem(409, "result_unavailable");
+    shop.send(charge())
+        .await
+        .is_problem(409, "result_unavailable");
     assert_eq!(shop.runs(), 1);
 }
 
@@ -244,12 +285,19 @@ async fn s_95_a_response_that_breaks_off_is_no_outcome() {
             })
         });
         let request = Request::<Body>::from(charge());
-        let response = shop.router.clone().oneshot(request).await.expect("a router does not fail");
+        let response = shop
+            .router
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("a router does not fail");
         let mut body = response.into_body();
         let begun = body.frame().await.expect("it begins").expect("it is sound");
         assert_eq!(begun.data_ref().expect("data"), "rec");
         assert!(body.frame().await.expect("it goes on").is_err());
-        until_settled(&shop).await.is_problem(409, "outcome_unknown");
+        until_settled(&shop)
+            .await
+            .is_problem(409, "outcome_unknown");
         assert_eq!(shop.runs(), 1);
     }
 }

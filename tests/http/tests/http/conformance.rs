@@ -35,10 +35,18 @@ fn every_item_is_tested_or_said_to_be_open() {
     assert_eq!(items.len(), 138);
     for item in &items {
         let is_open = OPEN.iter().any(|(id, _)| *id == item.id);
-        assert!(is_open || tests.contains_key(item.id), "{} is neither", item.id);
+        assert!(
+            is_open || tests.contains_key(item.id),
+            "{} is neither",
+            item.id
+        );
     }
     let known: BTreeSet<_> = items.iter().map(|item| item.id).collect();
-    for id in tests.keys().map(String::as_str).chain(OPEN.iter().map(|(id, _)| *id)) {
+    for id in tests
+        .keys()
+        .map(String::as_str)
+        .chain(OPEN.iter().map(|(id, _)| *id))
+    {
         assert!(known.contains(id), "{id} is no item");
     }
 }
@@ -97,10 +105,20 @@ fn page(tests: &Tests) -> String {
          `K:` is the value of `Idempotency-Key` on the wire, *runs* counts calls of the handler, and P(x) is the problem whose \
          type ends in x. Draft-07 is draft-ietf-httpapi-idempotency-key-header-07.\n",
     );
-    let open = PARTS.iter().flat_map(|part| part.items).filter(|item| why_open(item).is_some());
-    let (open, all) = (open.count(), PARTS.iter().map(|part| part.items.len()).sum::<usize>());
-    write!(page, "\nOf {all} items, {} hold and {open} are open, wholly or in part.\n", all - open)
-        .expect("a string takes it");
+    let open = PARTS
+        .iter()
+        .flat_map(|part| part.items)
+        .filter(|item| why_open(item).is_some());
+    let (open, all) = (
+        open.count(),
+        PARTS.iter().map(|part| part.items.len()).sum::<usize>(),
+    );
+    write!(
+        page,
+        "\nOf {all} items, {} hold and {open} are open, wholly or in part.\n",
+        all - open
+    )
+    .expect("a string takes it");
     for part in PARTS {
         write!(
             page,
@@ -116,11 +134,25 @@ fn page(tests: &Tests) -> String {
 }
 
 fn row(item: &Item, tests: Option<&BTreeSet<String>>) -> String {
-    let result = why_open(item).map_or_else(|| "holds".to_owned(), |why| format!("**open**: {why}"));
+    let result = match (why_open(item), tests) {
+        (Some(why), _) => format!("**open**: {why}"),
+        (None, Some(_)) => "holds".to_owned(),
+        (None, None) => "**open**: nothing shows it".to_owned(),
+    };
     let names = tests.into_iter().flatten();
     let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-    let cells = [item.id, item.source, item.asked, item.expected, &result, &names.join(" ")];
-    format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "))
+    let cells = [
+        item.id,
+        item.source,
+        item.asked,
+        item.expected,
+        &result,
+        &names.join(" "),
+    ];
+    format!(
+        "| {} |\n",
+        cells.map(|cell| cell.replace('|', "\\|")).join(" | ")
+    )
 }
 
 fn why_open(item: &Item) -> Option<&'static str> {

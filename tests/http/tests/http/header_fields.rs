@@ -8,7 +8,10 @@ use idempotent_runtime::http::Rules;
 use crate::harness::{Answer, Shop, charge};
 
 /// The first response with these header fields, and its replay.
-async fn replayed(rules: Rules, fields: &'static [(&'static str, &'static [u8])]) -> (Answer, Answer) {
+async fn replayed(
+    rules: Rules,
+    fields: &'static [(&'static str, &'static [u8])],
+) -> (Answer, Answer) {
     let shop = Shop::with(rules, move |_, _| async move {
         let mut response = Response::new(Body::from("receipt"));
         for (name, value) in fields {
@@ -115,7 +118,14 @@ async fn s_80_s_81_everything_else_is_replayed_in_its_order() {
         expected.append(*name, HeaderValue::from_bytes(value).expect("a value"));
     }
     for name in expected.keys() {
-        let of = |answer: &Answer| answer.headers.get_all(name).iter().cloned().collect::<Vec<_>>();
+        let of = |answer: &Answer| {
+            answer
+                .headers
+                .get_all(name)
+                .iter()
+                .cloned()
+                .collect::<Vec<_>>()
+        };
         assert_eq!(of(&again), of(&first), "{name}");
         assert_eq!(of(&again).len(), expected.get_all(name).iter().count());
     }
@@ -133,7 +143,10 @@ async fn s_82_a_response_without_a_body_is_replayed_without_one() {
         let again = shop.send(charge()).await;
         again.replays(&first);
         assert!(again.body.is_empty());
-        assert_eq!(again.headers.get("content-length"), first.headers.get("content-length"));
+        assert_eq!(
+            again.headers.get("content-length"),
+            first.headers.get("content-length")
+        );
     }
 }
 

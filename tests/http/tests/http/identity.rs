@@ -3,9 +3,7 @@
 use http::{Method, Response};
 use idempotent_runtime::{
     FingerprintKey, Idempotency, MemoryStore,
-    http::{
-        BodyComparison, IdempotencyLayer, KeyScope, QueryComparison, Rules, Scope,
-    },
+    http::{BodyComparison, IdempotencyLayer, KeyScope, QueryComparison, Rules, Scope},
     testing::FaultyStore,
 };
 
@@ -33,7 +31,9 @@ async fn s_52_only_the_explicit_word_shares_one_space() {
         .scope(Scope::shared_by_all_callers())
         .build()
         .expect("the settings are sound");
-    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async { Response::default() });
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        Response::default()
+    });
     let first = shop.send(charge().caller("A")).await;
     shop.send(charge().caller("B")).await.replays(&first);
 }
@@ -50,15 +50,25 @@ async fn s_53_who_is_nobody_is_refused() {
     let unauthorized = Shop::behind(layer, shop.store.clone(), shop.idem.clone(), |_, _| async {
         Response::default()
     });
-    unauthorized.send(charge()).await.is_problem(401, "scope_unresolved");
-    assert_eq!((shop.runs(), unauthorized.runs(), shop.store.round_trips()), (0, 0, 0));
+    unauthorized
+        .send(charge())
+        .await
+        .is_problem(401, "scope_unresolved");
+    assert_eq!(
+        (shop.runs(), unauthorized.runs(), shop.store.round_trips()),
+        (0, 0, 0)
+    );
 }
 
 #[tokio::test]
 async fn s_54_s_55_authentication_outside_decides_who_gets_a_replay() {
     let shop = Shop::new(Rules::ietf());
     let authenticated = |request: http::Request<axum::body::Body>, next: axum::middleware::Next| async move {
-        match request.headers().get("authorization").map(|token| token.as_bytes()) {
+        match request
+            .headers()
+            .get("authorization")
+            .map(|token| token.as_bytes())
+        {
             Some(b"Bearer old" | b"Bearer new") => next.run(request).await,
             _ => {
                 let mut refused = Response::default();
@@ -67,7 +77,10 @@ async fn s_54_s_55_authentication_outside_decides_who_gets_a_replay() {
             }
         }
     };
-    let router = shop.router.clone().layer(axum::middleware::from_fn(authenticated));
+    let router = shop
+        .router
+        .clone()
+        .layer(axum::middleware::from_fn(authenticated));
     let shop = shop.routed_by(router);
     let by = |token| charge().header("authorization", token);
 
@@ -89,7 +102,9 @@ async fn s_56_a_user_is_another_caller_in_another_organisation() {
         }))
         .build()
         .expect("the settings are sound");
-    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async { Response::default() });
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        Response::default()
+    });
     for organisation in ["x", "y"] {
         let request = charge().caller("A").header("organisation", organisation);
         shop.send(request).await.is_fresh();
@@ -99,7 +114,12 @@ async fn s_56_a_user_is_another_caller_in_another_organisation() {
 
 #[tokio::test]
 async fn s_57_s_58_a_key_on_another_route_is_refused_or_another_call() {
-    let others = [post("/refunds").key("k").body("amount=12"), Ask::new(Method::PATCH, "/charges").key("k").body("amount=12")];
+    let others = [
+        post("/refunds").key("k").body("amount=12"),
+        Ask::new(Method::PATCH, "/charges")
+            .key("k")
+            .body("amount=12"),
+    ];
     let shop = Shop::new(Rules::ietf());
     shop.send(charge()).await.is_fresh();
     for other in &others {
@@ -113,7 +133,9 @@ async fn s_57_s_58_a_key_on_another_route_is_refused_or_another_call() {
         shop.send(other).await.is_fresh();
     }
     shop.send(charge()).await.replays(&first);
-    shop.send(charge().body("amount=99")).await.is_problem(422, "key_reused");
+    shop.send(charge().body("amount=99"))
+        .await
+        .is_problem(422, "key_reused");
     assert_eq!(shop.runs(), 3);
 }
 
@@ -126,7 +148,9 @@ async fn s_57_nested_routers_do_not_hide_the_path() {
         .nest("/b", inner().layer(shop.layer.clone()));
     let shop = shop.routed_by(router);
     shop.send(post("/a/pay").key("k")).await.is_fresh();
-    shop.send(post("/b/pay").key("k")).await.is_problem(422, "key_reused");
+    shop.send(post("/b/pay").key("k"))
+        .await
+        .is_problem(422, "key_reused");
 }
 
 /// The second request is the first one again, or another one.
@@ -152,7 +176,10 @@ async fn s_59_another_query_is_another_request() {
         ("/c", "/c?"),
         ("/c?a", "/ca?"),
     ] {
-        for rules in [Rules::ietf(), Rules::ietf().compare_queries(QueryComparison::AnyOrder)] {
+        for rules in [
+            Rules::ietf(),
+            Rules::ietf().compare_queries(QueryComparison::AnyOrder),
+        ] {
             compare(rules, post(one).key("k"), post(other).key("k"), false).await;
         }
     }
@@ -176,7 +203,10 @@ fn canonical() -> Rules {
 
 #[tokio::test]
 async fn s_59c_the_spelling_of_json_counts_unless_it_is_said_not_to() {
-    let (one, other) = (json(r#"{"a":1,"b":[2]}"#), json("{ \"b\": [2],\n\"a\": 1 }"));
+    let (one, other) = (
+        json(r#"{"a":1,"b":[2]}"#),
+        json("{ \"b\": [2],\n\"a\": 1 }"),
+    );
     compare(Rules::ietf(), one.clone(), other.clone(), false).await;
     compare(canonical(), one, other, true).await;
 }
@@ -200,10 +230,17 @@ async fn s_59d_what_json_says_counts() {
 async fn s_59e_what_is_not_json_is_compared_byte_by_byte() {
     compare(canonical(), json("{oops"), json("{oops "), false).await;
     compare(canonical(), json("{oops"), json("{oops"), true).await;
-    let text = |body: &'static str| post("/c").key("k").header("content-type", "text/plain").body(body);
+    let text = |body: &'static str| {
+        post("/c")
+            .key("k")
+            .header("content-type", "text/plain")
+            .body(body)
+    };
     compare(canonical(), text("[1]"), text("[ 1]"), false).await;
     let vendor = |body: &'static str| {
-        let ask = post("/c").key("k").header("content-type", "application/vnd.shop+json; charset=utf-8");
+        let ask = post("/c")
+            .key("k")
+            .header("content-type", "application/vnd.shop+json; charset=utf-8");
         ask.body(body)
     };
     compare(canonical(), vendor("[1]"), vendor("[ 1]"), true).await;
@@ -212,15 +249,42 @@ async fn s_59e_what_is_not_json_is_compared_byte_by_byte() {
 #[tokio::test]
 async fn s_59f_the_media_type_counts_and_its_parameters_do_not() {
     let of = |media: &'static str| post("/c").key("k").header("content-type", media).body("{}");
-    compare(Rules::ietf(), of("application/json"), of("text/plain"), false).await;
-    compare(Rules::ietf(), of("application/json"), of("Application/JSON; charset=utf-8"), true).await;
-    compare(Rules::ietf(), of("application/json"), post("/c").key("k").body("{}"), false).await;
+    compare(
+        Rules::ietf(),
+        of("application/json"),
+        of("text/plain"),
+        false,
+    )
+    .await;
+    compare(
+        Rules::ietf(),
+        of("application/json"),
+        of("Application/JSON; charset=utf-8"),
+        true,
+    )
+    .await;
+    compare(
+        Rules::ietf(),
+        of("application/json"),
+        post("/c").key("k").body("{}"),
+        false,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn s_59g_the_coding_of_a_body_counts() {
-    let coded = post("/c").key("k").header("content-encoding", "gzip").body("amount=12");
-    compare(Rules::ietf(), post("/c").key("k").body("amount=12"), coded, false).await;
+    let coded = post("/c")
+        .key("k")
+        .header("content-encoding", "gzip")
+        .body("amount=12");
+    compare(
+        Rules::ietf(),
+        post("/c").key("k").body("amount=12"),
+        coded,
+        false,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -257,16 +321,28 @@ async fn s_59i_s_94_header_fields_that_are_named_count() {
 #[tokio::test]
 async fn s_59j_a_digest_of_ones_own_sees_through_a_boundary() {
     let form = |boundary: &str| {
-        let body = format!("--{boundary}\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\n1\r\n--{boundary}--\r\n");
+        let body = format!(
+            "--{boundary}\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\n1\r\n--{boundary}--\r\n"
+        );
         let media = format!("multipart/form-data; boundary={boundary}");
         post("/c").key("k").header("content-type", media).body(body)
     };
     compare(Rules::ietf(), form("one"), form("two"), false).await;
     let by_value = BodyComparison::by(|_, body| {
         let lines = body.split(|byte| *byte == b'\n');
-        lines.filter(|line| !line.starts_with(b"--")).flatten().copied().collect()
+        lines
+            .filter(|line| !line.starts_with(b"--"))
+            .flatten()
+            .copied()
+            .collect()
     });
-    compare(Rules::ietf().compare_bodies(by_value), form("one"), form("two"), true).await;
+    compare(
+        Rules::ietf().compare_bodies(by_value),
+        form("one"),
+        form("two"),
+        true,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -276,7 +352,13 @@ async fn s_59k_names_and_values_do_not_run_into_each_other() {
     let one = charge().header("x-a", "bc");
     let other = charge().header("x-ab", "c");
     compare(rules(), one.clone(), other, false).await;
-    compare(rules(), one.clone().header("x-a", "d"), charge().header("x-a", "bcd"), false).await;
+    compare(
+        rules(),
+        one.clone().header("x-a", "d"),
+        charge().header("x-a", "bcd"),
+        false,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -287,10 +369,14 @@ async fn s_59l_a_body_is_the_same_however_it_comes() {
         let sized = post("/c").key("k").body(body.clone());
         let first = shop.send(sized.clone()).await;
         first.is_fresh();
-        let pieces: Vec<Result<_, std::convert::Infallible>> =
-            body.chunks(1_000).map(|piece| Ok(bytes::Bytes::copy_from_slice(piece))).collect();
+        let pieces: Vec<Result<_, std::convert::Infallible>> = body
+            .chunks(1_000)
+            .map(|piece| Ok(bytes::Bytes::copy_from_slice(piece)))
+            .collect();
         let chunked = crate::harness::stream(pieces);
-        shop.send_as_is(sized.streaming(chunked)).await.replays(&first);
+        shop.send_as_is(sized.streaming(chunked))
+            .await
+            .replays(&first);
     }
 }
 
@@ -300,12 +386,22 @@ async fn s_59m_a_secret_keys_the_fingerprint_and_no_body_is_stored() {
         let store = FaultyStore::new(MemoryStore::new());
         let mut builder = Idempotency::builder(store.clone());
         if let Some(secret) = secret {
-            builder = builder.fingerprint_key(FingerprintKey::new(secret).expect("it is long enough"));
+            builder =
+                builder.fingerprint_key(FingerprintKey::new(secret).expect("it is long enough"));
         }
         let idem = builder.build().expect("the settings are sound");
-        let shop = Shop::over(store, idem, Rules::ietf(), |_, _| async { Response::default() });
-        shop.send(post("/c").key("k").body("pin=1234")).await.is_fresh();
-        let records = shop.idem.store().scan(None, 10).await.expect("the store answers");
+        let shop = Shop::over(store, idem, Rules::ietf(), |_, _| async {
+            Response::default()
+        });
+        shop.send(post("/c").key("k").body("pin=1234"))
+            .await
+            .is_fresh();
+        let records = shop
+            .idem
+            .store()
+            .scan(None, 10)
+            .await
+            .expect("the store answers");
         let (_, record) = &records[0];
         assert!(!format!("{record:?}").contains("1234"));
         record.subject.fingerprint.fingerprint()

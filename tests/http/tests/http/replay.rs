@@ -156,7 +156,9 @@ async fn s_43_a_retry_that_may_wait_gets_the_replay() {
 async fn s_44_a_retry_waits_no_longer_than_it_may() {
     let clock = ManualClock::new();
     let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-    let idem = Idempotency::builder(store.clone()).timer(clock.clone()).build();
+    let idem = Idempotency::builder(store.clone())
+        .timer(clock.clone())
+        .build();
     let idem = idem.expect("the settings are sound");
     let wait = InFlight::Wait(Duration::from_secs(5));
     let gate = Gate::new();
@@ -211,12 +213,16 @@ async fn s_44_a_client_that_waits_and_goes_away_leaves_nothing_behind() {
 async fn s_45_of_a_hundred_at_once_one_runs() {
     let shop = Shop::new(Rules::ietf());
     // Each of four services over the store stands for a process.
-    let others: Vec<_> = (0..4).map(|_| Shop::over(
-        shop.store.clone(),
-        Idempotency::new(shop.store.clone()),
-        Rules::ietf(),
-        |_, _| async { Response::new(Body::from("receipt")) },
-    )).collect();
+    let others: Vec<_> = (0..4)
+        .map(|_| {
+            Shop::over(
+                shop.store.clone(),
+                Idempotency::new(shop.store.clone()),
+                Rules::ietf(),
+                |_, _| async { Response::new(Body::from("receipt")) },
+            )
+        })
+        .collect();
     let requests: Vec<_> = (0..100).map(|n| spawn(&others[n % 4], charge())).collect();
     let mut fresh = 0;
     for request in requests {
@@ -234,7 +240,8 @@ async fn s_45_of_a_hundred_at_once_one_runs() {
 #[tokio::test]
 async fn s_46_s_47_a_claim_whose_answer_was_lost_is_ones_own() {
     let shop = Shop::new(Rules::ietf());
-    shop.store.fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
+    shop.store
+        .fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
 
     let first = shop.send(charge()).await;
 
@@ -246,8 +253,11 @@ async fn s_46_s_47_a_claim_whose_answer_was_lost_is_ones_own() {
 #[tokio::test]
 async fn s_46_nothing_runs_without_a_claim() {
     let shop = Shop::new(Rules::ietf());
-    shop.store.fault(Operation::Claim, Nth::Every, Fault::LoseRequest);
-    shop.send(charge()).await.is_problem(503, "store_unavailable");
+    shop.store
+        .fault(Operation::Claim, Nth::Every, Fault::LoseRequest);
+    shop.send(charge())
+        .await
+        .is_problem(503, "store_unavailable");
     assert_eq!(shop.runs(), 0);
     shop.store.heal();
     shop.send(charge()).await.is_fresh();
@@ -258,7 +268,9 @@ async fn s_46_nothing_runs_without_a_claim() {
 async fn s_48_other_keys_are_other_requests_whatever_they_hold() {
     let shop = Shop::new(Rules::ietf());
     for key in ["k", "l"] {
-        shop.send(post("/charges").key(key).body("amount=12")).await.is_fresh();
+        shop.send(post("/charges").key(key).body("amount=12"))
+            .await
+            .is_fresh();
     }
     assert_eq!(shop.runs(), 2);
 }
@@ -272,7 +284,9 @@ async fn s_49_the_handler_gets_the_key_and_its_attempt() {
         Response::new(Body::from(format!("{} {downstream}", key.as_str())))
     });
     let mine = shop.send(post("/charges").key("\"k\\\"1\"")).await;
-    let theirs = shop.send(post("/charges").key("\"k\\\"1\"").caller("B")).await;
+    let theirs = shop
+        .send(post("/charges").key("\"k\\\"1\"").caller("B"))
+        .await;
     assert!(mine.body.starts_with(b"k\"1 "), "{:?}", mine.body);
     assert_ne!(mine.body, theirs.body, "downstream keys are scoped");
 }
@@ -289,11 +303,20 @@ async fn s_50_the_key_is_repeated_on_every_response_where_that_is_on() {
     gate.open();
     answers.push(first.await.expect("it is answered"));
     answers.push(shop.send(charge()).await);
-    let statuses: Vec<_> = answers.iter().map(|answer| answer.status.as_u16()).collect();
+    let statuses: Vec<_> = answers
+        .iter()
+        .map(|answer| answer.status.as_u16())
+        .collect();
     assert_eq!(statuses, [409, 422, 200, 200]);
     for answer in answers {
         assert_eq!(answer.headers["idempotency-key"], "k");
     }
     let silent = Shop::new(Rules::ietf());
-    assert!(!silent.send(charge()).await.headers.contains_key("idempotency-key"));
+    assert!(
+        !silent
+            .send(charge())
+            .await
+            .headers
+            .contains_key("idempotency-key")
+    );
 }

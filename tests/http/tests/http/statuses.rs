@@ -14,7 +14,9 @@ fn answering(rules: Rules, status: u16, mark: Option<Mark>) -> Shop {
     Shop::with(rules, move |run, _| async move {
         let mut response = Response::new(Body::from(format!("run {run}")));
         *response.status_mut() = StatusCode::from_u16(status).expect("a status");
-        response.headers_mut().insert("location", "/receipts/1".parse().expect("a value"));
+        response
+            .headers_mut()
+            .insert("location", "/receipts/1".parse().expect("a value"));
         if let Some(mark) = mark {
             response.extensions_mut().insert(mark);
         }
@@ -38,7 +40,10 @@ async fn is_kept(rules: Rules, status: u16, mark: Option<Mark>) {
 async fn is_released(rules: Rules, status: u16, mark: Option<Mark>) {
     let shop = answering(rules, status, mark);
     let (first, again) = twice(&shop).await;
-    assert_eq!((first.status.as_u16(), again.status.as_u16()), (status, status));
+    assert_eq!(
+        (first.status.as_u16(), again.status.as_u16()),
+        (status, status)
+    );
     assert!(!again.is_replay());
     assert_eq!(shop.runs(), 2, "{status}");
 }
@@ -46,9 +51,14 @@ async fn is_released(rules: Rules, status: u16, mark: Option<Mark>) {
 async fn is_uncertain(rules: Rules, status: u16, mark: Option<Mark>) {
     let shop = answering(rules, status, mark);
     let (first, again) = twice(&shop).await;
-    assert_eq!(first.status, status, "the first caller gets what the handler said");
+    assert_eq!(
+        first.status, status,
+        "the first caller gets what the handler said"
+    );
     let document = again.is_problem(409, "outcome_unknown");
-    let reference = document["operation_ref"].as_str().expect("there is something to ask for");
+    let reference = document["operation_ref"]
+        .as_str()
+        .expect("there is something to ask for");
     assert!(reference.starts_with("op_"), "{reference}");
     assert_eq!(shop.runs(), 1, "{status}");
 }
@@ -101,9 +111,24 @@ async fn s_64_not_now_is_released() {
 async fn s_65_what_a_failure_means_is_a_choice() {
     for status in [500, 502, 504] {
         is_kept(Rules::ietf(), status, None).await;
-        is_kept(Rules::ietf().server_errors(ServerErrors::Replay), status, None).await;
-        is_released(Rules::ietf().server_errors(ServerErrors::Release), status, None).await;
-        is_uncertain(Rules::ietf().server_errors(ServerErrors::Uncertain), status, None).await;
+        is_kept(
+            Rules::ietf().server_errors(ServerErrors::Replay),
+            status,
+            None,
+        )
+        .await;
+        is_released(
+            Rules::ietf().server_errors(ServerErrors::Release),
+            status,
+            None,
+        )
+        .await;
+        is_uncertain(
+            Rules::ietf().server_errors(ServerErrors::Uncertain),
+            status,
+            None,
+        )
+        .await;
     }
 }
 
@@ -120,7 +145,9 @@ async fn s_67_the_handlers_word_counts_more_than_the_status() {
 async fn s_68_no_store_is_for_caches() {
     let shop = Shop::with(Rules::ietf(), |_, _| async {
         let mut response = Response::new(Body::from("receipt"));
-        response.headers_mut().insert("cache-control", "no-store".parse().expect("a value"));
+        response
+            .headers_mut()
+            .insert("cache-control", "no-store".parse().expect("a value"));
         response
     });
     let (first, again) = twice(&shop).await;
@@ -135,7 +162,9 @@ async fn s_69_our_own_refusals_are_never_stored() {
     let short = charge().body("a=1");
     let first = shop.send(short.clone()).await;
     first.is_fresh();
-    shop.send(charge().body("a=2")).await.is_problem(422, "key_reused");
+    shop.send(charge().body("a=2"))
+        .await
+        .is_problem(422, "key_reused");
     shop.send(short).await.replays(&first);
 }
 
@@ -147,7 +176,10 @@ async fn s_71_a_secret_is_not_stored() {
     let first = is_unavailable(&shop).await;
     assert_eq!(first.body, "token 1234");
     let found = shop.idem.lookup("http", Some("A"), "k").await;
-    assert!(matches!(found, Ok(Status::NotReplayable { .. })), "{found:?}");
+    assert!(
+        matches!(found, Ok(Status::NotReplayable { .. })),
+        "{found:?}"
+    );
 }
 
 #[tokio::test]
@@ -155,7 +187,11 @@ async fn s_90_a_response_that_is_too_large_is_given_once() {
     for known in [true, false] {
         let shop = Shop::with(Rules::ietf().max_response(10), move |_, _| async move {
             let body = vec![7; 11];
-            Response::new(if known { Body::from(body) } else { stream::<axum::BoxError>(vec![Ok(body.into())]) })
+            Response::new(if known {
+                Body::from(body)
+            } else {
+                stream::<axum::BoxError>(vec![Ok(body.into())])
+            })
         });
         let first = is_unavailable(&shop).await;
         assert_eq!(first.body, vec![7; 11]);

@@ -42,7 +42,10 @@ async fn s_01_a_quoted_uuid_is_a_key_without_its_quotes() {
     first.is_fresh();
     let found = shop.idem.lookup("http", Some("A"), UUID).await;
     let found = found.expect("the store answers");
-    assert!(matches!(found, idempotent_runtime::Status::Completed(_)), "{found:?}");
+    assert!(
+        matches!(found, idempotent_runtime::Status::Completed(_)),
+        "{found:?}"
+    );
 }
 
 #[tokio::test]
@@ -79,7 +82,10 @@ async fn s_07_escapes_stand_for_what_they_escape() {
         shop.send(keyed(value)).await.is_fresh();
         let found = shop.idem.lookup("http", Some("A"), key).await;
         let found = found.expect("the store answers");
-        assert!(matches!(found, idempotent_runtime::Status::Completed(_)), "{key}");
+        assert!(
+            matches!(found, idempotent_runtime::Status::Completed(_)),
+            "{key}"
+        );
     }
     assert_eq!(shop.runs(), 2);
 }
@@ -106,7 +112,14 @@ async fn s_09_a_broken_string_is_never_taken_raw() {
 async fn s_10_other_structured_fields_are_no_strings() {
     let shop = Shop::new(strict());
     for value in [
-        "\"abc\"x", "(\"abc\")", "42", "4.2", "?1", ":YQ==:", "@1659578233", "%\"f%c3%bc\"",
+        "\"abc\"x",
+        "(\"abc\")",
+        "42",
+        "4.2",
+        "?1",
+        ":YQ==:",
+        "@1659578233",
+        "%\"f%c3%bc\"",
     ] {
         shop.send(keyed(value)).await.is_problem(400, "key_invalid");
     }
@@ -124,7 +137,9 @@ async fn s_11_parameters_are_read_and_do_not_count() {
     let shop = Shop::new(strict());
     let first = shop.send(keyed("\"abc\"")).await;
     shop.send(keyed("\"abc\";v=1;foo")).await.replays(&first);
-    shop.send(keyed("\"abc\";V=1")).await.is_problem(400, "key_invalid");
+    shop.send(keyed("\"abc\";V=1"))
+        .await
+        .is_problem(400, "key_invalid");
 }
 
 #[tokio::test]
@@ -162,7 +177,12 @@ async fn s_15_an_empty_key_is_malformed_and_not_missing() {
 async fn s_16_a_key_has_at_most_255_bytes() {
     is_a_key(strict(), format!("\"{}\"", "k".repeat(255))).await;
     is_a_key(Rules::ietf(), "k".repeat(255)).await;
-    is_refused(strict(), keyed(format!("\"{}\"", "k".repeat(256))), "too_long").await;
+    is_refused(
+        strict(),
+        keyed(format!("\"{}\"", "k".repeat(256))),
+        "too_long",
+    )
+    .await;
     is_refused(Rules::ietf(), keyed("k".repeat(256)), "too_long").await;
 }
 
@@ -175,7 +195,11 @@ async fn s_17_a_huge_value_is_refused() {
 
 #[tokio::test]
 async fn s_18_what_is_not_ascii_is_refused() {
-    for value in ["\"f\u{fc}\u{fc}\"".as_bytes(), b"\"f\xfc\"", "\u{201c}k\u{201d}".as_bytes()] {
+    for value in [
+        "\"f\u{fc}\u{fc}\"".as_bytes(),
+        b"\"f\xfc\"",
+        "\u{201c}k\u{201d}".as_bytes(),
+    ] {
         is_refused(Rules::ietf(), keyed(value), "non_ascii").await;
     }
 }
@@ -183,8 +207,12 @@ async fn s_18_what_is_not_ascii_is_refused() {
 #[tokio::test]
 async fn s_19_control_characters_are_refused() {
     let shop = Shop::new(Rules::ietf());
-    shop.send(keyed("\"a\tb\"")).await.is_problem(400, "key_invalid");
-    shop.send(keyed("a\tb")).await.is_problem(400, "key_invalid");
+    shop.send(keyed("\"a\tb\""))
+        .await
+        .is_problem(400, "key_invalid");
+    shop.send(keyed("a\tb"))
+        .await
+        .is_problem(400, "key_invalid");
     assert_eq!(shop.runs(), 0);
 }
 
@@ -194,7 +222,9 @@ async fn s_20_the_name_of_the_field_has_no_case() {
     let first = shop.send(keyed("k")).await;
     let name = HeaderName::from_bytes(b"IDEMPOTENCY-KEY").expect("a name");
     let mut again = http::Request::from(post("/charges").body("amount=12"));
-    again.headers_mut().insert(name, "k".parse().expect("a value"));
+    again
+        .headers_mut()
+        .insert(name, "k".parse().expect("a value"));
     shop.send_as_is(again).await.replays(&first);
 }
 
@@ -203,7 +233,10 @@ async fn s_21_a_policy_is_named_where_it_refuses() {
     for (policy, named) in [
         (KeyPolicy::new().length(16..=64), "at least 16"),
         (KeyPolicy::new().uuid(), "UUID"),
-        (KeyPolicy::new().require("without a `c`", |key| !key.contains('c')), "without a `c`"),
+        (
+            KeyPolicy::new().require("without a `c`", |key| !key.contains('c')),
+            "without a `c`",
+        ),
     ] {
         let shop = Shop::new(Rules::ietf().reader(KeyReader::new().policy(policy)));
         let document = shop.send(keyed("abc")).await.is_problem(400, "key_invalid");
@@ -216,7 +249,12 @@ async fn s_21_a_policy_is_named_where_it_refuses() {
 #[tokio::test]
 async fn s_22_no_delimiter_runs_into_the_scope() {
     let shop = Shop::new(Rules::ietf());
-    let callers_and_keys = [("a:", "b"), ("a", "\":b\""), ("a:b", "\"\\\"\""), ("a", "../%2f")];
+    let callers_and_keys = [
+        ("a:", "b"),
+        ("a", "\":b\""),
+        ("a:b", "\"\\\"\""),
+        ("a", "../%2f"),
+    ];
     for (caller, key) in callers_and_keys {
         shop.send(keyed(key).caller(caller)).await.is_fresh();
     }
@@ -232,7 +270,9 @@ async fn s_23_two_names_with_different_keys_are_refused() {
 
     let shop = Shop::new(rules());
     let first = shop.send(keyed("k")).await;
-    let by_alias = post("/charges").header("x-idempotency-key", "k").body("amount=12");
+    let by_alias = post("/charges")
+        .header("x-idempotency-key", "k")
+        .body("amount=12");
     shop.send(by_alias).await.replays(&first);
 }
 
@@ -240,5 +280,10 @@ async fn s_23_two_names_with_different_keys_are_refused() {
 async fn s_24_a_malformed_key_is_refused_where_keys_are_optional() {
     let rules = Rules::ietf().key(Presence::Optional);
     is_refused(rules, charge().key("again"), "multiple_field_lines").await;
-    is_refused(Rules::ietf().key(Presence::Optional), keyed("\"abc"), "unterminated").await;
+    is_refused(
+        Rules::ietf().key(Presence::Optional),
+        keyed("\"abc"),
+        "unterminated",
+    )
+    .await;
 }
