@@ -49,6 +49,10 @@ impl IdempotencyLayer {
         Self(Arc::new(settings))
     }
 
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0
+    }
+
     /// Ends the service: from now on every request with a key is refused with 503 and does not run, and this resolves when all
     /// handlers have ended and their outcomes are recorded, or after `at_most`; it tells which.
     ///

@@ -1,16 +1,18 @@
-//! The HTTP front end: a request that carries an `Idempotency-Key` runs once, and its retries get the same response.
+#![cfg_attr(feature = "axum", doc = include_str!("http.md"))]
+#![cfg_attr(
+    not(feature = "axum"),
+    doc = "The HTTP front end: a request that carries an `Idempotency-Key` runs once, and its retries get the same response. Its manual comes with the feature `axum`."
+)]
 //!
-//! It implements [draft-ietf-httpapi-idempotency-key-header-07][draft]. What is here so far are its parts, which do no
-//! input or output of their own:
+//! # Where to look
 //!
+//! * [`IdempotencyLayer`] answers a request once for all its retries; [`Rules`] say how, and [`Scope`] who calls.
 //! * [`IdempotencyKey`] is what a client sent, and [`KeyReader`] finds it in the header fields of a request and refuses what is
 //!   malformed, what is there twice, and what breaks a [`KeyPolicy`].
 //! * [`problem`] holds the answers that are not the handler's: problem documents of RFC 9457, one [`Kind`](problem::Kind) for each
 //!   thing that a client can do about them.
 //! * [`StoredResponse`] is a response as it is kept for retries, and [`HeaderPolicy`] says which of its header fields are.
 //! * [`contract`] tells others what a service does: browsers by CORS lists, programs by an OpenAPI fragment, people by a page.
-//!
-//! [draft]: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header-07
 
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
@@ -27,6 +29,7 @@ mod key;
 mod layer;
 mod outcome;
 pub mod problem;
+mod published;
 mod routes;
 mod routing;
 mod rules;

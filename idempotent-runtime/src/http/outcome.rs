@@ -4,7 +4,7 @@ use http::StatusCode;
 
 /// What a handler says about its own response, in place of what its status says: put it among the response's extensions.
 ///
-/// With the feature `axum` it is a part of a response by itself: `(Mark::Retryable, StatusCode::PAYMENT_REQUIRED)`.
+/// With the feature `axum` it is a part of a response by itself: `(StatusCode::CONFLICT, Mark::Retryable, "sold out")`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mark {

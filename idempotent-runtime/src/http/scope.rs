@@ -70,6 +70,14 @@ impl Scope {
         self
     }
 
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.callers, Callers::Shared)
+    }
+
+    pub(crate) fn refusal(&self) -> StatusCode {
+        self.refusal
+    }
+
     fn new(callers: Callers) -> Self {
         Self {
             callers,

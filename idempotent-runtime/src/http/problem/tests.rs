@@ -47,6 +47,7 @@ fn every_kind_is_answered_as_the_registry_of_problems_says() {
         idempotency-overloaded          503 true  keep Retry-After
         idempotency-too-many-keys       429 true  keep Retry-After
         idempotency-not-supported       501 false none -
+        idempotency-handler-failed      500 false keep -
         idempotency-misconfigured       500 false keep -";
     let rows: Vec<_> = Kind::ALL
         .iter()

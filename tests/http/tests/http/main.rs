@@ -7,7 +7,9 @@ mod items;
 
 mod applicability;
 mod bodies;
+mod environment;
 mod failures;
+mod handlers;
 mod header_fields;
 mod identity;
 mod replay;
