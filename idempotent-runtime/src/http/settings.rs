@@ -17,7 +17,7 @@ use crate::{
 /// It has no `build` before it is said who calls: by [`Scope::of`], or by the explicit word that all callers share one space of
 /// keys, [`Scope::shared_by_all_callers`].
 ///
-/// ```compile_fail
+/// ```compile_fail,E0599
 /// use idempotent_runtime::{Idempotency, http::IdempotencyLayer};
 ///
 /// let layer = IdempotencyLayer::builder(Idempotency::memory()).build();
