@@ -1,4 +1,5 @@
-//! Field values and what becomes of them, by the ids of the conformance checklist.
+//! Field values and what becomes of them, by the ids of the conformance checklist. Plain data, so that tests of other packages
+//! can include this file.
 
 /// The lines of one field, and the key that is read from them, or the name of the reason why none is.
 pub(crate) struct Vector {
