@@ -74,6 +74,30 @@ struct Members<'a> {
 ///
 /// It chooses the representation, by the `Accept` of the request for example, and nothing else: status and header
 /// fields stay the same.
+///
+/// # Examples
+///
+/// ```
+/// use http::{HeaderMap, HeaderValue, header::ACCEPT};
+/// use idempotent_runtime::http::problem::{Document, ProblemJson, Rendered, Renderer};
+///
+/// /// Plain text for those who ask for nothing else.
+/// #[derive(Debug)]
+/// struct TextOnRequest;
+///
+/// impl Renderer for TextOnRequest {
+///     fn render(&self, document: &Document<'_>, request: &HeaderMap) -> Rendered {
+///         if request.get(ACCEPT).is_none_or(|accept| accept != "text/plain") {
+///             return ProblemJson.render(document, request);
+///         }
+///         Rendered {
+///             content_type: HeaderValue::from_static("text/plain; charset=utf-8"),
+///             content_language: Some(HeaderValue::from_static("en")),
+///             body: document.problem().detail().to_owned().into(),
+///         }
+///     }
+/// }
+/// ```
 pub trait Renderer: Debug + Send + Sync {
     /// Renders a problem for a request with these header fields.
     fn render(&self, document: &Document<'_>, request: &HeaderMap) -> Rendered;
@@ -95,7 +119,6 @@ pub struct Rendered {
 /// A client that asks for HTML alone gets JSON, too: RFC 9110 allows it (section 12.4.1), and clients that need
 /// idempotency are programs.
 #[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
 pub struct ProblemJson;
 
 impl Renderer for ProblemJson {
