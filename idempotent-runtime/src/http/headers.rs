@@ -11,7 +11,8 @@ pub const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-
 /// The header field by which a replay names the request that ran.
 pub const ORIGINAL_REQUEST_ID: HeaderName = HeaderName::from_static("original-request-id");
 
-/// Never kept, whatever a policy says: they belong to one connection (RFC 9110, section 7.6.1) or are made anew for each response.
+/// Never kept, whatever a policy says: they belong to one connection (RFC 9110, section 7.6.1) or are made anew for
+/// each response.
 const NEVER: [&str; 10] = [
     "connection",
     "content-length",
@@ -155,16 +156,16 @@ impl HeaderPolicy {
         self
     }
 
-    /// Tells replays the id of the request that ran: the value of the response's field `name`, such as `X-Request-Id`, becomes their
-    /// `Original-Request-Id`.
+    /// Tells replays the id of the request that ran: the value of the response's field `name`, such as `X-Request-Id`,
+    /// becomes their `Original-Request-Id`.
     #[must_use]
     pub fn original_request_id(mut self, name: HeaderName) -> Self {
         self.request_id = Some(name);
         self
     }
 
-    /// The fields that are kept, in their order. Every line of a field that is there several times is kept, also where its value is not
-    /// text.
+    /// The fields that are kept, in their order. Every line of a field that is there several times is kept, also where
+    /// its value is not text.
     #[must_use]
     pub fn stored(&self, headers: &HeaderMap) -> HeaderMap {
         let mut stored = HeaderMap::with_capacity(headers.keys_len());

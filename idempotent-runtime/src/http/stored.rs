@@ -1,18 +1,14 @@
 //! A response as it is kept for the replays of its request.
 
-use std::{
-    convert::Infallible,
-    pin::Pin,
-    task::{Context, Poll},
-};
+mod body;
 
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header::TRAILER, response::Parts,
 };
-use http_body::{Body, Frame, SizeHint};
 use sha2::{Digest as _, Sha256};
 
+pub use self::body::StoredBody;
 use super::headers::{HeaderPolicy, IDEMPOTENT_REPLAYED};
 use crate::framing::{read_framed, read_number, write_framed, write_number};
 
@@ -26,10 +22,11 @@ const DIGEST: usize = 8;
 ///
 /// # Format
 ///
-/// `encode` writes, in this order: the format's number, 1, in one byte; the first 8 bytes of the SHA-256 of that byte and of
-/// everything that follows here; the status, in two bytes, the higher one first; the header fields; the trailer fields; the body, up to
-/// the end. Fields are their number, then for each its name, one byte that is 1 where the value is marked as sensitive and 0 elsewhere, and its
-/// value. Numbers are in unsigned LEB128; names and values stand behind their length.
+/// `encode` writes, in this order: the format's number, 1, in one byte; the first 8 bytes of the SHA-256 of that byte
+/// and of everything that follows here; the status, in two bytes, the higher one first; the header fields; the trailer
+/// fields; the body, up to the end. Fields are their number, then for each its name, one byte that is 1 where the value
+/// is marked as sensitive and 0 elsewhere, and its value. Numbers are in unsigned LEB128; names and values stand behind
+/// their length.
 ///
 /// # Examples
 ///
@@ -126,18 +123,15 @@ impl StoredResponse {
 
     /// Makes the stored response, without a mark.
     ///
-    /// It has no `Content-Length`, which the server computes of the body. Where there are trailers, it has a `Trailer` that names them,
-    /// without which HTTP/1.1 servers leave them out.
+    /// It has no `Content-Length`, which the server computes of the body. Where there are trailers, it has a `Trailer`
+    /// that names them, without which HTTP/1.1 servers leave them out.
     #[must_use]
     pub fn into_response(self) -> Response<StoredBody> {
         let mut headers = self.headers;
         if let Some(names) = names_of(&self.trailers) {
             headers.insert(TRAILER, names);
         }
-        let mut response = Response::new(StoredBody {
-            data: (!self.body.is_empty()).then_some(self.body),
-            trailers: (!self.trailers.is_empty()).then_some(self.trailers),
-        });
+        let mut response = Response::new(StoredBody::new(self.body, self.trailers));
         *response.status_mut() = self.status;
         *response.headers_mut() = headers;
         response
@@ -162,8 +156,8 @@ impl StoredResponse {
     ///
     /// # Errors
     ///
-    /// When the bytes are of another format, or not what was written. The handler ran once for them: it must not be run again
-    /// because of this.
+    /// When the bytes are of another format, or not what was written. The handler ran once for them: it must not be run
+    /// again because of this.
     pub fn decode(bytes: &[u8]) -> Result<Self, UnreadableResponse> {
         Self::read(bytes, Bytes::copy_from_slice)
     }
@@ -229,42 +223,6 @@ pub enum UnreadableResponse {
     /// It was cut short or changed after it was written.
     #[error("the stored response was cut short or changed after it was written")]
     Corrupt,
-}
-
-/// The body of a stored response, with its trailers.
-#[derive(Debug)]
-pub struct StoredBody {
-    data: Option<Bytes>,
-    trailers: Option<HeaderMap>,
-}
-
-impl Body for StoredBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let data = self.data.take().map(Frame::data);
-        let frame = data.or_else(|| self.trailers.take().map(Frame::trailers));
-        Poll::Ready(frame.map(Ok))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.data.is_none() && self.trailers.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let length = self.data.as_ref().map_or(0, Bytes::len) as u64;
-        if self.trailers.is_none() {
-            return SizeHint::with_exact(length);
-        }
-        // A server sends a body of known length with a `Content-Length`, and HTTP/1.1 has trailers only without one.
-        let mut hint = SizeHint::new();
-        hint.set_lower(length);
-        hint
-    }
 }
 
 /// Whether a response of that status has a body (RFC 9110, sections 15.2, 15.3.5, 15.3.6 and 15.4.5).

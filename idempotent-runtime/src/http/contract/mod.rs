@@ -1,4 +1,5 @@
-//! What a service promises about keys, for those who call it: a resource must publish how it treats them (draft-07, section 2.5.2).
+//! What a service promises about keys, for those who call it: a resource must publish how it treats them (draft-07,
+//! section 2.5.2).
 
 mod open_api;
 mod page;
@@ -16,8 +17,8 @@ use super::{
     problem::{Kind, Problems},
 };
 
-/// What a service does with keys, as plain data: whoever knows the settings fills it in, and the rest of this module writes it down for
-/// browsers, programs and people.
+/// What a service does with keys, as plain data: whoever knows the settings fills it in, and the rest of this module
+/// writes it down for browsers, programs and people.
 ///
 /// # Examples
 ///
@@ -127,7 +128,8 @@ pub enum OnRetry {
 }
 
 impl Contract {
-    /// What draft-07 asks for, and this library's choices where it leaves one: the starting point of what a service fills in.
+    /// What draft-07 asks for, and this library's choices where it leaves one: the starting point of what a service
+    /// fills in.
     #[must_use]
     pub fn new() -> Self {
         use OnRetry::{ProcessedAgain, Refused, Replayed};
@@ -167,8 +169,8 @@ impl Contract {
         self.keys.names().to_vec()
     }
 
-    /// What a CORS layer must let browsers read, for `Access-Control-Expose-Headers`: `Idempotent-Replayed`, `Idempotency-Key`,
-    /// `Retry-After`, `Location`, `Link`, and `Original-Request-Id` where replays have it.
+    /// What a CORS layer must let browsers read, for `Access-Control-Expose-Headers`: `Idempotent-Replayed`,
+    /// `Idempotency-Key`, `Retry-After`, `Location`, `Link`, and `Original-Request-Id` where replays have it.
     #[must_use]
     pub fn cors_exposed_headers(&self) -> Vec<HeaderName> {
         let mut names = vec![

@@ -14,8 +14,8 @@ use crate::http::{
 impl Contract {
     /// Writes it as a fragment of an OpenAPI document, for 3.0 and 3.1 alike.
     ///
-    /// `components` goes to the document's components, and `operation` is merged into each operation that is protected: it refers to the
-    /// parameters and to one response for each status of the problems.
+    /// `components` goes to the document's components, and `operation` is merged into each operation that is protected:
+    /// it refers to the parameters and to one response for each status of the problems.
     #[must_use]
     pub fn to_open_api(&self) -> Value {
         let mut parameters = Map::new();

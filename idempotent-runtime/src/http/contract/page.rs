@@ -33,7 +33,8 @@ impl Contract {
         text
     }
 
-    /// Writes it as a page of HTML, which refers to nothing outside: for the address that [`Problems::documentation`] names.
+    /// Writes it as a page of HTML, which refers to nothing outside: for the address that [`Problems::documentation`]
+    /// names.
     ///
     /// [`Problems::documentation`]: crate::http::problem::Problems::documentation
     #[must_use]

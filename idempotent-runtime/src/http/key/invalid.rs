@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// What a client sent cannot be its key. The request must not run, not even where a key is optional: its client believes that
-/// it is protected.
+/// What a client sent cannot be its key. The request must not run, not even where a key is optional: its client
+/// believes that it is protected.
 ///
 /// Its text says what is wrong and what to send instead, and never quotes the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

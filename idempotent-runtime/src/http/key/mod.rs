@@ -28,8 +28,8 @@ const LONGEST: usize = 255;
 /// It is the value of the string, without quotation marks and escapes, so that `"k"` and `k` are one key. It is compared
 /// character by character: `K` is another key than `k`.
 ///
-/// As a [`KeyPart`] it stands in the `key` of an annotated handler, and so does an `Option` of it. It is shown by no `Debug` and has
-/// no `Display`, because whoever knows a key and its scope can ask for the stored response.
+/// As a [`KeyPart`] it stands in the `key` of an annotated handler, and so does an `Option` of it. It is shown by no
+/// `Debug` and has no `Display`, because whoever knows a key and its scope can ask for the stored response.
 ///
 /// # Examples
 ///
@@ -68,7 +68,8 @@ impl IdempotencyKey {
     ///
     /// # Errors
     ///
-    /// When the value is malformed under that syntax, or its string is no key; the error says which, and never quotes the value.
+    /// When the value is malformed under that syntax, or its string is no key; the error says which, and never quotes
+    /// the value.
     pub fn parse(value: &[u8], syntax: Syntax) -> Result<Self, InvalidKey> {
         match field::parse(value, syntax)? {
             field::Parsed::Borrowed(text) => Self::new(text),

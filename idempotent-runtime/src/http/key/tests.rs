@@ -59,6 +59,47 @@ fn s_06_a_key_is_the_same_with_quotation_marks_and_without() {
 }
 
 #[test]
+fn s_07_s_08_every_byte_is_taken_or_refused_as_the_grammar_says() {
+    for byte in 0..=255_u8 {
+        let alone = match byte {
+            b'"' => Err(Reason::TrailingData),
+            b'\\' => Err(Reason::BadEscape),
+            b' '..=b'~' => Ok(format!("a{}b", char::from(byte))),
+            _ => Err(Reason::NonAscii),
+        };
+        let escaped = match byte {
+            b'"' | b'\\' => Ok(format!("a{}b", char::from(byte))),
+            _ => Err(Reason::BadEscape),
+        };
+        for syntax in [Syntax::Compatible, Syntax::Strict] {
+            assert_eq!(
+                parse(&[b'"', b'a', byte, b'b', b'"'], syntax),
+                alone,
+                "{byte}"
+            );
+            let value = [b'"', b'a', b'\\', byte, b'b', b'"'];
+            assert_eq!(parse(&value, syntax), escaped, "{byte}");
+        }
+    }
+}
+
+#[test]
+fn s_10_every_byte_that_may_begin_a_bare_key_is_known() {
+    for byte in 0..=255_u8 {
+        let value = [byte, b'b'];
+        let expected = match byte {
+            b'"' => Err(Reason::Unterminated),
+            b'\'' | b'(' | b':' => Err(Reason::NotAString),
+            b',' => Err(Reason::MultipleFieldLines),
+            b' ' | b'\t' => Ok("b".to_owned()),
+            b'!'..=b'~' => Ok(String::from_utf8_lossy(&value).into_owned()),
+            _ => Err(Reason::NonAscii),
+        };
+        assert_eq!(parse(&value, Syntax::Compatible), expected, "{byte}");
+    }
+}
+
+#[test]
 fn s_16_a_key_has_up_to_255_characters_without_its_escapes() {
     let escaped = |count: usize| format!("\"{}\"", "\\\"".repeat(count));
     let bare = |count: usize| "k".repeat(count);

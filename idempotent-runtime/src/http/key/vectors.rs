@@ -1,4 +1,5 @@
-//! Field values and what becomes of them, by the ids of the conformance checklist.
+//! Field values and what becomes of them, by the ids of the conformance checklist. Plain data, so that tests of other
+//! packages can include this file.
 
 /// The lines of one field, and the key that is read from them, or the name of the reason why none is.
 pub(crate) struct Vector {
@@ -77,6 +78,7 @@ pub(crate) const VECTORS: &[Vector] = &[
         &[b"\"abc\";   v=\"x;y\"; w=?0;x=:YQ==:;y=@1;z=%\"%c3%bc\";*=-1.5;a=t/:"],
         Ok("abc"),
     ),
+    both("S-11", &[b"\"abc\";z=%\"%6f%c3%bf\""], Ok("abc")),
     both("S-11", &[b"\"abc\";V=1"], Err("trailing_data")),
     both("S-11", &[b"\"abc\";"], Err("trailing_data")),
     both("S-11", &[b"\"abc\" ;v=1"], Err("trailing_data")),

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{KeyAction, Mismatch, Problem, Reason};
 
-/// A problem together with its type URI: what a [`Renderer`] is given. Its `Serialize` gives the members of the document, in their
-/// usual order.
+/// A problem together with its type URI: what a [`Renderer`] is given. Its `Serialize` gives the members of the
+/// document, in their usual order.
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'a> {
     pub(super) type_uri: &'a str,
@@ -72,7 +72,32 @@ struct Members<'a> {
 
 /// Turns problems into the bodies of responses, when JSON for everybody is not what a service wants.
 ///
-/// It chooses the representation, by the `Accept` of the request for example, and nothing else: status and header fields stay the same.
+/// It chooses the representation, by the `Accept` of the request for example, and nothing else: status and header
+/// fields stay the same.
+///
+/// # Examples
+///
+/// ```
+/// use http::{HeaderMap, HeaderValue, header::ACCEPT};
+/// use idempotent_runtime::http::problem::{Document, ProblemJson, Rendered, Renderer};
+///
+/// /// Plain text for those who ask for nothing else.
+/// #[derive(Debug)]
+/// struct TextOnRequest;
+///
+/// impl Renderer for TextOnRequest {
+///     fn render(&self, document: &Document<'_>, request: &HeaderMap) -> Rendered {
+///         if request.get(ACCEPT).is_none_or(|accept| accept != "text/plain") {
+///             return ProblemJson.render(document, request);
+///         }
+///         Rendered {
+///             content_type: HeaderValue::from_static("text/plain; charset=utf-8"),
+///             content_language: Some(HeaderValue::from_static("en")),
+///             body: document.problem().detail().to_owned().into(),
+///         }
+///     }
+/// }
+/// ```
 pub trait Renderer: Debug + Send + Sync {
     /// Renders a problem for a request with these header fields.
     fn render(&self, document: &Document<'_>, request: &HeaderMap) -> Rendered;
@@ -91,9 +116,9 @@ pub struct Rendered {
 
 /// Renders every problem as `application/problem+json`, in English: the default.
 ///
-/// A client that asks for HTML alone gets JSON, too: RFC 9110 allows it (section 12.4.1), and clients that need idempotency are programs.
+/// A client that asks for HTML alone gets JSON, too: RFC 9110 allows it (section 12.4.1), and clients that need
+/// idempotency are programs.
 #[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
 pub struct ProblemJson;
 
 impl Renderer for ProblemJson {

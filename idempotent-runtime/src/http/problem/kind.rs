@@ -167,7 +167,8 @@ impl Kind {
         self.usual().retry_after
     }
 
-    /// Whether the answer links to the service's documentation, because it is the client that must change (draft-07, section 2.7).
+    /// Whether the answer links to the service's documentation, because it is the client that must change (draft-07,
+    /// section 2.7).
     pub(super) fn is_described(self) -> bool {
         matches!(self, Kind::KeyMissing | Kind::KeyInvalid | Kind::KeyReused)
     }

@@ -1,12 +1,14 @@
 //! The answers that are not the handler's: problem documents (RFC 9457).
 //!
-//! Each [`Kind`] of problem has a slug, which is its stable name: the document's `type` is the slug behind a base URI of the service
-//! ([`Problems::base`]), and the member `code` is the slug with underscores. Beside the members of RFC 9457, a document says what a client
-//! that knows nothing of the service can do: `retryable`, whether the same request with the same key may succeed later, and `key_action`,
-//! what becomes of the key. `retry_after` is in seconds and equals the header field, `operation_ref` is for a conversation with support,
-//! and `reason` and `mismatch` tell what was wrong with the key and the request.
+//! Each [`Kind`] of problem has a slug, which is its stable name: the document's `type` is the slug behind a base URI
+//! of the service ([`Problems::base`]), and the member `code` is the slug with underscores. Beside the members of RFC
+//! 9457, a document says what a client that knows nothing of the service can do: `retryable`, whether the same request
+//! with the same key may succeed later, and `key_action`, what becomes of the key. `retry_after` is in seconds and
+//! equals the header field, `operation_ref` is for a conversation with support, and `reason` and `mismatch` tell what
+//! was wrong with the key and the request.
 //!
-//! No document holds the key, the caller or what the handler answered, and every one is sent with `Cache-Control: no-store`.
+//! No document holds the key, the caller or what the handler answered, and every one is sent with `Cache-Control:
+//! no-store`.
 //!
 //! # idempotency-key-missing
 //!
@@ -14,8 +16,8 @@
 //!
 //! # idempotency-key-invalid
 //!
-//! The `Idempotency-Key` is malformed, is there more than once, or breaks the service's policy (draft-07, sections 2.1 and 5). The member
-//! `reason` says which. Send another one.
+//! The `Idempotency-Key` is malformed, is there more than once, or breaks the service's policy (draft-07, sections 2.1
+//! and 5). The member `reason` says which. Send another one.
 //!
 //! # idempotency-key-reused
 //!
@@ -31,7 +33,8 @@
 //!
 //! # idempotency-result-unavailable
 //!
-//! The first request was carried out, and its response cannot be repeated: it was too large, was streamed, is a secret, or cannot be read.
+//! The first request was carried out, and its response cannot be repeated: it was too large, was streamed, is a secret,
+//! or cannot be read.
 //!
 //! # idempotency-result-expired
 //!
@@ -63,7 +66,8 @@
 //!
 //! # idempotency-not-supported
 //!
-//! This resource does not support `Idempotency-Key`. Nothing was done; leave the key out, and do not repeat the request blindly.
+//! This resource does not support `Idempotency-Key`. Nothing was done; leave the key out, and do not repeat the request
+//! blindly.
 //!
 //! # idempotency-handler-failed
 //!

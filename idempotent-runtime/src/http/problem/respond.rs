@@ -48,7 +48,8 @@ impl Problems {
         }
     }
 
-    /// Sets what stands before the slug in a problem's type: an absolute URI of the service's own that ends in `/`, `#` or the like.
+    /// Sets what stands before the slug in a problem's type: an absolute URI of the service's own that ends in `/`, `#`
+    /// or the like.
     ///
     /// # Errors
     ///
@@ -58,8 +59,8 @@ impl Problems {
         Ok(self)
     }
 
-    /// Sets the page to which answers link that ask the client to change its request: `Link: <…>; rel="describedby"` (draft-07,
-    /// section 2.7).
+    /// Sets the page to which answers link that ask the client to change its request: `Link: <…>; rel="describedby"`
+    /// (draft-07, section 2.7).
     ///
     /// # Errors
     ///
@@ -139,7 +140,8 @@ impl Default for Problems {
 #[non_exhaustive]
 pub struct InvalidUri;
 
-/// Checks that a text begins with a scheme and holds only what a URI may hold (RFC 3986, section 2): then it can stand in a `Link`.
+/// Checks that a text begins with a scheme and holds only what a URI may hold (RFC 3986, section 2): then it can stand
+/// in a `Link`.
 fn absolute(uri: &str) -> Result<&str, InvalidUri> {
     let (scheme, rest) = uri.split_once(':').ok_or(InvalidUri)?;
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())

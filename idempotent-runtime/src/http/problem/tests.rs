@@ -57,7 +57,7 @@ fn every_kind_is_answered_as_the_registry_of_problems_says() {
             let headers = response.headers();
             let seconds = document.get("retry_after").map(Value::to_string);
             assert_eq!(
-                headers.get("retry-after").map(|value| value.as_bytes()),
+                headers.get("retry-after").map(HeaderValue::as_bytes),
                 seconds.as_deref().map(str::as_bytes)
             );
             let field = match (

@@ -1,3 +1,4 @@
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use proptest::{collection::vec, prelude::*};
 

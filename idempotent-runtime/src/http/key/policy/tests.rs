@@ -120,6 +120,7 @@ fn s_21_a_key_that_was_counted_is_refused() {
         "order-8e03978e40d5",
         "Cart-17",
         "order42",
+        "clkyoesmbgybucif-",
         "12345678901234567890",
     ] {
         assert_eq!(check(&policy, random), Ok(()), "{random}");
