@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, response::Parts};
+use http::{Request, Response, StatusCode, header::CONTENT_ENCODING, response::Parts};
 use http_body::Body as HttpBody;
 use tokio::sync::oneshot;
 use tower_service::Service;
@@ -14,6 +14,7 @@ use crate::{
     http::{
         IDEMPOTENT_REPLAYED, StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
+        client::Own,
         guard::Asked,
         outcome::{Mark, Verdict, verdict},
         problem::{Kind, Problem},
@@ -32,14 +33,6 @@ pub(crate) struct Execution<S, R, E> {
     asked: Asked,
     is_routed: bool,
     client: oneshot::Sender<Own<R, E>>,
-}
-
-/// What a handler tells its own client.
-pub(crate) enum Own<R, E> {
-    /// Its response, to be given when this outcome is recorded.
-    Whole(Result<Response<Body<R>>, E>, RawOutcome),
-    /// A response of which nothing but its end is recorded.
-    Streamed(Response<Body<R>>),
 }
 
 impl<S, R, E> Execution<S, R, E> {
@@ -153,13 +146,27 @@ where
     }
 
     fn stored(&self, head: &Parts, whole: &Whole, verdict: Verdict) -> RawOutcome {
-        match (verdict, self.rules.storage) {
-            (Verdict::Store, Storage::Whole) => {
-                let (body, trailers) = (whole.bytes.clone(), whole.trailers.as_ref());
-                let stored = StoredResponse::capture(head, body, trailers, &self.rules.headers);
-                RawOutcome::value(stored.encode())
-            }
-            _ => nothing(),
+        if (verdict, self.rules.storage) != (Verdict::Store, Storage::Whole) {
+            return nothing();
+        }
+        let operation = &*self.settings.name;
+        if head.headers.contains_key(CONTENT_ENCODING) {
+            tracing::warn!(
+                operation,
+                "a response is stored compressed and is replayed only to clients that accept that: put compression outside of the layer"
+            );
+        }
+        let (body, trailers) = (whole.bytes.clone(), whole.trailers.as_ref());
+        let stored = StoredResponse::capture(head, body, trailers, &self.rules.headers).encode();
+        match &self.settings.seal {
+            None => RawOutcome::value(stored),
+            Some(seal) => seal.seal(stored).map_or_else(
+                |error| {
+                    tracing::error!(operation, %error, "a response cannot be sealed, so it is not stored");
+                    nothing()
+                },
+                RawOutcome::value,
+            ),
         }
     }
 

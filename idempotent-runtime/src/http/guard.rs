@@ -1,20 +1,14 @@
-//! What becomes of a request: handed on, refused, or answered once for all its retries.
+//! A request that is answered once for all its retries.
 
-use std::{
-    future::poll_fn,
-    pin::{Pin, pin},
-    sync::Arc,
-    task::Poll,
-};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response,
-    header::{ACCEPT_ENCODING, CONTENT_ENCODING, UPGRADE},
+    HeaderMap, Method, Request, Response,
+    header::{ACCEPT_ENCODING, CONTENT_ENCODING},
     request::Parts,
 };
 use http_body::Body as HttpBody;
-use tokio::sync::oneshot;
 use tower_service::Service;
 
 use crate::{
@@ -23,11 +17,13 @@ use crate::{
     http::{
         IDEMPOTENCY_KEY, IdempotencyKey, StoredResponse,
         body::{self, Body, Unfinished, read_to_end},
-        execution::{Execution, Own},
+        client::{Heard, hear},
+        execution::Execution,
         fingerprint::{Target, part},
+        meeting::too_large,
         problem::{Kind, Mismatch, Problem},
         routing,
-        rules::{Echo, KeyScope, MismatchDetails, Presence, Rules},
+        rules::{Echo, KeyScope, MismatchDetails, Rules},
         scope::Caller,
         settings::Settings,
     },
@@ -37,17 +33,6 @@ use crate::{
     outcome::{Recorded, Whole},
     record::RawOutcome,
 };
-
-/// The header field by which a response says that a key was ignored.
-pub(crate) const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idempotency-status");
-
-/// What is to be done with a request.
-pub(crate) enum Meeting {
-    /// Nothing. Its response says so where the rules ask for that.
-    HandOn(Option<HeaderValue>),
-    Refuse(Box<Problem>),
-    Guard(Guard),
-}
 
 /// A request that is to be answered once for all its retries.
 pub(crate) struct Guard {
@@ -59,80 +44,23 @@ pub(crate) struct Guard {
 
 /// Stands among the extensions of a request that a layer guards, so that another one inside it lets it pass.
 #[derive(Clone, Copy, Debug)]
-struct IsGuarded;
-
-impl Meeting {
-    /// Decides without waiting for anything, so that a request which is refused for its head is refused before its body is
-    /// asked for.
-    pub(crate) fn of(settings: &Arc<Settings>, head: &Parts, body: &impl HttpBody) -> Self {
-        let rules = settings.rules(routing::uri(head).path());
-        if head.extensions.get::<IsGuarded>().is_some()
-            || !rules.methods.contains(&head.method)
-            || is_for_another_protocol(head)
-        {
-            return Meeting::HandOn(None);
-        }
-        let names = rules.reader.names();
-        let has_key = names.iter().any(|name| head.headers.contains_key(name));
-        match (rules.presence, has_key) {
-            (Presence::IgnoredAloud, true) => {
-                return Meeting::HandOn(Some(HeaderValue::from_static("ignored")));
-            }
-            (Presence::Unsupported, true) => {
-                return Meeting::Refuse(Box::new(Problem::new(Kind::NotSupported)));
-            }
-            (Presence::Ignored | Presence::IgnoredAloud | Presence::Unsupported, _)
-            | (Presence::Optional, false) => return Meeting::HandOn(None),
-            (Presence::Required | Presence::Optional, _) => {}
-        }
-        match admit(settings, rules, head, body) {
-            Ok(guard) => Meeting::Guard(guard),
-            Err(problem) => Meeting::Refuse(Box::new(problem)),
-        }
-    }
-}
-
-/// A request by which a connection goes over to another protocol has no response that could be replayed. HTTP/2 in place of
-/// HTTP/1.1 is no such protocol: some clients offer it with every request.
-fn is_for_another_protocol(head: &Parts) -> bool {
-    let upgrade = head.headers.get(UPGRADE).map(HeaderValue::as_bytes);
-    head.method == Method::CONNECT
-        || upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
-}
-
-fn admit(
-    settings: &Arc<Settings>,
-    rules: &Arc<Rules>,
-    head: &Parts,
-    body: &impl HttpBody,
-) -> Result<Guard, Problem> {
-    let path = routing::uri(head).path();
-    let Some(key) = rules.reader.read(&head.headers)? else {
-        return Err(Problem::key_missing(&head.method, path, &rules.reader));
-    };
-    let caller = settings.scope.caller(head)?;
-    if settings.door.is_shut() {
-        return Err(Problem::new(Kind::Overloaded));
-    }
-    if body.size_hint().lower() > rules.max_request as u64 {
-        return Err(too_large(rules));
-    }
-    Ok(Guard {
-        settings: Arc::clone(settings),
-        rules: Arc::clone(rules),
-        key,
-        caller,
-    })
-}
-
-fn too_large(rules: &Rules) -> Problem {
-    let limit = rules.max_request;
-    Problem::new(Kind::BodyTooLarge).with_detail(format!(
-        "A request with a key may have a body of at most {limit} bytes. Nothing was done."
-    ))
-}
+pub(crate) struct IsGuarded;
 
 impl Guard {
+    pub(crate) fn new(
+        settings: &Arc<Settings>,
+        rules: &Arc<Rules>,
+        key: IdempotencyKey,
+        caller: Option<Caller>,
+    ) -> Self {
+        Self {
+            settings: Arc::clone(settings),
+            rules: Arc::clone(rules),
+            key,
+            caller,
+        }
+    }
+
     /// Answers the request: by its handler, by the response that the handler gave to an earlier one, or by a refusal.
     ///
     /// # Cancel safety
@@ -238,7 +166,7 @@ impl Guard {
 
     /// The response of an earlier run, where it can be given to this client.
     fn replay<R>(&self, asked: &Asked, outcome: &RawOutcome, how: &How) -> Response<Body<R>> {
-        let stored = match StoredResponse::decode_shared(&outcome.bytes) {
+        let stored = match self.open(&outcome.bytes) {
             Ok(stored) => stored,
             Err(error) => {
                 tracing::error!(%error, operation = &*self.settings.name, "a stored response cannot be read");
@@ -258,6 +186,14 @@ impl Guard {
             _ => stored.into_response(),
         };
         response.map(|_| Body::whole(whole))
+    }
+
+    fn open(&self, stored: &Bytes) -> Result<StoredResponse, BoxError> {
+        let opened = match &self.settings.seal {
+            None => stored.clone(),
+            Some(seal) => seal.open(stored)?.into(),
+        };
+        Ok(StoredResponse::decode_shared(&opened)?)
     }
 
     fn problem(&self, error: &Error, identity: &(dyn KeyPart + Send + Sync)) -> Problem {
@@ -355,37 +291,4 @@ impl Asked {
             .problems
             .respond(problem, &self.method, &self.headers)
     }
-}
-
-/// What the client's side of a call hears of it.
-enum Heard<R, E> {
-    /// The handler's own response, which goes on while the call does.
-    Streamed(Response<Body<R>>),
-    /// The call's end; with it the response of its own handler, where that ran, and what was recorded of it.
-    Answered(
-        Result<(RawOutcome, How), Error>,
-        Option<(Result<Response<Body<R>>, E>, RawOutcome)>,
-    ),
-}
-
-async fn hear<R, E>(
-    call: impl Future<Output = Result<(RawOutcome, How), Error>>,
-    mut own: oneshot::Receiver<Own<R, E>>,
-) -> Heard<R, E> {
-    let mut call = pin!(call);
-    let mut whole = None;
-    let mut has_told = false;
-    poll_fn(|cx| {
-        let answered = call.as_mut().poll(cx);
-        if !has_told && let Poll::Ready(told) = Pin::new(&mut own).poll(cx) {
-            has_told = true;
-            match told {
-                Ok(Own::Streamed(response)) => return Poll::Ready(Heard::Streamed(response)),
-                Ok(Own::Whole(response, outcome)) => whole = Some((response, outcome)),
-                Err(_the_handler_did_not_run) => {}
-            }
-        }
-        answered.map(|answer| Heard::Answered(answer, whole.take()))
-    })
-    .await
 }

@@ -18,6 +18,7 @@
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod axum;
 mod body;
+mod client;
 pub mod contract;
 mod drain;
 mod execution;
@@ -27,6 +28,7 @@ mod headers;
 mod json;
 mod key;
 mod layer;
+mod meeting;
 mod outcome;
 pub mod problem;
 mod published;
@@ -34,6 +36,7 @@ mod routes;
 mod routing;
 mod rules;
 mod scope;
+mod seal;
 mod service;
 mod settings;
 mod stored;
@@ -50,8 +53,9 @@ pub use self::{
     key::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyPolicy, KeyReader, Reason, Syntax},
     layer::IdempotencyLayer,
     outcome::{Mark, ServerErrors},
-    rules::{Echo, KeyScope, MismatchDetails, Presence, Rules, Storage},
+    rules::{EarlyData, Echo, KeyScope, MismatchDetails, Presence, Rules, Storage},
     scope::Scope,
+    seal::Seal,
     service::{IdempotencyService, ResponseFuture},
     settings::{Builder, Unscoped},
     stored::{StoredBody, StoredResponse, UnreadableResponse},

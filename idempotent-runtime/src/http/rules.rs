@@ -57,6 +57,7 @@ pub struct Rules {
     pub(crate) in_flight_status: StatusCode,
     pub(crate) retry_after: Duration,
     pub(crate) echo: Echo,
+    pub(crate) early_data: EarlyData,
     pub(crate) mistake: Option<Error>,
 }
 
@@ -121,6 +122,17 @@ pub enum Echo {
     Key,
 }
 
+/// What becomes of a request that came in the early data of a TLS connection (`Early-Data: 1`, RFC 8470), which an attacker can
+/// repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EarlyData {
+    /// It is treated as any other.
+    Accept,
+    /// It is treated as any other where it has a key, which makes a repetition harmless, and refused with 425 where it has none.
+    WithKey,
+}
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const TWO_MIB: usize = 2 * 1024 * 1024;
 
@@ -152,6 +164,7 @@ impl Rules {
             in_flight_status: StatusCode::CONFLICT,
             retry_after: Duration::from_secs(1),
             echo: Echo::Off,
+            early_data: EarlyData::Accept,
             mistake: None,
         }
     }
@@ -214,6 +227,12 @@ impl Rules {
     /// Sets where a key is unique.
     pub fn key_scope(mut self, key_scope: KeyScope) -> Self {
         self.key_scope = key_scope;
+        self
+    }
+
+    /// Sets what becomes of early data.
+    pub fn early_data(mut self, early_data: EarlyData) -> Self {
+        self.early_data = early_data;
         self
     }
 

@@ -17,7 +17,7 @@ use crate::{
     error::BoxError,
     http::{
         body::Body,
-        guard::{IDEMPOTENCY_STATUS, Meeting},
+        meeting::{IDEMPOTENCY_STATUS, Meeting},
         settings::Settings,
     },
 };

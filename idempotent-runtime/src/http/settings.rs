@@ -7,7 +7,7 @@ use crate::{
     handle::Idempotency,
     http::{
         drain::Door, layer::IdempotencyLayer, problem::Problems, routes::Pattern, rules::Rules,
-        scope::Scope,
+        scope::Scope, seal::Seal,
     },
     request::check_durations,
 };
@@ -50,6 +50,7 @@ struct Said {
     rules: Rules,
     routes: Vec<Route>,
     problems: Problems,
+    seal: Option<Arc<dyn Seal>>,
     max_in_flight: usize,
 }
 
@@ -77,6 +78,7 @@ pub(crate) struct Settings {
     pub(crate) rules: Arc<Rules>,
     pub(crate) routes: Vec<(Pattern, Arc<Rules>)>,
     pub(crate) problems: Problems,
+    pub(crate) seal: Option<Arc<dyn Seal>>,
     pub(crate) max_in_flight: usize,
     pub(crate) door: Door,
 }
@@ -91,6 +93,7 @@ impl Builder<Unscoped> {
                 rules: Rules::default(),
                 routes: Vec::new(),
                 problems: Problems::default(),
+                seal: None,
                 max_in_flight: usize::MAX,
             },
         }
@@ -129,6 +132,12 @@ impl<S> Builder<S> {
     /// Sets how refusals are told.
     pub fn problems(mut self, problems: Problems) -> Self {
         self.said.problems = problems;
+        self
+    }
+
+    /// Seals responses on their way to the store: for encryption at rest.
+    pub fn seal(mut self, seal: impl Seal + 'static) -> Self {
+        self.said.seal = Some(Arc::new(seal));
         self
     }
 
@@ -177,6 +186,7 @@ impl Builder<Scope> {
             rules: Arc::new(said.rules),
             routes,
             problems: said.problems,
+            seal: said.seal,
             max_in_flight: said.max_in_flight,
             door: Door::default(),
         }))

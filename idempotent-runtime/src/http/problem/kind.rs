@@ -31,6 +31,8 @@ pub enum Kind {
     StoreUnavailable,
     /// The service is overloaded or shutting down: 503.
     Overloaded,
+    /// The request came as early data and without a key: 425 (RFC 8470, section 5.2).
+    TooEarly,
     /// The caller has too many keys in use: 429 (RFC 6585, section 4).
     TooManyKeys,
     /// The resource does not support keys: 501.
@@ -115,6 +117,7 @@ impl Kind {
         Kind::BodyUnreadable,
         Kind::StoreUnavailable,
         Kind::Overloaded,
+        Kind::TooEarly,
         Kind::TooManyKeys,
         Kind::NotSupported,
         Kind::HandlerFailed,
@@ -282,6 +285,15 @@ impl Kind {
                 retryable: true,
                 key_action: KeyAction::Keep,
                 retry_after: Some(5),
+            },
+            Kind::TooEarly => Usual {
+                slug: "idempotency-too-early",
+                status: StatusCode::TOO_EARLY,
+                title: "The request came too early",
+                detail: "A request without a key is not taken from early data, which can be repeated. The request was not executed.",
+                retryable: true,
+                key_action: KeyAction::Send,
+                retry_after: None,
             },
             Kind::TooManyKeys => Usual {
                 slug: "idempotency-too-many-keys",

@@ -60,6 +60,11 @@
 //!
 //! The service is overloaded or shutting down. Nothing was done; try again later, with the same key.
 //!
+//! # idempotency-too-early
+//!
+//! The request came in the early data of a TLS connection and without a key (RFC 8470). Nothing was done; send it again once the
+//! connection is set up, or with a key.
+//!
 //! # idempotency-too-many-keys
 //!
 //! The caller has more keys in use than the service allows. Nothing was done; try again later, with the same key.

@@ -45,6 +45,7 @@ fn every_kind_is_answered_as_the_registry_of_problems_says() {
         idempotency-body-unreadable     400 true  keep -
         idempotency-store-unavailable   503 true  keep Retry-After
         idempotency-overloaded          503 true  keep Retry-After
+        idempotency-too-early           425 true  send -
         idempotency-too-many-keys       429 true  keep Retry-After
         idempotency-not-supported       501 false none -
         idempotency-handler-failed      500 false keep -

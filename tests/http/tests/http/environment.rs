@@ -11,7 +11,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use idempotent_runtime::{
     Answer, Answered, Idempotency, MemoryStore, Observer, Transition,
     http::{
-        Echo, IdempotencyLayer, KeyPolicy, KeyReader, KeyScope, Presence, Rules, ServerErrors,
+        EarlyData, Echo, IdempotencyLayer, KeyPolicy, KeyReader, KeyScope, Presence, Rules,
+        ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
     testing::{FaultyStore, Gate},
@@ -71,6 +72,23 @@ fn s_125_the_contract_is_that_of_the_settings() {
     let required = layer.contract().to_open_api().to_string();
     let optional = layer.contract_for("/quotes").to_open_api().to_string();
     assert_ne!(required, optional);
+}
+
+#[tokio::test]
+async fn s_115_early_data_without_a_key_is_too_early_where_that_is_said() {
+    let early = |ask: crate::harness::Ask| ask.header("early-data", "1");
+    let optional = || Rules::ietf().key(Presence::Optional);
+    let shop = Shop::new(optional().early_data(EarlyData::WithKey));
+    shop.send(early(charge())).await.is_fresh();
+    shop.send(early(post("/charges")))
+        .await
+        .is_problem(425, "too_early");
+    shop.send(post("/charges")).await.is_fresh();
+    assert_eq!(shop.runs(), 2);
+    Shop::new(optional())
+        .send(early(post("/charges")))
+        .await
+        .is_fresh();
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use idempotent_runtime::{
     testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
 };
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     sync::oneshot,
 };
@@ -126,6 +126,25 @@ async fn is_recorded(shop: &Shop) {
     assert!(again.is_replay(), "{again:?}");
     assert_eq!(again.body, "receipt 1");
     assert_eq!((shop.runs(), successor.runs()), (1, 0));
+}
+
+#[tokio::test]
+async fn s_97_a_refusal_for_the_head_comes_before_any_hundred() {
+    let shop = Shop::new(Rules::ietf());
+    let (address, _) = served(&shop).await;
+    for (key, begins) in [
+        ("", "HTTP/1.1 400 "),
+        ("idempotency-key: k\r\n", "HTTP/1.1 100 "),
+    ] {
+        let mut client = TcpStream::connect(address).await.expect("it listens");
+        let head = format!(
+            "POST /charges HTTP/1.1\r\nhost: shop\r\n{key}expect: 100-continue\r\ncontent-length: 9\r\n\r\n"
+        );
+        client.write_all(head.as_bytes()).await.expect("it is sent");
+        let mut said = [0; 13];
+        client.read_exact(&mut said).await.expect("it answers");
+        assert_eq!(String::from_utf8_lossy(&said), begins);
+    }
 }
 
 #[tokio::test]

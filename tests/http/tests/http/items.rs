@@ -207,14 +207,12 @@ pub(crate) const OPEN: &[(&str, &str)] = &[
         "S-66",
         "there is no transactional mode yet; `ServerErrors::Release` leaves it to the handler to undo what it did",
     ),
-    ("S-72", "there is no hook that encrypts a stored body"),
     ("S-89", "a route cannot opt in to running again"),
     (
         "S-93",
-        "nothing warns at the start of a service whose layers stand in the wrong order",
+        "the wrong order is warned of at the first response that is stored compressed, and not at the start",
     ),
     ("S-110", "there is no option to answer `result-expired`"),
-    ("S-115", "early data is not looked at"),
     ("S-116", "there is no mapping to the statuses of gRPC"),
     ("S-117", "there is no mapping to the statuses of gRPC"),
 ];

@@ -3,11 +3,11 @@
 use axum::body::Body;
 use http::{Response, StatusCode};
 use idempotent_runtime::{
-    Status,
-    http::{Mark, Rules, ServerErrors, Storage},
+    BoxError, Status,
+    http::{IdempotencyLayer, Mark, Rules, Seal, ServerErrors, Storage},
 };
 
-use crate::harness::{Answer, Shop, charge, stream};
+use crate::harness::{Answer, Shop, by_caller, charge, stream};
 
 /// A shop that answers with this status, and with this mark.
 fn answering(rules: Rules, status: u16, mark: Option<Mark>) -> Shop {
@@ -196,4 +196,63 @@ async fn s_90_a_response_that_is_too_large_is_given_once() {
         let first = is_unavailable(&shop).await;
         assert_eq!(first.body, vec![7; 11]);
     }
+}
+
+/// Stands for encryption: nobody can read it, and whoever has the mask can open it.
+#[derive(Debug)]
+struct Mask(u8);
+
+impl Seal for Mask {
+    fn seal(&self, response: Vec<u8>) -> Result<Vec<u8>, BoxError> {
+        if self.0 == 0 {
+            return Err("no key".into());
+        }
+        Ok(response.iter().map(|byte| byte ^ self.0).collect())
+    }
+
+    fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, BoxError> {
+        self.seal(sealed.to_vec())
+    }
+}
+
+#[tokio::test]
+async fn s_72_a_sealed_response_is_replayed_and_cannot_be_read_in_the_store() {
+    let sealed_by = |shop: &Shop, seal| {
+        let layer = IdempotencyLayer::builder(shop.idem.clone())
+            .scope(by_caller())
+            .seal(seal);
+        let layer = layer.build().expect("the settings are sound");
+        let (store, idem) = (shop.store.clone(), shop.idem.clone());
+        Shop::behind(layer, store, idem, |_, _| async {
+            Response::new(Body::from("receipt"))
+        })
+    };
+    let open = Shop::new(Rules::ietf());
+    let shop = sealed_by(&open, Mask(0x55));
+    let first = shop.send(charge()).await;
+    shop.send(charge()).await.replays(&first);
+    let records = shop
+        .idem
+        .store()
+        .scan(None, 1)
+        .await
+        .expect("the store answers");
+    let outcome = records[0].1.outcome.clone().expect("it is stored");
+    let text = b"receipt";
+    assert!(!outcome.bytes.windows(text.len()).any(|piece| piece == text));
+    for other in [sealed_by(&open, Mask(0x54)), open.clone()] {
+        other
+            .send(charge())
+            .await
+            .is_problem(409, "outcome_unknown");
+        assert_eq!(other.runs(), 0);
+    }
+    let cannot = sealed_by(&open, Mask(0));
+    let unsealed = charge().caller("B");
+    cannot.send(unsealed.clone()).await.is_fresh();
+    cannot
+        .send(unsealed)
+        .await
+        .is_problem(409, "result_unavailable");
+    assert_eq!(cannot.runs(), 1);
 }
