@@ -168,6 +168,19 @@ where
     Ok(joined(read, length))
 }
 
+/// Reads a body to its end, however long.
+#[cfg(feature = "testing")]
+pub(crate) async fn whole_body<B>(body: B) -> Result<Bytes, BoxError>
+where
+    B: HttpBody<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    match read_to_end(body, usize::MAX).await {
+        Ok(whole) => Ok(whole.bytes),
+        Err(_) => Err("the body broke off".into()),
+    }
+}
+
 /// Puts the frames together; a body of one piece, which most are, is not copied.
 fn joined(read: VecDeque<Frame<Bytes>>, length: usize) -> Whole {
     let mut pieces = Vec::with_capacity(1);

@@ -1,33 +1,65 @@
-//! Ends a service without cutting off what it is doing.
+//! Ends a service without cutting off what it is doing, and bounds how much it does at once.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::watch;
 
-/// Counts the handlers that run, and is shut once.
+/// Counts the handlers that run, in all and for each caller, and is shut once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Door(Arc<watch::Sender<State>>);
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct State {
     inside: usize,
+    callers: HashMap<CallerId, usize>,
     shut: bool,
+}
+
+/// What tells callers apart.
+type CallerId = Arc<[u8]>;
+
+/// How many handlers may run at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) in_all: usize,
+    pub(crate) of_one_caller: usize,
+}
+
+/// Why a handler is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    InAll,
+    OfThisCaller,
 }
 
 /// A handler that runs.
 #[derive(Debug)]
-pub(crate) struct Inside(Door);
+pub(crate) struct Inside {
+    door: Door,
+    caller: CallerId,
+}
 
 impl Door {
-    /// Lets a handler in, unless `most` are inside already.
-    pub(crate) fn enter(&self, most: usize) -> Option<Inside> {
-        let mut entered = false;
+    /// Lets a handler in, unless as many as may be are inside already.
+    pub(crate) fn enter(&self, caller: &CallerId, bounds: Bounds) -> Result<Inside, Full> {
+        let mut answer = Ok(());
         self.0.send_if_modified(|state| {
-            entered = state.inside < most;
-            state.inside += usize::from(entered);
-            entered
+            let of_this_caller = state.callers.get(caller).copied().unwrap_or_default();
+            answer = match () {
+                () if state.inside >= bounds.in_all => Err(Full::InAll),
+                () if of_this_caller >= bounds.of_one_caller => Err(Full::OfThisCaller),
+                () => Ok(()),
+            };
+            if answer.is_ok() {
+                state.inside += 1;
+                state.callers.insert(Arc::clone(caller), of_this_caller + 1);
+            }
+            answer.is_ok()
         });
-        entered.then(|| Inside(self.clone()))
+        answer.map(|()| Inside {
+            door: self.clone(),
+            caller: Arc::clone(caller),
+        })
     }
 
     pub(crate) fn shut(&self) {
@@ -48,6 +80,39 @@ impl Door {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        self.0.0.send_modify(|state| state.inside -= 1);
+        self.door.0.send_modify(|state| {
+            state.inside -= 1;
+            if let Some(of_this_caller) = state.callers.get_mut(&self.caller) {
+                *of_this_caller -= 1;
+                if *of_this_caller == 0 {
+                    state.callers.remove(&self.caller);
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_door_lets_in_as_many_as_may_be_and_forgets_who_left() {
+        let door = Door::default();
+        let (one, other): (CallerId, CallerId) = (b"1"[..].into(), b"2"[..].into());
+        let bounds = Bounds {
+            in_all: 3,
+            of_one_caller: 2,
+        };
+        let first = door.enter(&one, bounds).expect("there is room");
+        let second = door.enter(&one, bounds).expect("there is room");
+        assert_eq!(door.enter(&one, bounds).err(), Some(Full::OfThisCaller));
+        let third = door.enter(&other, bounds).expect("there is room");
+        assert_eq!(door.enter(&other, bounds).err(), Some(Full::InAll));
+        drop((first, second));
+        door.enter(&one, bounds).expect("there is room again");
+        drop(third);
+        door.empty().await;
+        assert!(door.0.borrow().callers.is_empty());
     }
 }

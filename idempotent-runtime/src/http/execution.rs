@@ -15,6 +15,7 @@ use crate::{
         IDEMPOTENT_REPLAYED, StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
         client::Own,
+        drain::Full,
         guard::Asked,
         outcome::{Mark, Verdict, verdict},
         problem::{Kind, Problem},
@@ -31,6 +32,7 @@ pub(crate) struct Execution<S, R, E> {
     settings: Arc<Settings>,
     rules: Arc<Rules>,
     asked: Asked,
+    caller: Arc<[u8]>,
     is_routed: bool,
     client: oneshot::Sender<Own<R, E>>,
 }
@@ -41,6 +43,7 @@ impl<S, R, E> Execution<S, R, E> {
         settings: Arc<Settings>,
         rules: Arc<Rules>,
         asked: Asked,
+        caller: Arc<[u8]>,
         is_routed: bool,
     ) -> (Self, oneshot::Receiver<Own<R, E>>) {
         let (client, own) = oneshot::channel();
@@ -49,6 +52,7 @@ impl<S, R, E> Execution<S, R, E> {
             settings,
             rules,
             asked,
+            caller,
             is_routed,
             client,
         };
@@ -66,11 +70,17 @@ where
     where
         S: Service<Request<Body<B>>, Response = Response<R>, Error = E>,
     {
-        let Some(_inside) = self.settings.door.enter(self.settings.max_in_flight) else {
-            let refused = self
-                .asked
-                .refuse(&self.settings, &Problem::new(Kind::Overloaded));
-            return self.end(Ok(refused), Verdict::Release, nothing());
+        let Settings { door, bounds, .. } = &*self.settings;
+        let _inside = match door.enter(&self.caller, *bounds) {
+            Ok(inside) => inside,
+            Err(full) => {
+                let kind = match full {
+                    Full::InAll => Kind::Overloaded,
+                    Full::OfThisCaller => Kind::TooManyKeys,
+                };
+                let refused = self.asked.refuse(&self.settings, &Problem::new(kind));
+                return self.end(Ok(refused), Verdict::Release, nothing());
+            }
         };
         match survive(async { self.service.call(request).await }).await {
             Some(Ok(response)) => self.keep(response).await,

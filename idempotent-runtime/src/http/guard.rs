@@ -101,6 +101,7 @@ impl Guard {
             Arc::clone(&self.settings),
             Arc::clone(&self.rules),
             asked.clone(),
+            self.caller_id(),
             routing::is_routed(&head),
         );
         let request = Request::from_parts(head, Body::whole(whole));
@@ -116,6 +117,14 @@ impl Guard {
         };
         self.echo(&asked, &mut response);
         Ok(response)
+    }
+
+    /// What tells the caller from others; nothing where they share one space.
+    fn caller_id(&self) -> Arc<[u8]> {
+        let key = self.caller.as_ref().map(|caller| Key::from_part(&**caller));
+        // A caller that is no key is refused before a handler runs.
+        key.and_then(Result::ok)
+            .map_or_else(Arc::default, |key| key.framed().into())
     }
 
     /// What identifies the call beside its caller.

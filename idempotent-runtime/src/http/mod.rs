@@ -43,6 +43,9 @@ mod stored;
 
 use http::HeaderName;
 
+#[cfg(feature = "testing")]
+pub(crate) use self::body::whole_body;
+
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use self::axum::Json;

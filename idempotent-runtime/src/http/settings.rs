@@ -6,8 +6,13 @@ use crate::{
     error::Error,
     handle::Idempotency,
     http::{
-        drain::Door, layer::IdempotencyLayer, problem::Problems, routes::Pattern, rules::Rules,
-        scope::Scope, seal::Seal,
+        drain::{Bounds, Door},
+        layer::IdempotencyLayer,
+        problem::Problems,
+        routes::Pattern,
+        rules::Rules,
+        scope::Scope,
+        seal::Seal,
     },
     request::check_durations,
 };
@@ -51,7 +56,7 @@ struct Said {
     routes: Vec<Route>,
     problems: Problems,
     seal: Option<Arc<dyn Seal>>,
-    max_in_flight: usize,
+    bounds: Bounds,
 }
 
 type Change = Box<dyn FnOnce(Rules) -> Rules + Send>;
@@ -79,7 +84,7 @@ pub(crate) struct Settings {
     pub(crate) routes: Vec<(Pattern, Arc<Rules>)>,
     pub(crate) problems: Problems,
     pub(crate) seal: Option<Arc<dyn Seal>>,
-    pub(crate) max_in_flight: usize,
+    pub(crate) bounds: Bounds,
     pub(crate) door: Door,
 }
 
@@ -94,7 +99,10 @@ impl Builder<Unscoped> {
                 routes: Vec::new(),
                 problems: Problems::default(),
                 seal: None,
-                max_in_flight: usize::MAX,
+                bounds: Bounds {
+                    in_all: usize::MAX,
+                    of_one_caller: usize::MAX,
+                },
             },
         }
     }
@@ -151,7 +159,13 @@ impl<S> Builder<S> {
     /// Sets how many handlers may run at once for requests with a key; more are refused with 503. Unlike a limit outside of the
     /// layer, it counts handlers whose clients have gone away, too.
     pub fn max_in_flight(mut self, handlers: usize) -> Self {
-        self.said.max_in_flight = handlers;
+        self.said.bounds.in_all = handlers;
+        self
+    }
+
+    /// Sets how many of these may be of one caller; more are refused with 429. It counts what runs in this process.
+    pub fn max_in_flight_per_caller(mut self, handlers: usize) -> Self {
+        self.said.bounds.of_one_caller = handlers;
         self
     }
 }
@@ -187,7 +201,7 @@ impl Builder<Scope> {
             routes,
             problems: said.problems,
             seal: said.seal,
-            max_in_flight: said.max_in_flight,
+            bounds: said.bounds,
             door: Door::default(),
         }))
     }

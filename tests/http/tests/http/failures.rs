@@ -16,7 +16,7 @@ use idempotent_runtime::{
     http::{IdempotencyLayer, Rules, ServerErrors},
     record::{Draft, Moment, TokenRule, Version},
     store::{StoreErrorKind, Swap},
-    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation, assert_idempotent},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -255,6 +255,66 @@ async fn s_100_the_layer_counts_the_handlers_that_run() {
         tokio::task::yield_now().await;
     }
     shop.send(second).await.is_fresh();
+}
+
+#[tokio::test]
+async fn a_caller_has_a_bound_of_its_own() {
+    let (shop, gate) = waiting(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(by_caller())
+        .max_in_flight_per_caller(1)
+        .build()
+        .expect("the settings are sound");
+    let inside = gate.clone();
+    let shop = Shop::behind(layer, shop.store, shop.idem, move |run, _| {
+        let gate = inside.clone();
+        async move {
+            if run == 1 {
+                gate.pass().await;
+            }
+            Response::default()
+        }
+    });
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+
+    let second = post("/charges").key("l");
+    let refused = shop.send(second.clone()).await;
+    refused.is_problem(429, "too_many_keys");
+    assert!(refused.headers.contains_key("retry-after"));
+    shop.send(second.clone().caller("B")).await.is_fresh();
+
+    gate.open();
+    first.await.expect("it is answered").is_fresh();
+    shop.send(second).await.is_fresh();
+}
+
+#[tokio::test]
+async fn equal_requests_are_sent_and_compared() {
+    let shop = Shop::new(Rules::ietf());
+    let runs = async || shop.runs();
+    let request = || Request::<Body>::from(charge());
+    let first = assert_idempotent(5, shop.router.clone(), request, runs).await;
+    assert_eq!(first.body(), "receipt 1");
+}
+
+#[tokio::test]
+#[should_panic(expected = "the state after request 1 and after request 2")]
+async fn a_request_that_runs_twice_is_found() {
+    let shop = Shop::new(Rules::ietf());
+    let runs = async || shop.runs();
+    let unguarded =
+        || Request::<Body>::from(crate::harness::Ask::new(http::Method::PUT, "/charges"));
+    assert_idempotent(2, shop.router.clone(), unguarded, runs).await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "response 1 and response 2")]
+async fn another_response_to_an_equal_request_is_found() {
+    let shop = Shop::new(Rules::ietf());
+    let put =
+        || Request::<Body>::from(crate::harness::Ask::new(http::Method::PUT, "/charges").key("k"));
+    assert_idempotent(2, shop.router.clone(), put, async || 0).await;
 }
 
 #[tokio::test]

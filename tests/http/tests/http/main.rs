@@ -12,6 +12,7 @@ mod failures;
 mod handlers;
 mod header_fields;
 mod identity;
+mod readme;
 mod replay;
 mod statuses;
 mod syntax;
