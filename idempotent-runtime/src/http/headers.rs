@@ -151,7 +151,6 @@ impl HeaderPolicy {
     /// Leaves a field out.
     #[must_use]
     pub fn leave_out(mut self, name: HeaderName) -> Self {
-        self.kept.retain(|other| *other != name);
         self.left_out.push(name);
         self
     }

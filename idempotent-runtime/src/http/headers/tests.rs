@@ -77,6 +77,8 @@ fn s_76_cookies_are_kept_only_where_the_policy_says_so() {
     assert!(!policy.keeps(&name("set-cookie2")));
     let policy = policy.leave_out(name("set-cookie"));
     assert!(!policy.keeps(&name("set-cookie")));
+    let policy = policy.keep(name("set-cookie"));
+    assert!(policy.keeps(&name("set-cookie")));
 }
 
 #[test]
