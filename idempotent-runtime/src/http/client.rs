@@ -13,21 +13,24 @@ use crate::{error::Error, http::body::Body, observe::How, record::RawOutcome};
 
 /// What a handler tells its own client.
 pub(crate) enum Own<R, E> {
-    /// Its response, to be given when this outcome is recorded.
-    Whole(Result<Response<Body<R>>, E>, RawOutcome),
+    /// Its response, to be given when its outcome is recorded.
+    Whole(Told<R, E>),
     /// A response of which nothing but its end is recorded.
     Streamed(Response<Body<R>>),
+}
+
+/// A handler's response, and what is to be recorded of it.
+pub(crate) struct Told<R, E> {
+    pub(crate) response: Result<Response<Body<R>>, E>,
+    pub(crate) outcome: RawOutcome,
 }
 
 /// What the client's side of a call hears of it.
 pub(crate) enum Heard<R, E> {
     /// The handler's own response, which goes on while the call does.
     Streamed(Response<Body<R>>),
-    /// The call's end; with it the response of its own handler, where that ran, and what was recorded of it.
-    Answered(
-        Result<(RawOutcome, How), Error>,
-        Option<(Result<Response<Body<R>>, E>, RawOutcome)>,
-    ),
+    /// The call's end, with what its own handler told, where that ran.
+    Answered(Result<(RawOutcome, How), Error>, Option<Told<R, E>>),
 }
 
 pub(crate) async fn hear<R, E>(
@@ -50,9 +53,7 @@ pub(crate) async fn hear<R, E>(
                 Poll::Ready(Some(Own::Streamed(response))) => {
                     return Poll::Ready(Heard::Streamed(response));
                 }
-                Poll::Ready(Some(Own::Whole(response, outcome))) => {
-                    whole = Some((response, outcome));
-                }
+                Poll::Ready(Some(Own::Whole(told))) => whole = Some(told),
                 Poll::Ready(None) | Poll::Pending => {}
             }
         }

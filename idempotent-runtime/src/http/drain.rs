@@ -11,12 +11,10 @@ pub(crate) struct Door(Arc<watch::Sender<State>>);
 #[derive(Debug, Default)]
 struct State {
     inside: usize,
-    callers: HashMap<CallerId, usize>,
+    /// By what tells callers apart.
+    callers: HashMap<Arc<[u8]>, usize>,
     shut: bool,
 }
-
-/// What tells callers apart.
-type CallerId = Arc<[u8]>;
 
 /// How many handlers may run at once.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +34,12 @@ pub(crate) enum Full {
 #[derive(Debug)]
 pub(crate) struct Inside {
     door: Door,
-    caller: CallerId,
+    caller: Arc<[u8]>,
 }
 
 impl Door {
     /// Lets a handler in, unless as many as may be are inside already.
-    pub(crate) fn enter(&self, caller: &CallerId, bounds: Bounds) -> Result<Inside, Full> {
+    pub(crate) fn enter(&self, caller: &Arc<[u8]>, bounds: Bounds) -> Result<Inside, Full> {
         let mut answer = Ok(());
         self.0.send_if_modified(|state| {
             let of_this_caller = state.callers.get(caller).copied().unwrap_or_default();
@@ -99,7 +97,7 @@ mod tests {
     #[tokio::test]
     async fn a_door_lets_in_as_many_as_may_be_and_forgets_who_left() {
         let door = Door::default();
-        let (one, other): (CallerId, CallerId) = (b"1"[..].into(), b"2"[..].into());
+        let (one, other): (Arc<[u8]>, Arc<[u8]>) = (b"1"[..].into(), b"2"[..].into());
         let bounds = Bounds {
             in_all: 3,
             of_one_caller: 2,

@@ -14,7 +14,7 @@ use crate::{
     http::{
         IDEMPOTENT_REPLAYED, StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
-        client::Own,
+        client::{Own, Told},
         drain::Full,
         guard::Asked,
         outcome::{Mark, Verdict, verdict},
@@ -186,7 +186,10 @@ where
         verdict: Verdict,
         outcome: RawOutcome,
     ) -> RawEnding {
-        let _went_away = self.client.send(Own::Whole(own, outcome.clone()));
+        let _went_away = self.client.send(Own::Whole(Told {
+            response: own,
+            outcome: outcome.clone(),
+        }));
         match verdict {
             Verdict::Store if outcome.kind == OutcomeKind::Value => RawEnding::Record(outcome),
             Verdict::Store | Verdict::Discard => RawEnding::RecordWithoutOutcome(outcome),

@@ -9,7 +9,7 @@ use http::{
     request::Parts,
 };
 use serde::{Serialize, Serializer};
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 
 use crate::{call::CallBuilder, framing::write_framed, http::json};
 
@@ -39,7 +39,17 @@ impl BodyComparison {
 
 /// What makes of a request what is compared of its body; made by [`BodyComparison::by`].
 #[derive(Clone)]
-pub struct BodyDigest(Arc<dyn Fn(&Parts, &Bytes) -> Vec<u8> + Send + Sync>);
+pub struct BodyDigest(Arc<dyn Digest>);
+
+trait Digest: Send + Sync {
+    fn digest(&self, request: &Parts, body: &Bytes) -> Vec<u8>;
+}
+
+impl<F: Fn(&Parts, &Bytes) -> Vec<u8> + Send + Sync> Digest for F {
+    fn digest(&self, request: &Parts, body: &Bytes) -> Vec<u8> {
+        self(request, body)
+    }
+}
 
 impl fmt::Debug for BodyDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,7 +136,7 @@ impl Comparison {
                     None => ("exact", Hash::of(body)),
                 }
             }
-            BodyComparison::By(BodyDigest(digest)) => ("by", Hash::of(&digest(request, body))),
+            BodyComparison::By(BodyDigest(by)) => ("by", Hash::of(&by.digest(request, body))),
             BodyComparison::Exact | BodyComparison::CanonicalJson => ("exact", Hash::of(body)),
         }
     }
@@ -191,7 +201,7 @@ struct Hash([u8; 32]);
 
 impl Hash {
     fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
+        Self(<Sha256 as sha2::Digest>::digest(bytes).into())
     }
 }
 

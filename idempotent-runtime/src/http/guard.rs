@@ -108,7 +108,9 @@ impl Guard {
         let call = call.run_raw_detached(move |_| execution.run(request));
         let mut response = match hear(call, own).await {
             Heard::Streamed(response) => response,
-            Heard::Answered(Ok((outcome, _)), Some((own, mine))) if mine == outcome => own?,
+            Heard::Answered(Ok((outcome, _)), Some(own)) if own.outcome == outcome => {
+                own.response?
+            }
             Heard::Answered(Ok((outcome, how)), _) => self.replay(&asked, &outcome, &how),
             Heard::Answered(Err(error), _) => {
                 let problem = self.problem(&error, &identity);
@@ -121,7 +123,7 @@ impl Guard {
 
     /// What tells the caller from others; nothing where they share one space.
     fn caller_id(&self) -> Arc<[u8]> {
-        let key = self.caller.as_ref().map(|caller| Key::from_part(&**caller));
+        let key = self.caller.as_ref().map(Key::from_part);
         // A caller that is no key is refused before a handler runs.
         key.and_then(Result::ok)
             .map_or_else(Arc::default, |key| key.framed().into())
@@ -156,7 +158,7 @@ impl Guard {
             .describe(call, head, &target, body)
             .in_flight(rules.in_flight);
         if let Some(caller) = &self.caller {
-            call = call.scope(&**caller);
+            call = call.scope(caller);
         }
         if let Some(ttl) = rules.ttl {
             call = call.ttl(ttl);
@@ -230,7 +232,7 @@ impl Guard {
     fn reference(&self, identity: &(dyn KeyPart + Send + Sync)) -> Option<String> {
         let key = Key::from_part(identity).ok()?;
         let scope = match &self.caller {
-            Some(caller) => Some(Key::from_part(&**caller).ok()?),
+            Some(caller) => Some(Key::from_part(caller).ok()?),
             None => None,
         };
         let scope = scope.as_ref().map(Key::framed);

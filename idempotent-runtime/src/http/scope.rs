@@ -6,7 +6,7 @@ use http::{StatusCode, request::Parts};
 
 use crate::{
     http::problem::{Kind, Problem},
-    key::KeyPart,
+    key::{KeyPart, KeyWriter},
 };
 
 /// Tells callers apart, so that no caller meets the key or the response of another one.
@@ -37,21 +37,37 @@ pub struct Scope {
 #[derive(Clone)]
 enum Callers {
     Shared,
-    Told(Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>),
+    Told(Arc<dyn Tell>),
+}
+
+trait Tell: Send + Sync {
+    fn caller(&self, request: &Parts) -> Option<Caller>;
+}
+
+impl<F: Fn(&Parts) -> Option<Caller> + Send + Sync> Tell for F {
+    fn caller(&self, request: &Parts) -> Option<Caller> {
+        self(request)
+    }
 }
 
 /// Who calls.
-pub(crate) type Caller = Box<dyn KeyPart + Send>;
+pub(crate) struct Caller(Box<dyn KeyPart + Send + Sync>);
+
+impl KeyPart for Caller {
+    fn write(&self, key: &mut KeyWriter) {
+        self.0.write(key);
+    }
+}
 
 impl Scope {
     /// Asks `caller` who calls. Where it answers `None`, the request is refused with 400 and the handler does not run: those
     /// who are nobody do not share a space.
     pub fn of<K>(caller: impl Fn(&Parts) -> Option<K> + Send + Sync + 'static) -> Self
     where
-        K: KeyPart + Send + 'static,
+        K: KeyPart + Send + Sync + 'static,
     {
-        Self::new(Callers::Told(Arc::new(move |request| {
-            caller(request).map(|caller| Box::new(caller) as Caller)
+        Self::new(Callers::Told(Arc::new(move |request: &Parts| {
+            caller(request).map(|caller| Caller(Box::new(caller)))
         })))
     }
 
@@ -89,7 +105,8 @@ impl Scope {
     pub(crate) fn caller(&self, request: &Parts) -> Result<Option<Caller>, Problem> {
         match &self.callers {
             Callers::Shared => Ok(None),
-            Callers::Told(tell) => tell(request)
+            Callers::Told(tell) => tell
+                .caller(request)
                 .map(Some)
                 .ok_or_else(|| Problem::new(Kind::ScopeUnresolved).with_status(self.refusal)),
         }

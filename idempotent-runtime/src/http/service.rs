@@ -92,8 +92,6 @@ pin_project! {
     }
 }
 
-type Guarded<R, E> = Pin<Box<dyn Future<Output = Result<Response<Body<R>>, E>> + Send>>;
-
 pin_project! {
     #[project = Projected]
     enum State<F, R, E> {
@@ -106,7 +104,7 @@ pin_project! {
             response: Option<Response<Body<R>>>,
         },
         Guarded {
-            future: Guarded<R, E>,
+            future: Pin<Box<dyn Future<Output = Result<Response<Body<R>>, E>> + Send>>,
         },
     }
 }

@@ -59,11 +59,9 @@ struct Said {
     bounds: Bounds,
 }
 
-type Change = Box<dyn FnOnce(Rules) -> Rules + Send>;
-
 struct Route {
     pattern: Option<Pattern>,
-    change: Change,
+    change: Box<dyn FnOnce(Rules) -> Rules + Send>,
 }
 
 impl std::fmt::Debug for Route {

@@ -334,6 +334,26 @@ async fn s_101_a_shutdown_waits_for_handlers_and_refuses_new_work() {
     is_recorded(&shop).await;
 }
 
+#[tokio::test]
+async fn s_101_a_shutdown_waits_for_what_is_being_recorded() {
+    let (shop, inside) = waiting(Rules::ietf());
+    inside.open();
+    let writing = Gate::new();
+    shop.store
+        .fault(Operation::Ending, Nth::Every, Fault::Delay(writing.clone()));
+    let first = spawn(&shop, charge());
+    writing.arrived(1).await;
+
+    assert!(
+        !shop.layer.shutdown(Duration::ZERO).await,
+        "the handler has ended, and nothing is recorded"
+    );
+
+    writing.open();
+    assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
+    first.await.expect("it is answered").is_fresh();
+}
+
 fn panicking(rules: Rules) -> Shop {
     Shop::with(rules, |_, _| async { panic!("the handler of a test") })
 }
@@ -536,10 +556,10 @@ async fn s_109_what_cannot_be_read_is_neither_given_nor_run_again() {
 
 #[tokio::test]
 async fn s_110_s_111_after_its_time_a_key_is_new_purged_or_not() {
-    let (shop, gate, clock) = on_a_clock(Rules::ietf().ttl("24h"));
+    let (shop, gate, clock) = on_a_clock(Rules::ietf().ttl("36h"));
     gate.open();
     let first = shop.send(charge()).await;
-    clock.advance(Duration::from_secs(24 * 60 * 60 - 1));
+    clock.advance(Duration::from_secs(36 * 60 * 60 - 1));
     shop.send(charge()).await.replays(&first);
 
     clock.advance(Duration::from_secs(1));

@@ -145,6 +145,10 @@ async fn s_43_a_retry_that_may_wait_gets_the_replay() {
     gate.arrived(1).await;
     let second = spawn(&shop, charge());
 
+    while shop.store.calls(Operation::Wait) == 0 {
+        tokio::task::yield_now().await;
+    }
+
     gate.open();
 
     let first = first.await.expect("it is answered");

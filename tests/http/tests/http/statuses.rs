@@ -1,13 +1,13 @@
 //! A5: what is stored, by the status and by the handler's own word.
 
 use axum::body::Body;
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Status,
     http::{IdempotencyLayer, Mark, Rules, Seal, ServerErrors, Storage},
 };
 
-use crate::harness::{Answer, Shop, by_caller, charge, stream};
+use crate::harness::{Answer, Ask, Shop, by_caller, charge, post, stream};
 
 /// A shop that answers with this status, and with this mark.
 fn answering(rules: Rules, status: u16, mark: Option<Mark>) -> Shop {
@@ -139,6 +139,30 @@ async fn s_67_the_handlers_word_counts_more_than_the_status() {
     is_kept(Rules::ietf(), 503, Some(Mark::Final)).await;
     is_uncertain(Rules::ietf(), 202, Some(Mark::Uncertain)).await;
     is_unavailable(&answering(Rules::ietf(), 200, Some(Mark::NotStored))).await;
+}
+
+#[tokio::test]
+async fn each_preset_does_what_its_table_says() {
+    is_kept(Rules::ietf(), 500, None).await;
+    is_kept(Rules::stripe_v1(), 500, None).await;
+    is_released(Rules::acp(), 500, None).await;
+    for (rules, without_a_key, mismatch, other_spelling, patch, echo) in [
+        (Rules::ietf(), 400, 422, 422, 201, None),
+        (Rules::stripe_v1(), 201, 400, 400, 201, Some("k")),
+        (Rules::acp(), 400, 422, 201, 201, Some("k")),
+    ] {
+        let shop = Shop::new(rules);
+        let json = |body: &'static str| post("/charges").key("k").json(body);
+        let status = async |ask| shop.send(ask).await.status.as_u16();
+        assert_eq!(status(post("/charges")).await, without_a_key);
+        let first = shop.send(json(r#"{"a":1}"#)).await;
+        let repeated = first.headers.get("idempotency-key").map(|key| key.to_str());
+        assert_eq!(repeated.transpose().expect("it is text"), echo);
+        assert_eq!(status(json(r#"{"a":2}"#)).await, mismatch);
+        assert_eq!(status(json(r#"{ "a": 1 }"#)).await, other_spelling);
+        let patched = Ask::new(Method::PATCH, "/charges").key("p");
+        assert_eq!(status(patched).await, patch);
+    }
 }
 
 #[tokio::test]
