@@ -22,7 +22,7 @@ use crate::{
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Reconciled},
     record::RawOutcome,
     request::{Call, Fingerprintable, Request},
-    run::{Typed, run_detached, run_pinned, run_raw, run_typed},
+    run::{Typed, run_detached, run_pinned, run_raw, run_raw_detached, run_typed},
 };
 
 /// The bounds name the value and the error, and the body comes first, for the sake of what the compiler reports: a return
@@ -383,6 +383,24 @@ impl<P, K> CallBuilder<P, K> {
         B: Future<Output = RawEnding>,
     {
         run_raw(prepare(self.call, self.mistake)?, body).await
+    }
+
+    /// Runs the call on bytes in a task of its own: once the body has begun, this future may be dropped, and the call runs on
+    /// and is recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_raw`](Self::run_raw).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run_detached`](Self::run_detached).
+    pub async fn run_raw_detached<F, B>(self, body: F) -> Result<(RawOutcome, How), Error>
+    where
+        F: FnOnce(Attempt) -> B + Send + 'static,
+        B: Future<Output = RawEnding> + Send + 'static,
+    {
+        run_raw_detached(prepare(self.call, self.mistake)?, body).await
     }
 
     fn with_on_error<Q>(self, on_error: Q) -> CallBuilder<Q, K> {

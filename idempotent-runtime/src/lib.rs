@@ -56,6 +56,8 @@
 //! | `mysql` | the MariaDB and MySQL store, by sqlx |
 //! | `redis`, `redis-cluster` | the Redis store, for Valkey too, by the crate redis |
 //! | `tls-rustls`, `tls-native-tls` and their kind | encryption on the way to a server, by the names of sqlx |
+//! | `tower` | the HTTP front end as a layer for services of tower, on the types of the crate http |
+//! | `axum` | the same for axum 0.8, with extractors and responses |
 //! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, and the conformance suite for stores |
 //! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |
 
@@ -70,6 +72,9 @@ mod error;
 pub mod fingerprint;
 mod framing;
 mod handle;
+#[cfg(feature = "tower")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tower")))]
+pub mod http;
 pub mod identity;
 pub mod key;
 pub mod lease;

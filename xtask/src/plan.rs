@@ -16,13 +16,15 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 13] = [
+const FEATURES: [&str; 15] = [
     "",
     "sqlite",
     "postgres",
     "mysql",
     "redis",
     "redis-cluster",
+    "tower",
+    "axum",
     "testing",
     "uuid",
     "ulid",

@@ -2,6 +2,7 @@
 
 mod admit;
 mod beat;
+mod detached;
 mod ending;
 mod held;
 mod job;
@@ -20,7 +21,7 @@ use std::{
 
 pub use self::typed::reconcile;
 pub(crate) use self::{
-    raw::run_raw,
+    raw::{run_raw, run_raw_detached},
     typed::{Typed, run_detached, run_pinned, run_typed},
 };
 

@@ -10,7 +10,10 @@ use crate::{
     observe::How,
     record::RawOutcome,
     request::Request,
-    run::underway::{Instead, Underway, is_kept},
+    run::{
+        detached::Detached,
+        underway::{Instead, Underway, is_kept},
+    },
 };
 
 pub(crate) async fn run_raw<F, B>(
@@ -32,6 +35,25 @@ where
     let outcome = answer(&mut call, left).await;
     let how = call.answered(outcome.as_ref().err());
     Ok((outcome?, how))
+}
+
+/// The same in a task of its own: once the body has begun, the caller's future may be dropped, and the call runs on and is
+/// recorded. Dropped before, nothing is left behind.
+pub(crate) async fn run_raw_detached<F, B>(
+    request: Box<Request>,
+    body: F,
+) -> Result<(RawOutcome, How), Error>
+where
+    F: FnOnce(Attempt) -> B + Send + 'static,
+    B: Future<Output = RawEnding> + Send + 'static,
+{
+    let task = Detached::new();
+    let beginning = task.beginning();
+    let call = run_raw(request, move |attempt| async move {
+        beginning.begin(&attempt).await;
+        body(attempt).await
+    });
+    task.join(call).await
 }
 
 async fn answer(
@@ -70,5 +92,78 @@ fn leave(call: &Underway, left: RawEnding) -> (Ending, RawOutcome) {
         }
         RawEnding::Release(outcome) => (Ending::Release, outcome),
         RawEnding::Uncertain(outcome) => (Ending::Uncertain, outcome),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, task::Poll, time::Duration};
+
+    use tokio::sync::{Notify, oneshot};
+
+    use super::*;
+    use crate::{Idempotency, InFlight, Status};
+
+    fn ok() -> RawEnding {
+        RawEnding::Record(RawOutcome::value("receipt"))
+    }
+
+    #[tokio::test]
+    async fn a_detached_call_whose_body_began_is_recorded_without_its_caller() {
+        let idem = Idempotency::memory();
+        let (begun, has_begun) = oneshot::channel();
+        let goes_on = Arc::new(Notify::new());
+        let gate = Arc::clone(&goes_on);
+        let call = idem.call("raw").key("k").run_raw_detached(|_| async move {
+            begun.send(()).expect("the test waits for it");
+            gate.notified().await;
+            ok()
+        });
+        let caller = tokio::spawn(call);
+        has_begun.await.expect("the body begins");
+        caller.abort();
+        assert!(caller.await.is_err_and(|stopped| stopped.is_cancelled()));
+
+        goes_on.notify_one();
+        let again = idem.call("raw").key("k").run_raw(|_| pending()).await;
+
+        let (outcome, how) = again.expect("it is recorded");
+        assert_eq!(outcome, RawOutcome::value("receipt"));
+        assert!(matches!(how, How::Replayed { .. }), "{how:?}");
+    }
+
+    #[tokio::test]
+    async fn a_detached_call_that_still_waits_goes_with_its_caller() {
+        let idem = Idempotency::memory();
+        let (begun, has_begun) = oneshot::channel();
+        let first = idem.call("raw").key("k").run_raw_detached(|_| async move {
+            begun.send(()).expect("the test waits for it");
+            pending().await
+        });
+        let first = tokio::spawn(first);
+        has_begun.await.expect("the body begins");
+        let (held, gone) = oneshot::channel::<()>();
+        let mut waiter = Box::pin(
+            idem.call("raw")
+                .key("k")
+                .in_flight(InFlight::Wait(Duration::from_secs(3_600)))
+                .run_raw_detached(move |_| async move {
+                    drop(held);
+                    ok()
+                }),
+        );
+        let polled = std::future::poll_fn(|cx| Poll::Ready(waiter.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
+
+        drop(waiter);
+
+        // What its body would have held is dropped with its task.
+        assert!(gone.await.is_err());
+        let status = idem.lookup("raw", None::<&str>, "k").await;
+        assert!(
+            matches!(status, Ok(Status::Processing { .. })),
+            "{status:?}"
+        );
+        first.abort();
     }
 }

@@ -2,28 +2,23 @@
 
 use std::{
     future::{Future, poll_fn},
-    panic::resume_unwind,
     pin::{Pin, pin},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
 };
-
-use tokio::task::{AbortHandle, JoinHandle};
-use tracing::Instrument;
 
 use crate::{
     attempt::{self, Attempt, Stage},
     error::{BoxError, Error, take_mark},
-    handle,
     lease::Ending,
     observe::How,
     outcome::{Encoder, FromRefusal, Keep, OnError, Outcome, Stored, Unread},
     policy::{OnCrash, Verdict},
     record::{OutcomeKind, RawOutcome, Record},
     request::Request,
-    run::underway::{Instead, Underway, within},
+    run::{
+        detached::Detached,
+        underway::{Instead, Underway, within},
+    },
 };
 
 /// How a typed call is stored and read.
@@ -98,59 +93,13 @@ where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = R> + Send + 'static,
 {
-    let mut task = Detached::new();
-    let began = Arc::clone(&task.began);
+    let task = Detached::new();
+    let beginning = task.beginning();
     let call = run_typed(request, typed, move |attempt| async move {
-        if began.swap(true, Ordering::AcqRel) {
-            // The caller went away at this very moment, and this task is being aborted.
-            attempt.reach(Stage::NeverBegan);
-            std::future::pending::<()>().await;
-        }
+        beginning.begin(&attempt).await;
         body(attempt).await
     });
-    let call = handle::enter_again(attempt::enter_again(call)).in_current_span();
-    match task.spawn(call).await {
-        Ok(answer) => answer,
-        Err(stopped) => match stopped.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            // The runtime shuts down and has taken the task; this future goes the same way.
-            Err(_) => std::future::pending().await,
-        },
-    }
-}
-
-/// The caller's side of a detached call. Dropped before the body began, it takes the task along.
-struct Detached {
-    began: Arc<AtomicBool>,
-    task: Option<AbortHandle>,
-}
-
-impl Detached {
-    fn new() -> Self {
-        Self {
-            began: Arc::default(),
-            task: None,
-        }
-    }
-
-    fn spawn<T: Send + 'static>(
-        &mut self,
-        call: impl Future<Output = T> + Send + 'static,
-    ) -> JoinHandle<T> {
-        let task = tokio::spawn(call);
-        self.task = Some(task.abort_handle());
-        task
-    }
-}
-
-impl Drop for Detached {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task
-            && !self.began.swap(true, Ordering::AcqRel)
-        {
-            task.abort();
-        }
-    }
+    task.join(call).await
 }
 
 impl<P, K> Typed<P, K> {

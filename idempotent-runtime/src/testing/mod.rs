@@ -1,6 +1,7 @@
 //! What tests of idempotent code need: time that stands still, faults on command, proof that an effect happened once.
 //!
 //! * [`assert_once`] drives duplicates of your own function and checks that its effect happened once.
+//! * `assert_idempotent`, with the feature `tower`, sends equal requests to a service and compares what they leave behind.
 //! * [`ManualClock`] stands in for the time of a memory store and for every timer of a handle.
 //! * [`FaultyStore`] wraps any store and fails, delays or loses the answer of exactly the call that you name, and counts.
 //! * [`Gate`] holds a body at a point until you open it; [`Effects`] is a log that outlives the process under test.
@@ -14,9 +15,14 @@ pub mod conformance;
 mod effects;
 mod faulty;
 mod gate;
+#[cfg(feature = "tower")]
+mod idempotent;
 mod once;
 mod proxy;
 
+#[cfg(feature = "tower")]
+#[cfg_attr(docsrs, doc(cfg(all(feature = "testing", feature = "tower"))))]
+pub use self::idempotent::assert_idempotent;
 pub use self::{
     clock::ManualClock,
     effects::{Effect, Effects},

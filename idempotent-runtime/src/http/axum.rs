@@ -1,0 +1,111 @@
+//! What axum needs beyond tower: extractors, and our types as responses and parts of them.
+
+use std::convert::Infallible;
+
+use axum::{
+    extract::{
+        FromRequest, FromRequestParts, OptionalFromRequestParts, Request, rejection::JsonRejection,
+    },
+    response::{IntoResponse, IntoResponseParts, Response, ResponseParts},
+};
+use http::{HeaderMap, Method, request::Parts};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{
+    error::Error,
+    http::{
+        IdempotencyKey, KeyReader, Mark,
+        problem::{Problem, Problems},
+    },
+};
+
+/// The request's key, for a handler that carries the attribute itself: the one that a layer outside has read, else the one in
+/// `Idempotency-Key`. Refuses a request without one; `Option<IdempotencyKey>` does not.
+///
+/// ```
+/// use axum::extract::Path;
+/// use idempotent_runtime::{Error, http::{IdempotencyKey, Json}, idempotent};
+///
+/// #[idempotent(name = "orders.pay", key = key, on_cancel = detach)]
+/// async fn pay(key: IdempotencyKey, Path(order): Path<u64>) -> Result<Json<String>, Error> {
+///     Ok(Json(format!("order {order} is paid")))
+/// }
+/// ```
+impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let reader = KeyReader::new();
+        find(head, &reader)?
+            .ok_or_else(|| Problem::key_missing(&head.method, head.uri.path(), &reader))
+    }
+}
+
+/// A malformed key is refused here, too: its sender believes to be protected.
+impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Option<Self>, Problem> {
+        find(head, &KeyReader::new())
+    }
+}
+
+fn find(head: &Parts, reader: &KeyReader) -> Result<Option<IdempotencyKey>, Problem> {
+    match head.extensions.get::<IdempotencyKey>() {
+        Some(key) => Ok(Some(key.clone())),
+        None => Ok(reader.read(&head.headers)?),
+    }
+}
+
+/// With the usual types and in JSON. Where a layer stands around the handler, the response is marked as
+/// [`Retryable`](Mark::Retryable), because it is no outcome.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let response = Problems::new().respond(&self, &Method::POST, &HeaderMap::new());
+        (Mark::Retryable, response.map(axum::body::Body::from)).into_response()
+    }
+}
+
+/// As the problem document that says what the client can do, so that `?` is enough in a handler that returns
+/// `Result<_, Error>`.
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        Problem::from(&self).into_response()
+    }
+}
+
+impl IntoResponseParts for Mark {
+    type Error = Infallible;
+
+    fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
+        response.extensions_mut().insert(self);
+        Ok(response)
+    }
+}
+
+/// JSON in requests and responses, as axum's `Json` is, which a record can hold as well: what a handler returns that carries the
+/// attribute itself. Axum's own type cannot be stored.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Json<T>(pub T);
+
+impl<T, S> FromRequest<S> for Json<T>
+where
+    T: DeserializeOwned,
+    S: Send + Sync,
+{
+    type Rejection = JsonRejection;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, JsonRejection> {
+        let axum::Json(value) = axum::Json::from_request(request, state).await?;
+        Ok(Self(value))
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        axum::Json(self.0).into_response()
+    }
+}

@@ -1,0 +1,63 @@
+//! The client's side of a call, while its handler runs in a task of its own.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::Poll,
+};
+
+use http::Response;
+use tokio::sync::oneshot;
+
+use crate::{error::Error, http::body::Body, observe::How, record::RawOutcome};
+
+/// What a handler tells its own client.
+pub(crate) enum Own<R, E> {
+    /// Its response, to be given when its outcome is recorded.
+    Whole(Told<R, E>),
+    /// A response of which nothing but its end is recorded.
+    Streamed(Response<Body<R>>),
+}
+
+/// A handler's response, and what is to be recorded of it.
+pub(crate) struct Told<R, E> {
+    pub(crate) response: Result<Response<Body<R>>, E>,
+    pub(crate) outcome: RawOutcome,
+}
+
+/// What the client's side of a call hears of it.
+pub(crate) enum Heard<R, E> {
+    /// The handler's own response, which goes on while the call does.
+    Streamed(Response<Body<R>>),
+    /// The call's end, with what its own handler told, where that ran.
+    Answered(Result<(RawOutcome, How), Error>, Option<Told<R, E>>),
+}
+
+pub(crate) async fn hear<R, E>(
+    call: impl Future<Output = Result<(RawOutcome, How), Error>>,
+    mut own: oneshot::Receiver<Own<R, E>>,
+) -> Heard<R, E> {
+    let mut call = pin!(call);
+    let mut whole = None;
+    let mut has_told = false;
+    poll_fn(|cx| {
+        let answered = call.as_mut().poll(cx);
+        if !has_told {
+            // A handler tells its client before its call ends, so what there is is there; polling may be put off.
+            let told = match answered {
+                Poll::Ready(_) => Poll::Ready(own.try_recv().ok()),
+                Poll::Pending => Pin::new(&mut own).poll(cx).map(Result::ok),
+            };
+            has_told = told.is_ready();
+            match told {
+                Poll::Ready(Some(Own::Streamed(response))) => {
+                    return Poll::Ready(Heard::Streamed(response));
+                }
+                Poll::Ready(Some(Own::Whole(told))) => whole = Some(told),
+                Poll::Ready(None) | Poll::Pending => {}
+            }
+        }
+        answered.map(|answer| Heard::Answered(answer, whole.take()))
+    })
+    .await
+}

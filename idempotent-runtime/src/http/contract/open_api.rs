@@ -1,0 +1,145 @@
+//! The contract for programs, as a fragment of an OpenAPI document.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{Contract, Requirement};
+use crate::http::{
+    Reason, Syntax, capitalised,
+    key::KeyReader,
+    problem::{KeyAction, Kind, Mismatch},
+};
+
+impl Contract {
+    /// Writes it as a fragment of an OpenAPI document, for 3.0 and 3.1 alike.
+    ///
+    /// `components` goes to the document's components, and `operation` is merged into each operation that is protected:
+    /// it refers to the parameters and to one response for each status of the problems.
+    #[must_use]
+    pub fn to_open_api(&self) -> Value {
+        let mut parameters = Map::new();
+        for name in self.keys.names() {
+            let name = capitalised(name);
+            parameters.insert(component(&name), self.parameter(&name));
+        }
+        let referred: Vec<Value> = parameters
+            .keys()
+            .map(|name| json!({ "$ref": format!("#/components/parameters/{name}") }))
+            .collect();
+        let mut responses = Map::new();
+        let mut answers = Map::new();
+        for (status, kinds) in self.by_status() {
+            let name = format!("Idempotency{status}");
+            answers.insert(
+                status.to_string(),
+                json!({ "$ref": format!("#/components/responses/{name}") }),
+            );
+            responses.insert(name, response(&kinds));
+        }
+        json!({
+            "components": {
+                "parameters": parameters,
+                "headers": { "IdempotentReplayed": {
+                    "description": "Present, and true, where the response is that of an earlier request with the same key.",
+                    "schema": { "type": "boolean" },
+                } },
+                "schemas": { "IdempotencyProblem": problem_schema(&self.answers) },
+                "responses": responses,
+            },
+            "operation": { "parameters": referred, "responses": answers },
+        })
+    }
+
+    fn parameter(&self, name: &str) -> Value {
+        let mut parameter = json!({
+            "name": name,
+            "in": "header",
+            // Where several fields carry the key, any one of them will do.
+            "required": self.requirement == Requirement::Required && self.keys.names().len() == 1,
+            "description": self.to_markdown(),
+            "schema": key_schema(&self.keys),
+        });
+        if let Some(example) = self.keys.takes().example() {
+            parameter["example"] = json!(format!("\"{example}\""));
+        }
+        parameter
+    }
+
+    fn by_status(&self) -> BTreeMap<u16, Vec<Kind>> {
+        let mut kinds: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
+        for (kind, status) in &self.answers {
+            kinds.entry(status.as_u16()).or_default().push(*kind);
+        }
+        kinds
+    }
+}
+
+/// Names a component after a header field, such as `IdempotencyKey`.
+fn component(field: &str) -> String {
+    field.replace('-', "")
+}
+
+/// What the value of the field looks like on the wire. Parameters, which are ignored, are left out.
+fn key_schema(keys: &KeyReader) -> Value {
+    let length = keys.takes().characters();
+    let quotes = match keys.reads() {
+        Syntax::Compatible => 0,
+        Syntax::Strict => 2,
+    };
+    let mut schema = json!({
+        "type": "string",
+        "minLength": length.start() + quotes,
+        // Each character may need a backslash.
+        "maxLength": 2 * length.end() + 2,
+    });
+    let pattern = match (keys.reads(), keys.takes().pattern()) {
+        (Syntax::Strict, Some(key)) => Some(format!("^\"{key}\"$")),
+        (Syntax::Strict, None) => Some(r#"^"([ !#-\[\]-~]|\\["\\])+"$"#.to_owned()),
+        (Syntax::Compatible, Some(key)) => Some(format!("^({key}|\"{key}\")$")),
+        (Syntax::Compatible, None) => None,
+    };
+    if let Some(pattern) = pattern {
+        schema["pattern"] = json!(pattern);
+    }
+    schema
+}
+
+fn response(kinds: &[Kind]) -> Value {
+    let titles: Vec<&str> = kinds.iter().map(|kind| kind.title()).collect();
+    let mut response = json!({
+        "description": titles.join(". "),
+        "content": { "application/problem+json": {
+            "schema": { "$ref": "#/components/schemas/IdempotencyProblem" },
+        } },
+    });
+    if kinds.iter().any(|kind| kind.retry_after().is_some()) {
+        response["headers"] = json!({ "Retry-After": {
+            "description": "In how many seconds the same request may be tried again, with the same key.",
+            "schema": { "type": "integer", "minimum": 1 },
+        } });
+    }
+    response
+}
+
+fn problem_schema(answers: &[(Kind, http::StatusCode)]) -> Value {
+    let codes: Vec<String> = answers.iter().map(|(kind, _)| kind.code()).collect();
+    let reasons: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+    json!({
+        "type": "object",
+        "required": ["type", "title", "status", "detail", "code", "retryable", "key_action"],
+        "properties": {
+            "type": { "type": "string", "format": "uri" },
+            "title": { "type": "string" },
+            "status": { "type": "integer" },
+            "detail": { "type": "string" },
+            "code": { "type": "string", "enum": codes },
+            "reason": { "type": "string", "enum": reasons },
+            "mismatch": { "type": "array", "items": { "type": "string", "enum": Mismatch::ALL } },
+            "retryable": { "type": "boolean" },
+            "key_action": { "type": "string", "enum": KeyAction::ALL },
+            "retry_after": { "type": "integer", "minimum": 1 },
+            "operation_ref": { "type": "string" },
+        },
+    })
+}

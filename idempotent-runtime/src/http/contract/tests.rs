@@ -1,0 +1,234 @@
+use http::HeaderName;
+use serde_json::Value;
+
+use super::*;
+use crate::http::{
+    KeyPolicy, Syntax,
+    problem::{KeyAction, Problem},
+};
+
+fn names(fields: &[HeaderName]) -> Vec<&str> {
+    fields.iter().map(HeaderName::as_str).collect()
+}
+
+#[test]
+fn s_113_browsers_may_send_every_field_of_the_key_and_read_what_an_answer_says() {
+    let mut contract = Contract::new();
+    contract.keys = KeyReader::new().also(HeaderName::from_static("x-idempotency-key"));
+    assert_eq!(
+        names(&contract.cors_allowed_headers()),
+        ["idempotency-key", "x-idempotency-key"]
+    );
+    let exposed = [
+        "idempotent-replayed",
+        "idempotency-key",
+        "retry-after",
+        "location",
+        "link",
+    ];
+    assert_eq!(names(&contract.cors_exposed_headers()), exposed);
+
+    contract.headers =
+        HeaderPolicy::new().original_request_id(HeaderName::from_static("x-request-id"));
+    let exposed = names(&contract.cors_exposed_headers()).join(" ");
+    assert!(exposed.ends_with(" original-request-id"), "{exposed}");
+}
+
+#[test]
+fn s_125_the_contract_says_all_that_a_resource_must_publish() {
+    let mut contract = Contract::new();
+    contract.keys = KeyReader::new().policy(KeyPolicy::new().length(16..=64));
+    contract.request_limit = Some(65_536);
+    contract.in_flight = WhileInFlight::Waits(Duration::from_secs(5));
+    let text = contract.to_markdown();
+    for row in [
+        "| methods | POST, PATCH |",
+        "| header field | Idempotency-Key |",
+        "| a request without it | is refused with 400 `idempotency-key-missing` |",
+        "| its value | a quoted string (RFC 9651 section 3.3.3), whose quotation marks may be left out, of 16 to 64 characters, for example \"8e03978e-40d5-43e8-bc93-6894a57f9324\" |",
+        "| a key stands for one request | of one caller, whatever the route |",
+        "| a retry must have the same | method, target, content type, body |",
+        "| a retry with another one | is refused with 422 `idempotency-key-reused` |",
+        "| a retry while the first request is being processed | waits up to 5 seconds, then is refused with 409 `idempotency-request-in-progress` |",
+        "| a retry after responses: 408, 425, 429 and 503 | is processed again |",
+        "| a retry after responses: all others | gets the first response again |",
+        "| responses are kept for | 24 hours |",
+        "| a repeated response | has the status, the body and the header fields of the first one, and `Idempotent-Replayed: true` |",
+        "| largest body of a request | 65536 bytes |",
+    ] {
+        assert!(text.contains(row), "{row}\n{text}");
+    }
+    for (kind, status) in &contract.answers {
+        let row = format!(
+            "| [`{}`]({}) | {} | {} | {} |",
+            kind.slug(),
+            contract.problems.type_uri(*kind),
+            status.as_u16(),
+            if kind.is_retryable() { "yes" } else { "no" },
+            kind.key_action().as_str(),
+        );
+        assert!(text.contains(&row), "{row}\n{text}");
+    }
+}
+
+#[test]
+fn s_125_a_status_of_the_service_s_own_is_told_everywhere() {
+    let mut contract = Contract::new();
+    contract.answers = vec![(Kind::KeyReused, StatusCode::BAD_REQUEST)];
+    let refused = "is refused with 400 `idempotency-key-reused`";
+    assert!(contract.to_markdown().contains(refused));
+    let api = contract.to_open_api();
+    let responses = api["components"]["responses"]
+        .as_object()
+        .expect("an object");
+    assert_eq!(responses.keys().collect::<Vec<_>>(), ["Idempotency400"]);
+}
+
+#[test]
+fn the_page_escapes_what_the_service_brings() {
+    let mut contract = Contract::new();
+    let policy = KeyPolicy::new().require("<script>alert(1)</script> & \"more\"", |_| true);
+    contract.keys = KeyReader::new().policy(policy);
+    let page = contract.to_html();
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;more&quot;"));
+    assert!(!page.contains("<script"), "{page}");
+    assert!(
+        page.contains("<tr id=\"idempotency-key-missing\">"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_bar_in_a_policy_does_not_end_the_cell_of_a_table() {
+    let mut contract = Contract::new();
+    let policy = KeyPolicy::new().require("`a|b`", |_| true);
+    contract.keys = KeyReader::new().policy(policy);
+    assert!(contract.to_markdown().contains("`a\\|b`"));
+}
+
+fn all_references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member.as_str() {
+                    Some(target) if name == "$ref" => found.push(target),
+                    _ => all_references(member, found),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| all_references(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn s_125_every_reference_of_the_open_api_fragment_leads_to_a_component_of_it() {
+    let mut contract = Contract::new();
+    contract.keys = KeyReader::new().also(HeaderName::from_static("x-idempotency-key"));
+    let api = contract.to_open_api();
+    let mut references = Vec::new();
+    all_references(&api, &mut references);
+    assert!(references.len() > 10, "{references:?}");
+    for reference in references {
+        let pointer = reference.strip_prefix('#').expect("a local reference");
+        assert!(api.pointer(pointer).is_some(), "{reference}");
+    }
+}
+
+#[test]
+fn s_125_the_open_api_fragment_describes_the_parameter_and_every_problem() {
+    let mut contract = Contract::new();
+    contract.keys = KeyReader::new()
+        .syntax(Syntax::Strict)
+        .policy(KeyPolicy::new().uuid());
+    let api = contract.to_open_api();
+    let parameter = &api["components"]["parameters"]["IdempotencyKey"];
+    assert_eq!(parameter["name"], "Idempotency-Key");
+    assert_eq!(parameter["in"], "header");
+    assert_eq!(parameter["required"], true);
+    assert_eq!(parameter["description"], contract.to_markdown());
+    assert_eq!(
+        parameter["example"],
+        "\"8e03978e-40d5-43e8-bc93-6894a57f9324\""
+    );
+    assert_eq!(
+        parameter["schema"]["pattern"],
+        "^\"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\"$"
+    );
+    let problem = &api["components"]["schemas"]["IdempotencyProblem"];
+    let codes = problem["properties"]["code"]["enum"]
+        .as_array()
+        .expect("a list");
+    assert_eq!(codes.len(), contract.answers.len());
+    for (_, status) in &contract.answers {
+        assert!(
+            api["operation"]["responses"][status.as_str()].is_object(),
+            "{status}"
+        );
+    }
+}
+
+#[test]
+fn the_schema_of_a_problem_knows_every_member_that_a_problem_has() {
+    let contract = Contract::new();
+    let api = contract.to_open_api();
+    let schema = &api["components"]["schemas"]["IdempotencyProblem"]["properties"];
+    let key = KeyReader::new().policy(KeyPolicy::new().uuid());
+    let mut headers = http::HeaderMap::new();
+    headers.insert(IDEMPOTENCY_KEY, http::HeaderValue::from_static("k"));
+    let problem = Problem::from(key.read(&headers).expect_err("no UUID"))
+        .with_retry_after(Duration::from_secs(1))
+        .with_operation_ref("op")
+        .with_mismatch(crate::http::problem::Mismatch::ALL.iter().copied());
+    let response = contract
+        .problems
+        .respond(&problem, &Method::POST, &http::HeaderMap::new());
+    let document: Value = serde_json::from_slice(response.body()).expect("JSON");
+    for (name, value) in document.as_object().expect("an object") {
+        let property = &schema[name];
+        assert!(property.is_object(), "{name}");
+        let allowed = property["enum"]
+            .as_array()
+            .or(property["items"]["enum"].as_array());
+        let values = value
+            .as_array()
+            .cloned()
+            .unwrap_or_else(|| vec![value.clone()]);
+        if let Some(allowed) = allowed {
+            assert!(values.iter().all(|value| allowed.contains(value)), "{name}");
+        }
+    }
+    assert_eq!(
+        document.as_object().map(serde_json::Map::len),
+        schema.as_object().map(serde_json::Map::len)
+    );
+}
+
+#[test]
+fn names_in_documents_are_those_that_programs_get() {
+    for action in KeyAction::ALL {
+        assert_eq!(serde_json::to_value(action).expect("text"), action.as_str());
+    }
+}
+
+#[test]
+fn durations_are_told_in_the_largest_unit_that_fits() {
+    let contract = |retention| {
+        Contract {
+            retention,
+            ..Contract::new()
+        }
+        .to_markdown()
+    };
+    for (milliseconds, words) in [
+        (604_800_000, "7 days"),
+        (86_400_000, "24 hours"),
+        (90_000, "90 seconds"),
+        (3_600_000, "60 minutes"),
+        (1_500, "1500 milliseconds"),
+    ] {
+        let text = contract(Duration::from_millis(milliseconds));
+        let row = format!("| responses are kept for | {words} |");
+        assert!(text.contains(&row), "{row}");
+    }
+}

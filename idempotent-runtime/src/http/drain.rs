@@ -1,0 +1,116 @@
+//! Ends a service without cutting off what it is doing, and bounds how much it does at once.
+
+use std::{collections::HashMap, sync::Arc};
+
+use tokio::sync::watch;
+
+/// Counts the handlers that run, in all and for each caller, and is shut once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Door(Arc<watch::Sender<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    inside: usize,
+    /// By what tells callers apart.
+    callers: HashMap<Arc<[u8]>, usize>,
+    shut: bool,
+}
+
+/// How many handlers may run at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) in_all: usize,
+    pub(crate) of_one_caller: usize,
+}
+
+/// Why a handler is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    InAll,
+    OfThisCaller,
+}
+
+/// A handler that runs.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    door: Door,
+    caller: Arc<[u8]>,
+}
+
+impl Door {
+    /// Lets a handler in, unless as many as may be are inside already.
+    pub(crate) fn enter(&self, caller: &Arc<[u8]>, bounds: Bounds) -> Result<Inside, Full> {
+        let mut answer = Ok(());
+        self.0.send_if_modified(|state| {
+            let of_this_caller = state.callers.get(caller).copied().unwrap_or_default();
+            answer = match () {
+                () if state.inside >= bounds.in_all => Err(Full::InAll),
+                () if of_this_caller >= bounds.of_one_caller => Err(Full::OfThisCaller),
+                () => Ok(()),
+            };
+            if answer.is_ok() {
+                state.inside += 1;
+                state.callers.insert(Arc::clone(caller), of_this_caller + 1);
+            }
+            answer.is_ok()
+        });
+        answer.map(|()| Inside {
+            door: self.clone(),
+            caller: Arc::clone(caller),
+        })
+    }
+
+    pub(crate) fn shut(&self) {
+        self.0.send_modify(|state| state.shut = true);
+    }
+
+    pub(crate) fn is_shut(&self) -> bool {
+        self.0.borrow().shut
+    }
+
+    /// Resolves when no handler runs.
+    pub(crate) async fn empty(&self) {
+        let mut states = self.0.subscribe();
+        // The sender is this very door, so it cannot be gone.
+        let _ = states.wait_for(|state| state.inside == 0).await;
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.door.0.send_modify(|state| {
+            state.inside -= 1;
+            if let Some(of_this_caller) = state.callers.get_mut(&self.caller) {
+                *of_this_caller -= 1;
+                if *of_this_caller == 0 {
+                    state.callers.remove(&self.caller);
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_door_lets_in_as_many_as_may_be_and_forgets_who_left() {
+        let door = Door::default();
+        let (one, other): (Arc<[u8]>, Arc<[u8]>) = (b"1"[..].into(), b"2"[..].into());
+        let bounds = Bounds {
+            in_all: 3,
+            of_one_caller: 2,
+        };
+        let first = door.enter(&one, bounds).expect("there is room");
+        let second = door.enter(&one, bounds).expect("there is room");
+        assert_eq!(door.enter(&one, bounds).err(), Some(Full::OfThisCaller));
+        let third = door.enter(&other, bounds).expect("there is room");
+        assert_eq!(door.enter(&other, bounds).err(), Some(Full::InAll));
+        drop((first, second));
+        door.enter(&one, bounds).expect("there is room again");
+        drop(third);
+        door.empty().await;
+        assert!(door.0.borrow().callers.is_empty());
+    }
+}

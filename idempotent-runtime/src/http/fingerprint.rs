@@ -1,0 +1,212 @@
+//! What two requests must have in common to be the same request.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderName,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
+    request::Parts,
+};
+use serde::{Serialize, Serializer};
+use sha2::Sha256;
+
+use crate::{call::CallBuilder, framing::write_framed, http::json};
+
+/// How the bodies of two requests are compared.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum BodyComparison {
+    /// Byte by byte.
+    Exact,
+    /// By what they say, where the content type says that they are JSON: white space, the order of members and the
+    /// spelling of strings and numbers do not matter. A body that is no JSON, or that names a member twice, is compared byte by
+    /// byte.
+    ///
+    /// Numbers count as decimals of any length: `1.0` is `1`, and no two integers are equal that differ.
+    CanonicalJson,
+    /// By what a function makes of the request: two are the same where it returns the same bytes. For a multipart form, say, whose
+    /// boundary differs in each attempt.
+    By(BodyDigest),
+}
+
+impl BodyComparison {
+    /// Compares what `digest` makes of the request.
+    pub fn by(digest: impl Fn(&Parts, &Bytes) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::By(BodyDigest(Arc::new(digest)))
+    }
+}
+
+/// What makes of a request what is compared of its body; made by [`BodyComparison::by`].
+#[derive(Clone)]
+pub struct BodyDigest(Arc<dyn Digest>);
+
+trait Digest: Send + Sync {
+    fn digest(&self, request: &Parts, body: &Bytes) -> Vec<u8>;
+}
+
+impl<F: Fn(&Parts, &Bytes) -> Vec<u8> + Send + Sync> Digest for F {
+    fn digest(&self, request: &Parts, body: &Bytes) -> Vec<u8> {
+        self(request, body)
+    }
+}
+
+impl fmt::Debug for BodyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BodyDigest(…)")
+    }
+}
+
+impl fmt::Debug for BodyComparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BodyComparison::Exact => "Exact",
+            BodyComparison::CanonicalJson => "CanonicalJson",
+            BodyComparison::By(_) => "By(…)",
+        })
+    }
+}
+
+/// How the query parts of two targets are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum QueryComparison {
+    /// Byte by byte.
+    Exact,
+    /// As a bag of parameters: their order does not matter, their number and their spelling do.
+    AnyOrder,
+}
+
+/// What is compared of two requests beside their methods, paths and content types, which always are.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    pub(crate) body: BodyComparison,
+    pub(crate) query: QueryComparison,
+    pub(crate) headers: Vec<HeaderName>,
+}
+
+/// The names under which a record keeps what was compared, and a mismatch is reported.
+pub(crate) mod part {
+    pub(crate) const METHOD: &str = "method";
+    pub(crate) const TARGET: &str = "target";
+    pub(crate) const CONTENT_TYPE: &str = "content_type";
+    pub(crate) const HEADERS: &str = "headers";
+    pub(crate) const BODY: &str = "body";
+}
+
+impl Comparison {
+    /// Says what must be equal in a retry. The body goes in as its hash, so that no store keeps it.
+    pub(crate) fn describe<P, K>(
+        &self,
+        call: CallBuilder<P, K>,
+        request: &Parts,
+        target: &Target<'_>,
+        body: &Bytes,
+    ) -> CallBuilder<P, K> {
+        let headers = &request.headers;
+        call.argument(part::METHOD, request.method.as_str())
+            .argument(part::TARGET, &target.framed(self.query))
+            .argument(part::CONTENT_TYPE, &content_type(headers))
+            .argument(part::HEADERS, &self.compared(headers))
+            .argument(part::BODY, &self.digest(request, body))
+    }
+
+    fn compared(&self, headers: &HeaderMap) -> Option<Hash> {
+        if self.headers.is_empty() {
+            return None;
+        }
+        let mut framed = Vec::new();
+        for name in &self.headers {
+            write_framed(&mut framed, name.as_str().as_bytes());
+            for value in headers.get_all(name) {
+                framed.push(1);
+                write_framed(&mut framed, value.as_bytes());
+            }
+            framed.push(0);
+        }
+        Some(Hash::of(&framed))
+    }
+
+    /// The hash, and what was hashed, so that no body equals what was made of another one.
+    fn digest(&self, request: &Parts, body: &Bytes) -> (&'static str, Hash) {
+        match &self.body {
+            BodyComparison::CanonicalJson if is_json(&request.headers) => {
+                match json::canonical(body) {
+                    Some(form) => ("json", Hash::of(&form)),
+                    None => ("exact", Hash::of(body)),
+                }
+            }
+            BodyComparison::By(BodyDigest(by)) => ("by", Hash::of(&by.digest(request, body))),
+            BodyComparison::Exact | BodyComparison::CanonicalJson => ("exact", Hash::of(body)),
+        }
+    }
+}
+
+/// What a request is sent to: its path, and its query where it has one.
+pub(crate) struct Target<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) query: Option<&'a str>,
+}
+
+impl Target<'_> {
+    fn framed(&self, comparison: QueryComparison) -> Hash {
+        let mut framed = Vec::with_capacity(self.path.len() + 16);
+        write_framed(&mut framed, self.path.as_bytes());
+        match (self.query, comparison) {
+            (None, _) => framed.push(0),
+            (Some(query), QueryComparison::Exact) => {
+                framed.push(1);
+                write_framed(&mut framed, query.as_bytes());
+            }
+            (Some(query), QueryComparison::AnyOrder) => {
+                framed.push(2);
+                let mut parameters: Vec<_> = query.split('&').collect();
+                parameters.sort_unstable();
+                for parameter in parameters {
+                    write_framed(&mut framed, parameter.as_bytes());
+                }
+            }
+        }
+        Hash::of(&framed)
+    }
+}
+
+/// The media type without its parameters, because a `charset` or a boundary does not make another request, and the coding
+/// that the body is in.
+fn content_type(headers: &HeaderMap) -> Option<(String, String)> {
+    let text = |name| {
+        let value = headers.get(name).map(http::HeaderValue::as_bytes);
+        String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
+    };
+    let essence = essence(&text(CONTENT_TYPE)).to_ascii_lowercase();
+    let coding = text(CONTENT_ENCODING).trim().to_ascii_lowercase();
+    (!essence.is_empty() || !coding.is_empty()).then_some((essence, coding))
+}
+
+fn essence(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// Tells whether a body is JSON by its content type: `application/json`, or anything that ends in `+json`.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(Ok(value)) = headers.get(CONTENT_TYPE).map(http::HeaderValue::to_str) else {
+        return false;
+    };
+    let essence = essence(value).to_ascii_lowercase();
+    essence == "application/json" || essence.ends_with("+json")
+}
+
+/// A SHA-256, as the bytes that it is.
+struct Hash([u8; 32]);
+
+impl Hash {
+    fn of(bytes: &[u8]) -> Self {
+        Self(<Sha256 as sha2::Digest>::digest(bytes).into())
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}

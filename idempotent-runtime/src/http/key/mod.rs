@@ -1,0 +1,131 @@
+//! The key of a request, and how it is found in the header fields.
+
+mod field;
+mod invalid;
+mod policy;
+mod read;
+
+use std::{fmt, sync::Arc};
+
+use http::{HeaderName, HeaderValue};
+use serde::{Serialize, Serializer};
+
+pub use self::{
+    invalid::{InvalidKey, Reason},
+    policy::KeyPolicy,
+    read::{KeyReader, Syntax},
+};
+use crate::key::{KeyPart, KeyWriter};
+
+/// The header field that carries the key (draft-07, section 2).
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The longest key, in characters, without quotation marks and escapes.
+const LONGEST: usize = 255;
+
+/// The key that a client gave its request: 1 to 255 printable ASCII characters, not all of them blanks.
+///
+/// It is the value of the string, without quotation marks and escapes, so that `"k"` and `k` are one key. It is compared
+/// character by character: `K` is another key than `k`.
+///
+/// As a [`KeyPart`] it stands in the `key` of an annotated handler, and so does an `Option` of it. It is shown by no
+/// `Debug` and has no `Display`, because whoever knows a key and its scope can ask for the stored response.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::http::{IdempotencyKey, Syntax};
+///
+/// let quoted = IdempotencyKey::parse(br#""8e03978e-40d5-43e8-bc93-6894a57f9324""#, Syntax::Strict)?;
+/// let bare = IdempotencyKey::parse(b"8e03978e-40d5-43e8-bc93-6894a57f9324", Syntax::Compatible)?;
+/// assert_eq!(quoted, bare);
+/// assert_eq!(quoted.as_str().len(), 36);
+/// # Ok::<(), idempotent_runtime::http::InvalidKey>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdempotencyKey(Arc<str>);
+
+impl IdempotencyKey {
+    /// Takes a key as it is, without quotation marks and escapes: one that was made here, or came by another way than HTTP.
+    ///
+    /// # Errors
+    ///
+    /// When it is empty or blank, longer than 255 characters, or holds a character that is not printable ASCII.
+    pub fn new(text: &str) -> Result<Self, InvalidKey> {
+        if let Some(odd) = text.bytes().position(|byte| !field::is_printable(byte)) {
+            return Err(InvalidKey::not_printable(odd));
+        }
+        if text.bytes().all(|byte| byte == b' ') {
+            return Err(InvalidKey::empty());
+        }
+        if text.len() > LONGEST {
+            return Err(InvalidKey::too_long(text.len(), LONGEST));
+        }
+        Ok(Self(Arc::from(text)))
+    }
+
+    /// Parses the value of a single field line.
+    ///
+    /// # Errors
+    ///
+    /// When the value is malformed under that syntax, or its string is no key; the error says which, and never quotes
+    /// the value.
+    pub fn parse(value: &[u8], syntax: Syntax) -> Result<Self, InvalidKey> {
+        match field::parse(value, syntax)? {
+            field::Parsed::Borrowed(text) => Self::new(text),
+            field::Parsed::Unescaped(text) => Self::new(&text),
+        }
+    }
+
+    /// The key, without quotation marks and escapes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The key as the value of a header field: a structured-field string (RFC 9651, section 4.1.6), quoted and escaped.
+    ///
+    /// It is marked as sensitive, so that `Debug` does not show it and HTTP/2 keeps it out of its tables.
+    #[must_use]
+    pub fn to_header_value(&self) -> HeaderValue {
+        let mut quoted = Vec::with_capacity(self.0.len() + 2);
+        quoted.push(b'"');
+        for byte in self.0.bytes() {
+            if matches!(byte, b'"' | b'\\') {
+                quoted.push(b'\\');
+            }
+            quoted.push(byte);
+        }
+        quoted.push(b'"');
+        let mut value = HeaderValue::from_bytes(&quoted)
+            .expect("printable ASCII is the value of a header field");
+        value.set_sensitive(true);
+        value
+    }
+}
+
+impl fmt::Debug for IdempotencyKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "IdempotencyKey({} characters)", self.0.len())
+    }
+}
+
+impl KeyPart for IdempotencyKey {
+    fn write(&self, key: &mut KeyWriter) {
+        key.text(&self.0);
+    }
+}
+
+/// As a string, so that it may be an argument of an annotated function.
+impl Serialize for IdempotencyKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod vectors;

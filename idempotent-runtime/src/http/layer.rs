@@ -1,0 +1,82 @@
+//! The layer.
+
+use std::{sync::Arc, time::Duration};
+
+use tower_layer::Layer;
+
+use crate::{
+    handle::Idempotency,
+    http::{
+        service::IdempotencyService,
+        settings::{Builder, Settings, Unscoped},
+    },
+};
+
+/// Makes a repeated request safe: a request that carries an `Idempotency-Key` runs once, and its retries get the same response.
+///
+/// It goes around a service that answers `http` requests: an axum router, or anything of tower. Put authentication outside of
+/// it, so that it knows who calls and a revoked caller gets no replay, and compression, CORS, rate limits and timeouts outside, too, so that
+/// what they add is not stored. Nothing that changes the request's body belongs between it and the handler.
+///
+/// The handler runs in a task of its own: a client that goes away, and a timeout outside, change nothing.
+///
+/// It is cheap to clone, and every clone shares its settings.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::{Error, Idempotency, http::{IdempotencyLayer, Scope}};
+///
+/// #[derive(Clone)]
+/// struct User { id: u64 }
+///
+/// # fn layer() -> Result<IdempotencyLayer, Error> {
+/// let layer = IdempotencyLayer::builder(Idempotency::memory())
+///     .scope(Scope::of(|request| request.extensions.get::<User>().map(|user| user.id)))
+///     .build()?;
+/// # Ok(layer) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct IdempotencyLayer(Arc<Settings>);
+
+impl IdempotencyLayer {
+    /// Begins to set up a layer over a handle.
+    pub fn builder(handle: Idempotency) -> Builder<Unscoped> {
+        Builder::new(handle)
+    }
+
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self(Arc::new(settings))
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0
+    }
+
+    /// Ends the service: from now on every request with a key is refused with 503 and does not run, and this resolves when all
+    /// handlers have ended and their outcomes are recorded, or after `at_most`; it tells which.
+    ///
+    /// Call it when the server has stopped to accept connections, or together with that.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it goes on refusing requests. It may be called again.
+    pub async fn shutdown(&self, at_most: Duration) -> bool {
+        let Settings { handle, door, .. } = &*self.0;
+        door.shut();
+        let limit = handle.timer().sleep(at_most);
+        let drained = async {
+            door.empty().await;
+            handle.keeper().drained().await;
+        };
+        crate::run::race(drained, limit).await.is_some()
+    }
+}
+
+impl<S> Layer<S> for IdempotencyLayer {
+    type Service = IdempotencyService<S>;
+
+    fn layer(&self, inner: S) -> IdempotencyService<S> {
+        IdempotencyService::new(inner, Arc::clone(&self.0))
+    }
+}

@@ -1,0 +1,102 @@
+//! What becomes of a request, as far as its head tells: handed on, refused, or guarded.
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue, Method, header::UPGRADE, request::Parts};
+use http_body::Body as HttpBody;
+
+use crate::http::{
+    guard::{Guard, IsGuarded},
+    problem::{Kind, Problem},
+    routing,
+    rules::{EarlyData, Presence, Rules},
+    settings::Settings,
+};
+
+/// The header field by which a response says that a key was ignored.
+pub(crate) const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idempotency-status");
+
+/// What is to be done with a request.
+pub(crate) enum Meeting {
+    /// Nothing. Its response says so where the rules ask for that.
+    HandOn(Option<HeaderValue>),
+    Refuse(Box<Problem>),
+    Guard(Guard),
+}
+
+impl Meeting {
+    /// Decides without waiting for anything, so that a request which is refused for its head is refused before its body is
+    /// asked for.
+    pub(crate) fn of(settings: &Arc<Settings>, head: &Parts, body: &impl HttpBody) -> Self {
+        let rules = settings.rules(routing::uri(head).path());
+        if head.extensions.get::<IsGuarded>().is_some()
+            || !rules.methods.contains(&head.method)
+            || is_for_another_protocol(head)
+        {
+            return Meeting::HandOn(None);
+        }
+        let names = rules.reader.names();
+        let has_key = names.iter().any(|name| head.headers.contains_key(name));
+        match (rules.presence, has_key) {
+            (Presence::IgnoredAloud, true) => {
+                return Meeting::HandOn(Some(HeaderValue::from_static("ignored")));
+            }
+            (Presence::Unsupported, true) => {
+                return Meeting::Refuse(Box::new(Problem::new(Kind::NotSupported)));
+            }
+            (Presence::Optional, false)
+                if rules.early_data == EarlyData::WithKey && is_early(head) =>
+            {
+                return Meeting::Refuse(Box::new(Problem::new(Kind::TooEarly)));
+            }
+            (Presence::Ignored | Presence::IgnoredAloud | Presence::Unsupported, _)
+            | (Presence::Optional, false) => return Meeting::HandOn(None),
+            (Presence::Required | Presence::Optional, _) => {}
+        }
+        match admit(settings, rules, head, body) {
+            Ok(guard) => Meeting::Guard(guard),
+            Err(problem) => Meeting::Refuse(Box::new(problem)),
+        }
+    }
+}
+
+/// A request by which a connection goes over to another protocol has no response that could be replayed. HTTP/2 in place of
+/// HTTP/1.1 is no such protocol: some clients offer it with every request.
+fn is_for_another_protocol(head: &Parts) -> bool {
+    let upgrade = head.headers.get(UPGRADE).map(HeaderValue::as_bytes);
+    head.method == Method::CONNECT
+        || upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
+}
+
+fn is_early(head: &Parts) -> bool {
+    head.headers
+        .get("early-data")
+        .is_some_and(|early| early == "1")
+}
+
+fn admit(
+    settings: &Arc<Settings>,
+    rules: &Arc<Rules>,
+    head: &Parts,
+    body: &impl HttpBody,
+) -> Result<Guard, Problem> {
+    let path = routing::uri(head).path();
+    let Some(key) = rules.reader.read(&head.headers)? else {
+        return Err(Problem::key_missing(&head.method, path, &rules.reader));
+    };
+    let caller = settings.scope.caller(head)?;
+    if settings.door.is_shut() {
+        return Err(Problem::new(Kind::Overloaded));
+    }
+    if body.size_hint().lower() > rules.max_request as u64 {
+        return Err(too_large(rules));
+    }
+    Ok(Guard::new(settings, rules, key, caller))
+}
+
+pub(crate) fn too_large(rules: &Rules) -> Problem {
+    let limit = rules.max_request;
+    Problem::new(Kind::BodyTooLarge).with_detail(format!(
+        "A request with a key may have a body of at most {limit} bytes. Nothing was done."
+    ))
+}

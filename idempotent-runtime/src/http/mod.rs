@@ -1,0 +1,75 @@
+#![cfg_attr(feature = "axum", doc = include_str!("http.md"))]
+#![cfg_attr(
+    not(feature = "axum"),
+    doc = "The HTTP front end: a request that carries an `Idempotency-Key` runs once, and its retries get the same response. Its manual comes with the feature `axum`."
+)]
+//!
+//! # Where to look
+//!
+//! * [`IdempotencyLayer`] answers a request once for all its retries; [`Rules`] say how, and [`Scope`] who calls.
+//! * [`IdempotencyKey`] is what a client sent, and [`KeyReader`] finds it in the header fields of a request and refuses what is
+//!   malformed, what is there twice, and what breaks a [`KeyPolicy`].
+//! * [`problem`] holds the answers that are not the handler's: problem documents of RFC 9457, one [`Kind`](problem::Kind) for each
+//!   thing that a client can do about them.
+//! * [`StoredResponse`] is a response as it is kept for retries, and [`HeaderPolicy`] says which of its header fields are.
+//! * [`contract`] tells others what a service does: browsers by CORS lists, programs by an OpenAPI fragment, people by a page.
+
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+mod axum;
+mod body;
+mod client;
+pub mod contract;
+mod drain;
+mod execution;
+mod fingerprint;
+mod guard;
+mod headers;
+mod json;
+mod key;
+mod layer;
+mod meeting;
+mod outcome;
+pub mod problem;
+mod published;
+mod routes;
+mod routing;
+mod rules;
+mod scope;
+mod seal;
+mod service;
+mod settings;
+mod stored;
+
+use http::HeaderName;
+
+#[cfg(feature = "testing")]
+pub(crate) use self::body::whole_body;
+
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+pub use self::axum::Json;
+pub use self::{
+    body::Body,
+    fingerprint::{BodyComparison, BodyDigest, QueryComparison},
+    headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
+    key::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyPolicy, KeyReader, Reason, Syntax},
+    layer::IdempotencyLayer,
+    outcome::{Mark, ServerErrors},
+    rules::{EarlyData, Echo, KeyScope, MismatchDetails, Presence, Rules, Storage},
+    scope::Scope,
+    seal::Seal,
+    service::{IdempotencyService, ResponseFuture},
+    settings::{Builder, Unscoped},
+    stored::{StoredBody, StoredResponse, UnreadableResponse},
+};
+
+/// Writes the name of a field as people do, such as `Idempotency-Key`.
+fn capitalised(name: &HeaderName) -> String {
+    let words = name.as_str().split('-').map(|word| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    });
+    words.collect::<Vec<_>>().join("-")
+}

@@ -1,0 +1,154 @@
+//! What becomes of the key when the handler has answered.
+
+use http::StatusCode;
+
+/// What a handler says about its own response, in place of what its status says: put it among the response's extensions.
+///
+/// With the feature `axum` it is a part of a response by itself: `(StatusCode::CONFLICT, Mark::Retryable, "sold out")`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Mark {
+    /// This is the outcome, whatever the status: it is stored, and answers every retry.
+    Final,
+    /// Nothing happened: the key is released, and a retry runs again.
+    Retryable,
+    /// Nobody knows what happened: retries are told so until somebody settles it.
+    Uncertain,
+    /// It happened, and its response is not to be stored, because it holds a secret, say. A retry is told that there is a
+    /// result that cannot be given.
+    NotStored,
+}
+
+/// What a response of 500 or above means, other than 503, and a handler that panicked.
+///
+/// A layer that stands outside of the handler's database cannot know whether a handler that failed has taken effect before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServerErrors {
+    /// The failure is the outcome: it is stored, and answers every retry. The handler runs at most once.
+    Replay,
+    /// Nothing happened: the key is released, and a retry runs again. Right only where a failure undoes what was done.
+    Release,
+    /// Nobody knows: retries are told so until somebody settles it.
+    Uncertain,
+}
+
+/// What becomes of the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Store,
+    /// It happened, and there is nothing to replay.
+    Discard,
+    Release,
+    Uncertain,
+}
+
+impl From<Mark> for Verdict {
+    fn from(mark: Mark) -> Self {
+        match mark {
+            Mark::Final => Verdict::Store,
+            Mark::Retryable => Verdict::Release,
+            Mark::Uncertain => Verdict::Uncertain,
+            Mark::NotStored => Verdict::Discard,
+        }
+    }
+}
+
+impl From<ServerErrors> for Verdict {
+    fn from(policy: ServerErrors) -> Self {
+        match policy {
+            ServerErrors::Replay => Verdict::Store,
+            ServerErrors::Release => Verdict::Release,
+            ServerErrors::Uncertain => Verdict::Uncertain,
+        }
+    }
+}
+
+/// Decides by the status, where the handler did not say.
+///
+/// What is released is what a server answers before it begins: who are you, not so, too large, too often, not now. Every other
+/// answer is the outcome, an error of the client's too: the handler came to it, and a retry must not come to another.
+pub(crate) fn verdict(status: StatusCode, mark: Option<Mark>, errors: ServerErrors) -> Verdict {
+    if let Some(mark) = mark {
+        return mark.into();
+    }
+    match status {
+        // The connection went over to another protocol; nobody can do that again.
+        StatusCode::SWITCHING_PROTOCOLS => Verdict::Discard,
+        // It says what the client has already, and the next one may have something else.
+        StatusCode::NOT_MODIFIED => Verdict::Release,
+        StatusCode::UNAUTHORIZED
+        | StatusCode::FORBIDDEN
+        | StatusCode::METHOD_NOT_ALLOWED
+        | StatusCode::PROXY_AUTHENTICATION_REQUIRED
+        | StatusCode::REQUEST_TIMEOUT
+        | StatusCode::LENGTH_REQUIRED
+        | StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::URI_TOO_LONG
+        | StatusCode::UNSUPPORTED_MEDIA_TYPE
+        | StatusCode::EXPECTATION_FAILED
+        | StatusCode::MISDIRECTED_REQUEST
+        | StatusCode::TOO_EARLY
+        | StatusCode::UPGRADE_REQUIRED
+        | StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+        | StatusCode::SERVICE_UNAVAILABLE => Verdict::Release,
+        status if status.is_server_error() => errors.into(),
+        _ => Verdict::Store,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_means_what_the_table_says() {
+        for (verdict_is, statuses) in [
+            (
+                Verdict::Store,
+                &[
+                    200, 201, 202, 204, 206, 301, 303, 308, 400, 402, 404, 406, 409, 410, 412, 422,
+                ][..],
+            ),
+            (
+                Verdict::Release,
+                &[
+                    304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 429, 431,
+                    503,
+                ],
+            ),
+            (Verdict::Uncertain, &[500, 501, 502, 504, 507, 599]),
+            (Verdict::Discard, &[101]),
+        ] {
+            for status in statuses {
+                let status = StatusCode::from_u16(*status).expect("a status");
+                assert_eq!(
+                    verdict(status, None, ServerErrors::Uncertain),
+                    verdict_is,
+                    "{status}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_counts_more_than_the_status_in_both_directions() {
+        let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
+        let failed = StatusCode::INTERNAL_SERVER_ERROR;
+        let policy = ServerErrors::Release;
+        assert_eq!(
+            verdict(unprocessable, Some(Mark::Retryable), policy),
+            Verdict::Release
+        );
+        assert_eq!(verdict(failed, Some(Mark::Final), policy), Verdict::Store);
+        assert_eq!(
+            verdict(failed, Some(Mark::Uncertain), policy),
+            Verdict::Uncertain
+        );
+        assert_eq!(
+            verdict(StatusCode::OK, Some(Mark::NotStored), policy),
+            Verdict::Discard
+        );
+    }
+}

@@ -1,0 +1,48 @@
+//! From the reasons why a call got no answer to problems.
+
+use super::{Kind, Problem, Reason};
+use crate::{error::Error, key::KeyError};
+
+/// What a handler that carries the attribute itself answers with.
+impl From<&Error> for Problem {
+    fn from(error: &Error) -> Self {
+        match error {
+            // The rest of the lease, which the error knows, is a bound: most requests end much sooner.
+            Error::InProgress { .. } | Error::LeaseLost { .. } => {
+                Self::new(Kind::RequestInProgress)
+            }
+            Error::KeyReused { .. } => Self::new(Kind::KeyReused),
+            Error::Uncertain { .. } | Error::Parked { .. } => Self::new(Kind::OutcomeUnknown),
+            Error::NotLoaded { .. } if error.is_retryable() => Self::new(Kind::StoreUnavailable)
+                .with_detail(
+                    "The request was carried out, but its result cannot be read right now. It is not carried out again.",
+                ),
+            Error::NotLoaded { .. } | Error::Unreadable { .. } | Error::NotReplayable { .. } => {
+                Self::new(Kind::ResultUnavailable)
+            }
+            Error::InvalidKey { part: "scope", .. } => Self::new(Kind::ScopeUnresolved),
+            Error::InvalidKey { source, .. } => invalid(source),
+            Error::Store(_) => Self::new(Kind::StoreUnavailable),
+            Error::Recursive { .. }
+            | Error::DuplicateOperation { .. }
+            | Error::InvalidArguments { .. }
+            | Error::InvalidPolicy(_)
+            | Error::NotConfigured { .. }
+            | Error::AlreadyInstalled => Self::new(Kind::Misconfigured),
+        }
+    }
+}
+
+fn invalid(key: &KeyError) -> Problem {
+    let because = |reason| {
+        let mut problem = Problem::new(Kind::KeyInvalid);
+        problem.reason = Some(reason);
+        problem
+    };
+    match key {
+        KeyError::Missing => Problem::new(Kind::KeyMissing),
+        KeyError::Empty => because(Reason::Empty),
+        KeyError::TooLong { .. } => because(Reason::TooLong),
+        KeyError::Unwritable => Problem::new(Kind::Misconfigured),
+    }
+}

@@ -1,0 +1,129 @@
+//! What a layer tells others about itself, from its own settings.
+
+use std::borrow::Cow;
+
+use crate::{
+    http::{
+        IdempotencyLayer,
+        contract::{Contract, KeySpace, OnRetry, OutcomeRule, Requirement, WhileInFlight},
+        fingerprint::{BodyComparison, QueryComparison},
+        outcome::ServerErrors,
+        problem::Kind,
+        rules::{KeyScope, Presence, Rules, Storage},
+        settings::Settings,
+    },
+    policy::InFlight,
+};
+
+impl IdempotencyLayer {
+    /// What the service promises about keys, on every route that has no rules of its own: for a page, an OpenAPI document, or the
+    /// settings of a CORS layer. A resource must publish it (draft-07, section 2.5.2).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use idempotent_runtime::{Idempotency, http::{IdempotencyLayer, Scope}};
+    ///
+    /// let layer = IdempotencyLayer::builder(Idempotency::memory())
+    ///     .scope(Scope::shared_by_all_callers())
+    ///     .build()?;
+    /// let page = layer.contract().to_markdown();
+    /// assert!(page.contains("| methods | POST, PATCH |"));
+    /// # Ok::<(), idempotent_runtime::Error>(())
+    /// ```
+    #[must_use]
+    pub fn contract(&self) -> Contract {
+        let settings = self.settings();
+        written(settings, &settings.rules)
+    }
+
+    /// What the service promises about keys for requests to `path`.
+    #[must_use]
+    pub fn contract_for(&self, path: &str) -> Contract {
+        let settings = self.settings();
+        written(settings, settings.rules(path))
+    }
+}
+
+fn written(settings: &Settings, rules: &Rules) -> Contract {
+    let mut contract = Contract::new();
+    (contract.methods, contract.requirement) = match rules.presence {
+        Presence::Required => (rules.methods.clone(), Requirement::Required),
+        Presence::Optional => (rules.methods.clone(), Requirement::Optional),
+        Presence::Ignored | Presence::IgnoredAloud | Presence::Unsupported => {
+            (Vec::new(), Requirement::Optional)
+        }
+    };
+    contract.keys = rules.reader.clone();
+    contract.key_space = match rules.key_scope {
+        _ if settings.scope.is_shared() => KeySpace::Everybody,
+        KeyScope::Caller => KeySpace::Caller,
+        KeyScope::Route => KeySpace::CallerAndRoute,
+    };
+    contract.retention = rules.ttl.unwrap_or(settings.handle.defaults().ttl);
+    contract.compared = compared(rules);
+    contract.in_flight = match rules.in_flight {
+        InFlight::Reject => WhileInFlight::Refused,
+        InFlight::Wait(at_most) => WhileInFlight::Waits(at_most),
+    };
+    contract.outcomes = outcomes(rules);
+    contract.headers = rules.headers.clone();
+    contract.request_limit = Some(rules.max_request as u64);
+    contract.response_limit = Some(rules.max_response as u64);
+    contract.problems = settings.problems.clone();
+    for (kind, status) in &mut contract.answers {
+        *status = match kind {
+            Kind::KeyReused => rules.mismatch_status,
+            Kind::RequestInProgress => rules.in_flight_status,
+            Kind::ScopeUnresolved => settings.scope.refusal(),
+            _ => *status,
+        };
+    }
+    contract
+}
+
+fn compared(rules: &Rules) -> Vec<Cow<'static, str>> {
+    let comparison = &rules.comparison;
+    let query = match comparison.query {
+        QueryComparison::Exact => "path and query",
+        QueryComparison::AnyOrder => "path and query in any order",
+    };
+    let body = match comparison.body {
+        BodyComparison::Exact => "body, byte by byte",
+        BodyComparison::CanonicalJson => "body, JSON by what it says",
+        BodyComparison::By(_) => "what counts of the body",
+    };
+    let headers = comparison
+        .headers
+        .iter()
+        .map(|name| Cow::Owned(format!("`{name}`")));
+    ["method", query, "content type"]
+        .map(Cow::Borrowed)
+        .into_iter()
+        .chain(headers)
+        .chain([Cow::Borrowed(body)])
+        .collect()
+}
+
+fn outcomes(rules: &Rules) -> Vec<OutcomeRule> {
+    let failed = match rules.server_errors {
+        ServerErrors::Replay => OnRetry::Replayed,
+        ServerErrors::Release => OnRetry::ProcessedAgain,
+        ServerErrors::Uncertain => OnRetry::Refused(Kind::OutcomeUnknown),
+    };
+    let unavailable = OnRetry::Refused(Kind::ResultUnavailable);
+    let (failed, others) = match rules.storage {
+        Storage::Nothing if failed == OnRetry::Replayed => (unavailable, unavailable),
+        Storage::Nothing => (failed, unavailable),
+        Storage::Whole => (failed, OnRetry::Replayed),
+    };
+    vec![
+        OutcomeRule::new(
+            "304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 429, 431 and 503",
+            OnRetry::ProcessedAgain,
+        ),
+        OutcomeRule::new("500 and above", failed),
+        OutcomeRule::new("those that are streamed or too large", unavailable),
+        OutcomeRule::new("all others", others),
+    ]
+}

@@ -1,0 +1,372 @@
+//! What holds for a request: the same for all routes, or another one for some.
+
+use std::time::Duration;
+
+use http::{HeaderName, Method, StatusCode};
+
+use crate::{
+    duration::IntoDuration,
+    error::Error,
+    http::{
+        HeaderPolicy, KeyReader,
+        fingerprint::{BodyComparison, Comparison, QueryComparison},
+        outcome::ServerErrors,
+    },
+    policy::{InFlight, OnCrash, OnOutage},
+};
+
+/// What the layer does with requests: begin with a preset, change what differs, and give it to
+/// [`Builder::rules`](super::Builder::rules), or to [`Builder::route`](super::Builder::route) for some paths.
+///
+/// | setting | [`ietf`](Rules::ietf) | [`stripe_v1`](Rules::stripe_v1) | [`acp`](Rules::acp) |
+/// |---|---|---|---|
+/// | methods | POST, PATCH | POST | POST |
+/// | a request without a key | refused, 400 | runs unprotected | refused, 400 |
+/// | the key's syntax | compatible | compatible | compatible |
+/// | the key's length | 1 to 255 | 1 to 255 | 1 to 255 |
+/// | another request with the key | 422 | 400 | 422 |
+/// | while the first one runs | 409 | 409 | 409 |
+/// | another route, same key | refused | refused | refused |
+/// | bodies are compared | byte by byte | byte by byte | as canonical JSON |
+/// | 500 and above | replayed | replayed | released |
+/// | the key in responses | no | yes | yes |
+/// | responses are kept for | the handle's `ttl` | 24 hours | 24 hours |
+///
+/// [`Rules::default`] is `ietf`. In all of them 408, 425, 429, 503 and what a server answers before it begins are released, a
+/// request may have 2 MiB, a response that is kept 2 MiB, and lease, crash and outage policy are the handle's.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Rules {
+    pub(crate) presence: Presence,
+    pub(crate) methods: Vec<Method>,
+    pub(crate) reader: KeyReader,
+    pub(crate) key_scope: KeyScope,
+    pub(crate) comparison: Comparison,
+    pub(crate) in_flight: InFlight,
+    pub(crate) server_errors: ServerErrors,
+    pub(crate) storage: Storage,
+    pub(crate) headers: HeaderPolicy,
+    pub(crate) max_request: usize,
+    pub(crate) max_response: usize,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) lease: Option<Duration>,
+    pub(crate) on_crash: Option<OnCrash>,
+    pub(crate) on_outage: Option<OnOutage>,
+    pub(crate) mismatch_status: StatusCode,
+    pub(crate) mismatch_details: MismatchDetails,
+    pub(crate) in_flight_status: StatusCode,
+    pub(crate) retry_after: Duration,
+    pub(crate) echo: Echo,
+    pub(crate) early_data: EarlyData,
+    pub(crate) mistake: Option<Error>,
+}
+
+/// What becomes of a request without a key, and of one with a key where keys do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Presence {
+    /// A request without a key is refused.
+    Required,
+    /// A request without a key runs unprotected.
+    Optional,
+    /// Keys do not count: every request runs unprotected, and a key is ignored.
+    Ignored,
+    /// As [`Ignored`](Presence::Ignored), and the response says so: `Idempotency-Status: ignored`.
+    IgnoredAloud,
+    /// Keys are not supported: a request with one is refused with 501, so that its sender does not rely on it.
+    Unsupported,
+}
+
+/// Where a key is unique.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyScope {
+    /// One space for each caller: a key that comes again on another route, or with another method, is refused as used.
+    ///
+    /// The default, because a client that sends one key twice has made a mistake, and running both would hide it: the draft
+    /// forbids to reuse a key with another request.
+    Caller,
+    /// One space for each caller, method and path: the same key on another path is another call. For clients that derive one
+    /// key from a business object and send it to several routes.
+    Route,
+}
+
+/// What is kept of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Storage {
+    /// Everything that a replay needs.
+    Whole,
+    /// That there was one. A retry is told that its result cannot be given. For responses that hold a secret.
+    Nothing,
+}
+
+/// What the refusal of another request with the same key tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MismatchDetails {
+    /// That it is another request.
+    Hidden,
+    /// In what it differs: method, target, content type, headers or body. The record is the caller's own, so it learns nothing
+    /// about others, unless all callers share one scope.
+    Named,
+}
+
+/// Whether responses to requests with a key repeat it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Echo {
+    /// They do not.
+    Off,
+    /// They do, as it was sent.
+    Key,
+}
+
+/// What becomes of a request that came in the early data of a TLS connection (`Early-Data: 1`, RFC 8470), which an attacker can
+/// repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EarlyData {
+    /// It is treated as any other.
+    Accept,
+    /// It is treated as any other where it has a key, which makes a repetition harmless, and refused with 425 where it has none.
+    WithKey,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const TWO_MIB: usize = 2 * 1024 * 1024;
+
+impl Rules {
+    /// What the draft of the IETF (draft-ietf-httpapi-idempotency-key-header-07) asks for.
+    pub fn ietf() -> Self {
+        Self {
+            presence: Presence::Required,
+            methods: vec![Method::POST, Method::PATCH],
+            reader: KeyReader::new(),
+            key_scope: KeyScope::Caller,
+            comparison: Comparison {
+                body: BodyComparison::Exact,
+                query: QueryComparison::Exact,
+                headers: Vec::new(),
+            },
+            in_flight: InFlight::Reject,
+            server_errors: ServerErrors::Replay,
+            storage: Storage::Whole,
+            headers: HeaderPolicy::default(),
+            max_request: TWO_MIB,
+            max_response: TWO_MIB,
+            ttl: None,
+            lease: None,
+            on_crash: None,
+            on_outage: None,
+            mismatch_status: StatusCode::UNPROCESSABLE_ENTITY,
+            mismatch_details: MismatchDetails::Hidden,
+            in_flight_status: StatusCode::CONFLICT,
+            retry_after: Duration::from_secs(1),
+            echo: Echo::Off,
+            early_data: EarlyData::Accept,
+            mistake: None,
+        }
+    }
+
+    /// What version 1 of Stripe's API does.
+    pub fn stripe_v1() -> Self {
+        Self {
+            presence: Presence::Optional,
+            methods: vec![Method::POST],
+            ttl: Some(DAY),
+            mismatch_status: StatusCode::BAD_REQUEST,
+            echo: Echo::Key,
+            ..Self::ietf()
+        }
+    }
+
+    /// What the Agentic Commerce Protocol asks for.
+    pub fn acp() -> Self {
+        Self {
+            methods: vec![Method::POST],
+            comparison: Comparison {
+                body: BodyComparison::CanonicalJson,
+                query: QueryComparison::Exact,
+                headers: Vec::new(),
+            },
+            server_errors: ServerErrors::Release,
+            ttl: Some(DAY),
+            echo: Echo::Key,
+            ..Self::ietf()
+        }
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::ietf()
+    }
+}
+
+/// Requests and their keys.
+impl Rules {
+    /// Sets what becomes of a request without a key, and whether keys count at all.
+    pub fn key(mut self, presence: Presence) -> Self {
+        self.presence = presence;
+        self
+    }
+
+    /// Sets the methods that keys count for. Every other request is handed on untouched, whatever key it has.
+    pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
+        self.methods = methods.into_iter().collect();
+        self
+    }
+
+    /// Sets how a key is found and read, and what it must be like.
+    pub fn reader(mut self, reader: KeyReader) -> Self {
+        self.reader = reader;
+        self
+    }
+
+    /// Sets where a key is unique.
+    pub fn key_scope(mut self, key_scope: KeyScope) -> Self {
+        self.key_scope = key_scope;
+        self
+    }
+
+    /// Sets what becomes of early data.
+    pub fn early_data(mut self, early_data: EarlyData) -> Self {
+        self.early_data = early_data;
+        self
+    }
+
+    /// Sets how many bytes the body of a request with a key may have; a longer one is refused with 413 and does not run. 2 MiB
+    /// by default. A body without a key is not counted.
+    pub fn max_request(mut self, bytes: usize) -> Self {
+        self.max_request = bytes;
+        self
+    }
+}
+
+/// What makes two requests the same request.
+impl Rules {
+    /// Sets how bodies are compared.
+    pub fn compare_bodies(mut self, comparison: BodyComparison) -> Self {
+        self.comparison.body = comparison;
+        self
+    }
+
+    /// Sets how queries are compared.
+    pub fn compare_queries(mut self, comparison: QueryComparison) -> Self {
+        self.comparison.query = comparison;
+        self
+    }
+
+    /// Compares these header fields, too: an API version, say, or the language of the response. No others count, so that a new
+    /// token, date or trace does not make another request.
+    pub fn compare_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.comparison.headers = names.into_iter().collect();
+        self
+    }
+
+    /// Sets the status that refuses another request with the same key: 422 by default. The problem's type stays.
+    pub fn mismatch_status(mut self, status: StatusCode) -> Self {
+        self.mismatch_status = status;
+        self
+    }
+
+    /// Sets what that refusal tells.
+    pub fn mismatch_details(mut self, details: MismatchDetails) -> Self {
+        self.mismatch_details = details;
+        self
+    }
+}
+
+/// The first request while it runs.
+impl Rules {
+    /// Sets what a retry does while the first request runs: it is refused at once by default, or waits.
+    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
+        self.in_flight = in_flight;
+        self
+    }
+
+    /// Sets the status of that refusal: 409 by default. The problem's type stays.
+    pub fn in_flight_status(mut self, status: StatusCode) -> Self {
+        self.in_flight_status = status;
+        self
+    }
+
+    /// Sets after how long that refusal says to try again: 1 second by default, in whole seconds.
+    pub fn retry_after(mut self, wait: impl IntoDuration) -> Self {
+        match wait.into_duration() {
+            Ok(wait) => self.retry_after = wait,
+            Err(error) => self.mistake = Some(error),
+        }
+        self
+    }
+
+    /// Sets how long the holder of a key may be silent, in place of the handle's lease.
+    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
+        match lease.into_duration() {
+            Ok(lease) => self.lease = Some(lease),
+            Err(error) => self.mistake = Some(error),
+        }
+        self
+    }
+
+    /// Sets what becomes of a key whose process vanished: `Rerun` or `Uncertain`, in place of the handle's choice.
+    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
+        if on_crash == OnCrash::Reconcile {
+            self.mistake = Some(Error::InvalidPolicy(
+                "the layer has no function to ask what became of a request: choose `Rerun` or `Uncertain`",
+            ));
+        }
+        self.on_crash = Some(on_crash);
+        self
+    }
+
+    /// Sets what becomes of a request while the store is out of reach, in place of the handle's choice.
+    pub fn on_outage(mut self, on_outage: OnOutage) -> Self {
+        self.on_outage = Some(on_outage);
+        self
+    }
+}
+
+/// Responses and their replays.
+impl Rules {
+    /// Sets what a response of 500 or above means.
+    pub fn server_errors(mut self, server_errors: ServerErrors) -> Self {
+        self.server_errors = server_errors;
+        self
+    }
+
+    /// Sets what is kept of a response.
+    pub fn storage(mut self, storage: Storage) -> Self {
+        self.storage = storage;
+        self
+    }
+
+    /// Sets which header fields of a response are kept.
+    pub fn headers(mut self, headers: HeaderPolicy) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// Sets how many bytes the body of a response may have to be kept: 2 MiB by default. The first caller gets a longer one whole,
+    /// and a retry is told that its result cannot be given.
+    pub fn max_response(mut self, bytes: usize) -> Self {
+        self.max_response = bytes;
+        self
+    }
+
+    /// Sets how long a response answers retries, in place of the handle's: `"24h"`, or a `Duration`.
+    pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
+        match ttl.into_duration() {
+            Ok(ttl) => self.ttl = Some(ttl),
+            Err(error) => self.mistake = Some(error),
+        }
+        self
+    }
+
+    /// Sets whether responses to requests with a key repeat it.
+    pub fn echo(mut self, echo: Echo) -> Self {
+        self.echo = echo;
+        self
+    }
+}

@@ -1,0 +1,140 @@
+//! The service around a service.
+
+use std::{
+    fmt, mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response};
+use http_body::Body as HttpBody;
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use crate::{
+    error::BoxError,
+    http::{
+        body::Body,
+        meeting::{IDEMPOTENCY_STATUS, Meeting},
+        settings::Settings,
+    },
+};
+
+/// The service that an [`IdempotencyLayer`](super::IdempotencyLayer) makes of another one.
+#[derive(Clone, Debug)]
+pub struct IdempotencyService<S> {
+    inner: S,
+    settings: Arc<Settings>,
+}
+
+impl<S> IdempotencyService<S> {
+    pub(crate) fn new(inner: S, settings: Arc<Settings>) -> Self {
+        Self { inner, settings }
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for IdempotencyService<S>
+where
+    S: Service<Request<Body<B>>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Send,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+    R: HttpBody<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    type Response = Response<Body<R>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future, R, S::Error>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (head, body) = request.into_parts();
+        let state = match Meeting::of(&self.settings, &head, &body) {
+            Meeting::HandOn(said) => State::HandedOn {
+                future: self
+                    .inner
+                    .call(Request::from_parts(head, Body::untouched(body))),
+                said,
+            },
+            Meeting::Refuse(problem) => {
+                let refused = self
+                    .settings
+                    .problems
+                    .respond(&problem, &head.method, &head.headers);
+                State::Refused {
+                    response: Some(refused.map(Body::from)),
+                }
+            }
+            Meeting::Guard(guard) => {
+                // The clone may not be ready; the one that is answers this request.
+                let next = self.inner.clone();
+                let inner = mem::replace(&mut self.inner, next);
+                State::Guarded {
+                    future: Box::pin(guard.answer(inner, head, body)),
+                }
+            }
+        };
+        ResponseFuture { state }
+    }
+}
+
+pin_project! {
+    /// The response to a request, to come.
+    pub struct ResponseFuture<F, R, E> {
+        #[pin]
+        state: State<F, R, E>,
+    }
+}
+
+pin_project! {
+    #[project = Projected]
+    enum State<F, R, E> {
+        HandedOn {
+            #[pin]
+            future: F,
+            said: Option<HeaderValue>,
+        },
+        Refused {
+            response: Option<Response<Body<R>>>,
+        },
+        Guarded {
+            future: Pin<Box<dyn Future<Output = Result<Response<Body<R>>, E>> + Send>>,
+        },
+    }
+}
+
+impl<F, R, E> Future for ResponseFuture<F, R, E>
+where
+    F: Future<Output = Result<Response<R>, E>>,
+{
+    type Output = Result<Response<Body<R>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().state.project() {
+            Projected::HandedOn { future, said } => {
+                let mut response = ready!(future.poll(cx))?.map(Body::untouched);
+                if let Some(said) = said.take() {
+                    response.headers_mut().insert(IDEMPOTENCY_STATUS, said);
+                }
+                Poll::Ready(Ok(response))
+            }
+            Projected::Refused { response } => match response.take() {
+                Some(response) => Poll::Ready(Ok(response)),
+                None => panic!("a response future was polled after it had given its response"),
+            },
+            Projected::Guarded { future } => future.as_mut().poll(cx),
+        }
+    }
+}
+
+impl<F, R, E> fmt::Debug for ResponseFuture<F, R, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}

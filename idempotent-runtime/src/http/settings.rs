@@ -1,0 +1,229 @@
+//! Sets up the layer.
+
+use std::sync::Arc;
+
+use crate::{
+    error::Error,
+    handle::Idempotency,
+    http::{
+        drain::{Bounds, Door},
+        layer::IdempotencyLayer,
+        problem::Problems,
+        routes::Pattern,
+        rules::Rules,
+        scope::Scope,
+        seal::Seal,
+    },
+    request::check_durations,
+};
+
+/// Sets up the layer: made by [`IdempotencyLayer::builder`].
+///
+/// It has no `build` before it is said who calls: by [`Scope::of`], or by the explicit word that all callers share one space of
+/// keys, [`Scope::shared_by_all_callers`].
+///
+/// ```compile_fail,E0599
+/// use idempotent_runtime::{Idempotency, http::IdempotencyLayer};
+///
+/// let layer = IdempotencyLayer::builder(Idempotency::memory()).build();
+/// ```
+///
+/// ```
+/// use idempotent_runtime::{Idempotency, http::{IdempotencyLayer, Scope}};
+///
+/// let layer = IdempotencyLayer::builder(Idempotency::memory())
+///     .scope(Scope::shared_by_all_callers())
+///     .build()?;
+/// # Ok::<(), idempotent_runtime::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder<S> {
+    scope: S,
+    said: Said,
+}
+
+/// It is not said yet who calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Unscoped(());
+
+/// What is said so far of everything else.
+#[derive(Debug)]
+struct Said {
+    handle: Idempotency,
+    name: Arc<str>,
+    rules: Rules,
+    routes: Vec<Route>,
+    problems: Problems,
+    seal: Option<Arc<dyn Seal>>,
+    bounds: Bounds,
+}
+
+struct Route {
+    pattern: Option<Pattern>,
+    change: Box<dyn FnOnce(Rules) -> Rules + Send>,
+}
+
+impl std::fmt::Debug for Route {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Route")
+            .field("pattern", &self.pattern)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the layer and all its services share.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) handle: Idempotency,
+    pub(crate) name: Arc<str>,
+    pub(crate) scope: Scope,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) routes: Vec<(Pattern, Arc<Rules>)>,
+    pub(crate) problems: Problems,
+    pub(crate) seal: Option<Arc<dyn Seal>>,
+    pub(crate) bounds: Bounds,
+    pub(crate) door: Door,
+}
+
+impl Builder<Unscoped> {
+    pub(crate) fn new(handle: Idempotency) -> Self {
+        Self {
+            scope: Unscoped(()),
+            said: Said {
+                handle,
+                name: "http".into(),
+                rules: Rules::default(),
+                routes: Vec::new(),
+                problems: Problems::default(),
+                seal: None,
+                bounds: Bounds {
+                    in_all: usize::MAX,
+                    of_one_caller: usize::MAX,
+                },
+            },
+        }
+    }
+}
+
+impl<S> Builder<S> {
+    /// Says who calls.
+    pub fn scope(self, scope: Scope) -> Builder<Scope> {
+        Builder {
+            scope,
+            said: self.said,
+        }
+    }
+
+    /// Sets what holds for every route that has no rules of its own; [`Rules::ietf`] by default.
+    pub fn rules(mut self, rules: Rules) -> Self {
+        self.said.rules = rules;
+        self
+    }
+
+    /// Changes the rules for the requests whose path matches `pattern`: `/orders/{id}/payments`, or `/admin/{*rest}` for all
+    /// that begins so. The first pattern that matches counts.
+    pub fn route(
+        mut self,
+        pattern: &str,
+        change: impl FnOnce(Rules) -> Rules + Send + 'static,
+    ) -> Self {
+        self.said.routes.push(Route {
+            pattern: Pattern::parse(pattern),
+            change: Box::new(change),
+        });
+        self
+    }
+
+    /// Sets how refusals are told.
+    pub fn problems(mut self, problems: Problems) -> Self {
+        self.said.problems = problems;
+        self
+    }
+
+    /// Seals responses on their way to the store: for encryption at rest.
+    pub fn seal(mut self, seal: impl Seal + 'static) -> Self {
+        self.said.seal = Some(Arc::new(seal));
+        self
+    }
+
+    /// Sets the name of the operation in records, logs and metrics; `http` by default. Two services that share a store each
+    /// need their own, unless one is to answer the retries of requests that the other carried out.
+    pub fn name(mut self, name: &str) -> Self {
+        self.said.name = name.into();
+        self
+    }
+
+    /// Sets how many handlers may run at once for requests with a key; more are refused with 503. Unlike a limit outside of the
+    /// layer, it counts handlers whose clients have gone away, too.
+    pub fn max_in_flight(mut self, handlers: usize) -> Self {
+        self.said.bounds.in_all = handlers;
+        self
+    }
+
+    /// Sets how many of these may be of one caller; more are refused with 429. It counts what runs in this process.
+    pub fn max_in_flight_per_caller(mut self, handlers: usize) -> Self {
+        self.said.bounds.of_one_caller = handlers;
+        self
+    }
+}
+
+impl Builder<Scope> {
+    /// Finishes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPolicy`] when a pattern, the name or a duration cannot be one.
+    pub fn build(self) -> Result<IdempotencyLayer, Error> {
+        let Self { scope, said } = self;
+        if said.name.trim().is_empty() {
+            return Err(Error::InvalidPolicy(
+                "the name of the layer is empty: give it a stable one, such as `shop`",
+            ));
+        }
+        check(&said.handle, &said.rules)?;
+        let mut routes = Vec::with_capacity(said.routes.len());
+        for route in said.routes {
+            let pattern = route.pattern.ok_or(Error::InvalidPolicy(
+                "the path of a route begins with `/`, and what changes in it is a whole segment: `/orders/{id}`, or `/admin/{*rest}` at the end",
+            ))?;
+            let rules = (route.change)(said.rules.clone());
+            check(&said.handle, &rules)?;
+            routes.push((pattern, Arc::new(rules)));
+        }
+        Ok(IdempotencyLayer::new(Settings {
+            handle: said.handle,
+            name: said.name,
+            scope,
+            rules: Arc::new(said.rules),
+            routes,
+            problems: said.problems,
+            seal: said.seal,
+            bounds: said.bounds,
+            door: Door::default(),
+        }))
+    }
+}
+
+fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
+    if let Some(mistake) = &rules.mistake {
+        return Err(mistake.clone());
+    }
+    let defaults = handle.defaults();
+    let (ttl, lease) = (
+        rules.ttl.unwrap_or(defaults.ttl),
+        rules.lease.unwrap_or(defaults.lease),
+    );
+    check_durations(ttl, lease)
+}
+
+impl Settings {
+    /// What holds for a request to `path`.
+    pub(crate) fn rules(&self, path: &str) -> &Arc<Rules> {
+        let route = self
+            .routes
+            .iter()
+            .find(|(pattern, _)| pattern.matches(path));
+        route.map_or(&self.rules, |(_, rules)| rules)
+    }
+}

@@ -1,0 +1,215 @@
+//! A2: which requests keys count for.
+
+use axum::body::Body;
+use http::{Method, Response, StatusCode};
+use idempotent_runtime::http::{IdempotencyLayer, Presence, Rules, problem::Problems};
+
+use crate::harness::{Ask, Shop, by_caller, charge, post};
+
+#[tokio::test]
+async fn s_25_keys_count_for_post_and_patch() {
+    for method in [Method::POST, Method::PATCH] {
+        let shop = Shop::new(Rules::ietf());
+        let request = Ask::new(method, "/charges").key("k");
+        let first = shop.send(request.clone()).await;
+        shop.send(request).await.replays(&first);
+    }
+}
+
+/// The request runs each time, and the store does not hear of it.
+async fn passes(shop: &Shop, request: Ask) {
+    let (runs, round_trips) = (shop.runs(), shop.store.round_trips());
+    for _ in 0..2 {
+        let answer = shop.send(request.clone()).await;
+        assert!(
+            !answer.headers.contains_key("idempotent-replayed"),
+            "{answer:?}"
+        );
+    }
+    assert_eq!(shop.runs(), runs + 2);
+    assert_eq!(shop.store.round_trips(), round_trips);
+}
+
+#[tokio::test]
+async fn s_26_s_28_safe_methods_pass_with_any_key() {
+    let shop = Shop::new(Rules::ietf());
+    for method in [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE] {
+        for key in ["k", "\"malformed", ""] {
+            passes(&shop, Ask::new(method.clone(), "/charges").key(key)).await;
+        }
+    }
+    let preflight = Ask::new(Method::OPTIONS, "/charges")
+        .header("origin", "https://shop.example")
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", "idempotency-key");
+    passes(&shop, preflight).await;
+}
+
+#[tokio::test]
+async fn s_27_put_and_delete_pass_unless_they_are_named() {
+    let shop = Shop::new(Rules::ietf());
+    for method in [Method::PUT, Method::DELETE] {
+        passes(&shop, Ask::new(method, "/charges/1").key("k")).await;
+    }
+    for method in [Method::PUT, Method::DELETE] {
+        let shop = Shop::new(Rules::ietf().methods([Method::PUT, Method::DELETE]));
+        let request = Ask::new(method, "/charges/1").key("k");
+        let first = shop.send(request.clone()).await;
+        shop.send(request).await.replays(&first);
+    }
+}
+
+#[tokio::test]
+async fn s_29_a_request_without_a_required_key_is_refused() {
+    let shop = Shop::new(Rules::ietf());
+
+    let refused = shop.send(post("/charges").body("amount=12")).await;
+
+    let document = refused.is_problem(400, "key_missing");
+    assert_eq!(document["key_action"], "send");
+    let detail = document["detail"].as_str().expect("it has a detail");
+    assert!(detail.contains("POST /charges"), "{detail}");
+    assert_eq!((shop.runs(), shop.store.round_trips()), (0, 0));
+}
+
+#[tokio::test]
+async fn s_30_it_links_to_the_documentation_of_the_service() {
+    let problems = Problems::new()
+        .base("https://api.example.com/problems/")
+        .and_then(|problems| problems.documentation("https://api.example.com/docs#keys"))
+        .expect("these are URIs");
+    let shop = Shop::new(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(by_caller())
+        .problems(problems)
+        .build()
+        .expect("the settings are sound");
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        Response::default()
+    });
+
+    let refused = shop.send(post("/charges")).await;
+
+    let document = refused.is_problem(400, "key_missing");
+    assert_eq!(
+        refused.headers["link"],
+        "<https://api.example.com/docs#keys>; rel=\"describedby\"; type=\"text/html\""
+    );
+    assert_eq!(
+        document["type"],
+        "https://api.example.com/problems/idempotency-key-missing"
+    );
+}
+
+#[tokio::test]
+async fn s_31_without_an_optional_key_every_request_runs() {
+    let shop = Shop::new(Rules::ietf().key(Presence::Optional));
+    passes(&shop, post("/charges").body("amount=12")).await;
+    let first = shop.send(charge()).await;
+    shop.send(charge()).await.replays(&first);
+}
+
+#[tokio::test]
+async fn s_32_where_keys_do_not_count_they_are_ignored_or_refused() {
+    let ignored = Shop::new(Rules::ietf().key(Presence::Ignored));
+    passes(&ignored, charge()).await;
+
+    let aloud = Shop::new(Rules::ietf().key(Presence::IgnoredAloud));
+    passes(&aloud, charge()).await;
+    assert_eq!(
+        aloud.send(charge()).await.headers["idempotency-status"],
+        "ignored"
+    );
+    let without = aloud.send(post("/charges")).await;
+    assert!(!without.headers.contains_key("idempotency-status"));
+
+    let unsupported = Shop::new(Rules::ietf().key(Presence::Unsupported));
+    let refused = unsupported.send(charge()).await;
+    assert_eq!(
+        refused.is_problem(501, "not_supported")["key_action"],
+        "none"
+    );
+    assert_eq!(unsupported.runs(), 0);
+    passes(&unsupported, post("/charges")).await;
+}
+
+#[tokio::test]
+async fn s_33_nothing_is_kept_where_no_handler_is() {
+    let shop = Shop::new(Rules::ietf());
+    let layer = shop.layer.clone();
+    let router = axum::Router::new()
+        .route("/charges", axum::routing::get(|| async { "charges" }))
+        .layer(layer);
+    let shop = shop.routed_by(router);
+
+    let unknown = post("/nowhere").key("k");
+    assert_eq!(
+        shop.send(unknown.clone()).await.status,
+        StatusCode::NOT_FOUND
+    );
+    let again = shop.send(unknown).await;
+    assert_eq!(again.status, StatusCode::NOT_FOUND);
+    assert!(!again.is_replay());
+
+    let wrong = post("/charges").key("l");
+    assert_eq!(
+        shop.send(wrong.clone()).await.status,
+        StatusCode::METHOD_NOT_ALLOWED
+    );
+    assert!(!shop.send(wrong).await.is_replay());
+}
+
+#[tokio::test]
+async fn s_33_a_handlers_own_not_found_is_kept() {
+    let shop = Shop::with(Rules::ietf(), |_, _| async {
+        let mut response = Response::new(Body::from("no such order"));
+        *response.status_mut() = StatusCode::NOT_FOUND;
+        response
+    });
+    let first = shop.send(charge()).await;
+    shop.send(charge()).await.replays(&first);
+}
+
+#[tokio::test]
+async fn s_34_a_request_for_another_protocol_passes() {
+    let every = [Method::GET, Method::POST, Method::CONNECT];
+    let shop = Shop::new(Rules::ietf().methods(every.clone()));
+    let websocket = |method| {
+        Ask::new(method, "/chat")
+            .key("k")
+            .header("connection", "Upgrade")
+            .header("upgrade", "websocket")
+    };
+    passes(&shop, websocket(Method::GET)).await;
+    passes(&shop, Ask::new(Method::CONNECT, "/proxy").key("k")).await;
+
+    // Some clients offer HTTP/2 with every request, and it is answered as any other.
+    let offering = charge()
+        .header("connection", "Upgrade, HTTP2-Settings")
+        .header("upgrade", "h2c");
+    let first = shop.send(offering.clone()).await;
+    shop.send(offering).await.replays(&first);
+}
+
+#[tokio::test]
+async fn a_route_has_rules_of_its_own() {
+    let shop = Shop::new(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(by_caller())
+        .route("/quotes/{id}", |rules| rules.key(Presence::Optional))
+        .route("/health/{*rest}", |rules| rules.key(Presence::Ignored))
+        .build()
+        .expect("the settings are sound");
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        Response::default()
+    });
+
+    shop.send(post("/charges"))
+        .await
+        .is_problem(400, "key_missing");
+    shop.send(post("/quotes/1")).await.is_fresh();
+    shop.send(post("/quotes"))
+        .await
+        .is_problem(400, "key_missing");
+    passes(&shop, post("/health/deep/check").key("\"malformed")).await;
+}

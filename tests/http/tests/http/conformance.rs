@@ -1,0 +1,161 @@
+//! The checklist as a page, which is made of the items and of the tests that bear their numbers.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use expect_test::expect_file;
+
+use crate::items::{Item, OPEN, PARTS};
+
+/// Where tests of the front end stand, from the root.
+const TESTS: [&str; 2] = ["idempotent-runtime/src/http", "tests/http/tests"];
+
+/// The tests of each item, by its number.
+type Tests = BTreeMap<String, BTreeSet<String>>;
+
+/// To write the page anew, run this test with `UPDATE_EXPECT=1`.
+#[test]
+fn the_page_is_in_step_with_the_tests() {
+    let tests = tests();
+
+    let page = page(&tests);
+
+    expect_file!["../../../../HTTP-CONFORMANCE.md"].assert_eq(&page);
+}
+
+#[test]
+fn every_item_is_tested_or_said_to_be_open() {
+    let tests = tests();
+    let items: Vec<_> = PARTS.iter().flat_map(|part| part.items).collect();
+
+    assert_eq!(items.len(), 138);
+    for item in &items {
+        let is_open = OPEN.iter().any(|(id, _)| *id == item.id);
+        assert!(
+            is_open || tests.contains_key(item.id),
+            "{} is neither",
+            item.id
+        );
+    }
+    let known: BTreeSet<_> = items.iter().map(|item| item.id).collect();
+    for id in tests
+        .keys()
+        .map(String::as_str)
+        .chain(OPEN.iter().map(|(id, _)| *id))
+    {
+        assert!(known.contains(id), "{id} is no item");
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn tests() -> Tests {
+    let mut tests = Tests::new();
+    for folder in TESTS {
+        collect(&root().join(folder), &mut tests).expect("the sources are here");
+    }
+    tests
+}
+
+/// Finds the functions whose names hold the numbers of items: `fn s_59b_…` is a test of S-59b.
+fn collect(folder: &Path, tests: &mut Tests) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, tests)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            for line in fs::read_to_string(&path)?.lines() {
+                let Some(name) = declared(line) else { continue };
+                for id in ids(name) {
+                    tests.entry(id).or_default().insert(name.to_owned());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn declared(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = line.strip_prefix("async ").unwrap_or(line);
+    line.strip_prefix("fn ")?.split('(').next()
+}
+
+/// The numbers of the items in the name of a test.
+fn ids(name: &str) -> impl Iterator<Item = String> {
+    let words = name.split('_');
+    let marks = words.clone();
+    let numbered = marks.zip(words.skip(1)).filter(|(mark, number)| {
+        *mark == "s" && number.starts_with(|first: char| first.is_ascii_digit())
+    });
+    numbered.map(|(_, number)| format!("S-{number}"))
+}
+
+fn page(tests: &Tests) -> String {
+    let mut page = String::from(
+        "# Conformance of the HTTP front end\n\n\
+         What the layer does with a request, item by item, and the tests that show it. This page is made by the tests; one of \
+         them fails when it is out of step.\n\n\
+         `K:` is the value of `Idempotency-Key` on the wire, *runs* counts calls of the handler, and P(x) is the problem whose \
+         type ends in x. Draft-07 is draft-ietf-httpapi-idempotency-key-header-07.\n",
+    );
+    let open = PARTS
+        .iter()
+        .flat_map(|part| part.items)
+        .filter(|item| why_open(item).is_some());
+    let (open, all) = (
+        open.count(),
+        PARTS.iter().map(|part| part.items.len()).sum::<usize>(),
+    );
+    write!(
+        page,
+        "\nOf {all} items, {} hold and {open} are open, wholly or in part.\n",
+        all - open
+    )
+    .expect("a string takes it");
+    for part in PARTS {
+        write!(
+            page,
+            "\n## {}\n\n| id | source | request | expected | result | tests |\n|---|---|---|---|---|---|\n",
+            part.title
+        )
+        .expect("a string takes it");
+        for item in part.items {
+            page.push_str(&row(item, tests.get(item.id)));
+        }
+    }
+    page
+}
+
+fn row(item: &Item, tests: Option<&BTreeSet<String>>) -> String {
+    let result = match (why_open(item), tests) {
+        (Some(why), _) => format!("**open**: {why}"),
+        (None, Some(_)) => "holds".to_owned(),
+        (None, None) => "**open**: nothing shows it".to_owned(),
+    };
+    let names = tests.into_iter().flatten();
+    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    let cells = [
+        item.id,
+        item.source,
+        item.asked,
+        item.expected,
+        &result,
+        &names.join(" "),
+    ];
+    format!(
+        "| {} |\n",
+        cells.map(|cell| cell.replace('|', "\\|")).join(" | ")
+    )
+}
+
+fn why_open(item: &Item) -> Option<&'static str> {
+    let found = OPEN.iter().find(|(id, _)| *id == item.id);
+    found.map(|(_, why)| *why)
+}

@@ -1,0 +1,383 @@
+//! A9: what stands around the layer, and what it tells of itself.
+
+use std::{
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+
+use axum::{Router, body::Body, middleware, middleware::Next};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use idempotent_runtime::{
+    Answer, Answered, Idempotency, MemoryStore, Observer, Transition,
+    http::{
+        EarlyData, Echo, IdempotencyLayer, KeyPolicy, KeyReader, KeyScope, Presence, Rules,
+        ServerErrors,
+        problem::{Document, Problems, Rendered, Renderer},
+    },
+    testing::{FaultyStore, Gate},
+};
+use tower::{Layer, Service};
+
+use crate::harness::{Shop, by_caller, charge, post, spawn};
+
+fn layer_of(rules: Rules) -> IdempotencyLayer {
+    IdempotencyLayer::builder(Idempotency::memory())
+        .scope(by_caller())
+        .rules(rules)
+        .route("/quotes", |rules| rules.key(Presence::Optional))
+        .build()
+        .expect("the settings are sound")
+}
+
+#[test]
+fn s_113_a_browser_may_send_and_read_what_it_needs() {
+    let contract = layer_of(Rules::ietf()).contract();
+    assert_eq!(contract.cors_allowed_headers(), ["idempotency-key"]);
+    assert_eq!(
+        contract.cors_exposed_headers(),
+        [
+            "idempotent-replayed",
+            "idempotency-key",
+            "retry-after",
+            "location",
+            "link"
+        ]
+    );
+}
+
+#[test]
+fn s_125_the_contract_is_that_of_the_settings() {
+    let rules = Rules::acp()
+        .ttl("36h")
+        .key_scope(KeyScope::Route)
+        .reader(KeyReader::new().policy(KeyPolicy::new().uuid()))
+        .server_errors(ServerErrors::Uncertain)
+        .in_flight_status(StatusCode::LOCKED);
+    let layer = layer_of(rules);
+
+    let page = layer.contract().to_markdown();
+
+    for told in [
+        "POST",
+        "UUID",
+        "36 hours",
+        "423",
+        "JSON by what it says",
+        "idempotency-outcome-unknown",
+    ] {
+        assert!(page.contains(told), "{told} is missing in\n{page}");
+    }
+    assert!(!page.contains("PATCH"));
+    let required = layer.contract().to_open_api().to_string();
+    let optional = layer.contract_for("/quotes").to_open_api().to_string();
+    assert_ne!(required, optional);
+}
+
+#[tokio::test]
+async fn s_115_early_data_without_a_key_is_too_early_where_that_is_said() {
+    let early = |ask: crate::harness::Ask| ask.header("early-data", "1");
+    let optional = || Rules::ietf().key(Presence::Optional);
+    let shop = Shop::new(optional().early_data(EarlyData::WithKey));
+    shop.send(early(charge())).await.is_fresh();
+    shop.send(early(post("/charges")))
+        .await
+        .is_problem(425, "too_early");
+    shop.send(post("/charges")).await.is_fresh();
+    assert_eq!(shop.runs(), 2);
+    Shop::new(optional())
+        .send(early(post("/charges")))
+        .await
+        .is_fresh();
+}
+
+#[tokio::test]
+async fn s_118_what_a_rate_limit_outside_refuses_is_not_stored() {
+    let shop = Shop::new(Rules::ietf());
+    let refused = Arc::new(Mutex::new(1));
+    let limit = middleware::from_fn(move |request, next: Next| {
+        let refused = Arc::clone(&refused);
+        async move {
+            let refuses = {
+                let mut left = refused.lock().expect("nobody panics");
+                let refuses = *left > 0;
+                *left = 0;
+                refuses
+            };
+            if refuses {
+                let mut response = Response::default();
+                *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+                return response;
+            }
+            next.run(request).await
+        }
+    });
+    let router = shop.router.clone().layer(limit);
+    let shop = shop.routed_by(router);
+    assert_eq!(shop.send(charge()).await.status, 429);
+    let first = shop.send(charge()).await;
+    first.is_fresh();
+    shop.send(charge()).await.replays(&first);
+}
+
+/// What observers are told, as text.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<Answer>>>, Arc<Mutex<String>>);
+
+impl Observer for Told {
+    fn transition(&self, transition: &Transition<'_>) {
+        let mut said = self.1.lock().expect("nobody panics");
+        said.push_str(&format!("{transition:?}"));
+    }
+
+    fn answered(&self, answered: &Answered<'_>) {
+        self.0.lock().expect("nobody panics").push(answered.answer);
+        let mut said = self.1.lock().expect("nobody panics");
+        said.push_str(&format!("{answered:?}"));
+    }
+}
+
+#[tokio::test]
+async fn s_119_every_answer_is_counted_and_no_key_is_told() {
+    let told = Told::default();
+    let store = FaultyStore::new(MemoryStore::new());
+    let idem = Idempotency::builder(store.clone())
+        .observer(told.clone())
+        .build();
+    let gate = Gate::new();
+    let inside = gate.clone();
+    let shop = Shop::over(store, idem.expect("sound"), Rules::ietf(), move |_, _| {
+        let gate = inside.clone();
+        async move {
+            gate.pass().await;
+            Response::default()
+        }
+    });
+    let keyed = || post("/charges").key("secret-key").body("secret-body");
+    let first = spawn(&shop, keyed());
+    gate.arrived(1).await;
+    shop.send(keyed()).await;
+    shop.send(keyed().body("other")).await;
+    gate.open();
+    first.await.expect("it is answered").is_fresh();
+    shop.send(keyed()).await;
+
+    let answers = told.0.lock().expect("nobody panics").clone();
+    assert_eq!(
+        answers,
+        [
+            Answer::InProgress,
+            Answer::KeyReused,
+            Answer::Executed,
+            Answer::Replayed
+        ]
+    );
+    let said = told.1.lock().expect("nobody panics").clone();
+    assert!(!said.contains("secret"), "{said}");
+    let shown = format!("{:?}", shop.layer);
+    assert!(!shown.contains("secret"), "{shown}");
+}
+
+#[tokio::test]
+async fn s_120_a_problem_holds_neither_key_nor_caller() {
+    let shop = Shop::new(Rules::ietf());
+    let keyed = || post("/charges").key("secret-key").caller("secret-caller");
+    shop.send(keyed()).await.is_fresh();
+    let refused = shop.send(keyed().body("other")).await;
+    refused.is_problem(422, "key_reused");
+    let text = String::from_utf8(refused.body.to_vec()).expect("it is text");
+    assert!(!text.contains("secret"), "{text}");
+    assert_eq!(refused.headers["content-language"], "en");
+
+    let head = Shop::new(Rules::ietf().methods([Method::HEAD]));
+    let refused = head
+        .send(crate::harness::Ask::new(Method::HEAD, "/charges"))
+        .await;
+    assert_eq!((refused.status.as_u16(), refused.body.len()), (400, 0));
+}
+
+/// Pages for browsers.
+#[derive(Debug)]
+struct Html;
+
+impl Renderer for Html {
+    fn render(&self, document: &Document<'_>, request: &HeaderMap) -> Rendered {
+        assert_eq!(request["accept"], "text/html");
+        Rendered {
+            content_type: HeaderValue::from_static("text/html"),
+            content_language: None,
+            body: format!("<h1>{}</h1>", document.problem().status()).into(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn s_121_a_renderer_changes_the_body_and_nothing_else() {
+    let idem = Idempotency::memory();
+    let layer = IdempotencyLayer::builder(idem.clone())
+        .scope(by_caller())
+        .problems(Problems::new().renderer(Html))
+        .build()
+        .expect("the settings are sound");
+    let store = FaultyStore::new(MemoryStore::new());
+    let shop = Shop::behind(layer, store, idem, |_, _| async { Response::default() });
+    let html = || charge().header("accept", "text/html");
+    shop.send(html()).await.is_fresh();
+    for refused in [
+        shop.send(html().body("other")).await,
+        shop.send(post("/").header("accept", "text/html").key("\"k"))
+            .await,
+    ] {
+        assert_eq!(refused.headers["content-type"], "text/html");
+        assert_eq!(refused.headers["cache-control"], "no-store");
+        assert_eq!(refused.body, format!("<h1>{}</h1>", refused.status));
+    }
+}
+
+#[tokio::test]
+async fn s_122_a_layer_inside_a_layer_lets_pass_what_is_guarded() {
+    let inner = Shop::new(Rules::ietf());
+    let outer = layer_of(Rules::ietf().echo(Echo::Key));
+    let router = Router::new()
+        .fallback_service(inner.router.clone())
+        .layer(outer);
+    let shop = inner.routed_by(router);
+
+    let first = shop.send(charge()).await;
+
+    first.is_fresh();
+    assert_eq!(
+        first.headers["idempotency-key"], "k",
+        "the outer one counts"
+    );
+    shop.send(charge()).await.replays(&first);
+    assert_eq!((shop.runs(), shop.store.round_trips()), (1, 0));
+}
+
+/// A service that answers only where it was ready before, as tower's limits do.
+#[derive(Debug, Default)]
+struct Strict {
+    is_ready: bool,
+}
+
+impl Clone for Strict {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl<B> Service<Request<B>> for Strict {
+    type Response = Response<Body>;
+    type Error = std::convert::Infallible;
+    type Future = std::future::Ready<Result<Response<Body>, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.is_ready = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<B>) -> Self::Future {
+        assert!(
+            std::mem::take(&mut self.is_ready),
+            "it was not asked whether it is ready"
+        );
+        std::future::ready(Ok(Response::new(Body::from("ready"))))
+    }
+}
+
+#[tokio::test]
+async fn s_123_the_service_that_is_ready_is_the_one_that_is_called() {
+    let mut service = layer_of(Rules::ietf()).layer(Strict::default());
+    for key in ["k", "l"] {
+        std::future::poll_fn(|cx| Service::<Request<Body>>::poll_ready(&mut service, cx))
+            .await
+            .expect("it is ready");
+        let request = Request::<Body>::from(post("/charges").key(key));
+        let response = service.call(request).await.expect("it does not fail");
+        // A handler that panics is answered with 500.
+        assert_eq!(response.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn s_124_a_purge_leaves_what_runs() {
+    let clock = idempotent_runtime::testing::ManualClock::new();
+    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let idem = Idempotency::builder(store.clone())
+        .timer(clock.clone())
+        .build();
+    let gate = Gate::new();
+    let inside = gate.clone();
+    let shop = Shop::over(
+        store,
+        idem.expect("sound"),
+        Rules::ietf().ttl("1h"),
+        move |run, _| {
+            let gate = inside.clone();
+            async move {
+                if run == 1 {
+                    gate.pass().await;
+                }
+                Response::new(Body::from(Bytes::from(run.to_string())))
+            }
+        },
+    );
+    let running = spawn(&shop, charge());
+    gate.arrived(1).await;
+    shop.send(post("/charges").key("done")).await.is_fresh();
+    assert_eq!(shop.idem.purge().await, Ok(0));
+
+    clock.advance(std::time::Duration::from_secs(3_600));
+    assert_eq!(shop.idem.purge().await, Ok(1));
+
+    gate.open();
+    let first = running.await.expect("it is answered");
+    shop.send(charge()).await.replays(&first);
+}
+
+/// Stands for a layer that compresses what the client accepts so.
+async fn compressing(request: Request<Body>, next: Next) -> Response<Body> {
+    let accepts = request.headers().contains_key("accept-encoding");
+    let response = next.run(request).await;
+    if !accepts {
+        return response;
+    }
+    let (mut head, body) = response.into_parts();
+    let body = axum::body::to_bytes(body, 1_000)
+        .await
+        .expect("it is whole");
+    let reversed: Vec<u8> = body.iter().rev().copied().collect();
+    head.headers.remove("content-length");
+    head.headers
+        .insert("content-encoding", HeaderValue::from_static("gzip"));
+    Response::from_parts(head, Body::from(reversed))
+}
+
+#[tokio::test]
+async fn s_92_compression_outside_is_up_to_each_request() {
+    for compressed_first in [true, false] {
+        let shop = Shop::new(Rules::ietf());
+        let router = shop.router.clone().layer(middleware::from_fn(compressing));
+        let shop = shop.routed_by(router);
+        let plain = charge();
+        let compressed = charge().header("accept-encoding", "gzip");
+        let (one, other) = if compressed_first {
+            (compressed, plain)
+        } else {
+            (plain, compressed)
+        };
+        shop.send(one).await.is_fresh();
+        let again = shop.send(other).await;
+        assert!(again.is_replay());
+        let expected = if compressed_first {
+            "receipt 1"
+        } else {
+            "1 tpiecer"
+        };
+        assert_eq!(again.body, expected);
+        assert_eq!(
+            again.headers.contains_key("content-encoding"),
+            !compressed_first
+        );
+    }
+}

@@ -1,0 +1,243 @@
+//! Handlers that carry the attribute themselves, with a layer around them and without.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use axum::{
+    Router,
+    extract::State,
+    response::{IntoResponse, Response},
+    routing::post as on_post,
+};
+use http::StatusCode;
+use idempotent_runtime::{
+    Error, Idempotency,
+    http::{IdempotencyKey, IdempotencyLayer, Json, Mark, Rules},
+    idempotent,
+    testing::Gate,
+};
+use serde::{Deserialize, Serialize};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+};
+
+use crate::harness::{Ask, Shop, by_caller, charge, post};
+
+/// What the handlers share.
+#[derive(Clone)]
+struct App {
+    idem: Idempotency,
+    runs: Arc<AtomicUsize>,
+    gate: Gate,
+}
+
+impl App {
+    fn new() -> Self {
+        let gate = Gate::new();
+        gate.open();
+        Self {
+            idem: Idempotency::memory(),
+            runs: Arc::default(),
+            gate,
+        }
+    }
+
+    fn runs(&self) -> usize {
+        self.runs.load(Ordering::SeqCst)
+    }
+
+    fn router(&self) -> Router {
+        Router::new()
+            .route("/orders", on_post(order))
+            .route("/optional", on_post(optional))
+            .with_state(self.clone())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Order {
+    item: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Receipt {
+    run: usize,
+    item: String,
+}
+
+#[idempotent(
+    name = "orders.place",
+    key = key,
+    handle = app.idem,
+    skip(app),
+    in_flight = reject,
+    on_cancel = detach
+)]
+async fn order(
+    State(app): State<App>,
+    key: IdempotencyKey,
+    Json(order): Json<Order>,
+) -> Result<Json<Receipt>, Error> {
+    let run = app.runs.fetch_add(1, Ordering::SeqCst) + 1;
+    app.gate.pass().await;
+    let item = order.item;
+    Ok(Json(Receipt { run, item }))
+}
+
+async fn optional(key: Option<IdempotencyKey>) -> String {
+    key.map_or("none".to_owned(), |key| key.as_str().to_owned())
+}
+
+fn place(item: &str) -> Ask {
+    post("/orders")
+        .key("\"k\"")
+        .json(format!("{{\"item\":\"{item}\"}}"))
+}
+
+/// A shop over this router alone.
+fn shop(router: Router) -> Shop {
+    Shop::new(Rules::ietf()).routed_by(router)
+}
+
+#[tokio::test]
+async fn an_annotated_handler_answers_a_retry_with_its_first_result() {
+    let app = App::new();
+    let shop = shop(app.router());
+    let first = shop.send(place("book")).await;
+    assert_eq!(first.status, 200);
+    assert_eq!(first.headers["content-type"], "application/json");
+    assert_eq!(first.body, "{\"run\":1,\"item\":\"book\"}");
+    assert_eq!(shop.send(place("book")).await, first);
+    assert_eq!(app.runs(), 1);
+}
+
+#[tokio::test]
+async fn a_question_mark_answers_with_a_problem() {
+    let app = App::new();
+    let shop = shop(app.router());
+    shop.send(place("book")).await;
+    shop.send(place("pen")).await.is_problem(422, "key_reused");
+    assert_eq!(app.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_49_an_extractor_finds_the_key_or_refuses() {
+    let app = App::new();
+    let shop = shop(app.router());
+    let order = |ask: Ask| ask.json("{\"item\":\"book\"}");
+    shop.send(order(post("/orders")))
+        .await
+        .is_problem(400, "key_missing");
+    shop.send(order(post("/orders").key("\"k")))
+        .await
+        .is_problem(400, "key_invalid");
+    assert_eq!(shop.send(post("/optional")).await.body, "none");
+    assert_eq!(shop.send(post("/optional").key("k")).await.body, "k");
+    shop.send(post("/optional").key(""))
+        .await
+        .is_problem(400, "key_invalid");
+    assert_eq!(app.runs(), 0);
+}
+
+#[tokio::test]
+async fn an_annotated_handler_without_a_layer_outlives_its_client() {
+    let app = App::new();
+    app.gate.close();
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("there is a port");
+    let address = listener.local_addr().expect("it has an address");
+    let router = app.router();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let mut client = TcpStream::connect(address).await.expect("it listens");
+    let request = "POST /orders HTTP/1.1\r\nhost: shop\r\nidempotency-key: \"k\"\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{\"item\":\"book\"}";
+    client
+        .write_all(request.as_bytes())
+        .await
+        .expect("it is sent");
+    app.gate.arrived(1).await;
+
+    drop(client);
+    let shop = shop(app.router());
+    shop.send(place("book"))
+        .await
+        .is_problem(409, "request_in_progress");
+    app.gate.open();
+
+    let mut again = shop.send(place("book")).await;
+    while again.status == 409 {
+        tokio::task::yield_now().await;
+        again = shop.send(place("book")).await;
+    }
+    assert_eq!(again.body, "{\"run\":1,\"item\":\"book\"}");
+    assert_eq!(app.runs(), 1);
+}
+
+/// An error of the application's own, which holds one of ours.
+#[derive(Debug)]
+enum ShopError {
+    SoldOut,
+    Idempotency(Error),
+}
+
+impl From<Error> for ShopError {
+    fn from(error: Error) -> Self {
+        Self::Idempotency(error)
+    }
+}
+
+impl IntoResponse for ShopError {
+    fn into_response(self) -> Response {
+        match self {
+            Self::SoldOut => (StatusCode::CONFLICT, Mark::Retryable, "sold out").into_response(),
+            Self::Idempotency(error) => error.into_response(),
+        }
+    }
+}
+
+#[idempotent(name = "stock.take", key = article, handle = idem, skip(idem))]
+async fn take(idem: &Idempotency, article: &str, amount: u32) -> Result<u32, Error> {
+    Ok(amount)
+}
+
+#[tokio::test]
+async fn neither_a_mark_nor_an_error_of_ours_is_stored_by_a_layer() {
+    let idem = Idempotency::memory();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let layer = IdempotencyLayer::builder(idem.clone())
+        .scope(by_caller())
+        .build();
+    let handler = {
+        let (idem, runs) = (idem.clone(), Arc::clone(&runs));
+        move || async move {
+            let run = runs.fetch_add(1, Ordering::SeqCst) as u32;
+            match run {
+                0 => Err(ShopError::SoldOut),
+                // The call inside is refused, because it was made with another amount before.
+                1 | 2 => {
+                    take(&idem, "book", 1).await?;
+                    take(&idem, "book", 2).await?;
+                    Ok("taken")
+                }
+                _ => Ok("taken"),
+            }
+        }
+    };
+    let router = Router::new()
+        .route("/charges", on_post(handler))
+        .layer(layer.expect("the settings are sound"));
+    let shop = shop(router);
+    let sold_out = shop.send(charge()).await;
+    assert_eq!(
+        (sold_out.status.as_u16(), &sold_out.body[..]),
+        (409, &b"sold out"[..])
+    );
+    shop.send(charge()).await.is_problem(422, "key_reused");
+    shop.send(charge()).await.is_problem(422, "key_reused");
+    let first = shop.send(charge()).await;
+    assert_eq!(first.body, "taken");
+    shop.send(charge()).await.replays(&first);
+}

@@ -1,0 +1,414 @@
+//! A4: whose key it is, and what makes two requests the same.
+
+use http::{Method, Response};
+use idempotent_runtime::{
+    FingerprintKey, Idempotency, MemoryStore,
+    http::{BodyComparison, IdempotencyLayer, KeyScope, QueryComparison, Rules, Scope},
+    testing::FaultyStore,
+};
+
+use crate::harness::{Ask, Shop, charge, post};
+
+#[tokio::test]
+async fn s_51_callers_never_meet_each_other() {
+    let shop = Shop::new(Rules::ietf());
+    let mine = shop.send(charge().caller("A")).await;
+    let theirs = shop.send(charge().caller("B")).await;
+    let others = shop.send(charge().caller("C").body("amount=99")).await;
+    for answer in [&mine, &theirs, &others] {
+        answer.is_fresh();
+    }
+    assert_ne!(mine.body, theirs.body);
+    assert_eq!(shop.runs(), 3);
+    shop.send(charge().caller("B")).await.replays(&theirs);
+}
+
+/// That a layer without a scope does not compile is shown by the documentation of its builder.
+#[tokio::test]
+async fn s_52_only_the_explicit_word_shares_one_space() {
+    let shop = Shop::new(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(Scope::shared_by_all_callers())
+        .build()
+        .expect("the settings are sound");
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        Response::default()
+    });
+    let first = shop.send(charge().caller("A")).await;
+    shop.send(charge().caller("B")).await.replays(&first);
+}
+
+#[tokio::test]
+async fn s_53_who_is_nobody_is_refused() {
+    let shop = Shop::new(Rules::ietf());
+    let refused = shop.send(charge().caller("nobody")).await;
+    refused.is_problem(400, "scope_unresolved");
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(Scope::of(|_| None::<String>).refuse_with(http::StatusCode::UNAUTHORIZED))
+        .build()
+        .expect("the settings are sound");
+    let unauthorized = Shop::behind(layer, shop.store.clone(), shop.idem.clone(), |_, _| async {
+        Response::default()
+    });
+    unauthorized
+        .send(charge())
+        .await
+        .is_problem(401, "scope_unresolved");
+    assert_eq!(
+        (shop.runs(), unauthorized.runs(), shop.store.round_trips()),
+        (0, 0, 0)
+    );
+}
+
+#[tokio::test]
+async fn s_54_s_55_authentication_outside_decides_who_gets_a_replay() {
+    let shop = Shop::new(Rules::ietf());
+    let authenticated = |request: http::Request<axum::body::Body>, next: axum::middleware::Next| async move {
+        match request
+            .headers()
+            .get("authorization")
+            .map(http::HeaderValue::as_bytes)
+        {
+            Some(b"Bearer old" | b"Bearer new") => next.run(request).await,
+            _ => {
+                let mut refused = Response::default();
+                *refused.status_mut() = http::StatusCode::UNAUTHORIZED;
+                refused
+            }
+        }
+    };
+    let router = shop
+        .router
+        .clone()
+        .layer(axum::middleware::from_fn(authenticated));
+    let shop = shop.routed_by(router);
+    let by = |token| charge().header("authorization", token);
+
+    let first = shop.send(by("Bearer old")).await;
+    first.is_fresh();
+    shop.send(by("Bearer new")).await.replays(&first);
+    let revoked = shop.send(by("Bearer revoked")).await;
+    assert_eq!(revoked.status, 401);
+    assert!(!revoked.is_replay());
+}
+
+#[tokio::test]
+async fn s_56_a_user_is_another_caller_in_another_organisation() {
+    let shop = Shop::new(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(Scope::of(|request| {
+            let text = |name| request.headers.get(name)?.to_str().ok().map(str::to_owned);
+            Some((text("organisation")?, text("caller")?))
+        }))
+        .build()
+        .expect("the settings are sound");
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        Response::default()
+    });
+    for organisation in ["x", "y"] {
+        let request = charge().caller("A").header("organisation", organisation);
+        shop.send(request).await.is_fresh();
+    }
+    assert_eq!(shop.runs(), 2);
+}
+
+#[tokio::test]
+async fn s_57_s_58_a_key_on_another_route_is_refused_or_another_call() {
+    let others = [
+        post("/refunds").key("k").body("amount=12"),
+        Ask::new(Method::PATCH, "/charges")
+            .key("k")
+            .body("amount=12"),
+    ];
+    let shop = Shop::new(Rules::ietf());
+    shop.send(charge()).await.is_fresh();
+    for other in &others {
+        shop.send(other.clone()).await.is_problem(422, "key_reused");
+    }
+    assert_eq!(shop.runs(), 1);
+
+    let shop = Shop::new(Rules::ietf().key_scope(KeyScope::Route));
+    let first = shop.send(charge()).await;
+    for other in others {
+        shop.send(other).await.is_fresh();
+    }
+    shop.send(charge()).await.replays(&first);
+    shop.send(charge().body("amount=99"))
+        .await
+        .is_problem(422, "key_reused");
+    assert_eq!(shop.runs(), 3);
+}
+
+#[tokio::test]
+async fn s_57_nested_routers_do_not_hide_the_path() {
+    let shop = Shop::new(Rules::ietf());
+    let inner = || axum::Router::new().route("/pay", axum::routing::post(|| async { "paid" }));
+    let router = axum::Router::new()
+        .nest("/a", inner().layer(shop.layer.clone()))
+        .nest("/b", inner().layer(shop.layer.clone()));
+    let shop = shop.routed_by(router);
+    shop.send(post("/a/pay").key("k")).await.is_fresh();
+    shop.send(post("/b/pay").key("k"))
+        .await
+        .is_problem(422, "key_reused");
+}
+
+/// The second request is the first one again, or another one.
+async fn compare(rules: Rules, first: Ask, second: Ask, same: bool) {
+    let shop = Shop::new(rules);
+    let answered = shop.send(first.clone()).await;
+    answered.is_fresh();
+    let again = shop.send(second.clone()).await;
+    if same {
+        again.replays(&answered);
+    } else {
+        again.is_problem(422, "key_reused");
+        shop.send(first).await.replays(&answered);
+    }
+    assert_eq!(shop.runs(), 1, "{second:?}");
+}
+
+#[tokio::test]
+async fn s_59_another_query_is_another_request() {
+    for (one, other) in [
+        ("/c?a=1", "/c?a=2"),
+        ("/c?a=&a=b&c=", "/c?a=&b=c&b="),
+        ("/c", "/c?"),
+        ("/c?a", "/ca?"),
+    ] {
+        for rules in [
+            Rules::ietf(),
+            Rules::ietf().compare_queries(QueryComparison::AnyOrder),
+        ] {
+            compare(rules, post(one).key("k"), post(other).key("k"), false).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn s_59b_the_order_of_a_query_counts_unless_it_is_said_not_to() {
+    let (one, other) = (post("/c?a=1&b=2").key("k"), post("/c?b=2&a=1").key("k"));
+    compare(Rules::ietf(), one.clone(), other.clone(), false).await;
+    let any_order = Rules::ietf().compare_queries(QueryComparison::AnyOrder);
+    compare(any_order, one, other, true).await;
+}
+
+fn json(body: &'static str) -> Ask {
+    post("/charges").key("k").json(body)
+}
+
+fn canonical() -> Rules {
+    Rules::ietf().compare_bodies(BodyComparison::CanonicalJson)
+}
+
+#[tokio::test]
+async fn s_59c_the_spelling_of_json_counts_unless_it_is_said_not_to() {
+    let (one, other) = (
+        json(r#"{"a":1,"b":[2]}"#),
+        json("{ \"b\": [2],\n\"a\": 1 }"),
+    );
+    compare(Rules::ietf(), one.clone(), other.clone(), false).await;
+    compare(canonical(), one, other, true).await;
+}
+
+#[tokio::test]
+async fn s_59d_what_json_says_counts() {
+    for (one, other, same) in [
+        (r#"{"a":null}"#, "{}", false),
+        ("[1,2]", "[2,1]", false),
+        ("1.0", "1", true),
+        (r#"{"a":1,"a":2}"#, r#"{"a":2}"#, false),
+        (r#"{"a":1,"a":2}"#, r#"{"a":2,"a":1}"#, false),
+        (r#"{"a":1,"a":2}"#, r#"{"a":1,"a":2}"#, true),
+        ("9007199254740993", "9007199254740992", false),
+        ("18446744073709551617", "18446744073709551616", false),
+    ] {
+        compare(canonical(), json(one), json(other), same).await;
+    }
+}
+
+#[tokio::test]
+async fn s_59e_what_is_not_json_is_compared_byte_by_byte() {
+    compare(canonical(), json("{oops"), json("{oops "), false).await;
+    compare(canonical(), json("{oops"), json("{oops"), true).await;
+    let text = |body: &'static str| {
+        post("/c")
+            .key("k")
+            .header("content-type", "text/plain")
+            .body(body)
+    };
+    compare(canonical(), text("[1]"), text("[ 1]"), false).await;
+    let vendor = |body: &'static str| {
+        let ask = post("/c")
+            .key("k")
+            .header("content-type", "application/vnd.shop+json; charset=utf-8");
+        ask.body(body)
+    };
+    compare(canonical(), vendor("[1]"), vendor("[ 1]"), true).await;
+}
+
+#[tokio::test]
+async fn s_59f_the_media_type_counts_and_its_parameters_do_not() {
+    let of = |media: &'static str| post("/c").key("k").header("content-type", media).body("{}");
+    compare(
+        Rules::ietf(),
+        of("application/json"),
+        of("text/plain"),
+        false,
+    )
+    .await;
+    compare(
+        Rules::ietf(),
+        of("application/json"),
+        of("Application/JSON; charset=utf-8"),
+        true,
+    )
+    .await;
+    compare(
+        Rules::ietf(),
+        of("application/json"),
+        post("/c").key("k").body("{}"),
+        false,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn s_59g_the_coding_of_a_body_counts() {
+    let coded = post("/c")
+        .key("k")
+        .header("content-encoding", "gzip")
+        .body("amount=12");
+    compare(
+        Rules::ietf(),
+        post("/c").key("k").body("amount=12"),
+        coded,
+        false,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn s_59h_other_header_fields_do_not_count() {
+    let mut other = charge();
+    for (name, value) in [
+        ("authorization", "Bearer 2"),
+        ("user-agent", "curl"),
+        ("traceparent", "00-1-2-01"),
+        ("date", "Sat, 21 Nov 2026 10:00:00 GMT"),
+        ("signature", "sig=:YQ==:"),
+        ("if-match", "\"1\""),
+    ] {
+        other = other.header(name, value);
+    }
+    compare(Rules::ietf(), charge(), other, true).await;
+}
+
+#[tokio::test]
+async fn s_59i_s_94_header_fields_that_are_named_count() {
+    let rules = || {
+        let named = ["api-version", "accept-language"];
+        Rules::ietf().compare_headers(named.map(http::HeaderName::from_static))
+    };
+    let version = |version: &str| charge().header("api-version", version);
+    compare(rules(), version("1"), version("2"), false).await;
+    compare(rules(), version("1"), charge(), false).await;
+    compare(rules(), version("1"), version("1"), true).await;
+    let language = |language: &str| charge().header("accept-language", language);
+    compare(rules(), language("de"), language("en"), false).await;
+    compare(Rules::ietf(), language("de"), language("en"), true).await;
+}
+
+#[tokio::test]
+async fn s_59j_a_digest_of_ones_own_sees_through_a_boundary() {
+    let form = |boundary: &str| {
+        let body = format!(
+            "--{boundary}\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\n1\r\n--{boundary}--\r\n"
+        );
+        let media = format!("multipart/form-data; boundary={boundary}");
+        post("/c").key("k").header("content-type", media).body(body)
+    };
+    compare(Rules::ietf(), form("one"), form("two"), false).await;
+    let by_value = BodyComparison::by(|_, body| {
+        let lines = body.split(|byte| *byte == b'\n');
+        lines
+            .filter(|line| !line.starts_with(b"--"))
+            .flatten()
+            .copied()
+            .collect()
+    });
+    compare(
+        Rules::ietf().compare_bodies(by_value),
+        form("one"),
+        form("two"),
+        true,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn s_59k_names_and_values_do_not_run_into_each_other() {
+    let named = ["x-a", "x-ab"].map(http::HeaderName::from_static);
+    let rules = || Rules::ietf().compare_headers(named.clone());
+    let one = charge().header("x-a", "bc");
+    let other = charge().header("x-ab", "c");
+    compare(rules(), one.clone(), other, false).await;
+    compare(
+        rules(),
+        one.clone().header("x-a", "d"),
+        charge().header("x-a", "bcd"),
+        false,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn s_59l_a_body_is_the_same_however_it_comes() {
+    for length in [0, 30 * 1024, 1024 * 1024] {
+        let body = bytes::Bytes::from(vec![7; length]);
+        let shop = Shop::new(Rules::ietf());
+        let sized = post("/c").key("k").body(body.clone());
+        let first = shop.send(sized.clone()).await;
+        first.is_fresh();
+        let pieces: Vec<Result<_, std::convert::Infallible>> = body
+            .chunks(1_000)
+            .map(|piece| Ok(bytes::Bytes::copy_from_slice(piece)))
+            .collect();
+        let chunked = crate::harness::stream(pieces);
+        shop.send_as_is(sized.streaming(chunked))
+            .await
+            .replays(&first);
+    }
+}
+
+#[tokio::test]
+async fn s_59m_a_secret_keys_the_fingerprint_and_no_body_is_stored() {
+    let fingerprint = |secret: Option<&'static [u8]>| async move {
+        let store = FaultyStore::new(MemoryStore::new());
+        let mut builder = Idempotency::builder(store.clone());
+        if let Some(secret) = secret {
+            builder =
+                builder.fingerprint_key(FingerprintKey::new(secret).expect("it is long enough"));
+        }
+        let idem = builder.build().expect("the settings are sound");
+        let shop = Shop::over(store, idem, Rules::ietf(), |_, _| async {
+            Response::default()
+        });
+        shop.send(post("/c").key("k").body("pin=1234"))
+            .await
+            .is_fresh();
+        let records = shop
+            .idem
+            .store()
+            .scan(None, 10)
+            .await
+            .expect("the store answers");
+        let (_, record) = &records[0];
+        assert!(!format!("{record:?}").contains("1234"));
+        record.subject.fingerprint.fingerprint()
+    };
+    let plain = fingerprint(None).await;
+    let keyed = fingerprint(Some(b"sixteen bytes at least")).await;
+    assert_ne!(plain, keyed);
+    assert_ne!(keyed, fingerprint(Some(b"another secret of bytes")).await);
+}

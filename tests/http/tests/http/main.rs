@@ -1,0 +1,18 @@
+//! The HTTP front end, as its clients meet it: the items of its checklist, each by the number that it has there.
+
+mod harness;
+
+mod conformance;
+mod items;
+
+mod applicability;
+mod bodies;
+mod environment;
+mod failures;
+mod handlers;
+mod header_fields;
+mod identity;
+mod readme;
+mod replay;
+mod statuses;
+mod syntax;

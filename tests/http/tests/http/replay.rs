@@ -1,0 +1,326 @@
+//! A3: the first request, its replays, other requests with its key, and those that come while it runs.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use idempotent_runtime::{
+    Idempotency, InFlight, MemoryStore,
+    http::{Echo, IdempotencyKey, MismatchDetails, Rules},
+    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+};
+
+use crate::harness::{Shop, charge, post, spawn};
+
+#[tokio::test]
+async fn s_35_the_first_request_gets_the_handlers_own_response() {
+    let shop = Shop::new(Rules::ietf());
+
+    let first = shop.send(charge()).await;
+
+    first.is_fresh();
+    assert_eq!(first.status, 201);
+    assert_eq!(first.body, "receipt 1");
+    assert_eq!(first.headers["location"], "/receipts/1");
+    assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_36_a_retry_gets_the_same_response() {
+    let shop = Shop::new(Rules::ietf());
+    let first = shop.send(charge()).await;
+
+    let again = shop.send(charge()).await;
+
+    again.replays(&first);
+    assert_eq!(again.headers["location"], first.headers["location"]);
+    assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_39_another_body_with_the_key_is_refused_and_changes_nothing() {
+    let shop = Shop::new(Rules::ietf());
+    let first = shop.send(charge()).await;
+
+    let other = shop.send(charge().body("amount=99")).await;
+
+    other.is_problem(422, "key_reused");
+    shop.send(charge()).await.replays(&first);
+    assert_eq!(shop.runs(), 1);
+}
+
+/// A shop whose handler waits at a gate.
+fn waiting(rules: Rules) -> (Shop, Gate) {
+    let gate = Gate::new();
+    let inside = gate.clone();
+    let shop = Shop::with(rules, move |run, _| {
+        let gate = inside.clone();
+        async move {
+            gate.pass().await;
+            Response::new(Body::from(format!("receipt {run}")))
+        }
+    });
+    (shop, gate)
+}
+
+#[tokio::test]
+async fn s_40_a_retry_while_the_first_runs_is_told_to_come_again() {
+    let (shop, gate) = waiting(Rules::ietf());
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+
+    let meanwhile = shop.send(charge()).await;
+
+    let document = meanwhile.is_problem(409, "request_in_progress");
+    assert_eq!(meanwhile.headers["retry-after"], "1");
+    assert_eq!(document["retry_after"], 1);
+    assert_eq!(document["retryable"], true);
+    gate.open();
+    first.await.expect("it is answered").is_fresh();
+    assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_41_another_request_while_the_first_runs_is_another_request() {
+    let (shop, gate) = waiting(Rules::ietf());
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+
+    let other = shop.send(post("/charges").key("k").body("amount=99")).await;
+
+    other.is_problem(422, "key_reused");
+    gate.open();
+    first.await.expect("it is answered").is_fresh();
+}
+
+#[tokio::test]
+async fn s_37_only_the_layer_says_that_a_response_is_a_replay() {
+    let shop = Shop::with(Rules::ietf(), |_, _| async {
+        let mut response = Response::new(Body::from("receipt"));
+        let mark = "true".parse().expect("a value");
+        response.headers_mut().insert("idempotent-replayed", mark);
+        response
+    });
+    let first = shop.send(charge()).await;
+    first.is_fresh();
+    shop.send(charge()).await.replays(&first);
+}
+
+#[tokio::test]
+async fn s_38_a_replay_of_created_is_created() {
+    let shop = Shop::new(Rules::ietf());
+    shop.send(charge()).await;
+    let again = shop.send(charge()).await;
+    assert_eq!(again.status, 201);
+    assert_eq!(again.headers["location"], "/receipts/1");
+}
+
+#[tokio::test]
+async fn s_42_the_statuses_of_refusals_are_the_services_and_the_types_stay() {
+    let rules = Rules::ietf()
+        .mismatch_status(StatusCode::BAD_REQUEST)
+        .in_flight_status(StatusCode::LOCKED)
+        .mismatch_details(MismatchDetails::Named)
+        .retry_after("2500ms");
+    let (shop, gate) = waiting(rules);
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+
+    let other = shop.send(charge().body("amount=99")).await;
+    let document = other.is_problem(400, "key_reused");
+    assert_eq!(document["mismatch"], serde_json::json!(["body"]));
+    let again = shop.send(charge()).await;
+    again.is_problem(423, "request_in_progress");
+    assert_eq!(again.headers["retry-after"], "3");
+
+    gate.open();
+    first.await.expect("it is answered").is_fresh();
+}
+
+#[tokio::test]
+async fn s_43_a_retry_that_may_wait_gets_the_replay() {
+    let wait = InFlight::Wait(Duration::from_secs(3_600));
+    let (shop, gate) = waiting(Rules::ietf().in_flight(wait));
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+    let second = spawn(&shop, charge());
+
+    while shop.store.calls(Operation::Wait) == 0 {
+        tokio::task::yield_now().await;
+    }
+
+    gate.open();
+
+    let first = first.await.expect("it is answered");
+    second.await.expect("it is answered").replays(&first);
+    assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_44_a_retry_waits_no_longer_than_it_may() {
+    let clock = ManualClock::new();
+    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let idem = Idempotency::builder(store.clone())
+        .timer(clock.clone())
+        .build();
+    let idem = idem.expect("the settings are sound");
+    let wait = InFlight::Wait(Duration::from_secs(5));
+    let gate = Gate::new();
+    let inside = gate.clone();
+    let shop = Shop::over(store, idem, Rules::ietf().in_flight(wait), move |_, _| {
+        let gate = inside.clone();
+        async move {
+            gate.pass().await;
+            Response::default()
+        }
+    });
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+    let asleep = clock.sleepers();
+    let second = spawn(&shop, charge());
+    clock.await_sleepers(asleep + 1).await;
+
+    clock.advance(Duration::from_millis(4_999));
+    clock.await_sleepers(1).await;
+    assert!(!second.is_finished());
+    clock.advance(Duration::from_millis(1));
+
+    let answer = second.await.expect("it is answered");
+    answer.is_problem(409, "request_in_progress");
+    gate.open();
+    first.await.expect("it is answered").is_fresh();
+    assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_44_a_client_that_waits_and_goes_away_leaves_nothing_behind() {
+    let wait = InFlight::Wait(Duration::from_secs(3_600));
+    let (shop, gate) = waiting(Rules::ietf().in_flight(wait));
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+    let loads = shop.store.calls(Operation::Wait);
+    let second = spawn(&shop, charge());
+    while shop.store.calls(Operation::Wait) == loads {
+        tokio::task::yield_now().await;
+    }
+
+    second.abort();
+    assert!(second.await.is_err_and(|stopped| stopped.is_cancelled()));
+
+    gate.open();
+    let first = first.await.expect("it is answered");
+    shop.send(charge()).await.replays(&first);
+    assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s_45_of_a_hundred_at_once_one_runs() {
+    let shop = Shop::new(Rules::ietf());
+    // Each of four services over the store stands for a process.
+    let others: Vec<_> = (0..4)
+        .map(|_| {
+            Shop::over(
+                shop.store.clone(),
+                Idempotency::new(shop.store.clone()),
+                Rules::ietf(),
+                |_, _| async { Response::new(Body::from("receipt")) },
+            )
+        })
+        .collect();
+    let requests: Vec<_> = (0..100).map(|n| spawn(&others[n % 4], charge())).collect();
+    let mut fresh = 0;
+    for request in requests {
+        let answer = request.await.expect("it is answered");
+        match answer.status.as_u16() {
+            200 if answer.is_replay() => {}
+            200 => fresh += 1,
+            _ => drop(answer.is_problem(409, "request_in_progress")),
+        }
+    }
+    let runs: usize = others.iter().map(Shop::runs).sum();
+    assert_eq!((fresh, runs), (1, 1));
+}
+
+#[tokio::test]
+async fn s_46_s_47_a_claim_whose_answer_was_lost_is_ones_own() {
+    let shop = Shop::new(Rules::ietf());
+    shop.store
+        .fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
+
+    let first = shop.send(charge()).await;
+
+    first.is_fresh();
+    shop.send(charge()).await.replays(&first);
+    assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_46_nothing_runs_without_a_claim() {
+    let shop = Shop::new(Rules::ietf());
+    shop.store
+        .fault(Operation::Claim, Nth::Every, Fault::LoseRequest);
+    shop.send(charge())
+        .await
+        .is_problem(503, "store_unavailable");
+    assert_eq!(shop.runs(), 0);
+    shop.store.heal();
+    shop.send(charge()).await.is_fresh();
+    assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_48_other_keys_are_other_requests_whatever_they_hold() {
+    let shop = Shop::new(Rules::ietf());
+    for key in ["k", "l"] {
+        shop.send(post("/charges").key(key).body("amount=12"))
+            .await
+            .is_fresh();
+    }
+    assert_eq!(shop.runs(), 2);
+}
+
+#[tokio::test]
+async fn s_49_the_handler_gets_the_key_and_its_attempt() {
+    let shop = Shop::with(Rules::ietf(), |_, request| async move {
+        let key = request.extensions().get::<IdempotencyKey>().cloned();
+        let key = key.expect("the layer gives it");
+        let downstream = idempotent_runtime::current().child_key("gateway");
+        Response::new(Body::from(format!("{} {downstream}", key.as_str())))
+    });
+    let mine = shop.send(post("/charges").key("\"k\\\"1\"")).await;
+    let theirs = shop
+        .send(post("/charges").key("\"k\\\"1\"").caller("B"))
+        .await;
+    assert!(mine.body.starts_with(b"k\"1 "), "{:?}", mine.body);
+    assert_ne!(mine.body, theirs.body, "downstream keys are scoped");
+}
+
+#[tokio::test]
+async fn s_50_the_key_is_repeated_on_every_response_where_that_is_on() {
+    let (shop, gate) = waiting(Rules::ietf().echo(Echo::Key));
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+    let mut answers = vec![
+        shop.send(charge()).await,
+        shop.send(charge().body("amount=99")).await,
+    ];
+    gate.open();
+    answers.push(first.await.expect("it is answered"));
+    answers.push(shop.send(charge()).await);
+    let statuses: Vec<_> = answers
+        .iter()
+        .map(|answer| answer.status.as_u16())
+        .collect();
+    assert_eq!(statuses, [409, 422, 200, 200]);
+    for answer in answers {
+        assert_eq!(answer.headers["idempotency-key"], "k");
+    }
+    let silent = Shop::new(Rules::ietf());
+    assert!(
+        !silent
+            .send(charge())
+            .await
+            .headers
+            .contains_key("idempotency-key")
+    );
+}
