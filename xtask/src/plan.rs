@@ -16,7 +16,7 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 13] = [
+const FEATURES: [&str; 14] = [
     "",
     "sqlite",
     "postgres",
@@ -24,6 +24,7 @@ const FEATURES: [&str; 13] = [
     "redis",
     "redis-cluster",
     "testing",
+    "client",
     "uuid",
     "ulid",
     "chrono",
