@@ -73,6 +73,12 @@ pub enum Protection {
     None,
 }
 
+impl Protection {
+    fn is_key(self) -> bool {
+        matches!(self, Protection::Key | Protection::KeyOnTrial)
+    }
+}
+
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -138,6 +144,8 @@ pub fn decide(
 ) -> Next {
     match judge(profile, progress, observed) {
         Judgement::Known => Next::Return,
+        // Without a key there is nothing to resume: the last answer says all there is.
+        Judgement::Stop(_) if !progress.protection.is_key() => Next::Return,
         Judgement::Stop(stopped) => Next::Stop(stopped),
         Judgement::Again {
             happened,
@@ -299,10 +307,7 @@ fn again(
     if progress.attempts >= limits.attempts {
         return give_up(Why::Attempts);
     }
-    let keyed = matches!(
-        progress.protection,
-        Protection::Key | Protection::KeyOnTrial
-    );
+    let keyed = progress.protection.is_key();
     if let Some(asked) = not_before
         && keyed
         && (asked > limits.longest_retry_after
@@ -326,7 +331,6 @@ fn again(
 
 fn give_up(progress: &Progress, happened: Happened, why: Why) -> Next {
     match progress.protection {
-        // Who repeats a call by its method has nothing to resume: the last answer says all there is.
         Protection::Method | Protection::None => Next::Return,
         _ if happened == Happened::Perhaps || progress.may_have_happened => {
             Next::Stop(Stopped::Unknown(why))

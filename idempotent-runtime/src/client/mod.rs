@@ -1,16 +1,34 @@
 #![doc = include_str!("client.md")]
 
+mod answer;
+mod begin;
+mod body;
+mod call;
 mod decide;
+mod error;
+mod finish;
+pub mod journal;
 mod key;
+mod keys;
 mod limits;
+mod outcome;
 mod problem;
 mod profile;
+mod redirect;
+mod resume;
 mod retry_after;
+mod send;
 
 pub use self::{
+    call::{Call, Intent},
     decide::{Answered, Next, Observed, Progress, Protection, Stopped, Why, decide},
+    error::{Answer, ClientError, Ended},
+    journal::{ClientJournal, MemoryJournal},
     key::{InvalidKey, Key, LONGEST_KEY},
+    keys::{IdempotencyKeys, KeysBuilder},
     limits::{Budget, Limits},
+    outcome::{KeyStatus, Origin, Outcome},
     problem::{KeyAction, Problem, Slug, StripeError},
     profile::{Conflict, KeyStyle, Profile, Support},
+    resume::{Resend, Unfinished},
 };

@@ -1,28 +1,36 @@
 //! `Retry-After`, and the moment that it is counted from.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{
     HeaderMap,
     header::{DATE, RETRY_AFTER},
 };
 
+use crate::record::{Time, micros};
+
 /// How long the server wants the next attempt to wait, counted from its answer. A moment that is past is no wait at all;
 /// what is malformed or negative is as good as absent.
 ///
 /// A date is counted from the answer's own `Date`, because the server's clock is not ours; `now` stands in where there is none.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+pub(super) fn retry_after(headers: &HeaderMap, now: Time) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // More digits than fit are more seconds than anybody waits.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
-    let moment = httpdate::parse_http_date(text).ok()?;
-    let answered = headers
-        .get(DATE)
-        .and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok())
-        .unwrap_or(now);
-    Some(moment.duration_since(answered).unwrap_or_default())
+    let moment = date(text)?;
+    let answered = headers.get(DATE).and_then(|text| date(text.to_str().ok()?));
+    Some(moment.since(answered.unwrap_or(now)))
+}
+
+fn date(text: &str) -> Option<Time> {
+    httpdate::parse_http_date(text).ok().map(time)
+}
+
+pub(super) fn time(moment: SystemTime) -> Time {
+    let since_epoch = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_micros(micros(since_epoch))
 }
 
 #[cfg(test)]
@@ -33,16 +41,13 @@ mod tests {
 
     const NOON: &str = "Sun, 06 Nov 1994 12:00:00 GMT";
 
-    fn read(value: &str, date: Option<&str>) -> Option<Duration> {
+    fn read(value: &str, answered: Option<&str>) -> Option<Duration> {
         let mut headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, HeaderValue::from_str(value).expect("a value"));
-        if let Some(date) = date {
+        if let Some(date) = answered {
             headers.insert(DATE, HeaderValue::from_str(date).expect("a value"));
         }
-        retry_after(
-            &headers,
-            httpdate::parse_http_date(NOON).expect("it is a date"),
-        )
+        super::retry_after(&headers, super::date(NOON).expect("it is a date"))
     }
 
     #[test]

@@ -1,0 +1,7 @@
+//! The client, over real sockets: a test for each item of its checklist, named for it.
+
+mod kit;
+
+mod answers;
+mod failures;
+mod keys;
