@@ -24,6 +24,10 @@ const LONGEST: u64 = 1 << 20;
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 
+/// Marks a response that another one with `Idempotent-Replayed` led to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReplayLedHere;
+
 /// A response, with its body where that was read whole.
 #[derive(Debug)]
 pub(super) struct Read {
@@ -89,15 +93,22 @@ impl Read {
             replayed: is_replayed(headers),
             retry_after: retry_after::retry_after(headers, clock.now()),
             verdict: verdicts.filter_map(|name| verdict(headers, name)).next(),
-            problem: match &self.body {
-                Some(body) if self.response.status().as_u16() >= 400 => Problem::read(body),
-                _ => Problem::default(),
-            },
+            problem: self.problem(),
         }
     }
 
+    /// What the body of an error says about keys.
+    pub(super) fn problem(&self) -> Problem {
+        match &self.body {
+            Some(body) if self.response.status().as_u16() >= 400 => Problem::read(body),
+            _ => Problem::default(),
+        }
+    }
+
+    /// It is that of an earlier call, or was reached through one that is.
     pub(super) fn is_replayed(&self) -> bool {
-        is_replayed(self.response.headers())
+        let led_here = self.response.extensions().get::<ReplayLedHere>();
+        led_here.is_some() || is_replayed(self.response.headers())
     }
 
     /// The server says that it took no notice of the key.
@@ -116,7 +127,7 @@ impl Read {
     }
 }
 
-fn is_replayed(headers: &HeaderMap) -> bool {
+pub(super) fn is_replayed(headers: &HeaderMap) -> bool {
     verdict(headers, &REPLAYED) == Some(true)
 }
 

@@ -5,13 +5,7 @@ use http::{
     header::{CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LINK, LOCATION},
 };
 
-use super::{
-    answer::Read,
-    journal::Ending,
-    keys::Inner,
-    problem::{Problem, Slug},
-    send::KeyedCall,
-};
+use super::{answer::Read, journal::Ending, keys::Inner, problem::Slug, send::KeyedCall};
 
 /// The headers that describe a body, and are given back with it.
 const KEPT: [HeaderName; 6] = [
@@ -38,6 +32,11 @@ pub(super) async fn answered(
     }
 }
 
+/// The answer is what the call came to, and no refusal or failure.
+pub(super) fn is_outcome(read: &Read) -> bool {
+    matches!(meaning(read), Meaning::Outcome)
+}
+
 enum Meaning {
     /// It is what the call came to.
     Outcome,
@@ -48,11 +47,7 @@ enum Meaning {
 }
 
 fn meaning(read: &Read) -> Meaning {
-    let slug = read
-        .body
-        .as_deref()
-        .and_then(|body| Problem::read(body).slug);
-    match (read.response.status().as_u16(), slug) {
+    match (read.response.status().as_u16(), read.problem().slug) {
         (
             400..,
             Some(Slug::KeyMissing | Slug::KeyInvalid | Slug::ScopeUnresolved | Slug::BodyTooLarge),

@@ -19,6 +19,9 @@ mod resume;
 mod retry_after;
 mod send;
 
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use self::journal::SqliteJournal;
 pub use self::{
     call::{Call, Intent},
     decide::{Answered, Next, Observed, Progress, Protection, Stopped, Why, decide},

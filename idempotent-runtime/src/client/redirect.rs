@@ -54,7 +54,6 @@ pub(super) fn see_other(
     match response.status() {
         StatusCode::SEE_OTHER => {}
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND if is_read || method == Method::POST => {}
-        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT if is_read => {}
         _ => return None,
     }
     let location = response.headers().get(LOCATION)?.to_str().ok()?;

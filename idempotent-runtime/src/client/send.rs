@@ -7,7 +7,7 @@ use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Next, Result};
 
 use super::{
-    answer::Read,
+    answer::{Read, ReplayLedHere, is_replayed},
     begin::{Begun, begin},
     body::{Changed, Repeatable},
     call::{Call, Keyed, Source},
@@ -18,7 +18,6 @@ use super::{
     key::{InvalidKey, Key},
     keys::{Inner, Live},
     outcome::{KeyStatus, Origin, Outcome},
-    problem::Problem,
     profile::{Profile, Support},
     redirect::{self, TooMany},
 };
@@ -249,7 +248,15 @@ impl Sending<'_> {
                 self.was_early |= answer.status == http::StatusCode::TOO_EARLY;
             }
             match step {
-                decide::Next::Return => return self.hand_on(attempted).await,
+                decide::Next::Return => {
+                    // A retry out there would repeat the call; what comes after its outcome is another call.
+                    if let Attempted::Answered(read) = &attempted
+                        && finish::is_outcome(read)
+                    {
+                        extensions.remove::<Stash>();
+                    }
+                    return self.hand_on(attempted).await;
+                }
                 decide::Next::Stop(stopped) => return self.stop(stopped, attempted).await,
                 decide::Next::RetryAfter(pause) => {
                     tracing::debug!(
@@ -316,13 +323,18 @@ impl Sending<'_> {
         let mut asked = self.request.head();
         let mut response = next.clone().run(request, extensions).await?;
         let mut hops = 0;
+        let mut replayed = false;
         while let Some(other) = redirect::see_other(&asked, &response, &self.profile.header) {
             hops += 1;
             if hops > redirect::MOST {
                 return Err(Error::middleware(TooMany));
             }
             asked = other.try_clone().expect("it has no body");
+            replayed |= is_replayed(response.headers());
             response = next.clone().run(other, extensions).await?;
+        }
+        if replayed {
+            response.extensions_mut().insert(ReplayLedHere);
         }
         Ok(response)
     }
@@ -427,7 +439,12 @@ impl Sending<'_> {
             Stopped::KeyReused => finish::ended(self.inner, &keyed, Ending::Burned).await,
             Stopped::ResultGone => finish::ended(self.inner, &keyed, Ending::Gone).await,
             Stopped::Unsupported => {
-                self.inner.note_ignored_key(&self.origin);
+                // A bare 501 may be about one route only, or about something else.
+                if let Attempted::Answered(read) = &attempted
+                    && read.problem().slug.is_some()
+                {
+                    self.inner.note_ignored_key(&self.origin);
+                }
                 if !self.may_have_happened {
                     finish::nothing_happened(self.inner, &keyed).await;
                 }
@@ -452,8 +469,7 @@ impl Sending<'_> {
         ended.attempts = self.attempts;
         match attempted {
             Attempted::Answered(read) => {
-                let problem = read.body.as_deref().map(Problem::read);
-                ended.operation_ref = problem.and_then(|problem| problem.operation_ref);
+                ended.operation_ref = read.problem().operation_ref;
                 ended.answer = Some(read.into_answer());
             }
             Attempted::Failed(error) => ended.failure = Some(error),

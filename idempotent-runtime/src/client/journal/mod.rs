@@ -1,6 +1,8 @@
 //! What a program remembers of the calls that it makes, so that a restart neither forgets a key nor makes up another one.
 
 mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::{fmt::Debug, time::Duration};
 
@@ -10,6 +12,9 @@ use http::{HeaderMap, Method, StatusCode};
 use reqwest::Url;
 
 pub use self::memory::MemoryJournal;
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use self::sqlite::SqliteJournal;
 use super::key::Key;
 use crate::{record::Time, store::StoreError};
 

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     client::{Budget, Call, ClientError, IdempotencyKeys, Profile, Why},
-    testing::{Cut, ManualClock, Proxy},
+    testing::{Cut, Gate, ManualClock, Proxy},
 };
 use reqwest::dns::{Name, Resolve, Resolving};
 use tokio::net::TcpListener;
@@ -38,17 +38,21 @@ async fn c20_who_cannot_be_reached_has_seen_nothing() {
 }
 
 #[tokio::test]
-async fn c20_a_server_that_comes_back_gets_the_same_key() {
-    let server = Server::doing([answer(201)]).await;
-    let proxy = Proxy::to(nobody().await).await.expect("a proxy");
-    let url = format!("http://{}/pay", proxy.address());
-    let client = client();
-    // The proxy accepts and closes while its server is away, which looks like a cut; then it is back.
-    let call = tokio::spawn(client.post(&url).send());
-    proxy.move_to(server.address);
+async fn c20_a_server_that_comes_back_is_found() {
+    let address = nobody().await;
+    let gate = Gate::new();
+    let keys = builder(&Pauses::behind(&gate));
+    let client = keys.client(reqwest::Client::builder()).expect("a client");
+    let call = client.post(format!("http://{address}/pay")).body("pay");
+    let call = tokio::spawn(call.send());
+    gate.arrived(1).await;
+
+    let server = Server::at(address, [answer(201)]).await;
+    gate.open();
+
     let response = call.await.expect("it ends").expect("an answer");
-    assert_eq!(response.status(), 201);
-    assert_eq!(server.keys().len(), 1);
+    assert_eq!(outcome(&response).attempts, 2);
+    assert!(server.keys()[0].is_some());
 }
 
 struct Resolves(io::ErrorKind);
@@ -113,9 +117,10 @@ async fn c21_what_was_cut_off_after_sending_is_sent_again_because_it_has_a_key()
 
         proxy.cut_next(cut);
         let call = client.post(&url).with_extension(Call::new().without_key());
+        let reached = usize::from(cut == Cut::BeforeAnswer);
         let before = server.seen().len();
         assert!(call.send().await.is_err(), "{cut:?}");
-        assert!(server.seen().len() <= before + 1);
+        assert_eq!(server.seen().len(), before + reached, "{cut:?}");
     }
 }
 
@@ -337,4 +342,47 @@ async fn c39_who_gives_up_hands_over_the_key_and_the_last_answer() {
     let keys = server.keys();
     assert_eq!(keys.len(), 5);
     assert!(keys.iter().all(|key| *key == keys[0]));
+}
+
+/// A stream that the server refuses is not counted as an attempt, because the client beneath sends it again by itself.
+#[tokio::test]
+async fn c35_a_refused_stream_is_sent_again_with_the_key() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let serving = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let mut connection = h2::server::handshake(stream).await.expect("HTTP/2");
+        let mut keys = Vec::new();
+        while let Some(request) = connection.accept().await {
+            let (request, mut respond) = request.expect("a request");
+            keys.push(request.headers()["idempotency-key"].clone());
+            if keys.len() == 1 {
+                respond.send_reset(h2::Reason::REFUSED_STREAM);
+                continue;
+            }
+            let response = http::Response::builder().status(201).body(());
+            let sent = respond.send_response(response.expect("a response"), true);
+            sent.expect("it is sent");
+            if keys.len() == 2 {
+                connection.graceful_shutdown();
+            }
+        }
+        keys
+    });
+    let http = reqwest::Client::builder().http2_prior_knowledge();
+    let client = builder(&Pauses::default()).client(http).expect("a client");
+
+    let response = client
+        .post(format!("http://{address}/pay"))
+        .body("pay")
+        .send()
+        .await;
+
+    let response = response.expect("an answer");
+    assert_eq!(response.status(), 201);
+    assert_eq!(outcome(&response).attempts, 1);
+    drop((response, client));
+    let keys = serving.await.expect("it ends");
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1]);
 }

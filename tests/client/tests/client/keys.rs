@@ -92,6 +92,23 @@ async fn c02_another_middleware_that_retries_repeats_the_key() {
     }
 }
 
+/// What a retry would go by must not turn the next call into a repetition.
+#[tokio::test]
+async fn c02_extensions_that_are_used_again_make_no_repetition() {
+    let server = Server::doing(NO_STEPS).await;
+    let client = client();
+    let mut extensions = http::Extensions::new();
+    for _ in 0..2 {
+        let request = client.post(&server.url("/pay")).build().expect("a request");
+        let call = client
+            .http
+            .execute_with_extensions(request, &mut extensions);
+        call.await.expect("an answer");
+    }
+    let keys = server.keys();
+    assert_ne!(keys[0], keys[1]);
+}
+
 #[tokio::test]
 async fn c03_a_key_of_the_caller_s_is_sent_as_it_is() {
     for written in ["\"mine\"", "mine", "mine; p=1"] {
@@ -240,7 +257,8 @@ async fn c41_neither_logs_nor_errors_show_the_key() {
         .with_max_level(tracing::Level::TRACE)
         .with_writer(move || writer.clone())
         .finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
+    // For the whole process, since what is logged for one thread only depends on which thread logged first.
+    tracing::subscriber::set_global_default(subscriber).expect("nobody else logs");
     let server = Server::doing(vec![answer(500); 9]).await;
     let client = client();
     let call = Call::new().key(Key::new("very-secret").expect("a key"));

@@ -8,6 +8,7 @@ use std::{
     net::SocketAddr,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -19,6 +20,7 @@ use hyper_util::rt::TokioIo;
 use idempotent_runtime::{
     client::{ClientError, IdempotencyKeys, KeysBuilder, Limits, Outcome, Profile},
     clock::Timer,
+    testing::Gate,
 };
 use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
 use tokio::{net::TcpListener, sync::Notify};
@@ -33,6 +35,12 @@ pub(crate) enum Step {
     CutBody,
     /// Reads the request and says nothing, ever.
     Hang,
+    /// Sends an event, and then nothing.
+    Events,
+    /// Answers without saying how long the answer is.
+    Chunked(Answer),
+    /// Answers when the gate is opened.
+    Behind(Gate),
 }
 
 #[derive(Clone, Debug)]
@@ -118,7 +126,15 @@ struct State {
 impl Server {
     /// Does these steps, one for each request, and then answers 200.
     pub(crate) async fn doing(steps: impl IntoIterator<Item = impl Into<Step>>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::at(anywhere, steps).await
+    }
+
+    pub(crate) async fn at(
+        address: SocketAddr,
+        steps: impl IntoIterator<Item = impl Into<Step>>,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let state = Arc::new(State {
             script: Mutex::new(steps.into_iter().map(Into::into).collect()),
@@ -141,10 +157,6 @@ impl Server {
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
-    }
-
-    pub(crate) fn then(&self, steps: impl IntoIterator<Item = impl Into<Step>>) {
-        lock(&self.state.script).extend(steps.into_iter().map(Into::into));
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
@@ -208,45 +220,96 @@ async fn serve(
                 Ok(Frame::data(Bytes::from_static(b"half"))),
                 Err(io::ErrorKind::ConnectionReset.into()),
             ];
-            let body = StreamBody::new(Frames(frames.into()));
+            let body = StreamBody::new(Frames::of(frames));
             let response = Response::builder().header("content-length", "8");
             Ok(response.body(BoxBody::new(body)).expect("a response"))
         }
         Step::Hang => std::future::pending().await,
+        Step::Events => {
+            let event = Frame::data(Bytes::from_static(b"data: 1\n\n"));
+            let body = StreamBody::new(Frames::endless([Ok(event)]));
+            let response = Response::builder().header("content-type", "text/event-stream");
+            Ok(response.body(BoxBody::new(body)).expect("a response"))
+        }
+        Step::Chunked(answer) => {
+            let frames = answer.body.as_bytes().chunks(50_000);
+            let frames = frames.map(|piece| Ok(Frame::data(Bytes::copy_from_slice(piece))));
+            let body = StreamBody::new(Frames::of(frames));
+            let mut response = Response::builder().status(answer.status);
+            for (name, value) in answer.headers {
+                response = response.header(name, value);
+            }
+            Ok(response.body(BoxBody::new(body)).expect("a response"))
+        }
+        Step::Behind(gate) => {
+            gate.pass().await;
+            Ok(Response::new(BoxBody::default()))
+        }
     }
 }
 
 /// Frames, one after the other, each when the one before is on its way.
-pub(crate) struct Frames<E>(pub(crate) VecDeque<Result<Frame<Bytes>, E>>);
+#[derive(Debug)]
+pub(crate) struct Frames<E> {
+    frames: VecDeque<Result<Frame<Bytes>, E>>,
+    ends: bool,
+}
+
+impl<E> Frames<E> {
+    pub(crate) fn of(frames: impl IntoIterator<Item = Result<Frame<Bytes>, E>>) -> Self {
+        Self {
+            frames: frames.into_iter().collect(),
+            ends: true,
+        }
+    }
+
+    fn endless(frames: impl IntoIterator<Item = Result<Frame<Bytes>, E>>) -> Self {
+        Self {
+            ends: false,
+            ..Self::of(frames)
+        }
+    }
+}
 
 impl<E> Unpin for Frames<E> {}
 
 impl<E> futures_core::Stream for Frames<E> {
     type Item = Result<Frame<Bytes>, E>;
 
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        std::task::Poll::Ready(self.0.pop_front())
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match self.frames.pop_front() {
+            None if !self.ends => Poll::Pending,
+            next => Poll::Ready(next),
+        }
     }
 }
 
 /// Lets pauses pass at once and writes them down. What is longer than any pause is a deadline, and is never over.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pauses(Arc<Mutex<Vec<Duration>>>);
+pub(crate) struct Pauses {
+    taken: Arc<Mutex<Vec<Duration>>>,
+    /// Where pauses wait until the test lets them pass.
+    gate: Option<Gate>,
+}
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(90);
 
 impl Pauses {
+    pub(crate) fn behind(gate: &Gate) -> Self {
+        Self {
+            gate: Some(gate.clone()),
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn taken(&self) -> Vec<Duration> {
-        lock(&self.0).clone()
+        lock(&self.taken).clone()
     }
 }
 
 impl Timer for Pauses {
     fn now(&self) -> Duration {
-        lock(&self.0).iter().sum()
+        lock(&self.taken).iter().sum()
     }
 
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -254,7 +317,12 @@ impl Timer for Pauses {
             return Box::pin(std::future::pending());
         }
         let pauses = self.clone();
-        Box::pin(async move { lock(&pauses.0).push(duration) })
+        Box::pin(async move {
+            if let Some(gate) = &pauses.gate {
+                gate.pass().await;
+            }
+            lock(&pauses.taken).push(duration);
+        })
     }
 }
 

@@ -3,5 +3,8 @@
 mod kit;
 
 mod answers;
+mod bodies;
 mod failures;
+mod journal;
 mod keys;
+mod redirects;
