@@ -1,11 +1,14 @@
 #![doc = include_str!("client.md")]
 
 mod answer;
+mod attempts;
 mod begin;
 mod body;
 mod call;
+mod conclude;
 mod decide;
 mod error;
+mod failure;
 mod finish;
 pub mod journal;
 mod key;

@@ -47,7 +47,7 @@ mod tests {
         if let Some(date) = answered {
             headers.insert(DATE, HeaderValue::from_str(date).expect("a value"));
         }
-        super::retry_after(&headers, super::date(NOON).expect("it is a date"))
+        retry_after(&headers, date(NOON).expect("it is a date"))
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
-use http_body_util::{BodyExt as _, Full, StreamBody, combinators::BoxBody};
+use http_body_util::{BodyExt as _, Collected, Full, StreamBody, combinators::BoxBody};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use idempotent_runtime::{
@@ -192,7 +192,7 @@ async fn serve(
     request: Request<Incoming>,
 ) -> io::Result<Response<BoxBody<Bytes, io::Error>>> {
     let (parts, body) = request.into_parts();
-    let body = body.collect().await.ok().map(|body| body.to_bytes());
+    let body = body.collect().await.ok().map(Collected::to_bytes);
     lock(&state.seen).push(Seen {
         method: parts.method,
         path: parts

@@ -4,6 +4,7 @@ mod kit;
 
 mod answers;
 mod bodies;
+mod conformance;
 mod failures;
 mod journal;
 mod keys;
