@@ -250,6 +250,12 @@ impl fmt::Debug for Attempt {
 pub struct ChildId([u8; 16]);
 
 impl ChildId {
+    /// Takes bytes whose version and variant are set.
+    #[cfg(feature = "client")]
+    pub(crate) const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
     /// The 16 bytes of the UUID.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {

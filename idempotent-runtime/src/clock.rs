@@ -60,3 +60,40 @@ impl Timer for SystemTimer {
         Box::pin(tokio::time::sleep(duration))
     }
 }
+
+/// Tokio's clock and timer: where a test pauses or advances tokio's time, it does so for this one.
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
+#[derive(Clone, Copy, Debug)]
+pub struct TokioTimer {
+    start: tokio::time::Instant,
+}
+
+#[cfg(feature = "client")]
+impl TokioTimer {
+    /// Makes a timer that counts from now.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            start: tokio::time::Instant::now(),
+        }
+    }
+}
+
+#[cfg(feature = "client")]
+impl Default for TokioTimer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(feature = "client")]
+impl Timer for TokioTimer {
+    fn now(&self) -> Duration {
+        tokio::time::Instant::now().saturating_duration_since(self.start)
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+}

@@ -28,6 +28,7 @@
 //! * [`current`] is what a body can ask: its attempt, its fencing token, and keys for downstream calls.
 //! * [`Error`] says why a call got no answer, and what to do.
 //! * [`Observer`] is told of everything that happens, for metrics.
+//! * `client`, with the feature of that name, is the other side: keys for calls that a program makes to a server over HTTP.
 //! * [`store`] is for who brings a store of their own, [`fingerprint`] and [`key`] for who must compute the same elsewhere.
 //!
 //! # What is supported
@@ -58,6 +59,7 @@
 //! | `tls-rustls`, `tls-native-tls` and their kind | encryption on the way to a server, by the names of sqlx |
 //! | `tower` | the HTTP front end as a layer for services of tower, on the types of the crate http |
 //! | `axum` | the same for axum 0.8, with extractors and responses |
+//! | `client` | keys and retries for calls that a program makes: a middleware for reqwest |
 //! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, and the conformance suite for stores |
 //! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |
 
@@ -65,6 +67,9 @@
 
 mod attempt;
 mod call;
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
+pub mod client;
 pub mod clock;
 mod codec;
 mod duration;

@@ -385,6 +385,12 @@ impl Time {
         Self(self.0.saturating_add(micros(duration)))
     }
 
+    /// The moment `duration` earlier; the smallest one where that would overflow.
+    #[cfg(feature = "client")]
+    pub(crate) fn minus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(micros(duration)))
+    }
+
     /// How long after `earlier` this is; zero where it is not.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {

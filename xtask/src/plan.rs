@@ -16,7 +16,7 @@ pub(crate) struct Step {
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
-const FEATURES: [&str; 15] = [
+const FEATURES: [&str; 16] = [
     "",
     "sqlite",
     "postgres",
@@ -26,6 +26,7 @@ const FEATURES: [&str; 15] = [
     "tower",
     "axum",
     "testing",
+    "client",
     "uuid",
     "ulid",
     "chrono",

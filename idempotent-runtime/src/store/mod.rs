@@ -21,7 +21,7 @@ pub mod redis;
     feature = "redis",
     feature = "sqlite"
 ))]
-mod sql;
+pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite;

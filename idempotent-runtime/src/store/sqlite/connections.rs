@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Gives connections, one at a time to each caller.
 #[derive(Debug)]
-pub(super) enum Connections {
+pub(crate) enum Connections {
     Held(Box<Held>),
     Pool(SqlitePool),
 }
@@ -32,20 +32,20 @@ pub(super) enum Connections {
 /// pool pings each connection that comes back, in a task that it spawns on the caller's runtime: while user code blocks that
 /// runtime, nobody, not even a heartbeat on another thread, would get the connection.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(crate) struct Held {
     options: SqliteConnectOptions,
     connection: Mutex<Option<SqliteConnection>>,
 }
 
 /// A connection that goes back when it is dropped.
 #[derive(Debug)]
-pub(super) enum Lent<'a> {
+pub(crate) enum Lent<'a> {
     Held(MutexGuard<'a, Option<SqliteConnection>>),
     Pool(PoolConnection<Sqlite>),
 }
 
 impl Connections {
-    pub(super) async fn acquire(&self, doing: &'static str) -> Result<Lent<'_>, StoreError> {
+    pub(crate) async fn acquire(&self, doing: &'static str) -> Result<Lent<'_>, StoreError> {
         match self {
             Connections::Held(held) => held.acquire(doing).await.map(Lent::Held),
             Connections::Pool(pool) => {
@@ -75,7 +75,7 @@ impl Connections {
 
 impl Held {
     /// Opens the connection.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         options: SqliteConnectOptions,
         doing: &'static str,
     ) -> Result<Box<Self>, StoreError> {
@@ -133,7 +133,7 @@ fn is_busy(error: &Error) -> bool {
 
 impl Lent<'_> {
     /// Passes an answer on. Where the thread behind the connection has died, the next caller opens another one.
-    pub(super) fn settle<T>(mut self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(crate) fn settle<T>(mut self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let (Lent::Held(connection), Err(error)) = (&mut self, &answer)
             && error.kind() == StoreErrorKind::Unavailable
         {

@@ -3,7 +3,7 @@
 mod builder;
 mod calls;
 mod connections;
-mod failure;
+pub(crate) mod failure;
 mod migrate;
 mod rows;
 mod statements;
@@ -14,7 +14,10 @@ use async_trait::async_trait;
 use sqlx::SqlitePool;
 
 pub use self::builder::SqliteBuilder;
-use self::{connections::Connections, statements::Statements};
+pub(crate) use self::connections::Connections;
+#[cfg(feature = "client")]
+pub(crate) use self::connections::Held;
+use self::statements::Statements;
 use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},

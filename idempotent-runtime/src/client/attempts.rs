@@ -1,0 +1,203 @@
+//! The attempts of a call, one after the other, until one of them tells how it ended or nobody can know.
+
+use std::{error::Error as StdError, future::poll_fn, pin::pin, task::Poll, time::Duration};
+
+use http::{Extensions, StatusCode};
+use reqwest::{Request, Response};
+use reqwest_middleware::{Error, Next, Result};
+
+use super::{
+    answer::{Read, ReplayLedHere, is_replayed},
+    body::Changed,
+    decide::{self, Observed, Progress},
+    error::ClientError,
+    failure, finish,
+    profile::Support,
+    redirect::{self, TooMany},
+    send::{Sending, Stash},
+};
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub(super) enum Attempted {
+    Answered(Read),
+    Failed(Error),
+    /// Nobody waited any longer.
+    TimedOut,
+}
+
+impl Sending<'_> {
+    pub(super) async fn attempt_until_known(
+        mut self,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        loop {
+            self.attempts += 1;
+            let request = self.request.next();
+            let attempted = self.bounded(request, extensions, next.clone()).await;
+            if self.left_origin(&attempted)
+                && let Some(keyed) = self.keyed.take()
+            {
+                let call = self.ended(&keyed, attempted);
+                return Err(ClientError::LeftOrigin { call }.into());
+            }
+            if let Attempted::Failed(error) = &attempted
+                && failure::causes(error).any(<dyn StdError>::is::<Changed>)
+                && let Some(keyed) = self.keyed.take()
+            {
+                let call = self.ended(&keyed, attempted);
+                return Err(ClientError::BodyChanged { call }.into());
+            }
+            let observed = self.observe(&attempted);
+            let progress = self.progress();
+            let limits = &self.inner.settings.limits;
+            let limits = limits.clone().deadline(self.deadline);
+            let jitter = rand::random();
+            let step = decide::decide(self.profile, &limits, &progress, &observed, jitter);
+            let perhaps = observed.may_have_happened(self.profile, &progress);
+            self.may_have_happened |= perhaps;
+            if let Observed::Answer(answer) = &observed {
+                self.was_early |= answer.status == StatusCode::TOO_EARLY;
+            }
+            match step {
+                decide::Next::Return => {
+                    // A retry out there would repeat the call; what comes after its outcome is another call.
+                    if let Attempted::Answered(read) = &attempted
+                        && finish::is_outcome(read)
+                    {
+                        extensions.remove::<Stash>();
+                    }
+                    return self.hand_on(attempted).await;
+                }
+                decide::Next::Stop(stopped) => return self.stop(stopped, attempted).await,
+                decide::Next::RetryAfter(pause) => {
+                    tracing::debug!(
+                        attempt = self.attempts,
+                        ?pause,
+                        "sending the call again, with the same key"
+                    );
+                    self.inner.withdraw(&self.origin);
+                    self.inner.timer.sleep(pause).await;
+                }
+            }
+        }
+    }
+
+    /// One attempt, for as long as the deadline leaves.
+    async fn bounded(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Attempted {
+        let left = self.deadline.saturating_sub(self.elapsed());
+        let limits = &self.inner.settings.limits;
+        let left = limits.attempt_timeout.map_or(left, |most| most.min(left));
+        let mut attempt = pin!(self.attempt(request, extensions, next));
+        let mut timeout = self.inner.timer.sleep(left);
+        poll_fn(|context| {
+            if let Poll::Ready(attempted) = attempt.as_mut().poll(context) {
+                return Poll::Ready(attempted);
+            }
+            timeout.as_mut().poll(context).map(|()| Attempted::TimedOut)
+        })
+        .await
+    }
+
+    async fn attempt(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Attempted {
+        match self.follow(request, extensions, next).await {
+            Ok(response) if self.keyed.is_some() || response.status().as_u16() >= 400 => {
+                match Read::whole(response).await {
+                    Ok(read) => Attempted::Answered(read),
+                    Err(error) => Attempted::Failed(error.into()),
+                }
+            }
+            Ok(response) => Attempted::Answered(Read {
+                response,
+                body: None,
+            }),
+            Err(error) => Attempted::Failed(error),
+        }
+    }
+
+    /// Sends a request, and what the server asks for in its place, without the key.
+    async fn follow(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let mut asked = self.request.head();
+        let mut response = next.clone().run(request, extensions).await?;
+        let mut hops = 0;
+        let mut replayed = false;
+        while let Some(other) = redirect::see_other(&asked, &response, &self.profile.header) {
+            hops += 1;
+            if hops > redirect::MOST {
+                return Err(Error::middleware(TooMany));
+            }
+            asked = other.try_clone().expect("it has no body");
+            replayed |= is_replayed(response.headers());
+            response = next.clone().run(other, extensions).await?;
+        }
+        if replayed {
+            response.extensions_mut().insert(ReplayLedHere);
+        }
+        Ok(response)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.inner.timer.now().saturating_sub(self.begun)
+    }
+
+    fn progress(&self) -> Progress {
+        let ignored = self.keyed.is_some() && self.inner.ignores_keys(&self.origin);
+        Progress {
+            attempts: self.attempts,
+            elapsed: self.elapsed(),
+            key_age: self.keyed.as_ref().map_or(Duration::ZERO, |keyed| {
+                keyed.age.saturating_add(self.elapsed())
+            }),
+            protection: if ignored {
+                Support::Undeclared.into()
+            } else {
+                self.protection
+            },
+            may_have_happened: self.may_have_happened,
+            was_early: self.was_early,
+            repeatable: self.request.is_repeatable(),
+            budget_left: self.inner.has_budget(&self.origin),
+        }
+    }
+
+    fn observe(&self, attempted: &Attempted) -> Observed {
+        match attempted {
+            Attempted::Answered(read) => {
+                if self.keyed.is_some() && read.ignores_key() {
+                    self.inner.note_ignored_key(&self.origin);
+                }
+                Observed::Answer(read.answered(self.profile, &*self.inner.clock))
+            }
+            Attempted::Failed(error) => failure::observed(error),
+            Attempted::TimedOut => Observed::Lost,
+        }
+    }
+
+    /// The client beneath followed a redirect of its own, and took the key along.
+    fn left_origin(&self, attempted: &Attempted) -> bool {
+        let Attempted::Answered(read) = attempted else {
+            return false;
+        };
+        let asked = self.request.request().url();
+        let answered = read.response.url();
+        // A response that another middleware made up comes from nowhere.
+        let made_up = answered.host_str() == Some("no.url.provided.local");
+        self.keyed.is_some() && !made_up && !redirect::same_origin(asked, answered)
+    }
+}

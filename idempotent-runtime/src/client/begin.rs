@@ -1,0 +1,135 @@
+//! Before the first byte of a call leaves: what the journal says about it, and what it is told.
+
+use bytes::Bytes;
+use http::{
+    HeaderMap,
+    header::{
+        ACCEPT, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, HeaderName,
+    },
+};
+use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
+use reqwest_middleware::Result;
+
+use super::{
+    call::Source,
+    decide::Why,
+    error::{ClientError, Ended},
+    journal::{Ending, Entry},
+    outcome::{KeyStatus, Origin, Outcome},
+    retry_after,
+    send::{KeyedCall, Sending},
+};
+
+/// What the journal knew.
+#[derive(Debug)]
+pub(super) enum Begun {
+    /// Nothing, or this call has no place in it.
+    New,
+    /// The call was begun earlier, and nobody knows how it ended.
+    Again,
+    /// The call is over.
+    Over(Response),
+}
+
+/// The headers that belong to a request itself, and may be written down.
+const KEPT: [HeaderName; 6] = [
+    ACCEPT,
+    ACCEPT_LANGUAGE,
+    CONTENT_ENCODING,
+    CONTENT_LANGUAGE,
+    CONTENT_TYPE,
+    HeaderName::from_static("prefer"),
+];
+
+pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Result<Begun> {
+    let entry = entry(sending, keyed);
+    let now = sending.inner.clock.now();
+    keyed.age = entry.age(now);
+    let standing = if keyed.journaled {
+        let begun = sending.inner.journal.begin(&entry).await;
+        begun.map_err(|source| ClientError::Journal {
+            key: entry.id.key.clone(),
+            source,
+        })?
+    } else {
+        None
+    };
+    let call = || Ended::unsent(entry.id.key.clone());
+    let Some(standing) = standing else {
+        if keyed.age < sending.profile.oldest() {
+            return Ok(Begun::New);
+        }
+        super::finish::nothing_happened(sending.inner, keyed).await;
+        return Err(too_old(call()).into());
+    };
+    if let (Some(before), Some(now)) = (standing.digest, entry.digest)
+        && before != now
+    {
+        return Err(ClientError::KeyReusedLocally { call: call() }.into());
+    }
+    keyed.age = standing.age(now);
+    match standing.ending {
+        None if keyed.age < sending.profile.oldest() => Ok(Begun::Again),
+        None => Err(too_old(call()).into()),
+        Some(Ending::Burned) => Err(ClientError::KeyReused { call: call() }.into()),
+        Some(Ending::Answered {
+            status,
+            headers,
+            body: Some(body),
+        }) => {
+            let mut response = stored(sending.request.request().url(), body);
+            *response.status_mut() = status;
+            *response.headers_mut() = headers;
+            response.extensions_mut().insert(Outcome {
+                key: Some(entry.id.key),
+                attempts: 0,
+                replayed: true,
+                origin: Origin::Journal,
+                key_status: KeyStatus::Unsaid,
+            });
+            Ok(Begun::Over(response.into()))
+        }
+        Some(Ending::Gone | Ending::Answered { .. }) => {
+            Err(ClientError::ResultGone { call: call() }.into())
+        }
+    }
+}
+
+fn too_old(call: Box<Ended>) -> ClientError {
+    let why = Why::Age;
+    ClientError::Unknown { why, call }
+}
+
+fn stored(url: &Url, body: Bytes) -> http::Response<Body> {
+    let response = http::Response::builder().url(url.clone());
+    response.body(body.into()).expect("it has no parts yet")
+}
+
+fn entry(sending: &Sending<'_>, keyed: &KeyedCall) -> Entry {
+    let request = sending.request.request();
+    let now = sending.inner.clock.now();
+    let used = now.minus(keyed.age);
+    let begun = match &sending.call.source {
+        Source::Intent(intent) => intent.begun.map(retry_after::time),
+        Source::Random | Source::Given(_) => None,
+    };
+    let longest = sending.inner.settings.longest_kept;
+    let mut headers = HeaderMap::new();
+    for name in KEPT.iter().chain([&sending.profile.header]) {
+        for value in request.headers().get_all(name) {
+            headers.append(name, value.clone());
+        }
+    }
+    let body = sending.request.bytes().filter(|body| body.len() <= longest);
+    Entry {
+        id: keyed.live.id.clone(),
+        method: request.method().clone(),
+        url: request.url().clone(),
+        headers,
+        digest: sending.request.digest,
+        body: body.map(Bytes::copy_from_slice),
+        created: begun.map_or(used, |begun| begun.min(used)),
+        deadline: now.plus(sending.deadline),
+        ending: None,
+    }
+}

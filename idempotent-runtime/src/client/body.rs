@@ -1,0 +1,316 @@
+//! Request bodies that can be sent again, byte for byte.
+
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use reqwest::{Body, Request};
+use sha2::{Digest as _, Sha256};
+
+use super::call::Factory;
+use crate::{error::BoxError, framing::write_framed};
+
+/// A request, and where the bytes of its next attempt come from.
+#[derive(Debug)]
+pub(super) struct Repeatable {
+    request: Request,
+    body: Source,
+    /// Of method, target, content type and body; `None` for a stream, whose bytes nobody has seen yet.
+    pub(super) digest: Option<[u8; 32]>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// The body of the request, which is in memory.
+    Request,
+    /// A function, and what its bytes were when they were hashed.
+    Made {
+        factory: Factory,
+        length: u64,
+        digest: [u8; 32],
+    },
+    /// A stream, until it is taken.
+    Once(Option<Body>),
+}
+
+impl Repeatable {
+    /// Reads a body that says how long it is and is at most `limit` bytes long into memory, so that what can differ between
+    /// attempts, such as the boundary of a multipart body, is settled.
+    pub(super) async fn new(
+        mut request: Request,
+        factory: Option<&Factory>,
+        limit: usize,
+    ) -> reqwest::Result<Self> {
+        let body = match factory {
+            Some(factory) => {
+                request.body_mut().take();
+                Self::hash(factory).await?
+            }
+            None => Self::freeze(&mut request, limit).await?,
+        };
+        let body_digest = match &body {
+            Source::Request => {
+                let bytes = request.body().and_then(Body::as_bytes);
+                Some(Sha256::digest(bytes.unwrap_or_default()).into())
+            }
+            Source::Made { digest, .. } => Some(*digest),
+            Source::Once(_) => None,
+        };
+        let digest = body_digest.map(|body| digest(&request, &body));
+        Ok(Self {
+            request,
+            body,
+            digest,
+        })
+    }
+
+    async fn freeze(request: &mut Request, limit: usize) -> reqwest::Result<Source> {
+        let announced = request.headers().get(CONTENT_LENGTH);
+        let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let Some(body) = request.body_mut() else {
+            return Ok(Source::Request);
+        };
+        if body.as_bytes().is_some() {
+            return Ok(Source::Request);
+        }
+        let length = body.size_hint().exact().or(announced);
+        if length.is_some_and(|length| length <= limit as u64) {
+            let bytes = body.collect().await?.to_bytes();
+            *body = Body::from(bytes);
+            return Ok(Source::Request);
+        }
+        Ok(Source::Once(request.body_mut().take()))
+    }
+
+    async fn hash(factory: &Factory) -> reqwest::Result<Source> {
+        let mut body = (factory.0)();
+        let mut hasher = Sha256::new();
+        let mut length = 0;
+        while let Some(frame) = body.frame().await {
+            if let Some(bytes) = frame?.data_ref() {
+                hasher.update(bytes);
+                length += bytes.len() as u64;
+            }
+        }
+        Ok(Source::Made {
+            factory: factory.clone(),
+            length,
+            digest: hasher.finalize().into(),
+        })
+    }
+
+    pub(super) fn is_repeatable(&self) -> bool {
+        !matches!(self.body, Source::Once(_))
+    }
+
+    pub(super) fn request(&self) -> &Request {
+        &self.request
+    }
+
+    pub(super) fn request_mut(&mut self) -> &mut Request {
+        &mut self.request
+    }
+
+    /// The request without its body.
+    pub(super) fn head(&self) -> Request {
+        let mut head = Request::new(self.request.method().clone(), self.request.url().clone());
+        *head.headers_mut() = self.request.headers().clone();
+        *head.timeout_mut() = self.request.timeout().copied();
+        *head.version_mut() = self.request.version();
+        head
+    }
+
+    /// The bytes, where they are in memory.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        match self.body {
+            Source::Request => Some(
+                self.request
+                    .body()
+                    .and_then(Body::as_bytes)
+                    .unwrap_or_default(),
+            ),
+            Source::Made { .. } | Source::Once(_) => None,
+        }
+    }
+
+    /// The request of the next attempt. A stream is there for one attempt only, and is empty from the second one on.
+    pub(super) fn next(&mut self) -> Request {
+        let mut request = self
+            .request
+            .try_clone()
+            .expect("streams were taken out of it");
+        match &mut self.body {
+            Source::Request => {}
+            Source::Made {
+                factory,
+                length,
+                digest,
+            } => {
+                let checked = Checked {
+                    inner: (factory.0)(),
+                    hasher: Sha256::new(),
+                    left: *length,
+                    digest: *digest,
+                };
+                *request.body_mut() = Some(Body::wrap(checked));
+            }
+            Source::Once(body) => *request.body_mut() = body.take(),
+        }
+        request
+    }
+}
+
+/// What must be equal in a call that is sent again. The content type stands for how the body is to be read.
+fn digest(request: &Request, body: &[u8; 32]) -> [u8; 32] {
+    let mut url = request.url().clone();
+    url.set_fragment(None);
+    let content_type = request.headers().get(CONTENT_TYPE);
+    let mut buffer = Vec::new();
+    for part in [
+        &b"idempotent-client-request-1"[..],
+        request.method().as_str().as_bytes(),
+        url.as_str().as_bytes(),
+        content_type
+            .map(http::HeaderValue::as_bytes)
+            .unwrap_or_default(),
+        body,
+    ] {
+        write_framed(&mut buffer, part);
+    }
+    Sha256::digest(&buffer).into()
+}
+
+/// Passes a body on while it is what was hashed. The frame that would complete it is passed on only when everything was
+/// the same, so that a server never gets a whole body that is another one.
+struct Checked {
+    inner: Body,
+    hasher: Sha256,
+    left: u64,
+    digest: [u8; 32],
+}
+
+/// Ends a body that is another one than before.
+#[derive(Debug)]
+pub(super) struct Changed;
+
+impl fmt::Display for Changed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the body is not the same as before")
+    }
+}
+
+impl std::error::Error for Changed {}
+
+impl http_body::Body for Checked {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
+        let Some(frame) = frame.transpose()? else {
+            let complete = self.left == 0;
+            return Poll::Ready((!complete).then(|| Err(Changed.into())));
+        };
+        if let Some(bytes) = frame.data_ref() {
+            self.hasher.update(bytes);
+            let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
+                return Poll::Ready(Some(Err(Changed.into())));
+            };
+            self.left = left;
+            let whole = left == 0 && !bytes.is_empty();
+            if whole && self.hasher.finalize_reset()[..] != self.digest {
+                return Poll::Ready(Some(Err(Changed.into())));
+            }
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use http::Method;
+
+    use super::*;
+
+    fn request(method: Method, url: &str, body: impl Into<Body>) -> Request {
+        let mut request = Request::new(method, url.parse().expect("a URL"));
+        *request.body_mut() = Some(body.into());
+        request
+    }
+
+    async fn digest_of(request: Request) -> Option<[u8; 32]> {
+        let repeatable = Repeatable::new(request, None, 100).await;
+        repeatable.expect("it is read").digest
+    }
+
+    #[tokio::test]
+    async fn c10_method_target_type_and_body_are_in_the_digest() {
+        let first = digest_of(request(Method::POST, "http://a/b?c=1", "x")).await;
+        assert!(first.is_some());
+        let again = digest_of(request(Method::POST, "http://a/b?c=1#d", "x")).await;
+        assert_eq!(first, again);
+        let mut typed = request(Method::POST, "http://a/b?c=1", "x");
+        let json = http::HeaderValue::from_static("application/json");
+        typed.headers_mut().insert(CONTENT_TYPE, json);
+        for other in [
+            request(Method::PATCH, "http://a/b?c=1", "x"),
+            request(Method::POST, "http://a/b?c=2", "x"),
+            request(Method::POST, "http://a/b?c=1", "y"),
+            typed,
+        ] {
+            assert_ne!(first, digest_of(other).await);
+        }
+    }
+
+    #[tokio::test]
+    async fn c31_a_body_that_changes_never_gets_to_its_end() {
+        for second in ["axcdef", "abc", "abcdefg", "", "abcdeX"] {
+            let made = Arc::new(AtomicUsize::new(0));
+            let factory = Factory(Arc::new(move || {
+                match made.fetch_add(1, Ordering::SeqCst) {
+                    0 | 1 => Body::from("abcdef"),
+                    _ => Body::from(second),
+                }
+            }));
+            let request = request(Method::POST, "http://a/", "");
+            let repeatable = Repeatable::new(request, Some(&factory), 0).await;
+            let mut repeatable = repeatable.expect("it is hashed");
+
+            let mut same = repeatable.next();
+            let body = same.body_mut().take().expect("a body");
+            let sent = body.collect().await.expect("it is the same").to_bytes();
+            assert_eq!(sent, "abcdef");
+
+            let mut changed = repeatable.next();
+            let mut body = changed.body_mut().take().expect("a body");
+            let mut passed = 0;
+            let end = loop {
+                match body.frame().await {
+                    Some(Ok(frame)) => passed += frame.data_ref().map_or(0, Bytes::len),
+                    Some(Err(error)) => break Some(error),
+                    None => break None,
+                }
+            };
+            assert!(end.is_some(), "`{second}` was sent to its end");
+            assert!(passed < 6, "{passed} bytes of `{second}` were sent");
+        }
+    }
+}

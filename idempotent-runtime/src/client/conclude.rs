@@ -1,0 +1,109 @@
+//! The end of a call: what the caller and the journal get.
+
+use reqwest::Response;
+use reqwest_middleware::Result;
+
+use super::{
+    answer::Read,
+    attempts::Attempted,
+    decide::Stopped,
+    error::{ClientError, Ended},
+    failure::transport,
+    finish,
+    journal::Ending,
+    key::Key,
+    outcome::{KeyStatus, Origin, Outcome},
+    send::{KeyedCall, Sending},
+};
+
+impl Sending<'_> {
+    /// Hands over what the last attempt showed: it is the outcome.
+    pub(super) async fn hand_on(mut self, attempted: Attempted) -> Result<Response> {
+        match attempted {
+            Attempted::Answered(mut read) => {
+                if let Some(keyed) = self.keyed.take() {
+                    finish::answered(self.inner, &keyed, &read, self.may_have_happened).await;
+                    let outcome = self.outcome(Some(keyed.key().clone()), &read);
+                    read.response.extensions_mut().insert(outcome);
+                } else {
+                    let outcome = self.outcome(None, &read);
+                    read.response.extensions_mut().insert(outcome);
+                }
+                Ok(read.response)
+            }
+            Attempted::Failed(error) => {
+                if let Some(keyed) = self.keyed.take()
+                    && !self.may_have_happened
+                    && transport(&error)
+                        .is_some_and(|error| error.is_builder() || error.is_connect())
+                {
+                    finish::nothing_happened(self.inner, &keyed).await;
+                }
+                Err(error)
+            }
+            Attempted::TimedOut => Err(ClientError::TimedOut.into()),
+        }
+    }
+
+    fn outcome(&self, key: Option<Key>, read: &Read) -> Outcome {
+        Outcome {
+            key,
+            attempts: self.attempts,
+            replayed: read.is_replayed(),
+            origin: Origin::Server,
+            key_status: if read.ignores_key() {
+                KeyStatus::Ignored
+            } else {
+                KeyStatus::Unsaid
+            },
+        }
+    }
+
+    /// Ends a call that has no outcome.
+    pub(super) async fn stop(mut self, stopped: Stopped, attempted: Attempted) -> Result<Response> {
+        let Some(keyed) = self.keyed.take() else {
+            return self.hand_on(attempted).await;
+        };
+        match stopped {
+            Stopped::KeyReused => finish::ended(self.inner, &keyed, Ending::Burned).await,
+            Stopped::ResultGone => finish::ended(self.inner, &keyed, Ending::Gone).await,
+            Stopped::Unsupported => {
+                // A bare 501 may be about one route only, or about something else.
+                if let Attempted::Answered(read) = &attempted
+                    && read.problem().slug.is_some()
+                {
+                    self.inner.note_ignored_key(&self.origin);
+                }
+                if !self.may_have_happened {
+                    finish::nothing_happened(self.inner, &keyed).await;
+                }
+            }
+            // It can be resumed with its key.
+            Stopped::Unknown(_) | Stopped::Exhausted(_) | Stopped::RetryLater(_) => {}
+        }
+        let call = self.ended(&keyed, attempted);
+        Err(match stopped {
+            Stopped::KeyReused => ClientError::KeyReused { call },
+            Stopped::Unknown(why) => ClientError::Unknown { why, call },
+            Stopped::Exhausted(why) => ClientError::Exhausted { why, call },
+            Stopped::RetryLater(after) => ClientError::RetryLater { after, call },
+            Stopped::ResultGone => ClientError::ResultGone { call },
+            Stopped::Unsupported => ClientError::Unsupported { call },
+        }
+        .into())
+    }
+
+    pub(super) fn ended(&self, keyed: &KeyedCall, attempted: Attempted) -> Box<Ended> {
+        let mut ended = Ended::unsent(keyed.key().clone());
+        ended.attempts = self.attempts;
+        match attempted {
+            Attempted::Answered(read) => {
+                ended.operation_ref = read.problem().operation_ref;
+                ended.answer = Some(read.into_answer());
+            }
+            Attempted::Failed(error) => ended.failure = Some(error),
+            Attempted::TimedOut => {}
+        }
+        ended
+    }
+}

@@ -1,0 +1,354 @@
+//! What to do after an attempt: the whole policy, without a request, a clock or a random number of its own.
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::{
+    limits::Limits,
+    problem::{Problem, Slug},
+    profile::{Conflict, Profile, Support},
+};
+
+/// What one attempt showed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Observed {
+    /// The server answered.
+    Answer(Answered),
+    /// No connection came about, so the server saw nothing.
+    NotSent,
+    /// The connection was cut, or nobody waited any longer, after bytes had left: the server may have done everything.
+    Lost,
+    /// What failed will fail in the same way again, such as a certificate or a redirect that leads nowhere.
+    Hopeless,
+}
+
+/// The part of an answer that decides.
+#[derive(Clone, Debug, Default)]
+pub struct Answered {
+    /// Its status.
+    pub status: StatusCode,
+    /// It says of itself that it is a recorded one.
+    pub replayed: bool,
+    /// How long the next attempt is to wait.
+    pub retry_after: Option<Duration>,
+    /// What a header of the vendor says about asking again.
+    pub verdict: Option<bool>,
+    /// What its body says.
+    pub problem: Problem,
+}
+
+/// How far a call has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// How many attempts there were.
+    pub attempts: u32,
+    /// How long the call has taken.
+    pub elapsed: Duration,
+    /// How old its key is.
+    pub key_age: Duration,
+    /// How it is protected.
+    pub protection: Protection,
+    /// An attempt may have taken effect, this one left aside.
+    pub may_have_happened: bool,
+    /// It was told once that it came too early.
+    pub was_early: bool,
+    /// Its body can be sent again.
+    pub repeatable: bool,
+    /// The origin has a retry left.
+    pub budget_left: bool,
+}
+
+/// What makes it safe to send a call again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// A key, which the server honours.
+    Key,
+    /// A key that may mean nothing to the server.
+    KeyOnTrial,
+    /// The method, which may be repeated by definition.
+    Method,
+    /// Nothing.
+    None,
+}
+
+impl Protection {
+    fn is_key(self) -> bool {
+        matches!(self, Protection::Key | Protection::KeyOnTrial)
+    }
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Next {
+    /// Hand the answer, or the error, to the caller: it is what happened.
+    Return,
+    /// Send the same bytes with the same key after this long.
+    RetryAfter(Duration),
+    /// Stop, and tell the caller.
+    Stop(Stopped),
+}
+
+/// Why a call stops without an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// The key belongs to another request.
+    KeyReused,
+    /// Nobody knows whether it happened.
+    Unknown(Why),
+    /// It did not happen.
+    Exhausted(Why),
+    /// The server wants to be asked later than anybody waits.
+    RetryLater(Duration),
+    /// It happened, and its response is not to be had.
+    ResultGone,
+    /// The server does not honour keys here, and did nothing.
+    Unsupported,
+}
+
+/// Why a call is not sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Why {
+    /// It had all its attempts.
+    Attempts,
+    /// Its deadline is over, or would be before the next attempt.
+    Deadline,
+    /// The origin has had all the retries that its budget allows.
+    Budget,
+    /// Nobody knows whether the server honours keys.
+    Undeclared,
+    /// Its body was a stream, and is gone.
+    Body,
+    /// Its failure was recorded: sending it again replays that.
+    Recorded,
+    /// The server says that it does not know either, or that asking again is no use.
+    Server,
+    /// The server may have forgotten its key, and would take it for a new one.
+    Age,
+    /// Sending it again would fail in the same way.
+    Hopeless,
+}
+
+/// Decides what to do after an attempt. `jitter` is a random number from 0 to 1.
+#[must_use]
+pub fn decide(
+    profile: &Profile,
+    limits: &Limits,
+    progress: &Progress,
+    observed: &Observed,
+    jitter: f64,
+) -> Next {
+    match judge(profile, progress, observed) {
+        Judgement::Known => Next::Return,
+        // Without a key there is nothing to resume: the last answer says all there is.
+        Judgement::Stop(_) if !progress.protection.is_key() => Next::Return,
+        Judgement::Stop(stopped) => Next::Stop(stopped),
+        Judgement::Again {
+            happened,
+            not_before,
+        } => again(profile, limits, progress, happened, not_before, jitter),
+    }
+}
+
+impl Observed {
+    /// Whether the server may have done what it was asked, without having said how it ended.
+    #[must_use]
+    pub fn may_have_happened(&self, profile: &Profile, progress: &Progress) -> bool {
+        match judge(profile, progress, self) {
+            Judgement::Again { happened, .. } => happened == Happened::Perhaps,
+            Judgement::Stop(stopped) => matches!(stopped, Stopped::Unknown(_)),
+            Judgement::Known => false,
+        }
+    }
+}
+
+enum Judgement {
+    /// The answer is the outcome.
+    Known,
+    Again {
+        happened: Happened,
+        not_before: Option<Duration>,
+    },
+    Stop(Stopped),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Happened {
+    No,
+    Perhaps,
+}
+
+fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgement {
+    let again = |happened| Judgement::Again {
+        happened,
+        not_before: None,
+    };
+    match observed {
+        Observed::Answer(answer) => answered(profile, progress, answer),
+        Observed::NotSent => again(Happened::No),
+        Observed::Lost => match progress.protection {
+            Protection::Key | Protection::Method => again(Happened::Perhaps),
+            Protection::KeyOnTrial => Judgement::Stop(Stopped::Unknown(Why::Undeclared)),
+            Protection::None => Judgement::Known,
+        },
+        Observed::Hopeless if progress.may_have_happened => {
+            Judgement::Stop(Stopped::Unknown(Why::Hopeless))
+        }
+        Observed::Hopeless => Judgement::Known,
+    }
+}
+
+/// What an answer means, by what says most about it: the problem, the vendor's word, the problem's members, the status.
+fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgement {
+    if answer.status.as_u16() < 400 {
+        return Judgement::Known;
+    }
+    let again = |happened| Judgement::Again {
+        happened,
+        not_before: answer.retry_after.or(answer.problem.retry_after),
+    };
+    if let Some(slug) = answer.problem.slug {
+        return match slug {
+            Slug::KeyReused => Judgement::Stop(Stopped::KeyReused),
+            Slug::RequestInProgress => again(Happened::Perhaps),
+            Slug::OutcomeUnknown => Judgement::Stop(Stopped::Unknown(Why::Server)),
+            Slug::ResultUnavailable | Slug::ResultExpired => Judgement::Stop(Stopped::ResultGone),
+            Slug::BodyUnreadable | Slug::StoreUnavailable | Slug::Overloaded => again(Happened::No),
+            Slug::NotSupported => Judgement::Stop(Stopped::Unsupported),
+            Slug::KeyMissing | Slug::KeyInvalid | Slug::ScopeUnresolved | Slug::BodyTooLarge => {
+                Judgement::Known
+            }
+        };
+    }
+    if let Some(stripe) = &answer.problem.stripe {
+        match (stripe.kind.as_deref(), stripe.code.as_deref()) {
+            (_, Some("idempotency_key_in_use" | "lock_timeout")) => {
+                return again(Happened::Perhaps);
+            }
+            (Some("idempotency_error"), _) => return Judgement::Stop(Stopped::KeyReused),
+            _ => {}
+        }
+    }
+    let members = answer
+        .problem
+        .retryable
+        .filter(|_| answer.problem.speaks_of_keys());
+    match answer.verdict.or(members) {
+        Some(true) => again(perhaps(answer.status)),
+        Some(false) if ambiguous(answer.status) && progress.protection == Protection::Key => {
+            Judgement::Stop(Stopped::Unknown(Why::Server))
+        }
+        Some(false) => Judgement::Known,
+        None => by_status(profile, progress, answer, again),
+    }
+}
+
+fn by_status(
+    profile: &Profile,
+    progress: &Progress,
+    answer: &Answered,
+    again: impl Fn(Happened) -> Judgement,
+) -> Judgement {
+    let keyed = progress.protection == Protection::Key;
+    match answer.status.as_u16() {
+        409 if keyed && profile.conflict == Conflict::InProgress => again(Happened::Perhaps),
+        425 if !progress.was_early => again(Happened::No),
+        429 if answer.retry_after.is_some() => again(Happened::No),
+        501 if keyed || progress.protection == Protection::KeyOnTrial => {
+            Judgement::Stop(Stopped::Unsupported)
+        }
+        408 | 500 | 502..=504 => match progress.protection {
+            Protection::Key if answer.replayed => Judgement::Stop(Stopped::Unknown(Why::Recorded)),
+            Protection::Key | Protection::Method => again(perhaps(answer.status)),
+            // The answer tells as much as is known, and the key would not help.
+            Protection::KeyOnTrial | Protection::None => Judgement::Known,
+        },
+        _ => Judgement::Known,
+    }
+}
+
+/// A server error leaves open what was done before it; a refusal does not.
+fn perhaps(status: StatusCode) -> Happened {
+    if ambiguous(status) || matches!(status.as_u16(), 408 | 409) {
+        Happened::Perhaps
+    } else {
+        Happened::No
+    }
+}
+
+fn ambiguous(status: StatusCode) -> bool {
+    status.is_server_error()
+}
+
+fn again(
+    profile: &Profile,
+    limits: &Limits,
+    progress: &Progress,
+    happened: Happened,
+    not_before: Option<Duration>,
+    jitter: f64,
+) -> Next {
+    let pause = limits.pause(progress.attempts, jitter);
+    // Never less than the server asked for, and never at once: what asks for nothing would be asked without end.
+    let wait = not_before.map_or(pause, |asked| {
+        let spread = limits.backoff.mul_f64(jitter.clamp(0.0, 1.0) / 2.0);
+        asked
+            .saturating_add(spread)
+            .max(limits.backoff.mul_f64(0.5))
+    });
+    let give_up = |why| give_up(progress, happened, why);
+    if !progress.repeatable {
+        return give_up(Why::Body);
+    }
+    if progress.attempts >= limits.attempts {
+        return give_up(Why::Attempts);
+    }
+    let keyed = progress.protection.is_key();
+    if let Some(asked) = not_before
+        && keyed
+        && (asked > limits.longest_retry_after
+            || progress.elapsed.saturating_add(wait) >= limits.deadline)
+    {
+        return Next::Stop(Stopped::RetryLater(asked));
+    }
+    if not_before.is_some_and(|asked| asked > limits.longest_retry_after)
+        || progress.elapsed.saturating_add(wait) >= limits.deadline
+    {
+        return give_up(Why::Deadline);
+    }
+    if keyed && progress.key_age.saturating_add(wait) >= profile.oldest() {
+        return give_up(Why::Age);
+    }
+    if !progress.budget_left {
+        return give_up(Why::Budget);
+    }
+    Next::RetryAfter(wait)
+}
+
+fn give_up(progress: &Progress, happened: Happened, why: Why) -> Next {
+    match progress.protection {
+        Protection::Method | Protection::None => Next::Return,
+        _ if happened == Happened::Perhaps || progress.may_have_happened => {
+            Next::Stop(Stopped::Unknown(why))
+        }
+        _ => Next::Stop(Stopped::Exhausted(why)),
+    }
+}
+
+/// The protection of a keyed call by what is declared about the server.
+impl From<Support> for Protection {
+    fn from(support: Support) -> Self {
+        match support {
+            Support::Declared => Protection::Key,
+            Support::Undeclared => Protection::KeyOnTrial,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "decide/tests.rs"]
+mod tests;

@@ -1,0 +1,385 @@
+use super::*;
+
+fn progress() -> Progress {
+    Progress {
+        attempts: 1,
+        elapsed: Duration::ZERO,
+        key_age: Duration::ZERO,
+        protection: Protection::Key,
+        may_have_happened: false,
+        was_early: false,
+        repeatable: true,
+        budget_left: true,
+    }
+}
+
+fn answer(status: u16) -> Answered {
+    Answered {
+        status: StatusCode::from_u16(status).expect("a status"),
+        ..Answered::default()
+    }
+}
+
+fn problem(status: u16, slug: Slug) -> Answered {
+    Answered {
+        problem: Problem {
+            slug: Some(slug),
+            ..Problem::default()
+        },
+        ..answer(status)
+    }
+}
+
+fn after(status: u16, seconds: u64) -> Answered {
+    Answered {
+        retry_after: Some(Duration::from_secs(seconds)),
+        ..answer(status)
+    }
+}
+
+fn replayed(status: u16) -> Answered {
+    Answered {
+        replayed: true,
+        ..answer(status)
+    }
+}
+
+fn stripe(status: u16, kind: &str, code: &str) -> Answered {
+    let mut answer = answer(status);
+    answer.problem.stripe = Some(crate::client::problem::StripeError {
+        kind: Some(kind.into()),
+        code: Some(code.into()),
+    });
+    answer
+}
+
+fn ietf(progress: &Progress, observed: &Observed) -> Next {
+    decide(
+        &Profile::ietf(),
+        &Limits::default(),
+        progress,
+        observed,
+        0.0,
+    )
+}
+
+const HALF_A_SECOND: Next = Next::RetryAfter(Duration::from_millis(500));
+
+/// The decision table of the default profile, row by row.
+#[test]
+fn the_table_row_by_row() {
+    let seconds = |seconds| Next::RetryAfter(Duration::from_secs(seconds));
+    let rows = [
+        ("2xx", Observed::Answer(answer(201)), Next::Return),
+        (
+            "2xx, replayed",
+            Observed::Answer(replayed(201)),
+            Next::Return,
+        ),
+        ("3xx", Observed::Answer(answer(303)), Next::Return),
+        (
+            "the handler's 402",
+            Observed::Answer(answer(402)),
+            Next::Return,
+        ),
+        (
+            "the handler's 404, replayed",
+            Observed::Answer(replayed(404)),
+            Next::Return,
+        ),
+        (
+            "the handler's 409",
+            Observed::Answer(answer(409)),
+            Next::Return,
+        ),
+        (
+            "the handler's 422",
+            Observed::Answer(answer(422)),
+            Next::Return,
+        ),
+        ("connect failure", Observed::NotSent, HALF_A_SECOND),
+        (
+            "timeout, reset or end of file after sending",
+            Observed::Lost,
+            HALF_A_SECOND,
+        ),
+        (
+            "409 in progress",
+            Observed::Answer(Answered {
+                retry_after: Some(Duration::from_secs(2)),
+                ..problem(409, Slug::RequestInProgress)
+            }),
+            seconds(2),
+        ),
+        ("500", Observed::Answer(answer(500)), HALF_A_SECOND),
+        ("502", Observed::Answer(answer(502)), HALF_A_SECOND),
+        ("503", Observed::Answer(answer(503)), HALF_A_SECOND),
+        ("504", Observed::Answer(answer(504)), HALF_A_SECOND),
+        ("408", Observed::Answer(answer(408)), HALF_A_SECOND),
+        ("425", Observed::Answer(answer(425)), HALF_A_SECOND),
+        (
+            "500, replayed",
+            Observed::Answer(replayed(500)),
+            Next::Stop(Stopped::Unknown(Why::Recorded)),
+        ),
+        (
+            "429 with Retry-After",
+            Observed::Answer(after(429, 3)),
+            seconds(3),
+        ),
+        ("429 without", Observed::Answer(answer(429)), Next::Return),
+        (
+            "503 with Retry-After",
+            Observed::Answer(after(503, 3)),
+            seconds(3),
+        ),
+        (
+            "422 key reused",
+            Observed::Answer(problem(422, Slug::KeyReused)),
+            Next::Stop(Stopped::KeyReused),
+        ),
+        (
+            "409 outcome unknown",
+            Observed::Answer(problem(409, Slug::OutcomeUnknown)),
+            Next::Stop(Stopped::Unknown(Why::Server)),
+        ),
+        (
+            "409 result expired",
+            Observed::Answer(problem(409, Slug::ResultExpired)),
+            Next::Stop(Stopped::ResultGone),
+        ),
+        (
+            "409 result unavailable",
+            Observed::Answer(problem(409, Slug::ResultUnavailable)),
+            Next::Stop(Stopped::ResultGone),
+        ),
+        (
+            "400 key missing",
+            Observed::Answer(problem(400, Slug::KeyMissing)),
+            Next::Return,
+        ),
+        (
+            "400 key invalid",
+            Observed::Answer(problem(400, Slug::KeyInvalid)),
+            Next::Return,
+        ),
+        (
+            "401 scope",
+            Observed::Answer(problem(401, Slug::ScopeUnresolved)),
+            Next::Return,
+        ),
+        (
+            "413 too large",
+            Observed::Answer(problem(413, Slug::BodyTooLarge)),
+            Next::Return,
+        ),
+        (
+            "400 unreadable",
+            Observed::Answer(problem(400, Slug::BodyUnreadable)),
+            HALF_A_SECOND,
+        ),
+        (
+            "503 store",
+            Observed::Answer(problem(503, Slug::StoreUnavailable)),
+            HALF_A_SECOND,
+        ),
+        (
+            "503 overloaded",
+            Observed::Answer(problem(503, Slug::Overloaded)),
+            HALF_A_SECOND,
+        ),
+        (
+            "501 not supported",
+            Observed::Answer(problem(501, Slug::NotSupported)),
+            Next::Stop(Stopped::Unsupported),
+        ),
+        (
+            "501",
+            Observed::Answer(answer(501)),
+            Next::Stop(Stopped::Unsupported),
+        ),
+        ("a bad certificate", Observed::Hopeless, Next::Return),
+    ];
+    for (row, observed, expected) in rows {
+        assert_eq!(ietf(&progress(), &observed), expected, "{row}");
+    }
+}
+
+#[test]
+fn the_row_of_the_retention() {
+    let old = Progress {
+        key_age: Duration::from_secs(24 * 60 * 60 - 300),
+        ..progress()
+    };
+    for observed in [Observed::Lost, Observed::Answer(answer(500))] {
+        assert_eq!(
+            ietf(&old, &observed),
+            Next::Stop(Stopped::Unknown(Why::Age))
+        );
+    }
+    let unsent = Next::Stop(Stopped::Exhausted(Why::Age));
+    assert_eq!(ietf(&old, &Observed::NotSent), unsent);
+}
+
+#[test]
+fn stripe_s_errors_and_bare_conflicts() {
+    let decide = |answer| {
+        decide(
+            &Profile::stripe(),
+            &Limits::default(),
+            &progress(),
+            &Observed::Answer(answer),
+            0.0,
+        )
+    };
+    assert_eq!(decide(answer(409)), HALF_A_SECOND);
+    let in_use = stripe(409, "invalid_request_error", "idempotency_key_in_use");
+    assert_eq!(decide(in_use), HALF_A_SECOND);
+    let lock = stripe(429, "invalid_request_error", "lock_timeout");
+    assert_eq!(decide(lock), HALF_A_SECOND);
+    let reused = stripe(400, "idempotency_error", "");
+    assert_eq!(decide(reused), Next::Stop(Stopped::KeyReused));
+    assert_eq!(decide(answer(402)), Next::Return);
+}
+
+#[test]
+fn c24_the_vendor_s_word_counts_for_more_than_the_status() {
+    let says = |status, verdict| {
+        Observed::Answer(Answered {
+            verdict: Some(verdict),
+            ..answer(status)
+        })
+    };
+    assert_eq!(ietf(&progress(), &says(409, true)), HALF_A_SECOND);
+    assert_eq!(ietf(&progress(), &says(400, true)), HALF_A_SECOND);
+    let unknown = Next::Stop(Stopped::Unknown(Why::Server));
+    assert_eq!(ietf(&progress(), &says(503, false)), unknown);
+    assert_eq!(ietf(&progress(), &says(429, false)), Next::Return);
+    assert_eq!(ietf(&progress(), &says(200, true)), Next::Return);
+}
+
+#[test]
+fn c25_members_count_only_where_the_body_speaks_of_keys() {
+    let says = |status, retryable, key_action| {
+        let mut answer = answer(status);
+        answer.problem.retryable = Some(retryable);
+        answer.problem.key_action = key_action;
+        Observed::Answer(answer)
+    };
+    let keep = Some(crate::client::problem::KeyAction::Keep);
+    assert_eq!(ietf(&progress(), &says(409, true, keep)), HALF_A_SECOND);
+    assert_eq!(ietf(&progress(), &says(409, true, None)), Next::Return);
+    let unknown = Next::Stop(Stopped::Unknown(Why::Server));
+    assert_eq!(ietf(&progress(), &says(500, false, keep)), unknown);
+    assert_eq!(ietf(&progress(), &says(500, false, None)), HALF_A_SECOND);
+}
+
+#[test]
+fn c15_a_retry_after_of_nothing_is_no_hot_loop() {
+    let quarter = Next::RetryAfter(Duration::from_millis(250));
+    assert_eq!(ietf(&progress(), &Observed::Answer(after(503, 0))), quarter);
+}
+
+#[test]
+fn c16_a_retry_after_beyond_the_cap_or_the_deadline_is_told() {
+    let stop = |seconds| Next::Stop(Stopped::RetryLater(Duration::from_secs(seconds)));
+    assert_eq!(
+        ietf(&progress(), &Observed::Answer(after(503, 61))),
+        stop(61)
+    );
+    assert_eq!(
+        ietf(&progress(), &Observed::Answer(after(503, u64::MAX))),
+        stop(u64::MAX)
+    );
+    let late = Progress {
+        elapsed: Duration::from_secs(100),
+        ..progress()
+    };
+    assert_eq!(ietf(&late, &Observed::Answer(after(503, 20))), stop(20));
+    let wait = Next::RetryAfter(Duration::from_secs(19));
+    assert_eq!(ietf(&late, &Observed::Answer(after(503, 19))), wait);
+}
+
+#[test]
+fn c22_where_keys_may_mean_nothing_only_what_did_not_happen_is_sent_again() {
+    let on_trial = Progress {
+        protection: Protection::KeyOnTrial,
+        ..progress()
+    };
+    let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
+    assert_eq!(ietf(&on_trial, &Observed::Lost), unknown);
+    assert_eq!(ietf(&on_trial, &Observed::NotSent), HALF_A_SECOND);
+    assert_eq!(
+        ietf(&on_trial, &Observed::Answer(answer(500))),
+        Next::Return
+    );
+}
+
+#[test]
+fn c29_every_bound_ends_a_call_and_what_may_have_happened_is_not_forgotten() {
+    let spent = [
+        (
+            Why::Attempts,
+            Progress {
+                attempts: 4,
+                ..progress()
+            },
+        ),
+        (
+            Why::Deadline,
+            Progress {
+                elapsed: Duration::from_secs(120),
+                ..progress()
+            },
+        ),
+        (
+            Why::Budget,
+            Progress {
+                budget_left: false,
+                ..progress()
+            },
+        ),
+        (
+            Why::Body,
+            Progress {
+                repeatable: false,
+                ..progress()
+            },
+        ),
+    ];
+    for (why, progress) in spent {
+        let unknown = Next::Stop(Stopped::Unknown(why));
+        let exhausted = Next::Stop(Stopped::Exhausted(why));
+        assert_eq!(ietf(&progress, &Observed::Lost), unknown);
+        assert_eq!(ietf(&progress, &Observed::NotSent), exhausted);
+        let sent_before = Progress {
+            may_have_happened: true,
+            ..progress
+        };
+        assert_eq!(ietf(&sent_before, &Observed::NotSent), unknown);
+        let get = Progress {
+            protection: Protection::Method,
+            ..progress
+        };
+        assert_eq!(ietf(&get, &Observed::Lost), Next::Return);
+    }
+}
+
+#[test]
+fn c26_too_early_is_tried_once_more() {
+    let early = Progress {
+        was_early: true,
+        ..progress()
+    };
+    assert_eq!(ietf(&early, &Observed::Answer(answer(425))), Next::Return);
+}
+
+#[test]
+fn c20_what_is_hopeless_is_unknown_once_something_was_sent() {
+    let sent = Progress {
+        may_have_happened: true,
+        ..progress()
+    };
+    let unknown = Next::Stop(Stopped::Unknown(Why::Hopeless));
+    assert_eq!(ietf(&sent, &Observed::Hopeless), unknown);
+}

@@ -1,0 +1,54 @@
+//! What a failure to get an answer says about whether anything was sent.
+
+use std::{error::Error as StdError, io};
+
+use reqwest_middleware::Error;
+
+use super::decide::Observed;
+
+/// What it says.
+pub(super) fn observed(error: &Error) -> Observed {
+    let Some(transport) = transport(error) else {
+        // Another middleware refused, for a reason of its own.
+        return Observed::Hopeless;
+    };
+    if transport.is_builder() || transport.is_redirect() {
+        Observed::Hopeless
+    } else if !transport.is_connect() {
+        Observed::Lost
+    } else if causes(error).any(is_bad_certificate) {
+        Observed::Hopeless
+    } else if matches!(error, Error::Middleware(_)) {
+        // Who wrapped the failure may have tried several times, and this is only the last.
+        Observed::Lost
+    } else {
+        Observed::NotSent
+    }
+}
+
+/// Encryption reports what the other side showed as invalid data, and a broken connection as something else.
+fn is_bad_certificate(cause: &(dyn StdError + 'static)) -> bool {
+    let cause = cause.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::InvalidData)
+}
+
+pub(super) fn transport(error: &Error) -> Option<&reqwest::Error> {
+    match error {
+        Error::Reqwest(error) => Some(error),
+        Error::Middleware(error) => error.chain().find_map(|cause| {
+            cause
+                .downcast_ref()
+                .or_else(|| cause.downcast_ref().and_then(transport))
+        }),
+    }
+}
+
+pub(super) fn causes(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    let first: &(dyn StdError + 'static) = match error {
+        Error::Reqwest(error) => error,
+        Error::Middleware(error) => error.as_ref(),
+    };
+    std::iter::successors(Some(first), |cause: &&(dyn StdError + 'static)| {
+        (*cause).source()
+    })
+}

@@ -1,0 +1,101 @@
+//! After a call: what the journal is told. It is told after the server, so a failure here changes nothing about the call.
+
+use http::{
+    HeaderMap,
+    header::{CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LINK, LOCATION},
+};
+
+use super::{answer::Read, journal::Ending, keys::Inner, problem::Slug, send::KeyedCall};
+
+/// The headers that describe a body, and are given back with it.
+const KEPT: [HeaderName; 6] = [
+    CONTENT_LANGUAGE,
+    CONTENT_TYPE,
+    ETAG,
+    LAST_MODIFIED,
+    LINK,
+    LOCATION,
+];
+
+/// Tells the journal of an answer that went to the caller.
+pub(super) async fn answered(
+    inner: &Inner,
+    keyed: &KeyedCall,
+    read: &Read,
+    may_have_happened: bool,
+) {
+    match meaning(read) {
+        Meaning::Outcome => ended(inner, keyed, ending(inner, read)).await,
+        Meaning::Refusal if !may_have_happened => nothing_happened(inner, keyed).await,
+        // The call can be resumed with its key.
+        Meaning::Refusal | Meaning::Open => {}
+    }
+}
+
+/// The answer is what the call came to, and no refusal or failure.
+pub(super) fn is_outcome(read: &Read) -> bool {
+    matches!(meaning(read), Meaning::Outcome)
+}
+
+enum Meaning {
+    /// It is what the call came to.
+    Outcome,
+    /// The server, or somebody before it, did not let the request through.
+    Refusal,
+    /// It does not say what happened.
+    Open,
+}
+
+fn meaning(read: &Read) -> Meaning {
+    match (read.response.status().as_u16(), read.problem().slug) {
+        (
+            400..,
+            Some(Slug::KeyMissing | Slug::KeyInvalid | Slug::ScopeUnresolved | Slug::BodyTooLarge),
+        ) => Meaning::Refusal,
+        (307 | 308 | 401 | 403 | 407 | 425 | 429, _) => Meaning::Refusal,
+        (408 | 500.., _) => Meaning::Open,
+        _ => Meaning::Outcome,
+    }
+}
+
+fn ending(inner: &Inner, read: &Read) -> Ending {
+    let mut headers = HeaderMap::new();
+    for name in &KEPT {
+        for value in read.response.headers().get_all(name) {
+            headers.append(name, value.clone());
+        }
+    }
+    let longest = inner.settings.longest_kept;
+    let body = read.body.as_ref().filter(|body| body.len() <= longest);
+    Ending::Answered {
+        status: read.response.status(),
+        headers,
+        body: body.cloned(),
+    }
+}
+
+/// Writes how a call ended. A call whose key nobody can name again is forgotten instead.
+pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
+    if !keyed.journaled {
+        return;
+    }
+    let id = &keyed.live.id;
+    let told = if keyed.named {
+        inner.journal.finish(id, &ending).await
+    } else {
+        inner.journal.forget(id).await
+    };
+    if let Err(error) = told {
+        tracing::warn!(%error, "a call ended and the journal does not know: it will be sent again with its key");
+    }
+}
+
+/// Lets the key of a call that did not happen be used as if it was new.
+pub(super) async fn nothing_happened(inner: &Inner, keyed: &KeyedCall) {
+    if !keyed.journaled {
+        return;
+    }
+    if let Err(error) = inner.journal.forget(&keyed.live.id).await {
+        tracing::warn!(%error, "a call did not happen and the journal does not know");
+    }
+}

@@ -1,0 +1,100 @@
+//! What a program remembers of the calls that it makes, so that a restart neither forgets a key nor makes up another one.
+
+mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use std::{fmt::Debug, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use reqwest::Url;
+
+pub use self::memory::MemoryJournal;
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use self::sqlite::SqliteJournal;
+use super::key::Key;
+use crate::{record::Time, store::StoreError};
+
+/// Keeps calls from before their first byte leaves until their outcome is known, and longer.
+///
+/// It is mechanism: what to send again is decided elsewhere. Several processes may share one.
+#[async_trait]
+pub trait ClientJournal: Debug + Send + Sync + 'static {
+    /// Writes `entry` where nothing stands under its id, and answers `None` once it will survive whatever the journal is
+    /// meant to survive; else it answers with what stands there, and writes nothing.
+    async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError>;
+
+    /// Writes the ending of the entry under `id`, where one stands.
+    async fn finish(&self, id: &EntryId, ending: &Ending) -> Result<(), StoreError>;
+
+    /// Deletes the entry under `id`, where one stands.
+    async fn forget(&self, id: &EntryId) -> Result<(), StoreError>;
+
+    /// At most `limit` entries without an ending, oldest first.
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Entry>, StoreError>;
+
+    /// Deletes at most `limit` entries that have an ending and were created before `before`, and says how many.
+    async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError>;
+}
+
+/// Names a call: a key belongs to the server that it is sent to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryId {
+    /// The server, such as `https://api.example.com`.
+    pub origin: String,
+    /// The key.
+    pub key: Key,
+}
+
+/// A call, as it is written down before it is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Which call it is.
+    pub id: EntryId,
+    /// Its method.
+    pub method: Method,
+    /// Its target.
+    pub url: Url,
+    /// The headers that belong to the request itself. Those that say who is asking are never written down.
+    pub headers: HeaderMap,
+    /// The digest of method, target, content type and body; `None` for a stream, whose bytes nobody had seen.
+    pub digest: Option<[u8; 32]>,
+    /// The body, where it is in memory and not too long.
+    pub body: Option<Bytes>,
+    /// When its key was used first, or when its intent began.
+    pub created: Time,
+    /// Until when it is worth sending, as the caller said.
+    pub deadline: Time,
+    /// How it ended, where that is known.
+    pub ending: Option<Ending>,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// The server answered.
+    Answered {
+        /// The status.
+        status: StatusCode,
+        /// The headers that describe the body.
+        headers: HeaderMap,
+        /// The body, where it was not too long.
+        body: Option<Bytes>,
+    },
+    /// It took effect, and the server no longer has its response.
+    Gone,
+    /// The server knows its key from another request.
+    Burned,
+}
+
+impl Entry {
+    /// How old its key is at `now`.
+    #[must_use]
+    pub fn age(&self, now: Time) -> Duration {
+        now.since(self.created)
+    }
+}

@@ -1,0 +1,319 @@
+//! The middleware: what all its calls share.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use http::Extensions;
+use reqwest::{Client, Request, Response, Url};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
+
+use super::{
+    journal::{ClientJournal, EntryId, MemoryJournal},
+    limits::{Budget, Limits},
+    profile::Profile,
+    redirect,
+    resume::Unfinished,
+    send,
+};
+use crate::{
+    clock::{Clock, SystemClock, Timer, TokioTimer},
+    store::StoreError,
+};
+
+/// Gives calls a key before their first attempt, and sends them again with the same key and the same bytes until their
+/// outcome is known or nobody can know it. Clones are the same middleware.
+///
+/// It retries by itself: put middlewares that sign or authorise inside it, with `with` after it, and they run at every
+/// attempt.
+///
+/// # Cancel safety
+///
+/// A call that is dropped sends nothing more. What may have happened stays in the journal, with its key.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::client::{IdempotencyKeys, Profile};
+///
+/// # fn main() -> Result<(), reqwest::Error> {
+/// let client = IdempotencyKeys::builder(Profile::ietf()).client(reqwest::Client::builder())?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct IdempotencyKeys {
+    pub(super) inner: Arc<Inner>,
+}
+
+/// Sets up [`IdempotencyKeys`].
+#[derive(Debug)]
+#[must_use]
+pub struct KeysBuilder {
+    settings: Settings,
+    journal: Option<Arc<dyn ClientJournal>>,
+    clock: Arc<dyn Clock>,
+    timer: Arc<dyn Timer>,
+}
+
+#[derive(Debug)]
+pub(super) struct Settings {
+    profile: Profile,
+    servers: HashMap<String, Profile>,
+    pub(super) limits: Limits,
+    pub(super) namespace: Arc<str>,
+    /// The longest body that is read into memory before it is sent.
+    pub(super) longest_frozen: usize,
+    /// The longest body that the journal keeps.
+    pub(super) longest_kept: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) settings: Settings,
+    pub(super) journal: Arc<dyn ClientJournal>,
+    /// The journal is the application's, and keeps every call that has a key.
+    pub(super) journals_all: bool,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) timer: Arc<dyn Timer>,
+    origins: Mutex<HashMap<String, OriginState>>,
+    live: Mutex<HashSet<EntryId>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OriginState {
+    balance: f64,
+    ignores_keys: bool,
+}
+
+impl IdempotencyKeys {
+    /// Begins with what is known of the servers that will be called.
+    pub fn builder(profile: Profile) -> KeysBuilder {
+        KeysBuilder {
+            settings: Settings {
+                profile,
+                servers: HashMap::new(),
+                limits: Limits::default(),
+                namespace: "".into(),
+                longest_frozen: 1 << 20,
+                longest_kept: 1 << 16,
+            },
+            journal: None,
+            clock: Arc::new(SystemClock),
+            timer: Arc::new(TokioTimer::new()),
+        }
+    }
+
+    /// The calls whose outcome the journal does not know, oldest first, at most `limit`: those of a process that died, and
+    /// those that ended with [`ClientError::Unknown`](super::ClientError::Unknown) and its like. Calls that this process
+    /// is making right now are left out; those of other processes that share the journal are not.
+    ///
+    /// # Errors
+    ///
+    /// Where the journal cannot be read.
+    pub async fn unfinished(&self, limit: u32) -> Result<Vec<Unfinished>, StoreError> {
+        let entries = self.inner.journal.unfinished(limit).await?;
+        let live = self.inner.live();
+        let now = self.inner.clock.now();
+        Ok(entries
+            .into_iter()
+            .filter(|entry| !live.contains(&entry.id))
+            .map(|entry| {
+                let profile = self.inner.settings.profile(&entry.id.origin);
+                Unfinished::new(entry, profile, now)
+            })
+            .collect())
+    }
+}
+
+#[async_trait]
+impl Middleware for IdempotencyKeys {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        send::send(&self.inner, request, extensions, next).await
+    }
+}
+
+impl fmt::Debug for IdempotencyKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdempotencyKeys")
+            .field("settings", &self.inner.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl KeysBuilder {
+    /// Gives the server at the origin of `url` a profile of its own.
+    pub fn server(mut self, url: &Url, profile: Profile) -> Self {
+        let origin = url.origin().ascii_serialization();
+        self.settings.servers.insert(origin, profile);
+        self
+    }
+
+    /// Sets how often, how long and how fast calls are sent again.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.settings.limits = limits;
+        self
+    }
+
+    /// Writes every call that has a key into `journal` before it is sent. Unless set, only calls with an intent or a key of
+    /// the caller's are remembered, in memory.
+    pub fn journal(mut self, journal: impl ClientJournal) -> Self {
+        self.journal = Some(Arc::new(journal));
+        self
+    }
+
+    /// Sets what keeps the intents of this application apart from those of others that call the same server with the same
+    /// account. A changed namespace changes every key.
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.settings.namespace = namespace.into();
+        self
+    }
+
+    /// Sets how long a body may be, in bytes, that is read into memory before it is sent, because it could not be sent
+    /// twice otherwise, as that of a form with parts: a mebibyte unless set. It must say how long it is.
+    pub fn longest_frozen_body(mut self, bytes: usize) -> Self {
+        self.settings.longest_frozen = bytes;
+        self
+    }
+
+    /// Sets how long the bodies of requests and responses may be, in bytes, that the journal keeps: 64 KiB unless set. A
+    /// request whose body it does not keep is not sent again after a restart, but reported. A response whose body it does
+    /// not keep is not given again for the same intent.
+    pub fn longest_kept_body(mut self, bytes: usize) -> Self {
+        self.settings.longest_kept = bytes;
+        self
+    }
+
+    /// Sets the clock by which keys grow old.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets what measures pauses and deadlines: tokio's time unless set.
+    pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
+        self.timer = Arc::new(timer);
+        self
+    }
+
+    /// Builds the client and the middleware for it, to be put together with other middlewares.
+    ///
+    /// The redirect policy of `http` is replaced by one that keeps keys at their origin: a redirect to another origin is not
+    /// followed, whatever the method, and its response is handed to the caller. A key must not be sent by a client that
+    /// was built without this policy; where one is, and a redirect takes a key away, the call ends with
+    /// [`ClientError::LeftOrigin`](super::ClientError::LeftOrigin).
+    ///
+    /// # Errors
+    ///
+    /// Where the client cannot be built.
+    pub fn build(self, http: reqwest::ClientBuilder) -> reqwest::Result<(Client, IdempotencyKeys)> {
+        let client = http.redirect(redirect::policy()).build()?;
+        let journals_all = self.journal.is_some();
+        let journal = self
+            .journal
+            .unwrap_or_else(|| Arc::new(MemoryJournal::new()));
+        let inner = Inner {
+            settings: self.settings,
+            journal,
+            journals_all,
+            clock: self.clock,
+            timer: self.timer,
+            origins: Mutex::default(),
+            live: Mutex::default(),
+        };
+        let keys = IdempotencyKeys {
+            inner: Arc::new(inner),
+        };
+        Ok((client, keys))
+    }
+
+    /// Builds a client that has this middleware and no other.
+    ///
+    /// # Errors
+    ///
+    /// Where the client cannot be built.
+    pub fn client(self, http: reqwest::ClientBuilder) -> reqwest::Result<ClientWithMiddleware> {
+        let (client, keys) = self.build(http)?;
+        Ok(ClientBuilder::new(client).with(keys).build())
+    }
+}
+
+impl Settings {
+    pub(super) fn profile(&self, origin: &str) -> &Profile {
+        self.servers.get(origin).unwrap_or(&self.profile)
+    }
+}
+
+impl Inner {
+    /// Counts a call towards the budget of its origin.
+    pub(super) fn deposit(&self, origin: &str) {
+        let budget = self.settings.limits.budget;
+        self.with_origin(origin, |state| budget.deposit(&mut state.balance));
+    }
+
+    pub(super) fn has_budget(&self, origin: &str) -> bool {
+        self.with_origin(origin, |state| state.balance >= 1.0)
+    }
+
+    pub(super) fn withdraw(&self, origin: &str) {
+        self.with_origin(origin, |state| state.balance -= 1.0);
+    }
+
+    pub(super) fn ignores_keys(&self, origin: &str) -> bool {
+        self.with_origin(origin, |state| state.ignores_keys)
+    }
+
+    pub(super) fn note_ignored_key(&self, origin: &str) {
+        self.with_origin(origin, |state| state.ignores_keys = true);
+    }
+
+    fn with_origin<T>(&self, origin: &str, ask: impl FnOnce(&mut OriginState) -> T) -> T {
+        let Budget { reserve, .. } = self.settings.limits.budget;
+        let fresh = || OriginState {
+            balance: reserve,
+            ignores_keys: false,
+        };
+        let mut origins = lock(&self.origins);
+        if let Some(state) = origins.get_mut(origin) {
+            return ask(state);
+        }
+        ask(origins.entry(origin.to_owned()).or_insert_with(fresh))
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashSet<EntryId>> {
+        lock(&self.live)
+    }
+
+    /// Marks a call as being made, until the guard is dropped; `None` where it is marked already.
+    pub(super) fn enter(self: &Arc<Self>, id: EntryId) -> Option<Live> {
+        self.live().insert(id.clone()).then(|| Live {
+            inner: Arc::clone(self),
+            id,
+        })
+    }
+}
+
+/// A call that this process is making.
+#[derive(Debug)]
+pub(super) struct Live {
+    inner: Arc<Inner>,
+    pub(super) id: EntryId,
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.inner.live().remove(&self.id);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

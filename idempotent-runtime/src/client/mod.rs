@@ -1,0 +1,40 @@
+#![doc = include_str!("client.md")]
+
+mod answer;
+mod attempts;
+mod begin;
+mod body;
+mod call;
+mod conclude;
+mod decide;
+mod error;
+mod failure;
+mod finish;
+pub mod journal;
+mod key;
+mod keys;
+mod limits;
+mod outcome;
+mod problem;
+mod profile;
+mod redirect;
+mod resume;
+mod retry_after;
+mod send;
+
+#[cfg(feature = "sqlite")]
+#[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
+pub use self::journal::SqliteJournal;
+pub use self::{
+    call::{Call, Intent},
+    decide::{Answered, Next, Observed, Progress, Protection, Stopped, Why, decide},
+    error::{Answer, ClientError, Ended},
+    journal::{ClientJournal, MemoryJournal},
+    key::{InvalidKey, Key, LONGEST_KEY},
+    keys::{IdempotencyKeys, KeysBuilder},
+    limits::{Budget, Limits},
+    outcome::{KeyStatus, Origin, Outcome},
+    problem::{KeyAction, Problem, Slug, StripeError},
+    profile::{Conflict, KeyStyle, Profile, Support},
+    resume::{Resend, Unfinished},
+};

@@ -1,0 +1,83 @@
+//! Redirects: a key stays at the origin that it was meant for.
+//!
+//! The client beneath repeats a request with all its headers where a redirect leads, to any origin, and only takes out those
+//! that it knows to be secret. Its policy sees addresses and no headers. So the policy lets it follow only what may keep its
+//! key, a repetition at the same origin; what becomes a GET is followed here, without the key; and what leads elsewhere
+//! is the caller's to follow.
+
+use http::{
+    Method, StatusCode,
+    header::{
+        CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, LOCATION, TRANSFER_ENCODING,
+    },
+};
+use reqwest::{Request, Response, Url, redirect};
+
+/// How many redirects are followed, as clients do.
+pub(super) const MOST: usize = 10;
+
+/// Says that redirects never came to an end.
+#[derive(Debug, thiserror::Error)]
+#[error("the server redirected more than {MOST} times")]
+pub(super) struct TooMany;
+
+/// Follows 307 and 308 at one origin, and stops at everything else.
+pub(super) fn policy() -> redirect::Policy {
+    redirect::Policy::custom(|attempt| {
+        let repeats = matches!(attempt.status().as_u16(), 307 | 308);
+        let stays = attempt
+            .previous()
+            .last()
+            .is_some_and(|previous| same_origin(previous, attempt.url()));
+        if !repeats || !stays {
+            attempt.stop()
+        } else if attempt.previous().len() > MOST {
+            attempt.error(TooMany)
+        } else {
+            attempt.follow()
+        }
+    })
+}
+
+pub(super) fn same_origin(one: &Url, other: &Url) -> bool {
+    one.origin() == other.origin()
+}
+
+/// The request without key and body that `response` asks for in place of `request`, where it leads to the same origin.
+pub(super) fn see_other(
+    request: &Request,
+    response: &Response,
+    key: &HeaderName,
+) -> Option<Request> {
+    let method = request.method();
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    match response.status() {
+        StatusCode::SEE_OTHER => {}
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND if is_read || method == Method::POST => {}
+        _ => return None,
+    }
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    let url = response.url().join(location).ok()?;
+    if !same_origin(response.url(), &url) {
+        return None;
+    }
+    let method = if method == Method::HEAD {
+        Method::HEAD
+    } else {
+        Method::GET
+    };
+    let mut next = Request::new(method, url);
+    *next.headers_mut() = request.headers().clone();
+    *next.timeout_mut() = request.timeout().copied();
+    *next.version_mut() = request.version();
+    for header in [
+        key,
+        &CONTENT_TYPE,
+        &CONTENT_LENGTH,
+        &CONTENT_ENCODING,
+        &TRANSFER_ENCODING,
+    ] {
+        next.headers_mut().remove(header);
+    }
+    Some(next)
+}

@@ -1,0 +1,89 @@
+//! Calls whose outcome is not known, after a restart or an error.
+
+use std::time::Duration;
+
+use http::Method;
+use reqwest::Url;
+use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
+
+use super::{journal::Entry, key::Key, profile::Profile};
+use crate::record::Time;
+
+/// A call that was written down, and of which nobody here knows how it ended.
+#[derive(Clone, Debug)]
+pub struct Unfinished {
+    entry: Entry,
+    age: Duration,
+    resend: Resend,
+}
+
+/// Whether a call can be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Resend {
+    /// With the same key and the same bytes.
+    Possible,
+    /// Its key is older than the server keeps keys: sent again, it might be done twice. Find out what happened.
+    TooOld,
+    /// The journal does not have its bytes. Who can make them again sends the call with this key, or this intent.
+    BodyNotKept,
+}
+
+impl Unfinished {
+    pub(super) fn new(entry: Entry, profile: &Profile, now: Time) -> Self {
+        let age = entry.age(now);
+        let resend = if age >= profile.oldest() {
+            Resend::TooOld
+        } else if entry.body.is_none() {
+            Resend::BodyNotKept
+        } else {
+            Resend::Possible
+        };
+        Self { entry, age, resend }
+    }
+
+    /// Its key.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.entry.id.key
+    }
+
+    /// Its method.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        &self.entry.method
+    }
+
+    /// Its target.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.entry.url
+    }
+
+    /// How old its key is.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.age
+    }
+
+    /// Whether it can be sent again.
+    #[must_use]
+    pub fn resend(&self) -> Resend {
+        self.resend
+    }
+
+    /// The same call with the same key and the same bytes, to be sent by `client`, which must have the middleware that this
+    /// came from; `None` where it cannot be sent again. Headers that say who is asking were never written down: put
+    /// them on it.
+    #[must_use]
+    pub fn request(&self, client: &ClientWithMiddleware) -> Option<RequestBuilder> {
+        let body = self.entry.body.clone()?;
+        // The header of the key is among those that were written down, as it was sent.
+        (self.resend == Resend::Possible).then(|| {
+            client
+                .request(self.entry.method.clone(), self.entry.url.clone())
+                .headers(self.entry.headers.clone())
+                .body(body)
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! One call, from its key to its outcome.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{Extensions, HeaderName, HeaderValue, Method};
+use reqwest::{Request, Response};
+use reqwest_middleware::{Next, Result};
+
+use super::{
+    begin::{Begun, begin},
+    body::Repeatable,
+    call::{Call, Keyed, Source},
+    decide::Protection,
+    error::{ClientError, Ended},
+    journal::EntryId,
+    key::{InvalidKey, Key},
+    keys::{Inner, Live},
+    profile::Profile,
+};
+
+/// A call on its way.
+#[derive(Debug)]
+pub(super) struct Sending<'a> {
+    pub(super) inner: &'a Arc<Inner>,
+    pub(super) profile: &'a Profile,
+    pub(super) origin: String,
+    pub(super) call: Call,
+    pub(super) request: Repeatable,
+    pub(super) keyed: Option<KeyedCall>,
+    pub(super) protection: Protection,
+    pub(super) deadline: Duration,
+    pub(super) begun: Duration,
+    pub(super) attempts: u32,
+    pub(super) was_early: bool,
+    pub(super) may_have_happened: bool,
+}
+
+/// What a call has that has a key.
+#[derive(Debug)]
+pub(super) struct KeyedCall {
+    pub(super) live: Live,
+    /// How old the key was when the call began.
+    pub(super) age: Duration,
+    /// The call stands in the journal.
+    pub(super) journaled: bool,
+    /// The caller can name the key again, so that it is worth remembering how the call ended.
+    pub(super) named: bool,
+}
+
+impl KeyedCall {
+    pub(super) fn key(&self) -> &Key {
+        &self.live.id.key
+    }
+}
+
+/// The key that an earlier pass of the same call through this middleware was given, by another one outside that retries.
+#[derive(Clone, Debug)]
+pub(super) struct Stash {
+    digest: [u8; 32],
+    key: Key,
+    since: Duration,
+}
+
+pub(super) async fn send(
+    inner: &Arc<Inner>,
+    request: Request,
+    extensions: &mut Extensions,
+    next: Next<'_>,
+) -> Result<Response> {
+    let call = extensions.get::<Call>().cloned().unwrap_or_default();
+    let origin = request.url().origin().ascii_serialization();
+    let profile = inner.settings.profile(&origin);
+    let written = written_key(&request, &profile.header)?;
+    let wants_key = wants_key(&call, request.method(), written.as_ref());
+    let limit = if wants_key {
+        inner.settings.longest_frozen
+    } else {
+        0
+    };
+    let request = Repeatable::new(request, call.factory.as_ref(), limit).await?;
+    let mut sending = Sending {
+        inner,
+        profile,
+        protection: Protection::of(request.request().method()),
+        deadline: call.deadline.unwrap_or(inner.settings.limits.deadline),
+        begun: inner.timer.now(),
+        origin,
+        call,
+        request,
+        keyed: None,
+        attempts: 0,
+        was_early: false,
+        may_have_happened: false,
+    };
+    if wants_key && let Some(stored) = sending.give_key(written, extensions).await? {
+        return Ok(stored);
+    }
+    sending.inner.deposit(&sending.origin);
+    sending.attempt_until_known(extensions, next).await
+}
+
+/// The key that the caller wrote into the header.
+fn written_key(request: &Request, name: &HeaderName) -> Result<Option<Key>> {
+    let mut lines = request.headers().get_all(name).iter();
+    let first = lines.next().map(Key::from_header);
+    match lines.count() {
+        0 => Ok(first.transpose().map_err(ClientError::from)?),
+        more => Err(ClientError::from(InvalidKey::Doubled(more + 1)).into()),
+    }
+}
+
+fn wants_key(call: &Call, method: &Method, written: Option<&Key>) -> bool {
+    let reads = matches!(
+        *method,
+        Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE
+    );
+    let repeats = matches!(*method, Method::PUT | Method::DELETE);
+    let named = written.is_some() || !matches!(call.source, Source::Random);
+    match call.keyed {
+        _ if reads => false,
+        Keyed::Never => written.is_some(),
+        Keyed::Always => true,
+        Keyed::ByMethod => named || !repeats,
+    }
+}
+
+impl Protection {
+    /// What the method promises by itself.
+    fn of(method: &Method) -> Self {
+        if method.is_idempotent() {
+            Protection::Method
+        } else {
+            Protection::None
+        }
+    }
+}
+
+impl Sending<'_> {
+    /// Gives the call its key, writes it down, and hands back the response where the journal has it already.
+    async fn give_key(
+        &mut self,
+        written: Option<Key>,
+        extensions: &mut Extensions,
+    ) -> Result<Option<Response>> {
+        let now = self.inner.timer.now();
+        let named = written.is_some() || !matches!(self.call.source, Source::Random);
+        let stash = extensions.get::<Stash>();
+        let stash = stash.filter(|stash| Some(stash.digest) == self.request.digest);
+        let (key, since) = match (written, &self.call.source) {
+            (Some(key), _) => {
+                let headers = self.request.request_mut().headers_mut();
+                headers.get_mut(&self.profile.header).map(sensitive);
+                (key, now)
+            }
+            (None, Source::Given(key)) => (key.clone(), now),
+            (None, Source::Intent(intent)) => {
+                let namespace = &self.inner.settings.namespace;
+                let key = Key::derived(namespace, &intent.operation, &intent.id);
+                (key, now)
+            }
+            (None, Source::Random) => {
+                stash.map_or_else(|| (Key::random(), now), |s| (s.key.clone(), s.since))
+            }
+        };
+        let headers = self.request.request_mut().headers_mut();
+        if !headers.contains_key(&self.profile.header) {
+            let header = key.to_header(self.profile.style);
+            headers.insert(&self.profile.header, header.map_err(ClientError::from)?);
+        }
+        if let Some(digest) = self.request.digest {
+            extensions.insert(Stash {
+                digest,
+                key: key.clone(),
+                since,
+            });
+        }
+        let id = EntryId {
+            origin: self.origin.clone(),
+            key,
+        };
+        let Some(live) = self.inner.enter(id.clone()) else {
+            let call = Ended::unsent(id.key);
+            return Err(ClientError::InFlight { call }.into());
+        };
+        self.protection = self.profile.support().into();
+        let mut keyed = KeyedCall {
+            live,
+            age: now.saturating_sub(since),
+            journaled: named || self.inner.journals_all,
+            named,
+        };
+        let begun = begin(self, &mut keyed).await?;
+        self.keyed = Some(keyed);
+        Ok(match begun {
+            Begun::New => None,
+            Begun::Again => {
+                self.may_have_happened = true;
+                None
+            }
+            Begun::Over(response) => Some(response),
+        })
+    }
+}
+
+fn sensitive(value: &mut HeaderValue) {
+    value.set_sensitive(true);
+}

@@ -1,0 +1,532 @@
+//! What the client makes of answers.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
+
+use async_trait::async_trait;
+use http::{Extensions, HeaderName};
+use idempotent_runtime::client::{Call, ClientError, Intent, KeyStatus, Profile, Why};
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, Middleware, Next};
+
+use crate::kit::{
+    Ending, Pauses, Server, Step, answer, builder, client, client_with, json, lock, outcome,
+    problem,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test]
+async fn c12_what_is_in_progress_is_asked_again_with_the_same_key() {
+    let in_progress = problem(409, "idempotency-request-in-progress").with("retry-after", "2");
+    let server = Server::doing([in_progress.clone(), in_progress, answer(201)]).await;
+    let client = client();
+
+    let response = client
+        .post(&server.url("/pay"))
+        .send()
+        .await
+        .expect("an answer");
+
+    assert_eq!(response.status(), 201);
+    let keys = server.keys();
+    assert!(keys.iter().all(|key| *key == keys[0]));
+    let pauses = client.pauses.taken();
+    assert_eq!(pauses.len(), 2);
+    assert!(
+        pauses.iter().all(|pause| *pause >= 2 * SECOND),
+        "{pauses:?}"
+    );
+}
+
+#[tokio::test]
+async fn c12_stripe_s_words_for_it_are_understood() {
+    let in_use = json(
+        409,
+        r#"{"error":{"type":"invalid_request_error","code":"idempotency_key_in_use"}}"#,
+    );
+    for conflict in [in_use, answer(409)] {
+        let server = Server::doing([conflict, answer(200)]).await;
+        let url = server.url("/").parse().expect("a URL");
+        let client = client_with(|keys| keys.server(&url, Profile::stripe()));
+        let response = client
+            .post(&server.url("/pay"))
+            .send()
+            .await
+            .expect("an answer");
+        assert_eq!(outcome(&response).attempts, 2);
+    }
+}
+
+#[tokio::test]
+async fn c13_the_application_s_conflict_is_the_answer() {
+    let theirs = json(
+        409,
+        r#"{"type":"https://api.example.com/problems/sold-out","retryable":true}"#,
+    );
+    for conflict in [answer(409).with("retry-after", "1"), theirs] {
+        let server = Server::doing([conflict]).await;
+        let response = client()
+            .post(&server.url("/pay"))
+            .send()
+            .await
+            .expect("an answer");
+        assert_eq!(response.status(), 409);
+        assert_eq!(server.seen().len(), 1);
+        assert_eq!(outcome(&response).attempts, 1);
+    }
+}
+
+#[tokio::test]
+async fn c14_retry_after_is_never_cut_short() {
+    for status in [429, 500, 503] {
+        let server = Server::doing([answer(status).with("retry-after", "2"), answer(201)]).await;
+        let client = client();
+        client
+            .post(&server.url("/pay"))
+            .send()
+            .await
+            .expect("an answer");
+        let pauses = client.pauses.taken();
+        assert_eq!(pauses.len(), 1, "{status}");
+        assert!(
+            pauses[0] >= 2 * SECOND && pauses[0] < 3 * SECOND,
+            "{pauses:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn c15_dates_nothing_and_nonsense_in_retry_after() {
+    let now = SystemTime::now();
+    let date = |moment| httpdate::fmt_http_date(moment);
+    let least = Duration::from_millis(250);
+    let rows = [
+        (date(now + 30 * SECOND), 29 * SECOND, 31 * SECOND),
+        (date(now - 30 * SECOND), least, SECOND),
+        ("0".to_owned(), least, SECOND),
+        ("soon".to_owned(), least, SECOND),
+        ("-5".to_owned(), least, SECOND),
+    ];
+    for (value, shortest, longest) in rows {
+        let busy = answer(503)
+            .with("date", date(now))
+            .with("retry-after", &value);
+        let server = Server::doing([busy, answer(201)]).await;
+        let client = client();
+        client
+            .post(&server.url("/pay"))
+            .send()
+            .await
+            .expect("an answer");
+        let pause = client.pauses.taken()[0];
+        assert!(pause >= shortest && pause <= longest, "{value}: {pause:?}");
+    }
+}
+
+#[tokio::test]
+async fn c16_who_asks_for_too_long_a_pause_is_told_about() {
+    // Longer than is waited out, and longer than the deadline leaves.
+    for (longest, value) in [(60, 61), (3_600, 100)] {
+        let busy = answer(503)
+            .with("retry-after", value.to_string())
+            .body("busy");
+        let server = Server::doing([busy]).await;
+        let limits = crate::kit::patient().longest_retry_after(longest * SECOND);
+        let client = client_with(|keys| keys.limits(limits));
+        let wish = Call::new().deadline(100 * SECOND);
+        let call = client.post(&server.url("/pay")).with_extension(wish);
+
+        let ended = call.send().await;
+
+        let ClientError::RetryLater { after, call, .. } = ended.ending() else {
+            panic!("{ended:?}")
+        };
+        assert_eq!(*after, value * SECOND);
+        assert!(client.pauses.taken().is_empty());
+        let sent = server.keys()[0].clone().expect("a key");
+        assert_eq!(sent, format!("\"{}\"", call.key.as_str()));
+        let answer = call.answer.as_ref().expect("the last answer");
+        assert_eq!(answer.body.as_deref(), Some(&b"busy"[..]));
+    }
+}
+
+#[tokio::test]
+async fn c17_a_reused_key_is_the_end_and_no_new_one_is_made_up() {
+    let stripe = json(400, r#"{"error":{"type":"idempotency_error"}}"#);
+    for reused in [problem(422, "idempotency-key-reused"), stripe] {
+        let server = Server::doing([reused]).await;
+        let client = client();
+        let call = || Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let send = || {
+            client
+                .post(&server.url("/pay"))
+                .with_extension(call())
+                .send()
+        };
+
+        let ended = send().await;
+        assert!(matches!(ended.ending(), ClientError::KeyReused { .. }));
+        let status = ended.ending().call().and_then(|call| call.answer.as_ref());
+        assert!(status.is_some());
+
+        // The key is burned: the same wish is not sent again, with this key or another one.
+        assert!(matches!(
+            send().await.ending(),
+            ClientError::KeyReused { .. }
+        ));
+        assert_eq!(server.seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn c18_a_missing_or_invalid_key_is_the_answer() {
+    for slug in ["idempotency-key-missing", "idempotency-key-invalid"] {
+        let server = Server::doing([problem(400, slug)]).await;
+        let response = client()
+            .post(&server.url("/pay"))
+            .send()
+            .await
+            .expect("an answer");
+        assert_eq!(response.status(), 400);
+        assert_eq!(server.seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn c19_the_form_of_a_key_never_changes_by_itself() {
+    let quoted = problem(400, "idempotency-key-invalid");
+    let server = Server::doing([quoted, answer(500), answer(201)]).await;
+    let client = client();
+    let call = || Call::new().intent(Intent::new("payments.charge", "order-42"));
+    let send = || {
+        client
+            .post(&server.url("/pay"))
+            .with_extension(call())
+            .send()
+    };
+
+    assert_eq!(send().await.expect("an answer").status(), 400);
+    assert_eq!(send().await.expect("an answer").status(), 201);
+
+    let keys = server.keys();
+    assert_eq!(keys.len(), 3);
+    assert!(
+        keys.iter()
+            .all(|key| *key == keys[0] && key.as_ref().is_some_and(|key| key.starts_with('"')))
+    );
+}
+
+#[tokio::test]
+async fn c23_server_errors_are_tried_again_and_recorded_ones_are_not() {
+    for status in [500, 502, 503, 504] {
+        let recorded = answer(status).with("idempotent-replayed", "true");
+        let server = Server::doing([answer(status), recorded]).await;
+        let ended = client().post(&server.url("/pay")).send().await;
+        let ClientError::Unknown {
+            why: Why::Recorded,
+            call,
+            ..
+        } = ended.ending()
+        else {
+            panic!("{ended:?}")
+        };
+        assert_eq!(call.attempts, 2);
+        assert_eq!(server.seen().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn c24_the_vendor_s_word_wins() {
+    let client = client_with(|_| {
+        let profile = Profile::stripe().verdict_header(HeaderName::from_static("transient-error"));
+        idempotent_runtime::client::IdempotencyKeys::builder(profile)
+            .limits(crate::kit::patient())
+            .timer(Pauses::default())
+    });
+    for header in ["stripe-should-retry", "transient-error"] {
+        let server = Server::doing([answer(400).with(header, "true"), answer(200)]).await;
+        let response = client
+            .post(&server.url("/pay"))
+            .send()
+            .await
+            .expect("an answer");
+        assert_eq!(outcome(&response).attempts, 2, "{header}");
+
+        for status in [409, 503] {
+            let server = Server::doing([answer(status).with(header, "false")]).await;
+            let ended = client.post(&server.url("/pay")).send().await;
+            assert_eq!(server.seen().len(), 1, "{header}");
+            assert_eq!(
+                ended.is_ok(),
+                status == 409,
+                "a server error leaves open what happened"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn c25_the_server_s_own_members_win() {
+    let body = |retryable| {
+        format!(r#"{{"type":"about:blank","retryable":{retryable},"key_action":"keep"}}"#)
+    };
+    let server = Server::doing([json(409, &body(true)), json(500, &body(false))]).await;
+    let ended = client().post(&server.url("/pay")).send().await;
+    let ClientError::Unknown {
+        why: Why::Server, ..
+    } = ended.ending()
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn c26_timeouts_early_data_and_rate_limits() {
+    let rows: [(Vec<Step>, u16, usize); 5] = [
+        (vec![answer(408).into(), answer(201).into()], 201, 2),
+        (vec![answer(425).into(), answer(201).into()], 201, 2),
+        (vec![answer(425).into(), answer(425).into()], 425, 2),
+        (vec![answer(429).into()], 429, 1),
+        (
+            vec![
+                answer(429).with("retry-after", "1").into(),
+                answer(201).into(),
+            ],
+            201,
+            2,
+        ),
+    ];
+    for (steps, status, requests) in rows {
+        let told = format!("{steps:?}");
+        let server = Server::doing(steps).await;
+        let response = client()
+            .post(&server.url("/pay"))
+            .send()
+            .await
+            .expect("an answer");
+        assert_eq!(response.status(), status, "{told}");
+        assert_eq!(server.seen().len(), requests, "{told}");
+        let keys = server.keys();
+        assert!(keys.iter().all(|key| *key == keys[0]));
+    }
+    let lock = json(
+        429,
+        r#"{"error":{"type":"invalid_request_error","code":"lock_timeout"}}"#,
+    );
+    let server = Server::doing([lock, answer(200)]).await;
+    let response = client()
+        .post(&server.url("/pay"))
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(outcome(&response).attempts, 2);
+}
+
+/// Signs every attempt anew, and refreshes its token where it is refused.
+#[derive(Default)]
+struct Signs(Arc<Mutex<u32>>);
+
+#[async_trait]
+impl Middleware for Signs {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        let token = || {
+            let mut count = lock(&self.0);
+            *count += 1;
+            format!("token-{count}").parse().expect("a header")
+        };
+        let mut first = request.try_clone().expect("it is in memory");
+        first.headers_mut().insert("authorization", token());
+        let response = next.clone().run(first, extensions).await?;
+        if response.status() != 401 {
+            return Ok(response);
+        }
+        let mut second = request;
+        second.headers_mut().insert("authorization", token());
+        next.run(second, extensions).await
+    }
+}
+
+#[tokio::test]
+async fn c27_authorisation_is_new_at_every_attempt_and_the_key_is_not() {
+    let server = Server::doing([answer(500), answer(401), answer(201)]).await;
+    let (http, keys) = builder(&Pauses::default())
+        .build(reqwest::Client::builder())
+        .expect("a client");
+    let client = ClientBuilder::new(http)
+        .with(keys)
+        .with(Signs::default())
+        .build();
+
+    let response = client
+        .post(server.url("/pay"))
+        .body("pay")
+        .send()
+        .await
+        .expect("an answer");
+
+    assert_eq!(response.status(), 201);
+    let keys = server.keys();
+    assert!(keys.iter().all(|key| *key == keys[0]));
+    let seen = server.seen();
+    let tokens: Vec<_> = seen
+        .iter()
+        .map(|seen| &seen.headers["authorization"])
+        .collect();
+    assert_eq!(tokens, ["token-1", "token-2", "token-3"]);
+}
+
+#[tokio::test]
+async fn c27_a_refused_call_is_sent_again_by_its_intent() {
+    let server = Server::doing([answer(401), answer(201)]).await;
+    let client = client();
+    for (token, status) in [("old", 401), ("new", 201)] {
+        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let call = client.post(&server.url("/pay")).bearer_auth(token);
+        let response = call.with_extension(wish).send().await.expect("an answer");
+        assert_eq!(response.status(), status);
+    }
+    let keys = server.keys();
+    assert_eq!(keys[0], keys[1]);
+}
+
+#[tokio::test]
+async fn c37_what_the_server_does_not_know_or_keep_is_told_with_its_handle() {
+    for slug in [
+        "idempotency-outcome-unknown",
+        "idempotency-result-expired",
+        "idempotency-result-unavailable",
+    ] {
+        let body = format!(
+            r#"{{"type":"https://api.example.com/problems/{slug}","operation_ref":"op_1"}}"#
+        );
+        let server = Server::doing([json(409, &body)]).await;
+        let ended = client().post(&server.url("/pay")).send().await;
+        let call = match ended.ending() {
+            ClientError::Unknown {
+                why: Why::Server,
+                call,
+                ..
+            } if slug.ends_with("unknown") => call,
+            ClientError::ResultGone { call, .. } if !slug.ends_with("unknown") => call,
+            other => panic!("{slug}: {other:?}"),
+        };
+        assert_eq!(call.operation_ref.as_deref(), Some("op_1"));
+        assert_eq!(server.seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn c38_a_response_tells_how_it_came_about() {
+    let replayed = answer(201)
+        .with("idempotent-replayed", "true")
+        .body("receipt");
+    let server = Server::doing([answer(503), replayed, answer(201)]).await;
+    let client = client();
+
+    let response = client
+        .post(&server.url("/pay"))
+        .send()
+        .await
+        .expect("an answer");
+    let told = outcome(&response).clone();
+    assert!(told.replayed);
+    assert_eq!(told.attempts, 2);
+    let sent = server.keys()[0].clone();
+    assert_eq!(told.key.map(|key| format!("\"{}\"", key.as_str())), sent);
+    assert_eq!(response.url().path(), "/pay");
+    assert_eq!(response.text().await.expect("a body"), "receipt");
+
+    let response = client
+        .post(&server.url("/pay"))
+        .send()
+        .await
+        .expect("an answer");
+    assert!(!outcome(&response).replayed);
+    assert_eq!(outcome(&response).attempts, 1);
+}
+
+#[tokio::test]
+async fn c44_a_server_that_ignores_keys_is_not_relied_on_again() {
+    let ignores = answer(201).with("idempotency-status", "ignored");
+    let server = Server::doing([ignores.into(), Step::Cut]).await;
+    let client = client();
+
+    let response = client
+        .post(&server.url("/pay"))
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(outcome(&response).key_status, KeyStatus::Ignored);
+
+    let ended = client.post(&server.url("/pay")).send().await;
+    assert!(matches!(
+        ended.ending(),
+        ClientError::Unknown {
+            why: Why::Undeclared,
+            ..
+        }
+    ));
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn c44_a_server_that_does_not_support_keys_says_so() {
+    // The problem speaks for the server; a bare 501 may be about something else.
+    let rows = [
+        (problem(501, "idempotency-not-supported"), 2),
+        (answer(501), 3),
+    ];
+    for (unsupported, requests) in rows {
+        let server = Server::doing([unsupported.into(), Step::Cut]).await;
+        let client = client();
+        let ended = client.post(&server.url("/pay")).send().await;
+        assert!(matches!(ended.ending(), ClientError::Unsupported { .. }));
+
+        let after = client.post(&server.url("/pay")).send().await;
+        assert_eq!(after.is_ok(), requests == 3);
+        assert_eq!(server.seen().len(), requests);
+    }
+}
+
+#[tokio::test]
+async fn c21_events_are_handed_on_as_they_come() {
+    let server = Server::doing([Step::Events]).await;
+    let mut response = client()
+        .post(&server.url("/ask"))
+        .send()
+        .await
+        .expect("an answer");
+    let first = response
+        .chunk()
+        .await
+        .expect("it is there")
+        .expect("a piece");
+    assert_eq!(first, "data: 1\n\n");
+}
+
+#[tokio::test]
+async fn c21_a_long_response_comes_whole() {
+    for announced in [Step::Answer, Step::Chunked] {
+        let long = "x".repeat(3 << 20);
+        let json = answer(200)
+            .with("content-type", "application/json")
+            .body(&long);
+        let server = Server::doing([announced(json)]).await;
+        let response = client()
+            .post(&server.url("/ask"))
+            .send()
+            .await
+            .expect("an answer");
+        assert_eq!(outcome(&response).attempts, 1);
+        assert_eq!(response.text().await.expect("a body"), long);
+    }
+}

@@ -1,0 +1,137 @@
+//! Bodies: sent again byte for byte, or not at all.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use idempotent_runtime::client::{Call, ClientError, Why};
+use reqwest::{Body, multipart};
+
+use crate::kit::{Ending, Frames, Server, Step, answer, client, client_with, outcome};
+
+/// A body that does not say how long it is.
+fn stream(pieces: &[&'static str]) -> Body {
+    let frames = pieces.iter().map(|piece| {
+        let frame = Frame::data(Bytes::from_static(piece.as_bytes()));
+        Ok::<_, Infallible>(frame)
+    });
+    Body::wrap(StreamBody::new(Frames::of(frames)))
+}
+
+#[tokio::test]
+async fn c30_a_stream_is_sent_once_and_its_key_is_handed_over() {
+    let server = Server::doing([answer(201).into(), Step::Cut]).await;
+    let client = client();
+    let post = || {
+        client
+            .http
+            .post(server.url("/pay"))
+            .body(stream(&["pa", "y"]))
+    };
+
+    let response = post().send().await.expect("an answer");
+    assert_eq!(outcome(&response).attempts, 1);
+    assert_eq!(server.seen()[0].body.as_deref(), Some(&b"pay"[..]));
+
+    let ended = post().send().await;
+    let ClientError::Unknown {
+        why: Why::Body,
+        call,
+        ..
+    } = ended.ending()
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(server.seen().len(), 2);
+    let sent = server.keys()[1].clone().expect("a key");
+    assert_eq!(sent, format!("\"{}\"", call.key.as_str()));
+}
+
+#[tokio::test]
+async fn c30_a_function_makes_the_stream_again() {
+    let server = Server::doing([Step::Cut, answer(500).into(), answer(201).into()]).await;
+    let client = client();
+    let call = client.http.post(server.url("/pay"));
+    let call = call.with_extension(Call::new().body_from(|| stream(&["pa", "y"])));
+
+    let response = call.send().await.expect("an answer");
+
+    assert_eq!(outcome(&response).attempts, 3);
+    let seen = server.seen();
+    assert_eq!(seen.len(), 3);
+    assert!(seen.iter().all(|seen| seen.body.as_deref() == Some(b"pay")));
+    assert!(
+        seen.iter()
+            .all(|seen| seen.headers["content-length"] == "3")
+    );
+}
+
+#[tokio::test]
+async fn c31_other_bytes_are_never_sent_under_a_key() {
+    for second in ["yap", "pa", "paid"] {
+        let server = Server::doing([answer(500)]).await;
+        let made = Arc::new(AtomicUsize::new(0));
+        // Made for the hash, and for the first attempt.
+        let make = move || match made.fetch_add(1, Ordering::SeqCst) {
+            0 | 1 => stream(&["pay"]),
+            _ => stream(&[second]),
+        };
+        let client = client();
+        let call = client.http.post(server.url("/pay"));
+        let ended = call
+            .with_extension(Call::new().body_from(make))
+            .send()
+            .await;
+        assert!(
+            matches!(ended.ending(), ClientError::BodyChanged { .. }),
+            "{second}: {ended:?}"
+        );
+        let whole = server.seen().into_iter().filter_map(|seen| seen.body);
+        assert_eq!(whole.collect::<Vec<_>>(), ["pay"], "{second}");
+    }
+}
+
+#[tokio::test]
+async fn c32_a_form_with_parts_is_the_same_at_every_attempt() {
+    let form = || {
+        multipart::Form::new()
+            .text("order", "42")
+            .part("receipt", multipart::Part::bytes(vec![7; 3_000]))
+    };
+    let server = Server::doing([Step::Cut, answer(503).into(), answer(201).into()]).await;
+    let post = client().http.post(server.url("/pay"));
+    // The builder of reqwest itself makes forms: its request goes through the same middleware.
+    let request = reqwest::Client::new()
+        .post(server.url("/pay"))
+        .multipart(form());
+    let request = request.build().expect("a request");
+    drop(post);
+    let response = client().http.execute(request).await.expect("an answer");
+
+    assert_eq!(outcome(&response).attempts, 3);
+    let seen = server.seen();
+    assert!(seen[0].body.as_ref().is_some_and(|body| body.len() > 3_000));
+    assert!(seen.iter().all(|other| other.body == seen[0].body));
+    let types = |seen: &crate::kit::Seen| seen.headers["content-type"].clone();
+    assert!(seen.iter().all(|other| types(other) == types(&seen[0])));
+
+    // Beyond the limit it stays a stream, which is sent once.
+    let server = Server::doing([answer(503)]).await;
+    let request = reqwest::Client::new()
+        .post(server.url("/pay"))
+        .multipart(form());
+    let request = request.build().expect("a request");
+    let client = client_with(|keys| keys.longest_frozen_body(3_000));
+    let ended = client.http.execute(request).await;
+    assert!(matches!(
+        ended.ending(),
+        ClientError::Unknown { why: Why::Body, .. }
+    ));
+}

@@ -1,0 +1,353 @@
+//! The checklist of the client, item by item, and the table that is made of it.
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use expect_test::expect_file;
+
+/// An item: its id, where it comes from, what is checked, and what is open about it.
+struct Item(&'static str, &'static str, &'static str, Result);
+
+enum Result {
+    /// Tests that bear its id pass.
+    Tested,
+    /// They do, and this is left out.
+    Partly(&'static str),
+    /// There is no test.
+    Open(&'static str),
+}
+
+use Result::{Open, Partly, Tested};
+
+const ITEMS: [Item; 46] = [
+    Item(
+        "C-01",
+        "draft-07 §2.5.1, vendors' SDKs",
+        "POST and PATCH get a key before the first attempt; every attempt carries it byte for byte",
+        Tested,
+    ),
+    Item(
+        "C-02",
+        "found by running code",
+        "another middleware that retries, inside or outside, repeats the key; extensions that are used again make no repetition",
+        Tested,
+    ),
+    Item(
+        "C-03",
+        "vendors' SDKs",
+        "a key that the caller wrote is sent as it is, in one line; two lines are refused",
+        Tested,
+    ),
+    Item(
+        "C-04",
+        "vendors' documentation",
+        "GET, HEAD and OPTIONS have no key and are tried again",
+        Tested,
+    ),
+    Item(
+        "C-05",
+        "RFC 9110 §9.2.2",
+        "PUT and DELETE have a key on demand and are tried again",
+        Tested,
+    ),
+    Item(
+        "C-06",
+        "draft-07 §2.1 and §2.2",
+        "a random key is a UUID of version 4 in quotes, and bare for a server that wants it",
+        Tested,
+    ),
+    Item(
+        "C-07",
+        "RFC 9651 §4.1.6",
+        "quotes and backslashes are escaped; what is not ASCII or longer than 255 bytes is refused before anything is sent",
+        Tested,
+    ),
+    Item(
+        "C-08",
+        "practice of payment providers",
+        "a restart sends the same bytes with the same key, or reports the call",
+        Tested,
+    ),
+    Item(
+        "C-09",
+        "practice of payment providers",
+        "key, method, target, digest, time and deadline are written before the first byte leaves; where that fails, nothing is sent",
+        Tested,
+    ),
+    Item(
+        "C-10",
+        "draft-07 §2.2",
+        "another request under a key that the journal knows is refused before anything is sent",
+        Tested,
+    ),
+    Item(
+        "C-11",
+        "this project",
+        "a call that is over is answered by the journal, or reported as over",
+        Tested,
+    ),
+    Item(
+        "C-12",
+        "draft-07 §2.7, vendors' SDKs",
+        "409 in progress waits `Retry-After` and repeats the key, also in Stripe's words and as a bare 409 where the profile says so",
+        Tested,
+    ),
+    Item("C-13", "this project", "another 409 is the answer", Tested),
+    Item(
+        "C-14",
+        "RFC 9110 §10.2.3",
+        "at least `Retry-After` passes before the next attempt",
+        Tested,
+    ),
+    Item(
+        "C-15",
+        "RFC 9110 §10.2.3",
+        "dates, dates that are past, zero, negative and malformed values",
+        Tested,
+    ),
+    Item(
+        "C-16",
+        "vendors' SDKs",
+        "a `Retry-After` beyond the cap or the deadline ends the call with the key",
+        Tested,
+    ),
+    Item(
+        "C-17",
+        "draft-07 §2.2 and §2.7",
+        "a reused key ends the call and is burned; no new key is made up",
+        Tested,
+    ),
+    Item(
+        "C-18",
+        "draft-07 §2.7",
+        "a missing or invalid key is the answer",
+        Tested,
+    ),
+    Item(
+        "C-19",
+        "this project",
+        "the form of a key never changes by itself",
+        Tested,
+    ),
+    Item(
+        "C-20",
+        "vendors' SDKs",
+        "failed connections and names are tried again; bad certificates, schemes and endless redirects are not",
+        Partly(
+            "certificates are tested by an error of the kind that rustls reports, not by a server with a bad one",
+        ),
+    ),
+    Item(
+        "C-21",
+        "vendors' SDKs",
+        "what was cut off after sending, and half a response, is sent again because it has a key",
+        Tested,
+    ),
+    Item(
+        "C-22",
+        "draft-07 §2.5.1",
+        "where no support is declared, what may have happened is unknown and not sent again",
+        Tested,
+    ),
+    Item(
+        "C-23",
+        "vendors' SDKs",
+        "500, 502, 503 and 504 are tried again, and recorded ones are not",
+        Tested,
+    ),
+    Item(
+        "C-24",
+        "vendors' documentation",
+        "a vendor's header on retries wins over the status, both ways",
+        Tested,
+    ),
+    Item(
+        "C-25",
+        "this project",
+        "`retryable` and `key_action` win over the status, in bodies that speak of keys",
+        Tested,
+    ),
+    Item(
+        "C-26",
+        "RFC 8470 §5.2, RFC 6585 §4",
+        "408 is tried again, 425 once, 429 with `Retry-After` or Stripe's `lock_timeout`",
+        Tested,
+    ),
+    Item(
+        "C-27",
+        "this project",
+        "authorisation and signatures are new at every attempt, the key is not",
+        Tested,
+    ),
+    Item(
+        "C-28",
+        "vendors' SDKs",
+        "pauses double with jitter, from half a second to eight, by tokio's time",
+        Tested,
+    ),
+    Item(
+        "C-29",
+        "this project",
+        "attempts, a retry budget for each origin, and a deadline that also ends an attempt",
+        Tested,
+    ),
+    Item(
+        "C-30",
+        "found by running code",
+        "a stream is sent once and reported with its key; a function can make it again",
+        Tested,
+    ),
+    Item(
+        "C-31",
+        "this project",
+        "other bytes at a later attempt are broken off before their end",
+        Tested,
+    ),
+    Item(
+        "C-32",
+        "this project",
+        "the boundary and the bytes of a form with parts are the same at every attempt",
+        Tested,
+    ),
+    Item(
+        "C-33",
+        "vendors' SDKs",
+        "a dropped call sends nothing more and stays in the journal",
+        Tested,
+    ),
+    Item(
+        "C-34",
+        "found by running code",
+        "same origin: 307 and 308 keep the key, what becomes a GET loses it; another origin never sees it",
+        Tested,
+    ),
+    Item(
+        "C-35",
+        "RFC 9113 §8.7",
+        "a refused stream is sent again by the client beneath, with the key, as one attempt",
+        Partly("REFUSED_STREAM is tested, GOAWAY is not"),
+    ),
+    Item(
+        "C-36",
+        "vendors' documentation",
+        "a key older than the server keeps keys is never sent again, on the way or after a restart",
+        Tested,
+    ),
+    Item(
+        "C-37",
+        "this project",
+        "an unknown outcome, and a result that is gone, are told with the server's handle",
+        Tested,
+    ),
+    Item(
+        "C-38",
+        "this project",
+        "a response tells whether it is a replay, how many attempts there were, and the key",
+        Tested,
+    ),
+    Item(
+        "C-39",
+        "this project",
+        "who gives up hands over the key and the last answer, and can be resumed",
+        Tested,
+    ),
+    Item(
+        "C-40",
+        "this project",
+        "one intent is sent by one task at a time",
+        Tested,
+    ),
+    Item(
+        "C-41",
+        "draft-07 §5",
+        "logs and errors never show a key",
+        Tested,
+    ),
+    Item(
+        "C-42",
+        "this project",
+        "an intent is one key in every process",
+        Tested,
+    ),
+    Item(
+        "C-43",
+        "this project",
+        "only operation, id and namespace are in a derived key",
+        Tested,
+    ),
+    Item(
+        "C-44",
+        "vendors' documentation",
+        "`Idempotency-Status: ignored` and 501 are told, and such a server is not relied on",
+        Tested,
+    ),
+    Item(
+        "C-45",
+        "this project",
+        "every operation has a key of its own; one intent for two requests is refused",
+        Tested,
+    ),
+    Item(
+        "C-46",
+        "this project",
+        "a timer of one's own; WebAssembly",
+        Open(
+            "the timer is a trait that every test here replaces; WebAssembly is left out, because the runtime needs tokio",
+        ),
+    ),
+];
+
+/// `UPDATE_EXPECT=1` writes the table anew.
+#[test]
+fn the_table_is_that_of_the_checklist() {
+    let mut table = String::from(
+        "# The client's checklist\n\n\
+         Checked by the tests of this package that bear the id (`c34_…`), and by those of `idempotent-runtime/src/client` for what needs no\n\
+         connection. \"implements draft-07\" means draft-ietf-httpapi-idempotency-key-header-07, which is no RFC. This file is made by\n\
+         `conformance.rs`.\n\n\
+         | id | source | what is checked | result |\n|---|---|---|---|\n",
+    );
+    for Item(id, source, checked, result) in &ITEMS {
+        let result = match result {
+            Tested => "passes".to_owned(),
+            Partly(open) => format!("passes; open: {open}"),
+            Open(why) => format!("open: {why}"),
+        };
+        writeln!(table, "| {id} | {source} | {checked} | {result} |").expect("memory takes it");
+    }
+    expect_file!["../../CONFORMANCE.md"].assert_eq(&table);
+}
+
+#[test]
+fn every_item_that_passes_has_a_test_and_every_test_has_an_item() {
+    let mut ids = Vec::new();
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client");
+    for entry in fs::read_dir(here).expect("the tests are here") {
+        let text = fs::read_to_string(entry.expect("the folder is read").path()).expect("text");
+        let tests = text.split("fn c").skip(1).filter_map(|rest| rest.get(..2));
+        ids.extend(
+            tests
+                .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+                .map(|number| format!("C-{number}")),
+        );
+    }
+    for Item(id, _, _, result) in &ITEMS {
+        let is_tested = ids.iter().any(|test| test == id);
+        assert_eq!(is_tested, !matches!(result, Open(_)), "{id}");
+    }
+    for id in &ids {
+        assert!(ITEMS.iter().any(|item| item.0 == id), "{id} is no item");
+    }
+}
+
+/// Whatever takes time is moved by the test.
+#[test]
+fn no_test_sleeps() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client");
+    for entry in fs::read_dir(here).expect("the tests are here") {
+        let path = entry.expect("the folder is read").path();
+        let text = fs::read_to_string(&path).expect("text");
+        for sleep in [concat!("time::", "sleep"), concat!("thread::", "sleep")] {
+            assert!(!text.contains(sleep), "{} sleeps", path.display());
+        }
+    }
+}

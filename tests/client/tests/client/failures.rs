@@ -1,0 +1,388 @@
+//! What the client makes of connections that fail, and where it stops.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use idempotent_runtime::{
+    client::{Budget, Call, ClientError, IdempotencyKeys, Profile, Why},
+    testing::{Cut, Gate, ManualClock, Proxy},
+};
+use reqwest::dns::{Name, Resolve, Resolving};
+use tokio::net::TcpListener;
+
+use crate::kit::{
+    Ending, Pauses, Server, Step, answer, builder, client, client_with, outcome, patient,
+};
+
+/// An address at which nobody listens.
+async fn nobody() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    listener.local_addr().expect("an address")
+}
+
+#[tokio::test]
+async fn c20_who_cannot_be_reached_has_seen_nothing() {
+    let client = client();
+    let url = format!("http://{}/pay", nobody().await);
+    let ended = client.post(&url).send().await;
+    let ClientError::Exhausted {
+        why: Why::Attempts,
+        call,
+        ..
+    } = ended.ending()
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(call.attempts, 4);
+    assert!(call.failure.is_some());
+    assert_eq!(client.pauses.taken().len(), 3);
+}
+
+#[tokio::test]
+async fn c20_a_server_that_comes_back_is_found() {
+    let address = nobody().await;
+    let gate = Gate::new();
+    let keys = builder(&Pauses::behind(&gate));
+    let client = keys.client(reqwest::Client::builder()).expect("a client");
+    let call = client.post(format!("http://{address}/pay")).body("pay");
+    let call = tokio::spawn(call.send());
+    gate.arrived(1).await;
+
+    let server = Server::at(address, [answer(201)]).await;
+    gate.open();
+
+    let response = call.await.expect("it ends").expect("an answer");
+    assert_eq!(outcome(&response).attempts, 2);
+    assert!(server.keys()[0].is_some());
+}
+
+struct Resolves(io::ErrorKind);
+
+impl Resolve for Resolves {
+    fn resolve(&self, _: Name) -> Resolving {
+        let kind = self.0;
+        Box::pin(async move { Err(io::Error::from(kind).into()) })
+    }
+}
+
+/// The name is not found, or a connection shows a certificate that is not taken, as encryption reports it.
+#[tokio::test]
+async fn c20_a_name_that_is_not_found_is_tried_again_and_a_bad_certificate_is_not() {
+    for (kind, pauses) in [
+        (io::ErrorKind::NotFound, 3),
+        (io::ErrorKind::InvalidData, 0),
+    ] {
+        let taken = Pauses::default();
+        let http = reqwest::Client::builder().dns_resolver(Arc::new(Resolves(kind)));
+        let client = builder(&taken).client(http).expect("a client");
+        let ended = client
+            .post("http://api.example.com/pay")
+            .body("pay")
+            .send()
+            .await;
+        assert!(ended.is_err());
+        assert_eq!(taken.taken().len(), pauses, "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn c20_a_bad_scheme_and_an_endless_redirect_are_not_tried_again() {
+    let taken = Pauses::default();
+    let client = client_with(|keys| keys.timer(taken.clone()));
+    assert!(
+        client
+            .post("ftp://api.example.com/pay")
+            .send()
+            .await
+            .is_err()
+    );
+
+    let server = Server::doing(vec![answer(307).with("location", "/pay"); 50]).await;
+    assert!(client.post(&server.url("/pay")).send().await.is_err());
+    assert_eq!(server.seen().len(), 11);
+    assert!(taken.taken().is_empty());
+}
+
+#[tokio::test]
+async fn c21_what_was_cut_off_after_sending_is_sent_again_because_it_has_a_key() {
+    for cut in [Cut::BeforeRequest, Cut::BeforeAnswer] {
+        let server = Server::doing([answer(201)]).await;
+        let proxy = Proxy::to(server.address).await.expect("a proxy");
+        let url = format!("http://{}/pay", proxy.address());
+        proxy.cut_next(cut);
+        let client = client();
+        let response = client.post(&url).send().await.expect("an answer");
+        assert_eq!(outcome(&response).attempts, 2, "{cut:?}");
+        let keys = server.keys();
+        assert!(keys.iter().all(|key| key.is_some() && *key == keys[0]));
+
+        proxy.cut_next(cut);
+        let call = client.post(&url).with_extension(Call::new().without_key());
+        let reached = usize::from(cut == Cut::BeforeAnswer);
+        let before = server.seen().len();
+        assert!(call.send().await.is_err(), "{cut:?}");
+        assert_eq!(server.seen().len(), before + reached, "{cut:?}");
+    }
+}
+
+#[tokio::test]
+async fn c21_a_response_that_is_cut_off_is_asked_for_again() {
+    let server = Server::doing([Step::CutBody, answer(201).body("whole").into()]).await;
+    let response = client()
+        .post(&server.url("/pay"))
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(response.text().await.expect("a body"), "whole");
+    let keys = server.keys();
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1]);
+}
+
+#[tokio::test]
+async fn c21_an_attempt_that_takes_too_long_is_sent_again() {
+    let server = Server::doing([Step::Hang, answer(201).into()]).await;
+    let clock = ManualClock::new();
+    let limits = patient().attempt_timeout(Duration::from_secs(30));
+    let keys = IdempotencyKeys::builder(Profile::ietf())
+        .limits(limits)
+        .timer(clock.clone());
+    let client = keys.client(reqwest::Client::builder()).expect("a client");
+    let call = tokio::spawn(client.post(server.url("/pay")).body("pay").send());
+    server.await_requests(1).await;
+    clock.advance(Duration::from_secs(30));
+    while !call.is_finished() {
+        // The pause, and then the next attempt.
+        clock.advance(Duration::from_secs(1));
+        tokio::task::yield_now().await;
+        if server.seen().len() == 2 {
+            break;
+        }
+    }
+    let response = call.await.expect("it ends").expect("an answer");
+    assert_eq!(outcome(&response).attempts, 2);
+    assert_eq!(server.keys()[0], server.keys()[1]);
+}
+
+#[tokio::test]
+async fn c22_where_nobody_knows_of_keys_nothing_is_sent_twice() {
+    let server = Server::doing([Step::Cut, answer(500).into()]).await;
+    let url = server.url("/").parse().expect("a URL");
+    let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
+    let ended = client.post(&server.url("/pay")).send().await;
+    let ClientError::Unknown {
+        why: Why::Undeclared,
+        call,
+        ..
+    } = ended.ending()
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(call.attempts, 1);
+    assert!(server.keys()[0].is_some(), "it may be honoured");
+
+    let response = client
+        .post(&server.url("/pay"))
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(response.status(), 500);
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn c28_pauses_grow_and_differ() {
+    let mut first = Vec::new();
+    for _ in 0..8 {
+        let server = Server::doing(vec![answer(500); 3]).await;
+        let client = client();
+        client
+            .post(&server.url("/pay"))
+            .send()
+            .await
+            .expect("an answer");
+        let pauses = client.pauses.taken();
+        for (pause, full) in pauses.iter().zip([500, 1_000, 2_000]) {
+            let full = Duration::from_millis(full);
+            assert!(*pause >= full / 2 && *pause <= full, "{pauses:?}");
+        }
+        first.push(pauses[0]);
+    }
+    first.dedup();
+    assert!(first.len() > 1, "every pause is the same: {first:?}");
+}
+
+/// Without a socket, so that tokio's own clock stands still between pauses.
+#[tokio::test(start_paused = true)]
+async fn c28_pauses_go_by_tokio_s_time() {
+    let keys = IdempotencyKeys::builder(Profile::ietf());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = reqwest_middleware::ClientBuilder::new(http)
+        .with(keys)
+        .with(Busy)
+        .build();
+    let before = tokio::time::Instant::now();
+
+    let ended = client
+        .post("http://api.example.com/pay")
+        .body("pay")
+        .send()
+        .await;
+
+    assert!(matches!(
+        ended.ending(),
+        ClientError::Unknown {
+            why: Why::Attempts,
+            ..
+        }
+    ));
+    let took = before.elapsed();
+    assert!(
+        took >= Duration::from_millis(1_750) && took <= Duration::from_millis(3_510),
+        "{took:?}"
+    );
+}
+
+struct Busy;
+
+#[async_trait::async_trait]
+impl reqwest_middleware::Middleware for Busy {
+    async fn handle(
+        &self,
+        _: reqwest::Request,
+        _: &mut http::Extensions,
+        _: reqwest_middleware::Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        let response = http::Response::builder().status(500).body("");
+        Ok(response.expect("a response").into())
+    }
+}
+
+#[tokio::test]
+async fn c29_attempts_and_the_budget_of_an_origin_are_bounds() {
+    let server = Server::doing(vec![answer(500); 99]).await;
+    let limits = patient().attempts(3).budget(Budget::new(3, 0.0));
+    let client = client_with(|keys| keys.limits(limits));
+    let mut reasons = Vec::new();
+    for _ in 0..3 {
+        let ended = client.post(&server.url("/pay")).send().await;
+        let ClientError::Unknown { why, call, .. } = ended.ending() else {
+            panic!("{ended:?}")
+        };
+        reasons.push((*why, call.attempts));
+    }
+    assert_eq!(
+        reasons,
+        [(Why::Attempts, 3), (Why::Budget, 2), (Why::Budget, 1)]
+    );
+
+    // Another origin has a budget of its own.
+    let other = Server::doing([answer(500), answer(201)]).await;
+    client
+        .post(&other.url("/pay"))
+        .send()
+        .await
+        .expect("an answer");
+}
+
+#[tokio::test]
+async fn c29_the_deadline_ends_an_attempt_that_is_under_way() {
+    let server = Server::doing([answer(500).into(), Step::Hang]).await;
+    let clock = ManualClock::new();
+    let keys = IdempotencyKeys::builder(Profile::ietf()).timer(clock.clone());
+    let client = keys.client(reqwest::Client::builder()).expect("a client");
+    let wish = Call::new().deadline(Duration::from_secs(10));
+    let call = client
+        .post(server.url("/pay"))
+        .body("pay")
+        .with_extension(wish);
+    let call = tokio::spawn(call.send());
+    while server.seen().len() < 2 {
+        clock.advance(Duration::from_millis(100));
+        tokio::task::yield_now().await;
+    }
+    clock.advance(Duration::from_secs(10));
+    let ended = call.await.expect("it ends");
+    let ClientError::Unknown {
+        why: Why::Deadline,
+        call,
+        ..
+    } = ended.ending()
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(call.attempts, 2);
+}
+
+#[tokio::test]
+async fn c39_who_gives_up_hands_over_the_key_and_the_last_answer() {
+    let last = answer(503).with("x-request-id", "7").body("down");
+    let server = Server::doing([answer(500), answer(500), answer(500), last]).await;
+    let client = client();
+    let ended = client.post(&server.url("/pay")).send().await;
+    let ClientError::Unknown {
+        why: Why::Attempts,
+        call,
+        ..
+    } = ended.ending()
+    else {
+        panic!("{ended:?}")
+    };
+    let answer = call.answer.as_ref().expect("the last answer");
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.headers["x-request-id"], "7");
+    assert_eq!(answer.body.as_deref(), Some(&b"down"[..]));
+
+    let again = Call::new().key(call.key.clone());
+    let response = client
+        .post(&server.url("/pay"))
+        .with_extension(again)
+        .send()
+        .await;
+    assert_eq!(response.expect("an answer").status(), 200);
+    let keys = server.keys();
+    assert_eq!(keys.len(), 5);
+    assert!(keys.iter().all(|key| *key == keys[0]));
+}
+
+/// A stream that the server refuses is not counted as an attempt, because the client beneath sends it again by itself.
+#[tokio::test]
+async fn c35_a_refused_stream_is_sent_again_with_the_key() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let serving = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let mut connection = h2::server::handshake(stream).await.expect("HTTP/2");
+        let mut keys = Vec::new();
+        while let Some(request) = connection.accept().await {
+            let (request, mut respond) = request.expect("a request");
+            keys.push(request.headers()["idempotency-key"].clone());
+            if keys.len() == 1 {
+                respond.send_reset(h2::Reason::REFUSED_STREAM);
+                continue;
+            }
+            let response = http::Response::builder().status(201).body(());
+            let sent = respond.send_response(response.expect("a response"), true);
+            sent.expect("it is sent");
+            if keys.len() == 2 {
+                connection.graceful_shutdown();
+            }
+        }
+        keys
+    });
+    let http = reqwest::Client::builder().http2_prior_knowledge();
+    let client = builder(&Pauses::default()).client(http).expect("a client");
+
+    let response = client
+        .post(format!("http://{address}/pay"))
+        .body("pay")
+        .send()
+        .await;
+
+    let response = response.expect("an answer");
+    assert_eq!(response.status(), 201);
+    assert_eq!(outcome(&response).attempts, 1);
+    drop((response, client));
+    let keys = serving.await.expect("it ends");
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1]);
+}

@@ -1,0 +1,345 @@
+//! Which calls get a key, and what it looks like on the wire.
+
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+};
+
+use idempotent_runtime::client::{Call, ClientError, Intent, InvalidKey, Key, Profile};
+use reqwest_middleware::ClientBuilder;
+use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
+
+use crate::kit::{
+    Ending, Pauses, Server, Step, answer, builder, client, client_with, lock, outcome,
+};
+
+const NO_STEPS: [Step; 0] = [];
+
+#[tokio::test]
+async fn c01_one_key_is_made_before_the_first_attempt() {
+    for method in [http::Method::POST, http::Method::PATCH] {
+        let server = Server::doing([Step::Cut, answer(500).into(), answer(201).into()]).await;
+        let client = client();
+        let call = client.http.request(method, server.url("/pay")).body("pay");
+
+        let response = call.send().await.expect("an answer");
+
+        assert_eq!(response.status(), 201);
+        let keys = server.keys();
+        assert_eq!(keys.len(), 3);
+        assert!(keys[0].is_some());
+        assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+        let bodies = server.seen().into_iter().map(|seen| seen.body);
+        assert!(
+            bodies
+                .into_iter()
+                .all(|body| body.as_deref() == Some(b"pay"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn c01_two_calls_have_two_keys() {
+    let server = Server::doing(NO_STEPS).await;
+    let client = client();
+    for _ in 0..2 {
+        client
+            .post(&server.url("/pay"))
+            .send()
+            .await
+            .expect("an answer");
+    }
+    let keys = server.keys();
+    assert_ne!(keys[0], keys[1]);
+}
+
+/// The retry middleware stands inside, where it repeats what it is given, or outside, where it calls ours again.
+#[tokio::test]
+async fn c02_another_middleware_that_retries_repeats_the_key() {
+    for inside in ["inside", "outside"] {
+        let server = Server::doing([answer(503), answer(503), answer(503)]).await;
+        let pauses = Pauses::default();
+        let (http, keys) = builder(&pauses)
+            .limits(crate::kit::patient().attempts(1))
+            .build(reqwest::Client::builder())
+            .expect("a client");
+        let backoff = ExponentialBackoff::builder()
+            .retry_bounds(std::time::Duration::ZERO, std::time::Duration::ZERO)
+            .build_with_max_retries(3);
+        let retry = RetryTransientMiddleware::new_with_policy(backoff);
+        let client = match inside {
+            "inside" => ClientBuilder::new(http).with(keys).with(retry).build(),
+            // Only what is handed on as a response is tried again out there.
+            _ => {
+                let plain = builder(&pauses).limits(crate::kit::patient().attempts(1));
+                let undeclared = plain.server(
+                    &server.url("/").parse().expect("a URL"),
+                    Profile::undeclared(),
+                );
+                let (http, keys) = undeclared.build(reqwest::Client::builder()).expect("one");
+                ClientBuilder::new(http).with(retry).with(keys).build()
+            }
+        };
+
+        let call = client.post(server.url("/pay")).body("pay");
+        let response = call.send().await.expect("an answer");
+
+        assert_eq!(response.status(), 200, "{inside}");
+        let keys = server.keys();
+        assert_eq!(keys.len(), 4, "{inside}");
+        assert!(keys[0].is_some(), "{inside}");
+        assert!(keys.iter().all(|key| *key == keys[0]), "{inside}: {keys:?}");
+    }
+}
+
+/// What a retry would go by must not turn the next call into a repetition.
+#[tokio::test]
+async fn c02_extensions_that_are_used_again_make_no_repetition() {
+    let server = Server::doing(NO_STEPS).await;
+    let client = client();
+    let mut extensions = http::Extensions::new();
+    for _ in 0..2 {
+        let request = client.post(&server.url("/pay")).build().expect("a request");
+        let call = client
+            .http
+            .execute_with_extensions(request, &mut extensions);
+        call.await.expect("an answer");
+    }
+    let keys = server.keys();
+    assert_ne!(keys[0], keys[1]);
+}
+
+#[tokio::test]
+async fn c03_a_key_of_the_caller_s_is_sent_as_it_is() {
+    for written in ["\"mine\"", "mine", "mine; p=1"] {
+        let server = Server::doing([answer(500), answer(201)]).await;
+        let client = client();
+        let call = client
+            .post(&server.url("/pay"))
+            .header("Idempotency-Key", written);
+
+        let response = call.send().await.expect("an answer");
+
+        assert_eq!(outcome(&response).attempts, 2);
+        assert_eq!(
+            server.keys(),
+            [Some(written.to_owned()), Some(written.to_owned())]
+        );
+    }
+}
+
+#[tokio::test]
+async fn c03_two_lines_are_refused() {
+    let server = Server::doing([answer(201)]).await;
+    let call = client().post(&server.url("/pay"));
+    let call = call
+        .header("Idempotency-Key", "a")
+        .header("Idempotency-Key", "b");
+
+    let refused = call.send().await;
+
+    let ClientError::InvalidKey(InvalidKey::Doubled(2)) = refused.ending() else {
+        panic!("{refused:?}")
+    };
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn c04_reads_have_no_key_and_are_sent_again() {
+    for method in [http::Method::GET, http::Method::HEAD, http::Method::OPTIONS] {
+        let server = Server::doing([Step::Cut, answer(503).into(), answer(200).into()]).await;
+        let client = client();
+
+        let call = client.http.request(method.clone(), server.url("/"));
+        let response = call.send().await.expect("an answer");
+
+        assert_eq!(response.status(), 200, "{method}");
+        assert_eq!(server.keys(), [None, None, None], "{method}");
+        assert_eq!(outcome(&response).key, None);
+        assert_eq!(outcome(&response).attempts, 3);
+    }
+}
+
+#[tokio::test]
+async fn c04_the_last_answer_to_a_read_is_handed_on() {
+    let server = Server::doing(vec![answer(503); 9]).await;
+    let client = client();
+    let response = client
+        .http
+        .get(server.url("/"))
+        .send()
+        .await
+        .expect("an answer");
+    assert_eq!(response.status(), 503);
+    assert_eq!(server.seen().len(), 4);
+}
+
+#[tokio::test]
+async fn c05_repeatable_methods_have_a_key_on_demand() {
+    for method in [http::Method::PUT, http::Method::DELETE] {
+        let server = Server::doing([Step::Cut, answer(204).into(), answer(204).into()]).await;
+        let client = client();
+        let call = || client.http.request(method.clone(), server.url("/it"));
+
+        call().send().await.expect("an answer");
+        assert_eq!(server.keys(), [None, None], "{method}");
+
+        let keyed = call().with_extension(Call::new().keyed());
+        keyed.send().await.expect("an answer");
+        assert!(server.keys()[2].is_some(), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn c06_keys_are_quoted_uuids_and_bare_where_a_server_wants_it() {
+    let ours = Server::doing([answer(201)]).await;
+    let theirs = Server::doing([answer(201)]).await;
+    let bare = theirs.url("/").parse().expect("a URL");
+    let client = client_with(|keys| keys.server(&bare, Profile::stripe()));
+
+    client
+        .post(&ours.url("/pay"))
+        .send()
+        .await
+        .expect("an answer");
+    let response = client
+        .post(&theirs.url("/pay"))
+        .send()
+        .await
+        .expect("an answer");
+
+    let quoted = ours.keys()[0].clone().expect("a key");
+    assert_eq!(quoted.len(), 38);
+    assert!(quoted.starts_with('"') && quoted.ends_with('"'));
+    let bare = theirs.keys()[0].clone().expect("a key");
+    assert_eq!(bare.len(), 36);
+    let key = outcome(&response).key.as_ref().expect("it is told");
+    assert_eq!(bare, key.as_str());
+}
+
+#[tokio::test]
+async fn c07_a_custom_key_is_escaped_and_a_bad_one_is_refused() {
+    let server = Server::doing([answer(201)]).await;
+    let client = client();
+    let key = Key::new(r#"a"b\c"#).expect("a key");
+
+    let call = client.post(&server.url("/pay"));
+    let call = call.with_extension(Call::new().key(key));
+    call.send().await.expect("an answer");
+    assert_eq!(server.keys(), [Some(r#""a\"b\\c""#.to_owned())]);
+
+    for bad in ["é".to_owned(), "x".repeat(256), "\"open".to_owned()] {
+        let call = client.post(&server.url("/pay"));
+        let refused = call.header("Idempotency-Key", bad).send().await;
+        assert!(matches!(refused.ending(), ClientError::InvalidKey(_)));
+    }
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        lock(&self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn c41_neither_logs_nor_errors_show_the_key() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    // For the whole process, since what is logged for one thread only depends on which thread logged first.
+    tracing::subscriber::set_global_default(subscriber).expect("nobody else logs");
+    let server = Server::doing(vec![answer(500); 9]).await;
+    let client = client();
+    let call = Call::new().key(Key::new("very-secret").expect("a key"));
+
+    let ended = client
+        .post(&server.url("/pay"))
+        .with_extension(call)
+        .send()
+        .await;
+
+    let error = ended.expect_err("it ended");
+    let logged = String::from_utf8(lock(&log.0).clone()).expect("text");
+    assert!(logged.contains("same key"), "it logs at all: {logged}");
+    for text in [logged, format!("{error:?}"), format!("{error}")] {
+        assert!(!text.contains("very-secret"), "{text}");
+    }
+    let intent = Intent::new("payments.charge", "jane@example.com");
+    assert!(!format!("{intent:?}").contains("jane"));
+}
+
+#[tokio::test]
+async fn c42_one_intent_is_one_key_in_every_process() {
+    let server = Server::doing(vec![answer(401); 4]).await;
+    let send = async |client: &crate::kit::Client, operation, id| {
+        let call = Call::new().intent(Intent::new(operation, id));
+        let call = client.post(&server.url("/pay")).with_extension(call);
+        call.send().await.expect("an answer");
+    };
+    for _process in 0..2 {
+        let client = client_with(|keys| keys.namespace("shop"));
+        send(&client, "payments.charge", "order-42").await;
+    }
+    let client = client_with(|keys| keys.namespace("shop"));
+    send(&client, "payments.charge", "order-43").await;
+    send(&client, "payments.refund", "order-42").await;
+
+    let keys = server.keys();
+    assert_eq!(keys[0], keys[1]);
+    assert_ne!(keys[0], keys[2]);
+    assert_ne!(keys[0], keys[3]);
+}
+
+#[tokio::test]
+async fn c43_only_the_intent_is_in_its_key() {
+    let server = Server::doing(vec![answer(401); 2]).await;
+    for (body, path) in [
+        ("cents=100&at=12:00", "/pay"),
+        ("cents=200&at=12:01", "/v2/pay"),
+    ] {
+        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let call = client().http.post(server.url(path)).body(body);
+        call.with_extension(wish).send().await.expect("an answer");
+    }
+    let keys = server.keys();
+    assert_eq!(keys[0], keys[1]);
+}
+
+/// What would be one key for several operations is refused where it can be seen.
+#[tokio::test]
+async fn c45_every_operation_of_a_batch_has_a_key_of_its_own() {
+    let server = Server::doing(vec![answer(201); 4]).await;
+    let client = client();
+    for item in ["a", "b", "c"] {
+        let call = client.http.post(server.url("/items")).body(item);
+        call.send().await.expect("an answer");
+    }
+    let mut keys = server.keys();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), 3);
+
+    let batch = Call::new().intent(Intent::new("import", "batch-7"));
+    let send = |item: &'static str| {
+        let call = client.http.post(server.url("/items")).body(item);
+        call.with_extension(batch.clone()).send()
+    };
+    send("a").await.expect("an answer");
+    let second = send("b").await;
+    assert!(matches!(
+        second.ending(),
+        ClientError::KeyReusedLocally { .. }
+    ));
+    assert_eq!(server.seen().len(), 4);
+}

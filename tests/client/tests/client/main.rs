@@ -1,0 +1,11 @@
+//! The client, over real sockets: a test for each item of its checklist, named for it.
+
+mod kit;
+
+mod answers;
+mod bodies;
+mod conformance;
+mod failures;
+mod journal;
+mod keys;
+mod redirects;
