@@ -49,8 +49,14 @@ pub struct Proxy {
 pub enum Cut {
     /// The request does not reach the server.
     BeforeRequest,
+    /// Half of what the client sends first reaches the server.
+    InRequest,
     /// The server answers, and the answer does not reach the client.
     BeforeAnswer,
+    /// The server answers, and half of what it sends first reaches the client.
+    InAnswer,
+    /// The server answers, and the client hears nothing on a connection that stays open until the client closes it.
+    Silence,
 }
 
 #[derive(Debug)]
@@ -151,7 +157,7 @@ async fn pass(client: TcpStream, server: TcpStream, shared: &Shared) -> io::Resu
     let (mut server_reads, mut server_writes) = server.into_split();
     let (mut request, mut answer) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let mut asks = true;
-    let mut swallows = false;
+    let mut cut = None;
     loop {
         tokio::select! {
             read = client_reads.read(&mut request) => {
@@ -159,18 +165,26 @@ async fn pass(client: TcpStream, server: TcpStream, shared: &Shared) -> io::Resu
                 if asks {
                     asks = false;
                     shared.round_trips.fetch_add(1, Ordering::SeqCst);
-                    match lock(&shared.cut_next).take() {
+                    cut = lock(&shared.cut_next).take();
+                    match cut {
                         Some(Cut::BeforeRequest) => return Ok(()),
-                        Some(Cut::BeforeAnswer) => swallows = true,
-                        None => {}
+                        Some(Cut::InRequest) => {
+                            return write(&mut server_writes, &request[..read / 2], shared).await;
+                        }
+                        _ => {}
                     }
                 }
                 write(&mut server_writes, &request[..read], shared).await?;
             }
             read = server_reads.read(&mut answer) => {
                 let read = some(read?)?;
-                if swallows {
-                    return Ok(());
+                match cut {
+                    Some(Cut::InAnswer) => {
+                        return write(&mut client_writes, &answer[..read / 2], shared).await;
+                    }
+                    Some(Cut::Silence) => continue,
+                    Some(_) => return Ok(()),
+                    None => {}
                 }
                 asks = true;
                 write(&mut client_writes, &answer[..read], shared).await?;
@@ -243,16 +257,54 @@ mod tests {
         }
         assert_eq!(proxy.round_trips(), 3);
 
-        for (cut, reaches) in [(Cut::BeforeRequest, 3), (Cut::BeforeAnswer, 4)] {
+        for (cut, reaches) in [
+            (Cut::BeforeRequest, 3),
+            (Cut::InRequest, 4),
+            (Cut::BeforeAnswer, 6),
+            (Cut::InAnswer, 8),
+        ] {
             let mut client = connect().await.expect("a connection");
             proxy.cut_next(cut);
-            client.write_u8(7).await.expect("a request");
-            assert!(client.read_u8().await.is_err(), "{cut:?}");
-            assert_eq!(asked.load(Ordering::SeqCst), reaches, "{cut:?}");
+            client.write_all(&[7, 7]).await.expect("two requests");
+            let mut answers = Vec::new();
+            let _how_it_ended = client.read_to_end(&mut answers).await;
+            assert!(answers.len() < 2, "{cut:?}");
+            while asked.load(Ordering::SeqCst) < reaches {
+                tokio::task::yield_now().await;
+            }
         }
 
         proxy.cut_all();
         assert!(client.read_u8().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_silent_connection_stays_open() {
+        let (server, asked) = successor().await;
+        let proxy = Proxy::to(server).await.expect("a proxy");
+        let mut client = TcpStream::connect(proxy.address())
+            .await
+            .expect("a connection");
+        proxy.cut_next(Cut::Silence);
+        client.write_u8(7).await.expect("a request");
+        while asked.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        // Another connection is answered meanwhile.
+        let mut other = TcpStream::connect(proxy.address())
+            .await
+            .expect("a connection");
+        other.write_u8(1).await.expect("a request");
+        assert_eq!(other.read_u8().await.expect("an answer"), 2);
+        let heard = std::future::poll_fn(|cx| {
+            let mut byte = [0];
+            let mut byte = tokio::io::ReadBuf::new(&mut byte);
+            let polled = std::pin::Pin::new(&mut client);
+            std::task::Poll::Ready(
+                tokio::io::AsyncRead::poll_read(polled, cx, &mut byte).is_ready(),
+            )
+        });
+        assert!(!heard.await, "neither an answer nor the end");
     }
 
     #[tokio::test]

@@ -1,0 +1,54 @@
+//! The network between the client and the service.
+
+use std::{io, net::SocketAddr};
+
+use idempotent_runtime::testing::{Cut, Proxy};
+
+/// What happens to the next request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trouble {
+    None,
+    RequestLost,
+    CutInRequest,
+    AnswerLost,
+    CutInAnswer,
+    Silence,
+}
+
+impl Trouble {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Trouble::None => "all is well",
+            Trouble::RequestLost => "the request is lost",
+            Trouble::CutInRequest => "cut in the request",
+            Trouble::AnswerLost => "the answer is lost",
+            Trouble::CutInAnswer => "cut in the answer",
+            Trouble::Silence => "silence, until the client's time-out",
+        }
+    }
+}
+
+pub(crate) struct Network(Proxy);
+
+impl Network {
+    pub(crate) async fn to(service: SocketAddr) -> io::Result<Self> {
+        Proxy::to(service).await.map(Self)
+    }
+
+    /// Where the client finds the service.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.0.address()
+    }
+
+    pub(crate) fn next(&self, trouble: Trouble) {
+        let cut = match trouble {
+            Trouble::None => return,
+            Trouble::RequestLost => Cut::BeforeRequest,
+            Trouble::CutInRequest => Cut::InRequest,
+            Trouble::AnswerLost => Cut::BeforeAnswer,
+            Trouble::CutInAnswer => Cut::InAnswer,
+            Trouble::Silence => Cut::Silence,
+        };
+        self.0.cut_next(cut);
+    }
+}

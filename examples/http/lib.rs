@@ -1,0 +1,1 @@
+//! The programs stand in `examples/`.
