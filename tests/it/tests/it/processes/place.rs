@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::servers;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Place {
     /// A SQLite file in the folder of the test.
     File,
