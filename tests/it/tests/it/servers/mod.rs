@@ -8,6 +8,9 @@ mod cuts;
 mod mariadb;
 mod postgres;
 mod redis;
+mod restarts;
+mod spare;
+mod traffic;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
