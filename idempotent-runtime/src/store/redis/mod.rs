@@ -50,6 +50,8 @@ use crate::{
 /// | memory is short, `maxmemory-policy allkeys-…` | any record, also of a call that runs | a body runs twice at once |
 /// | memory is short, `maxmemory-policy volatile-…` | outcomes, before their time to live | a duplicate runs the body again |
 /// | memory is short, `maxmemory-policy noeviction` | nothing | calls fail with [`StoreErrorKind::Full`] |
+/// | the disk is full, `appendfsync everysec` | nothing unless the server is then killed | calls fail with [`StoreErrorKind::Full`] |
+/// | the disk is full, `appendfsync always` | nothing: the server ends itself | calls fail with [`StoreErrorKind::Unavailable`] |
 /// | the clock of the server is set back, or that of the replica that takes over | nothing | leases and fencing tokens go by it |
 ///
 /// In lease mode a body may run again anyway, and deduplicates downstream by a child key. A call that must not run twice

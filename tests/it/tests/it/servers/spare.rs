@@ -16,7 +16,7 @@ use std::{
 use idempotent_runtime::store::Store;
 
 use self::folder::{Folder, assert_succeeded};
-pub(super) use self::product::Product;
+pub(super) use self::{folder::Disk, product::Product};
 
 /// A server, and where it lies.
 pub(super) struct Spare {
@@ -47,6 +47,11 @@ impl Spare {
 
     pub(super) async fn with(product: Product, settings: &[&str]) -> Self {
         Self::over(product, settings, Folder::new()).await
+    }
+
+    /// All of its data lies on a disk of so many MiB.
+    pub(super) async fn on_disk_of(size: u32, product: Product, settings: &[&str]) -> Self {
+        Self::over(product, settings, Folder::new().with_disk(size)).await
     }
 
     async fn over(product: Product, settings: &[&str], folder: Folder) -> Self {
@@ -106,9 +111,19 @@ impl Spare {
         );
     }
 
-    fn has_ended(&mut self) -> bool {
+    pub(super) fn has_ended(&mut self) -> bool {
         let status = self.guard.as_mut().map(Child::try_wait);
         !matches!(status, Some(Ok(None)))
+    }
+
+    /// Writes a file that the server reads when it starts.
+    pub(super) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.data().join(name), text).expect("a file");
+    }
+
+    /// The disk that its data is on.
+    pub(super) fn disk(&self) -> Disk {
+        self.folder.disk()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File},
+    io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
 };
@@ -22,6 +23,7 @@ exec 3<&0
         left=50
         while kill -0 $server && [ $((left -= 1)) -gt 0 ]; do sleep 0.1; done
         kill -s KILL $server
+        umount -l "$0/disk"
         left=50
         until rm -rf -- "$0" || [ $((left -= 1)) -lt 0 ]; do sleep 0.1; done
     fi
@@ -35,6 +37,7 @@ const PROGRAMS: &str = "IDEMPOTENT_TEST_PROGRAMS";
 /// A folder that belongs to whom the servers run as: they refuse to be root.
 pub(super) struct Folder {
     folder: TempDir,
+    has_disk: bool,
     is_root: bool,
 }
 
@@ -51,14 +54,43 @@ impl Folder {
         };
         let folder = Self {
             folder: made.expect("a folder"),
+            has_disk: false,
             is_root,
         };
         folder.give_away(folder.folder.path());
         folder
     }
 
+    pub(super) fn with_disk(mut self, size: u32) -> Self {
+        let disk = self.folder.path().join("disk");
+        fs::create_dir(&disk).expect("a folder");
+        let mounted = self
+            .as_root("mount")
+            .args([
+                "-t",
+                "tmpfs",
+                "-o",
+                &format!("size={size}m,mode=0777"),
+                "disk",
+            ])
+            .arg(&disk)
+            .output();
+        assert_succeeded("mount", &mounted.expect("`mount` runs"));
+        self.has_disk = true;
+        self.give_away(&disk);
+        self
+    }
+
     pub(super) fn data(&self) -> PathBuf {
-        self.folder.path().to_owned()
+        if self.has_disk {
+            self.folder.path().join("disk")
+        } else {
+            self.folder.path().to_owned()
+        }
+    }
+
+    pub(super) fn disk(&self) -> Disk {
+        Disk(self.data().join("filling"))
     }
 
     fn give_away(&self, path: &Path) {
@@ -69,6 +101,15 @@ impl Folder {
                 .output();
             assert_succeeded("chown", &given.expect("`chown` runs"));
         }
+    }
+
+    fn as_root(&self, program: &str) -> Command {
+        if self.is_root {
+            return Command::new(program);
+        }
+        let mut sudo = Command::new("sudo");
+        sudo.args(["-n", program]);
+        sudo
     }
 
     /// A text in which `{}` is the folder.
@@ -113,6 +154,32 @@ impl Folder {
 
     pub(super) fn said(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.has_disk {
+            let disk = self.folder.path().join("disk");
+            let _ = self.as_root("umount").arg("-l").arg(disk).output();
+        }
+    }
+}
+
+/// A disk that a test fills.
+pub(in crate::servers) struct Disk(PathBuf);
+
+impl Disk {
+    /// Leaves no room, not for a single page.
+    pub(in crate::servers) fn fill(&self) {
+        let mut file = File::create(&self.0).expect("a file on the disk");
+        for size in [1 << 20, 1 << 12, 1] {
+            while file.write_all(&vec![1; size]).is_ok() {}
+        }
+    }
+
+    pub(in crate::servers) fn free(&self) {
+        fs::remove_file(&self.0).expect("the room is given back");
     }
 }
 
