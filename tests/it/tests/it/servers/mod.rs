@@ -5,6 +5,7 @@ mod alone;
 mod costs;
 mod crowds;
 mod cuts;
+mod interruptions;
 mod limits;
 mod mariadb;
 mod postgres;

@@ -11,9 +11,9 @@ use super::{
 async fn is_survived(product: Product, ending: Ending) {
     let mut server = Spare::new(product).await;
     let store = server.store().await;
-    let traffic = Traffic::around(store, OnCrash::Uncertain, async |mut refusals| {
+    let traffic = Traffic::around(store, OnCrash::Uncertain, async |mut progress| {
         server.end(ending).await;
-        refusals.come(64).await;
+        progress.refused(64).await;
         server.start().await;
     });
     traffic.await.assert_kept(server.store().await).await;

@@ -23,6 +23,8 @@ pub(super) struct Traffic {
     effects: Arc<Vec<AtomicU32>>,
     /// The outcome that each key's callers were told.
     told: Vec<Option<u64>>,
+    /// How many calls ended in an error that says that they may be tried again, and were.
+    pub(super) refused: usize,
 }
 
 /// What a caller does: calls, as often as it is told to try again, and whatever key is next.
@@ -37,12 +39,21 @@ struct Caller {
 }
 
 /// Tells who makes the fault how the callers fare.
-pub(super) struct Refusals(watch::Receiver<usize>);
+pub(super) struct Progress {
+    answered: watch::Receiver<usize>,
+    refused: watch::Receiver<usize>,
+}
 
-impl Refusals {
+impl Progress {
     /// Resolves when so many calls have been told to try again.
-    pub(super) async fn come(&mut self, count: usize) {
-        let come = self.0.wait_for(|refused| *refused >= count).await;
+    pub(super) async fn refused(&mut self, count: usize) {
+        let come = self.refused.wait_for(|refused| *refused >= count).await;
+        drop(come.expect("the callers live"));
+    }
+
+    /// Resolves when so many calls have been answered.
+    pub(super) async fn answered(&mut self, count: usize) {
+        let come = self.answered.wait_for(|answered| *answered >= count).await;
         drop(come.expect("the callers live"));
     }
 }
@@ -56,11 +67,14 @@ impl Traffic {
     pub(super) async fn around(
         store: Arc<dyn Store>,
         on_crash: OnCrash,
-        fault: impl AsyncFnOnce(Refusals),
+        fault: impl AsyncFnOnce(Progress),
     ) -> Self {
         let idem = Idempotency::new(store);
         let (answered, refused) = (watch::Sender::new(0), watch::Sender::new(0));
-        let (mut waits, refusals) = (answered.subscribe(), Refusals(refused.subscribe()));
+        let mut progress = Progress {
+            answered: answered.subscribe(),
+            refused: refused.subscribe(),
+        };
         let caller = Caller {
             idem: idem.clone(),
             on_crash,
@@ -73,9 +87,8 @@ impl Traffic {
         for _ in 0..CALLERS {
             callers.spawn(caller.clone().call_on());
         }
-        let watched = waits.wait_for(|answered| *answered >= BEFORE).await;
-        drop(watched.expect("the callers live"));
-        fault(refusals).await;
+        progress.answered(BEFORE).await;
+        fault(progress).await;
 
         let mut told = vec![None; KEYS];
         while let Some(ended) = callers.join_next().await {
@@ -95,6 +108,7 @@ impl Traffic {
         Self {
             effects: caller.effects,
             told,
+            refused: *caller.refused.borrow(),
         }
     }
 
