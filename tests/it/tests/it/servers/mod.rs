@@ -8,6 +8,7 @@ mod cuts;
 mod interruptions;
 mod limits;
 mod mariadb;
+mod neighbours;
 mod postgres;
 mod redis;
 mod restarts;
