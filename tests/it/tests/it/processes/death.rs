@@ -30,7 +30,7 @@ const AT_ONCE: usize = 5;
 
 const LEASE: Duration = Duration::from_millis(250);
 
-/// What a busy machine may add to the lease before a call is answered; nothing against the 24 hours of the record.
+/// What a busy machine may add to the lease before a call is answered; nothing against the five minutes of the record.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Makes a test of each of these at each place, with so many kills.
