@@ -56,6 +56,9 @@ use crate::{
 /// | slots move to another node | nothing | calls may take as long as the [`answer_timeout`](RedisBuilder::answer_timeout), and may then fail with [`StoreErrorKind::Unavailable`] |
 /// | the clock of the server is set back, or that of the replica that takes over | nothing | leases and fencing tokens go by it |
 ///
+/// The tests of the project show each of these, but for two: what `everysec` loses cannot be brought about at will, and nor can a
+/// clock that is set back.
+///
 /// In lease mode a body may run again anyway, and deduplicates downstream by a child key. A call that must not run twice
 /// (`on_crash = uncertain`, `reconcile`) is refused, unless the store was made with
 /// [`accept_at_most_once_until_failover`](RedisBuilder::accept_at_most_once_until_failover).

@@ -6,7 +6,7 @@ use idempotent_runtime::{
     Error, Idempotency, OnCrash,
     store::{RedisStore, StoreError, StoreErrorKind, redis::RedisBuilder},
 };
-use redis::{FromRedisValue, aio::MultiplexedConnection};
+use redis::{FromRedisValue, RedisResult, aio::MultiplexedConnection};
 
 use crate::servers::spare::{Ending, Product, Spare};
 
@@ -53,11 +53,15 @@ impl Private {
 
     /// Asks past the library.
     pub(super) async fn ask<T: FromRedisValue>(&self, words: &str) -> T {
+        let answer = self.try_ask(words).await;
+        answer.expect("the server does as it is asked")
+    }
+
+    pub(super) async fn try_ask<T: FromRedisValue>(&self, words: &str) -> RedisResult<T> {
         let mut words = words.split(' ');
         let mut command = redis::cmd(words.next().unwrap_or_default());
         command.arg(words.collect::<Vec<_>>());
-        let answer = command.query_async(&mut self.side.clone()).await;
-        answer.expect("the server does as it is asked")
+        command.query_async(&mut self.side.clone()).await
     }
 
     pub(super) async fn tell(&self, words: &str) {
