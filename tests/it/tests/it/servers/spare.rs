@@ -144,3 +144,30 @@ fn tell(guard: &mut Child, signal: &str) -> io::Result<()> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::in_time;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "needs a server: cargo xtask test"]
+    async fn nothing_is_left_where_the_test_is_killed() {
+        for product in [Product::Postgres, Product::MariaDb, Product::Redis] {
+            let mut server = Spare::on_disk_of(100, product, &[]).await;
+            let mut guard = server.guard.take().expect("it runs");
+            // The system does that for whoever is dead.
+            drop(guard.stdin.take());
+
+            let ended = tokio::task::spawn_blocking(move || guard.wait());
+            in_time(ended).await.expect("no panic").expect("it ends");
+            let gone = async {
+                while server.folder.is_there() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            in_time(gone).await;
+            assert!(!product.answers(&server.url()).await, "{product:?}");
+        }
+    }
+}

@@ -89,6 +89,10 @@ impl Folder {
         }
     }
 
+    pub(super) fn is_there(&self) -> bool {
+        self.folder.path().exists()
+    }
+
     pub(super) fn disk(&self) -> Disk {
         Disk(self.data().join("filling"))
     }
