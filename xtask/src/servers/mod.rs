@@ -48,6 +48,9 @@ impl<'a> Start<'a> {
 
 const POSTGRES: &str = "IDEMPOTENT_TEST_POSTGRES_URL";
 
+/// For tests that start a server of their own, to kill or to starve it: the folders of the programs, as in the path.
+const PROGRAMS: &str = "IDEMPOTENT_TEST_PROGRAMS";
+
 /// The servers that run, for as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Servers {
@@ -113,6 +116,7 @@ impl Servers {
         let folder = Folder::create()?;
         let mut environment = start_all(&servers, &folder, &[])?;
         environment.extend(start_all(&proxies, &folder, &environment)?);
+        environment.push((PROGRAMS, programs()));
         Ok(Self {
             environment,
             _folder: folder,
@@ -130,6 +134,20 @@ fn wanted(servers: &'static [Server]) -> Vec<&'static Server> {
         .iter()
         .filter(|server| given(server.variable).is_none())
         .collect()
+}
+
+/// Where the programs of the servers lie; those that come with one lie beside it.
+fn programs() -> String {
+    let found = SERVERS
+        .iter()
+        .flat_map(|server| find::program(server.program));
+    let files = found.flat_map(|program| program.canonicalize());
+    let mut folders: Vec<_> = files
+        .filter_map(|file| Some(file.parent()?.display().to_string()))
+        .collect();
+    folders.sort();
+    folders.dedup();
+    folders.join(":")
 }
 
 /// The address that whoever runs this has chosen.

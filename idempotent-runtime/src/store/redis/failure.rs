@@ -44,7 +44,12 @@ fn kind(error: &RedisError) -> StoreErrorKind {
             ServerErrorKind::ResponseError => kind_of_text(error),
             _ => StoreErrorKind::Other,
         },
-        _ => error.code().map_or(StoreErrorKind::Other, kind_of_code),
+        _ => match error.code() {
+            // The server refuses writes while it cannot write its own files, and says why where it knows.
+            Some("MISCONF") if says(error, "No space left") => StoreErrorKind::Full,
+            Some("MISCONF") => StoreErrorKind::Denied,
+            code => code.map_or(StoreErrorKind::Other, kind_of_code),
+        },
     }
 }
 
@@ -52,8 +57,6 @@ fn kind_of_code(code: &str) -> StoreErrorKind {
     match code {
         "NOAUTH" | "WRONGPASS" => StoreErrorKind::Configuration,
         "OOM" => StoreErrorKind::Full,
-        // The server refuses writes while it cannot write its own files.
-        "MISCONF" => StoreErrorKind::Denied,
         "NOREPLICAS" => StoreErrorKind::Unavailable,
         "BUSY" => StoreErrorKind::Busy,
         "WRONGTYPE" => StoreErrorKind::Corrupt,
@@ -63,17 +66,19 @@ fn kind_of_code(code: &str) -> StoreErrorKind {
 
 /// Some refusals have no code of their own.
 fn kind_of_text(error: &RedisError) -> StoreErrorKind {
-    let text = error.detail().unwrap_or_default();
-    if text.contains("user executing the script can't") {
+    if says(error, "user executing the script can't") {
         StoreErrorKind::Denied
-    } else if text.contains("max number of clients reached") {
+    } else if says(error, "max number of clients reached") {
         StoreErrorKind::Unavailable
-    } else if text.contains("DB index is out of range") || text.contains("cluster support disabled")
-    {
+    } else if says(error, "DB index is out of range") || says(error, "cluster support disabled") {
         StoreErrorKind::Configuration
     } else {
         StoreErrorKind::Other
     }
+}
+
+fn says(error: &RedisError, words: &str) -> bool {
+    error.detail().is_some_and(|said| said.contains(words))
 }
 
 #[cfg(test)]
@@ -123,6 +128,10 @@ mod tests {
                 Denied,
             ),
             ("MISCONF Redis is configured to save RDB snapshots", Denied),
+            (
+                "MISCONF Errors writing to the AOF file: No space left on device",
+                Full,
+            ),
             (
                 "OOM command not allowed when used memory > 'maxmemory'.",
                 Full,

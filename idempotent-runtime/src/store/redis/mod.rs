@@ -43,14 +43,21 @@ use crate::{
 ///
 /// | when | what is forgotten | what follows |
 /// |---|---|---|
-/// | a failover, also of a cluster | what the replica had not received yet: under load, up to a third of the last writes | a body that ran may run again |
+/// | a primary is lost, also of a cluster, and its replica takes over | what the replica had not received yet: under load, up to a third of the last writes | a body that ran may run again |
 /// | the server is killed, only snapshots (the default) | everything since the last snapshot | the same |
 /// | the server is killed, `appendonly yes` with `appendfsync everysec` | about the last second | the same |
 /// | the server is killed, `appendonly yes` with `appendfsync always` | nothing | |
 /// | memory is short, `maxmemory-policy allkeys-…` | any record, also of a call that runs | a body runs twice at once |
 /// | memory is short, `maxmemory-policy volatile-…` | outcomes, before their time to live | a duplicate runs the body again |
 /// | memory is short, `maxmemory-policy noeviction` | nothing | calls fail with [`StoreErrorKind::Full`] |
+/// | the disk is full, `appendfsync everysec` | nothing unless the server is then killed | calls fail with [`StoreErrorKind::Full`] |
+/// | the disk is full, `appendfsync always` | nothing: the server ends itself | calls fail with [`StoreErrorKind::Unavailable`] |
+/// | an orderly failover (`CLUSTER FAILOVER`) | nothing | |
+/// | slots move to another node | nothing | calls may take as long as the [`answer_timeout`](RedisBuilder::answer_timeout), and may then fail with [`StoreErrorKind::Unavailable`] |
 /// | the clock of the server is set back, or that of the replica that takes over | nothing | leases and fencing tokens go by it |
+///
+/// The tests of the project show each of these, but for two: what `everysec` loses cannot be brought about at will, and nor can a
+/// clock that is set back.
 ///
 /// In lease mode a body may run again anyway, and deduplicates downstream by a child key. A call that must not run twice
 /// (`on_crash = uncertain`, `reconcile`) is refused, unless the store was made with

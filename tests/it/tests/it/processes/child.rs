@@ -4,6 +4,7 @@ use std::{
     env,
     io::{self, Write},
     process::exit,
+    time::SystemTime,
 };
 
 use idempotent_runtime::{
@@ -27,6 +28,8 @@ pub(super) enum Role {
     Call(Job, Point),
     /// Gets ready and says so; told to go on, it makes so many equal calls at once and says what came of them.
     Crowd(Job, usize),
+    /// Makes a call that waits for nobody, and says what came of it and what time it is.
+    Visit(Job),
     /// Says so and makes one call after the other, each with a key of its own, until it is killed.
     Stream(Job),
 }
@@ -68,6 +71,7 @@ async fn play(role: Role) {
     match role {
         Role::Call(job, point) => call(job, point, &mut parent).await,
         Role::Crowd(job, callers) => crowd(job, callers, &mut parent).await,
+        Role::Visit(job) => visit(job).await,
         Role::Stream(job) => stream(job).await,
     }
 }
@@ -131,6 +135,12 @@ async fn crowd(job: Job, callers: usize, parent: &mut mpsc::UnboundedReceiver<St
         calls.spawn(async move { job.call(&idempotency, &Stops::default()).await });
     }
     say(&calls.join_all().await);
+}
+
+async fn visit(job: Job) {
+    let idempotency = Idempotency::new(job.open().await);
+    let came = job.call_at_once(&idempotency, &Stops::default()).await;
+    say(&(came, SystemTime::now()));
 }
 
 async fn stream(job: Job) {

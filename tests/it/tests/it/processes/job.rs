@@ -51,6 +51,8 @@ pub(super) enum Came {
     Value(String),
     Uncertain,
     LeaseLost,
+    /// Somebody else holds it, for so long at most.
+    InProgress(Duration),
     Other(String),
 }
 
@@ -74,12 +76,28 @@ impl Job {
 
     /// Makes the call.
     pub(super) async fn call(&self, idempotency: &Idempotency, stops: &Stops) -> Came {
+        let patience = InFlight::Wait(Duration::from_secs(20));
+        self.call_with(idempotency, stops, patience).await
+    }
+
+    /// Makes the call, and does not wait for anybody.
+    pub(super) async fn call_at_once(&self, idempotency: &Idempotency, stops: &Stops) -> Came {
+        self.call_with(idempotency, stops, InFlight::Reject).await
+    }
+
+    async fn call_with(
+        &self,
+        idempotency: &Idempotency,
+        stops: &Stops,
+        in_flight: InFlight,
+    ) -> Came {
         let call = idempotency
             .call(OPERATION)
             .key(&self.key)
             .arguments(&self.key)
             .lease(self.lease)
-            .in_flight(InFlight::Wait(Duration::from_secs(20)));
+            .ttl(Duration::from_secs(300))
+            .in_flight(in_flight);
         let log = self.log();
         let body = |attempt: Attempt| async move {
             let token = attempt.fencing_token().map_or(0, FencingToken::as_u64);
@@ -143,6 +161,7 @@ impl From<Result<String, Error>> for Came {
             Ok(value) => Came::Value(value),
             Err(Error::Uncertain { .. }) => Came::Uncertain,
             Err(Error::LeaseLost { .. }) => Came::LeaseLost,
+            Err(Error::InProgress { retry_after, .. }) => Came::InProgress(retry_after),
             Err(error) => Came::Other(format!("{error:?}")),
         }
     }

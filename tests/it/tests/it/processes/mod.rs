@@ -7,6 +7,8 @@
 #[macro_use]
 mod place;
 
+#[cfg(target_os = "linux")]
+mod clocks;
 mod crowd;
 mod death;
 mod pause;

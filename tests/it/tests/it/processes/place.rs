@@ -1,13 +1,13 @@
 //! Where the records are: something that a process can be told.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
 use idempotent_runtime::store::{SqliteStore, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::servers;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Place {
     /// A SQLite file in the folder of the test.
     File,
@@ -33,13 +33,6 @@ impl Place {
 
     pub(super) fn redis() -> Self {
         Self::Redis(servers::prefix())
-    }
-
-    /// Gives a server time for what a process had sent when it was killed: it arrives, though nobody waits for the answer.
-    pub(super) async fn hears_the_last_of_the_dead(&self) {
-        if !matches!(self, Place::File) {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
     }
 
     /// Opens the store with connections of its own.

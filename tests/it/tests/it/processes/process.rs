@@ -1,6 +1,6 @@
 //! Starts, stops, wakes and kills a child.
 
-use std::{env, process::Stdio, time::Duration};
+use std::{env, path::Path, process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde::de::DeserializeOwned;
@@ -26,7 +26,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Process {
     pub(super) fn start(role: &Role) -> Self {
-        let mut child = Command::new(env::current_exe().expect("this test has a file"))
+        Self::set_up(role, |_| ())
+    }
+
+    /// Starts a child whose wall clock is off by so many seconds, as this library shows it.
+    #[cfg(target_os = "linux")]
+    pub(super) fn with_clock(role: &Role, library: &Path, off_by: i64) -> Self {
+        Self::set_up(role, |command| {
+            command.env("LD_PRELOAD", library);
+            command.env("CLOCK_OFF_BY", off_by.to_string());
+        })
+    }
+
+    fn set_up(role: &Role, further: impl FnOnce(&mut Command)) -> Self {
+        let mut command = Command::new(env::current_exe().expect("this test has a file"));
+        further(&mut command);
+        let mut child = command
             .args(["--exact", "processes::child::child", "--nocapture"])
             .env(ROLE, serde_json::to_string(role).expect("a role is JSON"))
             .stdin(Stdio::piped())

@@ -78,7 +78,9 @@ async fn two_hundred_duplicates_on_five_connections_are_all_answered<S: Server>(
 }
 
 async fn sixty_four_callers_meet_on_one_key_and_on_many<S: Server>(server: S) {
-    const KEYS: usize = 250;
+    const KEYS: usize = 1_000;
+    // Enough for all callers together to come by every key, and by most of them nine times.
+    const TURNS: usize = 150;
     let mut processes = Vec::new();
     for _ in 0..4 {
         let callers = Callers::over(Idempotency::new(server.at(server.address(), 16).await));
@@ -89,7 +91,7 @@ async fn sixty_four_callers_meet_on_one_key_and_on_many<S: Server>(server: S) {
     for caller in 0..64 {
         let callers = processes[caller % processes.len()].clone();
         running.spawn(async move {
-            for turn in 0..KEYS {
+            for turn in 0..TURNS {
                 let key = (turn * 7 + caller * 13) % KEYS;
                 callers
                     .clone()

@@ -5,9 +5,15 @@ mod alone;
 mod costs;
 mod crowds;
 mod cuts;
+mod interruptions;
+mod limits;
 mod mariadb;
+mod neighbours;
 mod postgres;
 mod redis;
+mod restarts;
+mod spare;
+mod traffic;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

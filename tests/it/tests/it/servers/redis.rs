@@ -3,6 +3,8 @@
 mod durability;
 mod expiry;
 mod faults;
+mod members;
+mod moves;
 mod notifications;
 mod private;
 mod scripts;

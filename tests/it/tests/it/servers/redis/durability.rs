@@ -1,4 +1,4 @@
-//! A body that may not run twice is not begun on a server that may forget that it ran.
+//! A body that may not run twice is not begun on a server that may forget that it ran, and what such a server forgets.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -75,5 +75,62 @@ async fn the_word_is_refused_where_the_server_forgets_by_itself() {
         let idem = Idempotency::new(server.store().await);
         let answer = charge(&idem, OnCrash::Rerun, &AtomicU32::new(0)).await;
         assert_eq!(answer, Ok(1), "by lease: {settings:?}");
+    }
+}
+
+/// How often the body has run once the server has come through `loss`.
+async fn runs_after(server: &mut Private, loss: impl AsyncFnOnce(&mut Private)) -> u32 {
+    let idem = Idempotency::new(server.store().await);
+    let runs = AtomicU32::new(0);
+    assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+    loss(server).await;
+    let again = charge(&idem, OnCrash::Rerun, &runs).await;
+    assert_eq!(again, Ok(runs.load(Ordering::SeqCst)));
+    runs.load(Ordering::SeqCst)
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_server_that_is_killed_forgets_what_no_snapshot_holds() {
+    let mut server = Private::with(&["--appendonly", "no"]).await;
+    let killed = async |server: &mut Private| server.restart().await;
+    assert_eq!(runs_after(&mut server, killed).await, 2);
+}
+
+/// Has no memory to spare for a while.
+async fn starves(server: &mut Private) {
+    server.tell("CONFIG SET maxmemory 1").await;
+    // Whoever writes is refused, after whatever may be evicted was.
+    let written = server.try_ask::<redis::Value>("SET other 1").await;
+    assert!(written.is_err(), "{written:?}");
+    server.tell("CONFIG SET maxmemory 0").await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_server_that_evicts_forgets_outcomes() {
+    for (policy, runs) in [("noeviction", 1), ("volatile-lru", 2), ("allkeys-lru", 2)] {
+        let mut server = Private::with(&["--maxmemory-policy", policy]).await;
+        assert_eq!(runs_after(&mut server, starves).await, runs, "{policy}");
+    }
+}
+
+/// Two bodies then live at once.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_server_that_evicts_any_key_forgets_what_runs() {
+    for (policy, running) in [("noeviction", 1), ("volatile-lru", 1), ("allkeys-lru", 0)] {
+        let mut server = Private::with(&["--maxmemory-policy", policy]).await;
+        let idem = Idempotency::new(server.store().await);
+        let mut records = None;
+        let call = idem.call("charge").key("k").run(async |_| {
+            starves(&mut server).await;
+            records = Some(server.ask::<u64>("DBSIZE").await);
+            Ok(1)
+        });
+        let answer = call.await;
+        assert_eq!(records, Some(running), "{policy}");
+        let is_recorded = answer == Ok::<u32, Error>(1);
+        assert_eq!(is_recorded, running == 1, "{policy}: {answer:?}");
     }
 }

@@ -115,6 +115,22 @@ async fn a_server_without_memory_is_full_and_writes_nothing() {
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
+async fn a_server_that_takes_no_more_clients_may_be_tried_again() {
+    let server = Private::new().await;
+    let idem = Idempotency::new(server.store().await);
+    server.tell("CONFIG SET maxclients 1").await;
+    server.tell("CLIENT KILL TYPE normal SKIPME yes").await;
+    let another = kind(RedisStore::connect(&server.url()).await);
+    assert_eq!(another, Some(StoreErrorKind::Unavailable));
+    assert_eq!(refused(&idem).await, StoreErrorKind::Unavailable);
+
+    server.tell("CONFIG SET maxclients 100").await;
+    let runs = AtomicU32::new(0);
+    assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
 async fn what_is_no_record_is_corrupt() {
     let server = Private::new().await;
     let store = server.store().await;

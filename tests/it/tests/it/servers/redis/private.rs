@@ -1,54 +1,45 @@
-//! A server of one test's own, which may be set up badly, stopped and starved.
+//! A server of one test's own, and what a test asks of it past the library.
 
-use std::{
-    process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use idempotent_runtime::{
     Error, Idempotency, OnCrash,
     store::{RedisStore, StoreError, StoreErrorKind, redis::RedisBuilder},
 };
-use redis::{FromRedisValue, aio::MultiplexedConnection};
-use tempfile::TempDir;
+use redis::{FromRedisValue, RedisResult, aio::MultiplexedConnection};
 
-const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
+use crate::servers::spare::{Ending, Product, Spare};
 
-/// Listens on a socket in a folder of its own, and ends with the test.
+/// Ends with the test.
 pub(super) struct Private {
-    server: Child,
-    folder: TempDir,
+    server: Spare,
     side: MultiplexedConnection,
 }
 
 impl Private {
     /// As durable as it can be.
     pub(super) async fn new() -> Self {
-        Self::with(&DURABLE).await
+        Self::over(Spare::new(Product::Redis).await).await
     }
 
     pub(super) async fn with(settings: &[&str]) -> Self {
-        // Where the other servers are missing, this test is not wanted either.
-        super::super::url(super::URL);
-        let folder = tempfile::tempdir().expect("a folder");
-        let (server, side) = start(&folder, settings).await;
-        Self {
-            server,
-            folder,
-            side,
-        }
+        Self::over(Spare::with(Product::Redis, settings).await).await
+    }
+
+    async fn over(server: Spare) -> Self {
+        let side = side(&server).await;
+        Self { server, side }
     }
 
     /// Kills it, and starts it again over the same files.
     pub(super) async fn restart(&mut self) {
-        self.server.kill().expect("it runs");
-        self.server.wait().expect("it ends");
-        (self.server, self.side) = start(&self.folder, &DURABLE).await;
+        self.server.end(Ending::Killed).await;
+        self.server.start().await;
+        self.side = side(&self.server).await;
     }
 
     pub(super) fn url(&self) -> String {
-        url(&self.folder)
+        self.server.url()
     }
 
     pub(super) fn builder(&self) -> RedisBuilder {
@@ -62,11 +53,15 @@ impl Private {
 
     /// Asks past the library.
     pub(super) async fn ask<T: FromRedisValue>(&self, words: &str) -> T {
+        let answer = self.try_ask(words).await;
+        answer.expect("the server does as it is asked")
+    }
+
+    pub(super) async fn try_ask<T: FromRedisValue>(&self, words: &str) -> RedisResult<T> {
         let mut words = words.split(' ');
         let mut command = redis::cmd(words.next().unwrap_or_default());
         command.arg(words.collect::<Vec<_>>());
-        let answer = command.query_async(&mut self.side.clone()).await;
-        answer.expect("the server does as it is asked")
+        command.query_async(&mut self.side.clone()).await
     }
 
     pub(super) async fn tell(&self, words: &str) {
@@ -91,37 +86,10 @@ impl Private {
     }
 }
 
-impl Drop for Private {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
-async fn start(folder: &TempDir, settings: &[&str]) -> (Child, MultiplexedConnection) {
-    let server = Command::new("redis-server")
-        .args(["--port", "0", "--unixsocket", "socket", "--save", ""])
-        .args(settings)
-        .current_dir(folder.path())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("redis-server is installed");
-    let client = redis::Client::open(url(folder)).expect("a URL");
-    let answers = async {
-        loop {
-            if let Ok(mut side) = client.get_multiplexed_async_connection().await
-                && redis::cmd("DBSIZE").exec_async(&mut side).await.is_ok()
-            {
-                break side;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    (server, crate::harness::in_time(answers).await)
-}
-
-fn url(folder: &TempDir) -> String {
-    format!("redis+unix://{}", folder.path().join("socket").display())
+async fn side(server: &Spare) -> MultiplexedConnection {
+    let client = redis::Client::open(server.url()).expect("a URL");
+    let side = client.get_multiplexed_async_connection().await;
+    side.expect("the server answers")
 }
 
 /// Calls, and counts the runs of the body.
