@@ -98,9 +98,9 @@ pub use crate::{
     duration::IntoDuration,
     error::{BoxError, Error, Unreadable},
     fingerprint::FingerprintKey,
-    handle::{AsHandle, Builder, Idempotency, Kept, Settle, Status},
+    handle::{AsHandle, Builder, Idempotency, Kept, Purger, Settle, Status},
     key::{KeyPart, KeyWriter, text},
-    observe::{Answer, Answered, How, Observer, Step, Transition, Unprotected},
+    observe::{Answer, Answered, How, Observer, Purged, Step, Transition, Unprotected},
     operation::Operation,
     outcome::Stored,
     policy::{

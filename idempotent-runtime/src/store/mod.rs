@@ -88,8 +88,9 @@ pub trait Store: Debug + Send + Sync + 'static {
         waiters::poll_until_moved(self, id, seen, at_most, std::future::pending()).await
     }
 
-    /// Deletes at most `limit` records that are [expired](Record::is_expired), and tells how many it deleted.
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError>;
+    /// Deletes at most `limit` records that have been expired [for `keep`](Record::is_forgettable), and tells how many it
+    /// deleted. A store that forgets by itself does so no earlier than the [draft](Draft::keep) says.
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError>;
 
     /// Lists at most `limit` records in the order of their ids, those after `after`, for operators.
     async fn scan(
@@ -126,8 +127,8 @@ impl Store for Arc<dyn Store> {
     ) -> Result<(), StoreError> {
         (**self).wait(id, seen, at_most).await
     }
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
-        (**self).purge(limit).await
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        (**self).purge(limit, keep).await
     }
     async fn scan(
         &self,
@@ -168,7 +169,7 @@ pub struct Stamp {
     pub token: FencingToken,
     /// When the lease ends.
     pub lease_end: Time,
-    /// When retention ends.
+    /// When the record stops binding calls.
     pub expires: Time,
     /// The time by the store's clock at the write.
     pub now: Time,

@@ -16,6 +16,7 @@ mod failures;
 mod fingerprints;
 mod in_flight;
 mod invariants;
+mod keeping;
 mod keys;
 mod kit;
 mod late_claims;
