@@ -28,6 +28,7 @@
 //! * [`current`] is what a body can ask: its attempt, its fencing token, and keys for downstream calls.
 //! * [`Error`] says why a call got no answer, and what to do.
 //! * [`Observer`] is told of everything that happens, for metrics.
+//! * [`store::TieredStore`] answers replays from memory or Redis, and lets another store decide.
 //! * [`store`] is for who brings a store of their own, [`fingerprint`] and [`key`] for who must compute the same elsewhere.
 //!
 //! # What is supported

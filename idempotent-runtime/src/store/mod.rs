@@ -25,6 +25,7 @@ mod sql;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite;
+pub mod tiered;
 mod waiters;
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
@@ -46,6 +47,7 @@ pub use self::sqlite::SqliteStore;
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::MemoryStore,
+    tiered::{FastTier, OutcomeCache, TieredStore},
 };
 use crate::{
     identity::RecordId,

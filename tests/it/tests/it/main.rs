@@ -28,6 +28,7 @@ mod shapes;
 mod stragglers;
 mod switches;
 mod takeovers;
+mod tiered;
 mod values;
 
 mod conformance;
