@@ -40,7 +40,7 @@ pub use self::mysql::MySqlStore;
 pub use self::postgres::PostgresStore;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
-pub use self::redis::RedisStore;
+pub use self::redis::{RedisOutcomes, RedisStore};
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use self::sqlite::SqliteStore;
@@ -58,7 +58,8 @@ use crate::{
 ///
 /// Every decision is taken outside, by the state machine in [`lease`](crate::lease); a store
 /// only looks, and puts a draft where the version that was seen still stands. Its clock is the
-/// only one that counts. The conformance suite in `testing` tells whether an implementation holds.
+/// only one that counts. The conformance suite in `testing` tells whether an implementation holds, and `store::writing` shows
+/// how to write one.
 ///
 /// # Cancel safety
 ///

@@ -6,6 +6,7 @@ mod durability;
 mod failure;
 mod link;
 mod listen;
+mod outcomes;
 mod prefix;
 mod rows;
 mod scripts;
@@ -16,7 +17,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use redis::Client;
 
-pub use self::builder::RedisBuilder;
+pub use self::{builder::RedisBuilder, outcomes::RedisOutcomes};
 use self::{
     durability::Forgetful, link::Link, listen::Published, prefix::KeyPrefix, scripts::Scripts,
     walk::Walk,

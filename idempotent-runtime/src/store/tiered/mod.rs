@@ -26,7 +26,8 @@ use crate::{
 /// Answers replays from a fast tier, and lets another store, the truth, decide everything else.
 ///
 /// The truth takes every claim and keeps every record. The fast tier holds copies of *finished* records only, and nothing that
-/// anybody still holds or must settle: [`OutcomeCache`] in the process's own memory, or `RedisOutcomes` for all processes. A replay
+/// anybody still holds or must settle: [`OutcomeCache`] in the process's own memory, `RedisOutcomes` for all processes (feature
+/// `redis`), or a [`FastTier`] of your own. A replay
 /// whose record is there asks the truth nothing; any other call makes the round trips that it makes without a tier. Other
 /// arguments under the same key are found in a copy as they are in the record.
 ///

@@ -4,6 +4,7 @@ mod durability;
 mod expiry;
 mod faults;
 mod notifications;
+mod outcomes;
 mod private;
 mod scripts;
 mod slots;
