@@ -29,7 +29,7 @@
 //! * [`Error`] says why a call got no answer, and what to do.
 //! * [`Observer`] is told of everything that happens, for metrics.
 //! * [`store::TieredStore`] answers replays from memory or Redis, and lets another store decide.
-//! * [`store`] is for who brings a store of their own, [`fingerprint`] and [`key`] for who must compute the same elsewhere.
+//! * [`store`] is for who brings a store of their own, which `store::writing` shows how to write, [`fingerprint`] and [`key`] for who must compute the same elsewhere.
 //!
 //! # What is supported
 //!

@@ -27,6 +27,10 @@ mod sql;
 pub mod sqlite;
 pub mod tiered;
 mod waiters;
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+#[doc = include_str!("writing.md")]
+pub mod writing {}
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
