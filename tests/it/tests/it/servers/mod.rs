@@ -7,6 +7,7 @@ mod crowds;
 mod cuts;
 mod mariadb;
 mod postgres;
+mod purges;
 mod redis;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
