@@ -29,7 +29,8 @@
 //! * [`Error`] says why a call got no answer, and what to do.
 //! * [`Observer`] is told of everything that happens, for metrics.
 //! * `client`, with the feature of that name, is the other side: keys for calls that a program makes to a server over HTTP.
-//! * [`store`] is for who brings a store of their own, [`fingerprint`] and [`key`] for who must compute the same elsewhere.
+//! * [`store::TieredStore`] answers replays from memory or Redis, and lets another store decide.
+//! * [`store`] is for who brings a store of their own, which `store::writing` shows how to write, [`fingerprint`] and [`key`] for who must compute the same elsewhere.
 //!
 //! # What is supported
 //!
@@ -108,9 +109,9 @@ pub use crate::{
     duration::IntoDuration,
     error::{BoxError, Error, Unreadable},
     fingerprint::FingerprintKey,
-    handle::{AsHandle, Builder, Idempotency, Kept, Settle, Status},
+    handle::{AsHandle, Builder, Idempotency, Kept, Purger, Settle, Status},
     key::{KeyPart, KeyWriter, text},
-    observe::{Answer, Answered, How, Observer, Step, Transition, Unprotected},
+    observe::{Answer, Answered, How, Observer, Purged, Step, Transition, Unprotected},
     operation::Operation,
     outcome::Stored,
     policy::{

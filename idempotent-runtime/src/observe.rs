@@ -6,9 +6,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{identity::RecordId, record::FencingToken, record::Time};
+use crate::{identity::RecordId, record::FencingToken, record::Time, store::StoreError};
 
-/// Is told of every transition of a record and of every answer to a call, on the task where it
+/// Is told of every transition of a record, every answer to a call and every purge, on the task where it
 /// happens: it must be quick. It can change nothing, and a panic in it is swallowed.
 pub trait Observer: Send + Sync {
     /// A record changed, or a heartbeat failed.
@@ -19,6 +19,11 @@ pub trait Observer: Send + Sync {
     /// A call was answered: exactly once for each call that was not dropped.
     fn answered(&self, answered: &Answered<'_>) {
         let _ = answered;
+    }
+
+    /// A purge ended: one that was asked for, or a turn of a [`Purger`](crate::Purger).
+    fn purged(&self, purged: &Purged<'_>) {
+        let _ = purged;
     }
 }
 
@@ -70,6 +75,16 @@ pub enum Step {
     LeaseLost,
     /// Somebody settled the record.
     Settled,
+}
+
+/// How a purge ended.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Purged<'a> {
+    /// How many records it deleted.
+    pub deleted: u64,
+    /// What ended it early; a [`Purger`](crate::Purger) tries again at its next turn.
+    pub failure: Option<&'a StoreError>,
 }
 
 /// An answer to a call.
@@ -204,6 +219,14 @@ impl Observers {
 
     pub(crate) fn answered(&self, answered: &Answered<'_>) {
         self.tell(|observer| observer.answered(answered));
+    }
+
+    pub(crate) fn purged(&self, deleted: u64, failure: Option<&StoreError>) {
+        match failure {
+            Some(error) => tracing::warn!(deleted, %error, "a purge of expired records failed"),
+            None => tracing::debug!(deleted, "purged expired records"),
+        }
+        self.tell(|observer| observer.purged(&Purged { deleted, failure }));
     }
 
     fn tell(&self, mut what: impl FnMut(&dyn Observer)) {

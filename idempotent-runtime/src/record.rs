@@ -35,7 +35,7 @@ pub struct Record {
     pub created: Time,
     /// When the record last left [`State::Running`].
     pub finished: Option<Time>,
-    /// When the record may be forgotten, if its state allows that: see [`Record::is_expired`].
+    /// When the record stops binding calls, if its state allows that: see [`Record::is_expired`].
     pub expires: Time,
     /// What answers duplicates; only in [`State::Done`].
     pub outcome: Option<RawOutcome>,
@@ -54,6 +54,12 @@ impl Record {
             State::Uncertain | State::Parked => false,
         };
         forgettable && self.expires <= now
+    }
+
+    /// Tells whether a purge may delete the record: it has been [expired](Self::is_expired) for at least `keep`.
+    #[must_use]
+    pub fn is_forgettable(&self, now: Time, keep: Duration) -> bool {
+        self.is_expired(now) && self.expires.plus(keep) <= now
     }
 
     /// How long the outcome answers duplicates, as the call that holds or held it chose: what is left between the end of
@@ -286,8 +292,11 @@ pub struct Draft {
     pub on_crash: OnCrash,
     /// The end of the lease.
     pub lease: Moment,
-    /// The end of retention.
+    /// When the record may stop binding calls.
     pub expires: Moment,
+    /// How long the record stays from then on, for whoever audits. No part of the record: it is for a store that forgets by
+    /// itself, and a purge is told it [again](crate::Store::purge).
+    pub keep: Duration,
     /// The outcome that stands afterwards.
     pub outcome: Option<RawOutcome>,
 }

@@ -282,6 +282,7 @@ impl Description {
                 on_crash,
                 lease,
                 ttl,
+                keep: defaults.keep,
                 takeover_budget: defaults.takeover_budget,
             }),
         };
@@ -310,10 +311,11 @@ impl Request {
     }
 }
 
+/// A hundred years: anything longer is a mistake, and would overflow a store's clock.
+pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+
 /// Refuses durations that no store can keep its promises with.
 pub(crate) fn check_durations(ttl: Duration, lease: Duration) -> Result<(), Error> {
-    /// A hundred years: anything longer is a mistake, and would overflow a store's clock.
-    const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
     match () {
         () if ttl < Duration::from_millis(1) => Err(Error::InvalidPolicy(
             "the ttl is shorter than a millisecond: an outcome would answer no duplicate",

@@ -11,7 +11,7 @@ use crate::{
     handle::{Idempotency, TraceParent},
     observe::{Observer, Observers},
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Verdict},
-    request::check_durations,
+    request::{LONGEST, check_durations},
     store::Store,
 };
 
@@ -20,6 +20,7 @@ use crate::{
 /// | setting | default |
 /// |---|---|
 /// | `ttl` | 24 hours |
+/// | `keep` | nothing: what has expired may be deleted at once |
 /// | `lease` | 30 seconds |
 /// | `in_flight` | wait, at most 10 seconds |
 /// | `on_error` | replay |
@@ -54,6 +55,7 @@ pub(crate) struct Parts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     pub(crate) ttl: Duration,
+    pub(crate) keep: Duration,
     pub(crate) lease: Duration,
     pub(crate) in_flight: InFlight,
     pub(crate) on_error: Verdict,
@@ -70,6 +72,7 @@ impl Default for Defaults {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
         Self {
             ttl: DAY,
+            keep: Duration::ZERO,
             lease: Duration::from_secs(30),
             in_flight: InFlight::Wait(Duration::from_secs(10)),
             on_error: Verdict::Replay,
@@ -129,6 +132,11 @@ impl Builder {
             return Err(mistake);
         }
         check_durations(self.parts.defaults.ttl, self.parts.defaults.lease)?;
+        if self.parts.defaults.keep > LONGEST {
+            return Err(Error::InvalidPolicy(
+                "records are to be kept for longer than a hundred years",
+            ));
+        }
         if !self.parts.enabled {
             tracing::warn!("idempotency is switched off: every duplicate runs");
         }
@@ -139,6 +147,20 @@ impl Builder {
     pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
         if let Some(ttl) = self.read(ttl) {
             self.parts.defaults.ttl = ttl;
+        }
+        self
+    }
+
+    /// Sets how long records stay after they have expired, for whoever audits: `"90d"`, or a `Duration`.
+    ///
+    /// An expired record answers no call, whether it is kept or not. [`lookup`](Idempotency::lookup) finds it as
+    /// [`Status::Expired`](crate::Status::Expired), until a call uses the key again, whose record takes its place, or a purge
+    /// comes by when the time is over. Every handle that purges a store decides for all of its records, so set the same
+    /// everywhere; what is longer afterwards counts for what already stands. Redis and the memory store also forget by
+    /// themselves: there counts what was set when the record was last written.
+    pub fn keep(mut self, keep: impl IntoDuration) -> Self {
+        if let Some(keep) = self.read(keep) {
+            self.parts.defaults.keep = keep;
         }
         self
     }

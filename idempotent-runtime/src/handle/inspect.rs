@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Status {
-    /// No call with this key is known: none was made, or it was forgotten or released.
+    /// No call with this key is known: none was made, or it was released, or has expired and was deleted.
     Unknown,
     /// Somebody holds it.
     #[non_exhaustive]
@@ -46,6 +46,14 @@ pub enum Status {
     Parked {
         /// How many attempts there were.
         attempts: u32,
+    },
+    /// It answers no call any more, and is still there for whoever audits: the next call runs, and its record takes the place.
+    #[non_exhaustive]
+    Expired {
+        /// Since when, by the store's clock.
+        since: Time,
+        /// How it stood: completed, failed, not replayable, or processing where its holder vanished.
+        last: Box<Status>,
     },
 }
 
@@ -113,8 +121,15 @@ impl Idempotency {
         let id = identify(operation, scope, key)?;
         let snapshot = self.store().load(&id).await?;
         Ok(match snapshot.record {
-            Some(record) if !record.is_expired(snapshot.now) => self.status(&record, snapshot.now),
-            _ => Status::Unknown,
+            None => Status::Unknown,
+            Some(record) => match self.status(&record, snapshot.now) {
+                Status::Unknown => Status::Unknown,
+                last if record.is_expired(snapshot.now) => Status::Expired {
+                    since: record.expires,
+                    last: Box::new(last),
+                },
+                status => status,
+            },
         })
     }
 

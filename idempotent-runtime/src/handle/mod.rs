@@ -2,6 +2,7 @@
 
 mod builder;
 mod inspect;
+mod purge;
 mod scope;
 mod settle;
 
@@ -14,9 +15,11 @@ use std::{
     time::Duration,
 };
 
+use self::purge::Purgers;
 pub use self::{
     builder::Builder,
     inspect::{Kept, Status},
+    purge::Purger,
     scope::AsHandle,
     settle::Settle,
 };
@@ -36,7 +39,7 @@ use crate::{
     outcome::{Recorded, Whole},
     record::Holder,
     run::keeper::Keeper,
-    store::{MemoryStore, Store, StoreError},
+    store::{MemoryStore, Store},
 };
 
 /// Protects calls: a store, and what calls do unless they say otherwise.
@@ -67,6 +70,7 @@ struct Inner {
     id: u64,
     parts: Parts,
     keeper: Keeper,
+    purgers: Purgers,
     operations: Mutex<BTreeMap<&'static str, &'static Site>>,
 }
 
@@ -115,6 +119,7 @@ impl Idempotency {
             id,
             parts,
             keeper,
+            purgers: Purgers::default(),
             operations: Mutex::default(),
         }))
     }
@@ -144,36 +149,15 @@ impl Idempotency {
         &*self.0.parts.store
     }
 
-    /// Deletes expired records, in batches of at most 1,000, and tells how many it deleted. *Uncertain* and *parked* records
-    /// never expire: they stay until somebody settles them.
-    ///
-    /// # Errors
-    ///
-    /// When the store fails. What was deleted before stays deleted.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped at any await, what was deleted stays deleted, and the batch under way may still be. Nothing but expired
-    /// records is touched, so it can be called again at any time.
-    pub async fn purge(&self) -> Result<u64, StoreError> {
-        const BATCH: u32 = 1_000;
-        let mut deleted = 0;
-        loop {
-            let batch = self.store().purge(BATCH).await?;
-            deleted += batch;
-            if batch < u64::from(BATCH) {
-                return Ok(deleted);
-            }
-        }
-    }
-
-    /// Resolves when no call holds a record and every write in the background is done, or after
-    /// `at_most`; tells which. It does not stop new calls: stop taking requests first.
+    /// Ends every [`Purger`] of the handle, and resolves when they have ended, no call holds a record and every write in the
+    /// background is done, or after `at_most`; tells which. It does not stop new calls: stop taking requests first.
     pub async fn shutdown(&self, at_most: Duration) -> bool {
         let limit = self.timer().sleep(at_most);
-        crate::run::race(self.0.keeper.drained(), limit)
-            .await
-            .is_some()
+        let drained = async {
+            self.0.purgers.stop().await;
+            self.0.keeper.drained().await;
+        };
+        crate::run::race(drained, limit).await.is_some()
     }
 
     /// Takes note of an annotated function.

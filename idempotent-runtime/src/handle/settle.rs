@@ -106,6 +106,7 @@ impl Settle<'_> {
     ///
     /// When the store fails.
     pub async fn resume(self) -> Result<bool, Error> {
+        let keep = self.handle.defaults().keep;
         self.write(|record| {
             let state = match (record.state, record.on_crash) {
                 (State::Parked, OnCrash::Rerun) => State::Running,
@@ -115,7 +116,7 @@ impl Settle<'_> {
             Some(Draft {
                 attempt: 1,
                 lease: Moment::In(Duration::ZERO),
-                ..settled(record, state)
+                ..settled(record, state, keep)
             })
         })
         .await
@@ -123,11 +124,12 @@ impl Settle<'_> {
 
     async fn done(self, outcome: RawOutcome) -> Result<bool, Error> {
         let outcome = outcome.with_schema(self.schema);
+        let keep = self.handle.defaults().keep;
         self.write(|record| match record.state {
             State::Uncertain | State::Parked => Some(Draft {
                 expires: Moment::In(record.ttl()),
                 outcome: Some(outcome.clone()),
-                ..settled(record, State::Done)
+                ..settled(record, State::Done, keep)
             }),
             _ => None,
         })
@@ -161,7 +163,7 @@ impl Settle<'_> {
 }
 
 /// The next version of a record in somebody else's hands: a holder that was only paused finds another attempt id and has lost.
-fn settled(record: &Record, state: State) -> Draft {
+fn settled(record: &Record, state: State, keep: Duration) -> Draft {
     Draft {
         version: Version::random(),
         subject: None,
@@ -173,6 +175,7 @@ fn settled(record: &Record, state: State) -> Draft {
         on_crash: record.on_crash,
         lease: Moment::Keep,
         expires: Moment::In(Duration::from_secs(24 * 60 * 60)),
+        keep,
         outcome: None,
     }
 }

@@ -26,12 +26,18 @@ pub struct Claim {
     pub lease: Duration,
     /// How long an outcome answers duplicates.
     pub ttl: Duration,
+    /// How long the record stays after that, for whoever audits.
+    pub keep: Duration,
     /// How many takeovers a record may see before it is parked.
     pub takeover_budget: u32,
 }
 
 /// What a call does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart where it is made, and a box would be an allocation for every takeover"
+)]
 pub enum Decision {
     /// Writes this draft where `seen` stands; refused, it decides again on what stands there then.
     Write {
@@ -135,12 +141,12 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
                 || (on_crash == OnCrash::Reconcile && !can_reconcile) =>
         {
             write(
-                left(record, State::Uncertain, on_crash, version()),
+                claim.leave(record, State::Uncertain, on_crash, version()),
                 Meaning::LeaveUncertain,
             )
         }
         State::Running if record.attempt > claim.takeover_budget => write(
-            left(record, State::Parked, on_crash, version()),
+            claim.leave(record, State::Parked, on_crash, version()),
             Meaning::Park,
         ),
         State::Running if can_reconcile => write(claim.over(record, version()), Meaning::Reconcile),
@@ -162,6 +168,7 @@ impl Claim {
             on_crash: self.on_crash,
             lease: Moment::In(self.lease),
             expires: Moment::In(self.lease.saturating_add(self.ttl)),
+            keep: self.keep,
             outcome: None,
         }
     }
@@ -205,7 +212,7 @@ impl Claim {
             }
             _ if seen == Some(record.version) => Draft {
                 outcome: record.outcome.clone(),
-                ..left(record, record.state, record.on_crash, version)
+                ..self.leave(record, record.state, record.on_crash, version)
             },
             _ => return None,
         };
@@ -221,22 +228,23 @@ impl Claim {
             ..self.anew(record.token, version)
         }
     }
-}
 
-/// Leaves a record whose holder vanished to be settled. It keeps the attempt id, so that a
-/// holder that was only paused may still complete an uncertain one.
-fn left(record: &Record, state: State, on_crash: OnCrash, version: Version) -> Draft {
-    Draft {
-        version,
-        subject: None,
-        state,
-        token: TokenRule::Keep,
-        attempt: record.attempt,
-        attempt_id: record.attempt_id,
-        holder: record.holder.clone(),
-        on_crash,
-        lease: Moment::Keep,
-        expires: Moment::Keep,
-        outcome: None,
+    /// Leaves a record whose holder vanished to be settled. It keeps the attempt id, so that a
+    /// holder that was only paused may still complete an uncertain one.
+    fn leave(&self, record: &Record, state: State, on_crash: OnCrash, version: Version) -> Draft {
+        Draft {
+            version,
+            subject: None,
+            state,
+            token: TokenRule::Keep,
+            attempt: record.attempt,
+            attempt_id: record.attempt_id,
+            holder: record.holder.clone(),
+            on_crash,
+            lease: Moment::Keep,
+            expires: Moment::Keep,
+            keep: self.keep,
+            outcome: None,
+        }
     }
 }

@@ -18,6 +18,7 @@ pub struct Holding {
     on_crash: OnCrash,
     lease: Duration,
     ttl: Duration,
+    keep: Duration,
     meaning: Meaning,
 }
 
@@ -69,6 +70,7 @@ impl Holding {
             on_crash,
             lease: claim.lease,
             ttl: claim.ttl,
+            keep: claim.keep,
             meaning,
         }
     }
@@ -187,6 +189,7 @@ impl Holding {
             on_crash: self.on_crash,
             lease: Moment::Keep,
             expires: Moment::Keep,
+            keep: self.keep,
             outcome: None,
         }
     }
@@ -237,6 +240,7 @@ mod tests {
             on_crash,
             lease: LEASE,
             ttl: LEASE,
+            keep: Duration::ZERO,
             takeover_budget: 5,
         }
     }

@@ -25,8 +25,9 @@ use crate::{
 /// Keeps records in this process's memory: for tests, and for services of one process that may
 /// forget on restart.
 ///
-/// It runs no background work. Expired records are swept while new ones come in, so that it holds
-/// at most about twice as many records as are still needed; [`purge`](Store::purge) does the same on demand.
+/// It runs no background work. Records that are expired, and were kept for as long as their handle says, are swept while new
+/// ones come in, so that it holds at most about twice as many as are still needed; [`purge`](Store::purge) does the
+/// same on demand.
 ///
 /// # Examples
 ///
@@ -72,7 +73,7 @@ impl MemoryStore {
         let stands = cells
             .records
             .get(id)
-            .is_some_and(|record| record.version == seen);
+            .is_some_and(|cell| cell.record.version == seen);
         stands.then(|| shard.waiters.register(id))
     }
 }
@@ -83,7 +84,7 @@ impl Store for MemoryStore {
         let cells = self.shard(id).lock();
         Ok(Snapshot {
             now: self.clock.now(),
-            record: cells.records.get(id).cloned(),
+            record: cells.records.get(id).map(|cell| Arc::clone(&cell.record)),
         })
     }
 
@@ -125,7 +126,7 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let limit = limit as usize;
         let mut purged = 0;
         for shard in &self.shards {
@@ -134,7 +135,8 @@ impl Store for MemoryStore {
             }
             let mut cells = shard.lock();
             let now = self.clock.now();
-            let forgotten = cells.forget_expired(now, limit - purged);
+            let forgotten =
+                cells.forget(limit - purged, |cell| cell.record.is_forgettable(now, keep));
             drop(cells);
             purged += forgotten.len();
             shard.forgotten(forgotten);
@@ -161,7 +163,7 @@ impl Store for MemoryStore {
                     .iter()
                     .filter(|(id, _)| after.is_none_or(|after| **id > after));
                 later
-                    .map(|(id, record)| (*id, Arc::clone(record)))
+                    .map(|(id, cell)| (*id, Arc::clone(&cell.record)))
                     .collect()
             };
             of_shard.sort_unstable_by_key(|(id, _)| *id);
@@ -207,15 +209,21 @@ impl Shard {
     }
 
     /// Tells those who wait for records that were deleted.
-    fn forgotten(&self, forgotten: Vec<(RecordId, Arc<Record>)>) {
+    fn forgotten(&self, forgotten: Vec<(RecordId, Cell)>) {
         for (id, _) in forgotten {
             self.waiters.wake(&id);
         }
     }
 }
 
+/// A record, and how long it stays once it is expired.
+struct Cell {
+    record: Arc<Record>,
+    keep: Duration,
+}
+
 struct Cells {
-    records: HashMap<RecordId, Arc<Record>, IdHasher>,
+    records: HashMap<RecordId, Cell, IdHasher>,
     /// How many records there may be before the next one that comes in has the expired ones swept.
     sweep_at: usize,
     /// The largest token among the records that were forgotten: a record that begins again gets a larger one.
@@ -225,8 +233,8 @@ struct Cells {
 /// What became of a draft, with what is to be freed outside the lock.
 enum Put {
     Refused(Option<Arc<Record>>),
-    Over(Stamp, Arc<Record>),
-    Anew(Stamp, Vec<(RecordId, Arc<Record>)>),
+    Over(Stamp, Cell),
+    Anew(Stamp, Vec<(RecordId, Cell)>),
 }
 
 const FIRST_SWEEP: usize = 64;
@@ -241,15 +249,24 @@ impl Default for Cells {
     }
 }
 
+impl Cell {
+    fn new(record: Record, draft: &Draft) -> Self {
+        Self {
+            record: Arc::new(record),
+            keep: draft.keep,
+        }
+    }
+}
+
 impl Cells {
     fn put(&mut self, id: &RecordId, seen: Option<Version>, next: &Draft, now: Time) -> Put {
         if let Some(stands) = self.records.get_mut(id) {
-            if seen != Some(stands.version) {
-                return Put::Refused(Some(Arc::clone(stands)));
+            if seen != Some(stands.record.version) {
+                return Put::Refused(Some(Arc::clone(&stands.record)));
             }
-            let record = next.apply(Some(stands), now);
+            let record = next.apply(Some(&stands.record), now);
             let stamp = Stamp::of(&record, now);
-            return Put::Over(stamp, mem::replace(stands, Arc::new(record)));
+            return Put::Over(stamp, mem::replace(stands, Cell::new(record, next)));
         }
         if seen.is_some() || next.subject.is_none() {
             return Put::Refused(None);
@@ -258,25 +275,27 @@ impl Cells {
         let mut record = next.apply(None, now);
         record.token = record.token.max(self.forgotten.next(now));
         let stamp = Stamp::of(&record, now);
-        self.records.insert(*id, Arc::new(record));
+        self.records.insert(*id, Cell::new(record, next));
         Put::Anew(stamp, swept)
     }
 
-    /// Forgets what is expired once there are twice as many records as the last sweep left: all
+    /// Forgets what nobody needs once there are twice as many records as the last sweep left: all
     /// sweeps together look at about two records for each one that came in.
-    fn sweep(&mut self, now: Time) -> Vec<(RecordId, Arc<Record>)> {
+    fn sweep(&mut self, now: Time) -> Vec<(RecordId, Cell)> {
         if self.records.len() < self.sweep_at {
             return Vec::new();
         }
-        let swept = self.forget_expired(now, usize::MAX);
+        let swept = self.forget(usize::MAX, |cell| {
+            cell.record.is_forgettable(now, cell.keep)
+        });
         self.sweep_at = FIRST_SWEEP.max(self.records.len().saturating_mul(2));
         swept
     }
 
-    fn forget_expired(&mut self, now: Time, limit: usize) -> Vec<(RecordId, Arc<Record>)> {
-        let expired = self.records.extract_if(|_, record| record.is_expired(now));
-        let forgotten: Vec<_> = expired.take(limit).collect();
-        let largest = forgotten.iter().map(|(_, record)| record.token).max();
+    fn forget(&mut self, limit: usize, which: impl Fn(&Cell) -> bool) -> Vec<(RecordId, Cell)> {
+        let needless = self.records.extract_if(|_, cell| which(cell));
+        let forgotten: Vec<_> = needless.take(limit).collect();
+        let largest = forgotten.iter().map(|(_, cell)| cell.record.token).max();
         self.forgotten = self.forgotten.max(largest.unwrap_or(self.forgotten));
         forgotten
     }

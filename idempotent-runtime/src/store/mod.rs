@@ -25,7 +25,12 @@ pub(crate) mod sql;
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite;
+pub mod tiered;
 mod waiters;
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+#[doc = include_str!("writing.md")]
+pub mod writing {}
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
@@ -39,13 +44,14 @@ pub use self::mysql::MySqlStore;
 pub use self::postgres::PostgresStore;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
-pub use self::redis::RedisStore;
+pub use self::redis::{RedisOutcomes, RedisStore};
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use self::sqlite::SqliteStore;
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::MemoryStore,
+    tiered::{FastTier, OutcomeCache, TieredStore},
 };
 use crate::{
     identity::RecordId,
@@ -56,7 +62,8 @@ use crate::{
 ///
 /// Every decision is taken outside, by the state machine in [`lease`](crate::lease); a store
 /// only looks, and puts a draft where the version that was seen still stands. Its clock is the
-/// only one that counts. The conformance suite in `testing` tells whether an implementation holds.
+/// only one that counts. The conformance suite in `testing` tells whether an implementation holds, and `store::writing` shows
+/// how to write one.
 ///
 /// # Cancel safety
 ///
@@ -88,8 +95,9 @@ pub trait Store: Debug + Send + Sync + 'static {
         waiters::poll_until_moved(self, id, seen, at_most, std::future::pending()).await
     }
 
-    /// Deletes at most `limit` records that are [expired](Record::is_expired), and tells how many it deleted.
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError>;
+    /// Deletes at most `limit` records that have been expired [for `keep`](Record::is_forgettable), and tells how many it
+    /// deleted. A store that forgets by itself does so no earlier than the [draft](Draft::keep) says.
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError>;
 
     /// Lists at most `limit` records in the order of their ids, those after `after`, for operators.
     async fn scan(
@@ -126,8 +134,8 @@ impl Store for Arc<dyn Store> {
     ) -> Result<(), StoreError> {
         (**self).wait(id, seen, at_most).await
     }
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
-        (**self).purge(limit).await
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        (**self).purge(limit, keep).await
     }
     async fn scan(
         &self,
@@ -168,7 +176,7 @@ pub struct Stamp {
     pub token: FencingToken,
     /// When the lease ends.
     pub lease_end: Time,
-    /// When retention ends.
+    /// When the record stops binding calls.
     pub expires: Time,
     /// The time by the store's clock at the write.
     pub now: Time,

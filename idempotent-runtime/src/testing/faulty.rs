@@ -294,9 +294,10 @@ impl Store for FaultyStore {
         .await
     }
 
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let arrived = self.arrive(&[Operation::Purge], None);
-        self.through(arrived, "purging expired records", self.inner.purge(limit))
+        let purging = self.inner.purge(limit, keep);
+        self.through(arrived, "purging expired records", purging)
             .await
     }
 
@@ -360,6 +361,7 @@ mod tests {
             on_crash: OnCrash::Rerun,
             lease: Moment::In(Duration::from_secs(30)),
             expires: Moment::In(Duration::from_secs(60)),
+            keep: Duration::ZERO,
             outcome: None,
         }
     }
@@ -416,7 +418,7 @@ mod tests {
                     .is_err_and(|error| error.is_transient())
             );
             assert!(store.swap(&ID, None, &claim()).await.is_err());
-            assert!(store.purge(1).await.is_err());
+            assert!(store.purge(1, Duration::ZERO).await.is_err());
         }
         store.heal();
         assert!(!stands(&store).await);

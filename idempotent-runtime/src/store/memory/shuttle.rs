@@ -52,6 +52,7 @@ fn claim(number: u128) -> Claim {
         on_crash: OnCrash::Rerun,
         lease: Duration::from_secs(30),
         ttl: Duration::from_secs(3600),
+        keep: Duration::ZERO,
         takeover_budget: 5,
     }
 }

@@ -57,6 +57,7 @@ fn claim(on_crash: OnCrash) -> Claim {
         on_crash,
         lease: LEASE,
         ttl: TTL,
+        keep: Duration::ZERO,
         takeover_budget: 5,
     }
 }
@@ -193,9 +194,27 @@ async fn a_purge_deletes_what_is_expired_and_no_more_than_it_is_told_to() {
         finish(&store, &id(number)).await;
     }
 
-    assert_eq!(store.purge(150).await.expect("memory does not fail"), 150);
-    assert_eq!(store.purge(150).await.expect("memory does not fail"), 50);
-    assert_eq!(store.purge(150).await.expect("memory does not fail"), 0);
+    assert_eq!(
+        store
+            .purge(150, Duration::ZERO)
+            .await
+            .expect("memory does not fail"),
+        150
+    );
+    assert_eq!(
+        store
+            .purge(150, Duration::ZERO)
+            .await
+            .expect("memory does not fail"),
+        50
+    );
+    assert_eq!(
+        store
+            .purge(150, Duration::ZERO)
+            .await
+            .expect("memory does not fail"),
+        0
+    );
     for number in 200..210 {
         assert!(stands(&store, &id(number)).await.is_some());
     }
@@ -225,7 +244,10 @@ async fn i12_neither_purge_nor_sweep_removes_what_is_not_expired() {
         finish(&store, &id(number)).await;
     }
     assert_eq!(
-        store.purge(u32::MAX).await.expect("memory does not fail"),
+        store
+            .purge(u32::MAX, Duration::ZERO)
+            .await
+            .expect("memory does not fail"),
         0
     );
 
@@ -240,7 +262,13 @@ async fn i4_tokens_grow_over_a_purge_even_when_the_clock_steps_back() {
     let store = MemoryStore::with_clock(hands.clone());
     let before = finish(&store, &ONE).await;
     hands.turn(TTL * 2);
-    assert_eq!(store.purge(1).await.expect("memory does not fail"), 1);
+    assert_eq!(
+        store
+            .purge(1, Duration::ZERO)
+            .await
+            .expect("memory does not fail"),
+        1
+    );
     hands.turn_back(TTL * 3);
 
     let after = finish(&store, &ONE).await;
@@ -326,7 +354,10 @@ async fn a_waiter_wakes_when_the_record_is_purged() {
     hands.turn(TTL * 2);
     let mut waiter = store.waiter(&ONE, ended.version).expect("it stands");
 
-    store.purge(1).await.expect("memory does not fail");
+    store
+        .purge(1, Duration::ZERO)
+        .await
+        .expect("memory does not fail");
 
     let before = tokio::time::Instant::now();
     (&mut waiter).await;

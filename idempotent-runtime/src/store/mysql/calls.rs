@@ -1,6 +1,6 @@
 //! The functions that run the statements over a connection, whoever it belongs to.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::{AssertSqlSafe, Connection, Executor};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Moment, Record, Time, TokenRule, Version},
+    record::{Draft, Moment, Record, Time, TokenRule, Version, micros},
     store::{
         Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
         sql::{self, Value, bytes},
@@ -131,12 +131,13 @@ impl Statements {
         &self,
         connected: &mut Connected,
         limit: u32,
+        keep: Duration,
     ) -> Result<Vec<RecordId>, StoreError> {
         const DOING: &str = "purging expired records";
         let failed = |error| failure::of(error, DOING);
-        let limit = [Value::Number(Some(limit.into()))];
+        let values = [limit.into(), micros(keep)].map(|number| Value::Number(Some(number)));
         let mut transaction = connected.connection.begin().await.map_err(failed)?;
-        let expired = transaction.fetch_all(query(&self.expired, &limit)).await;
+        let expired = transaction.fetch_all(query(&self.expired, &values)).await;
         let expired = expired.map_err(failed)?;
         let gone: Vec<_> = expired
             .iter()

@@ -187,9 +187,10 @@ impl Store for MySqlStore {
         waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
     }
 
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let inner = &*self.inner;
-        let purging = async |connected: &mut _| inner.statements.purge(connected, limit).await;
+        let purging =
+            async |connected: &mut _| inner.statements.purge(connected, limit, keep).await;
         let gone = inner
             .connections
             .run("purging expired records", purging)

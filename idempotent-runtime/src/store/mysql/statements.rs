@@ -125,7 +125,7 @@ impl Statements {
         // thinks of it: a scan would lock every row for a moment.
         let expired = format!(
             "SELECT id FROM {table} FORCE INDEX ({table}_purge)
-             WHERE purge_from <= {NOW} AND expires <= {NOW}
+             WHERE purge_from <= {NOW} - ?2 AND expires <= {NOW} - ?2
                AND (state IN ({done}, {released})
                     OR state = {running} AND on_crash = {rerun} AND lease_end <= {NOW})
              ORDER BY purge_from LIMIT ?1 FOR UPDATE SKIP LOCKED"

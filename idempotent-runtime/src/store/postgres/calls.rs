@@ -1,6 +1,6 @@
 //! The functions that run the statements over a connection, whoever it belongs to.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use sqlx::postgres::{PgConnection, PgRow};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Version},
+    record::{Draft, Record, Version, micros},
     store::{
         Snapshot, StoreError, Swap,
         sql::{self, Value, bytes},
@@ -98,10 +98,12 @@ impl Statements {
         connection: &mut PgConnection,
         way: Way,
         limit: u32,
+        keep: Duration,
     ) -> Result<Vec<RecordId>, StoreError> {
         const DOING: &str = "purging expired records";
         let values = [
             Value::Number(Some(limit.into())),
+            Value::Number(Some(micros(keep))),
             Value::Text(Some(&*self.channel)),
         ];
         let rows = rows::run(connection, way, &self.purge, &values, DOING).await?;

@@ -239,10 +239,14 @@ impl Store for PostgresStore {
         inner.waiters.wait(self, id, seen, at_most, pace).await
     }
 
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let inner = &*self.inner;
-        let purging =
-            async |connection: &mut _| inner.statements.purge(connection, inner.way, limit).await;
+        let purging = async |connection: &mut _| {
+            inner
+                .statements
+                .purge(connection, inner.way, limit, keep)
+                .await
+        };
         let gone = inner
             .connections
             .run("purging expired records", purging)

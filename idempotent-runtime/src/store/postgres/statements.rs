@@ -1,5 +1,5 @@
 //! The statements of the Postgres dialect. Parameters are numbered as [`sql::written`](crate::store::sql::written) orders
-//! them, and 21 is the channel on which a moved record is told; for a purge that is 2.
+//! them, and 21 is the channel on which a moved record is told; for a purge that is 3.
 
 use std::sync::Arc;
 
@@ -122,14 +122,15 @@ impl Statements {
         let purge = format!(
             "WITH {clock}, gone AS (
                  SELECT id FROM {table}
-                 WHERE purge_from <= (SELECT now FROM clock) AND expires <= (SELECT now FROM clock)
+                 WHERE purge_from <= (SELECT now FROM clock) - $2::bigint
+                   AND expires <= (SELECT now FROM clock) - $2::bigint
                    AND (state IN ({done}, {released})
                         OR state = {running} AND on_crash = {rerun} AND lease_end <= (SELECT now FROM clock))
                  ORDER BY purge_from LIMIT $1::bigint
                  FOR UPDATE SKIP LOCKED)
              DELETE FROM {table} AS record USING gone WHERE record.id = gone.id
              RETURNING record.id,
-                 CASE WHEN waited THEN pg_notify($2::text, encode(record.id, 'hex'))::text END"
+                 CASE WHEN waited THEN pg_notify($3::text, encode(record.id, 'hex'))::text END"
         );
         let scan = format!(
             "SELECT {columns} FROM {table} WHERE id > $1::bytea ORDER BY id LIMIT $2::bigint"

@@ -1,6 +1,6 @@
 //! The scripts, called with what the protocol knows.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use redis::Value as Answer;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Version},
+    record::{Draft, Record, Version, micros},
     store::{
         Snapshot, StoreError, Swap,
         sql::{self, COLUMNS, Value},
@@ -41,7 +41,12 @@ impl Inner {
     ) -> Result<Swap, StoreError> {
         let written = sql::written(id, seen, next);
         let answer = self
-            .run(&self.scripts.swap, id, &arguments(&written), doing)
+            .run(
+                &self.scripts.swap,
+                id,
+                &arguments(&written, next.keep),
+                doing,
+            )
             .await?;
         let cells = Cells::of(answer, doing)?;
         if sql::answer(&cells, doing)? == Some(APPLIED) {
@@ -63,13 +68,15 @@ impl Inner {
             .map(drop)
     }
 
-    /// Deletes the record if it is expired, and tells whether it was.
+    /// Deletes the record if it has been expired for `keep`, and tells whether it was.
     pub(super) async fn forget(
         &self,
         id: &RecordId,
+        keep: Duration,
         doing: &'static str,
     ) -> Result<bool, StoreError> {
-        let answer = self.run(&self.scripts.purge, id, &[], doing).await?;
+        let keep = [Cow::Owned(digits(keep))];
+        let answer = self.run(&self.scripts.purge, id, &keep, doing).await?;
         Ok(answer == Answer::Int(APPLIED))
     }
 
@@ -97,7 +104,7 @@ impl Inner {
 }
 
 /// The arguments of the swap, as its script reads them.
-fn arguments<'a>(written: &'a [Value<'_>; 20]) -> Vec<Cow<'a, [u8]>> {
+fn arguments<'a>(written: &'a [Value<'_>; 20], keep: Duration) -> Vec<Cow<'a, [u8]>> {
     let [
         _,
         fields @ ..,
@@ -128,8 +135,11 @@ fn arguments<'a>(written: &'a [Value<'_>; 20]) -> Vec<Cow<'a, [u8]>> {
     let mut arguments: Vec<_> = [seen, state, least_token, lease, retention]
         .map(|value| text(value).unwrap_or_default())
         .into();
-    arguments.push(Cow::Borrowed(begins));
-    arguments.push(Cow::Owned(deleted.len().to_string().into_bytes()));
+    arguments.extend([
+        Cow::Owned(digits(keep)),
+        Cow::Borrowed(begins),
+        Cow::Owned(deleted.len().to_string().into_bytes()),
+    ]);
     arguments.append(&mut deleted);
     arguments.append(&mut set);
     arguments
@@ -137,6 +147,10 @@ fn arguments<'a>(written: &'a [Value<'_>; 20]) -> Vec<Cow<'a, [u8]>> {
 
 /// The fields that stay where a draft says nothing of them.
 const SUBJECT: [&str; 5] = ["operation", "scope", "call_key", "fingerprint", "digests"];
+
+fn digits(duration: Duration) -> Vec<u8> {
+    micros(duration).to_string().into_bytes()
+}
 
 fn text<'a>(value: &'a Value<'_>) -> Option<Cow<'a, [u8]>> {
     match value {

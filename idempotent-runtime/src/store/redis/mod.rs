@@ -6,6 +6,7 @@ mod durability;
 mod failure;
 mod link;
 mod listen;
+mod outcomes;
 mod prefix;
 mod rows;
 mod scripts;
@@ -16,7 +17,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use redis::Client;
 
-pub use self::builder::RedisBuilder;
+pub use self::{builder::RedisBuilder, outcomes::RedisOutcomes};
 use self::{
     durability::Forgetful, link::Link, listen::Published, prefix::KeyPrefix, scripts::Scripts,
     walk::Walk,
@@ -35,7 +36,8 @@ use crate::{
 /// Keeps records in Redis 7 or newer, or Valkey: one server, or a cluster with the feature `redis-cluster`. Clones are the same store.
 ///
 /// The clock is the server's. A first call costs two round trips, a replay one: each is one script over one key. Records that
-/// are done or released get an expiry of Redis's own, and disappear when it has come. What somebody holds or must still settle has none.
+/// are done or released get an expiry of Redis's own, and disappear when it has come, after what the handle
+/// [keeps](crate::Builder::keep). What somebody holds or must still settle has none.
 ///
 /// # What Redis can lose
 ///
@@ -196,7 +198,7 @@ impl Store for RedisStore {
         inner.waiters.wait(self, id, seen, at_most, pace).await
     }
 
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         const DOING: &str = "purging expired records";
         let mut left = limit as usize;
         if left == 0 {
@@ -208,7 +210,7 @@ impl Store for RedisStore {
             while left > 0 && ids.peek().is_some() {
                 let some = ids.by_ref().take(left.min(walk::AT_ONCE));
                 let forget = |inner: Arc<Inner>, id| async move {
-                    let is_gone = inner.forget(&id, DOING).await?;
+                    let is_gone = inner.forget(&id, keep, DOING).await?;
                     Ok(is_gone.then_some(id))
                 };
                 let gone = walk::each(&self.inner, some, forget).await?;

@@ -33,6 +33,11 @@ impl KeyPrefix {
         format!("{self}{}", Hex(id.as_bytes()))
     }
 
+    /// The key under which a copy of a finished record stands.
+    pub(super) fn outcome_key(&self, id: &RecordId) -> String {
+        format!("{self}outcome:{}", Hex(id.as_bytes()))
+    }
+
     /// The record that stands under a key; `None` where the key is another's, perhaps of a prefix that begins with this one.
     pub(super) fn id(&self, key: &[u8]) -> Option<RecordId> {
         let hex = key.strip_prefix(self.0.as_bytes())?;
@@ -87,5 +92,6 @@ mod tests {
         assert_eq!(prefix.id(prefix.key(&id).as_bytes()), Some(id));
         assert_eq!(prefix.id(longer.key(&id).as_bytes()), None);
         assert_eq!(prefix.id(b"a:moved"), None);
+        assert_eq!(prefix.id(prefix.outcome_key(&id).as_bytes()), None);
     }
 }

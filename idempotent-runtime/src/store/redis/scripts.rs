@@ -11,6 +11,8 @@ pub(super) struct Scripts {
     pub(super) swap: Text,
     pub(super) mark: Text,
     pub(super) purge: Text,
+    pub(super) put: Text,
+    pub(super) forget: Text,
 }
 
 /// A script's text and its digest.
@@ -27,6 +29,8 @@ impl Scripts {
             swap: Text::new(include_str!("scripts/swap.lua")),
             mark: Text::new(include_str!("scripts/mark.lua")),
             purge: Text::new(include_str!("scripts/purge.lua")),
+            put: Text::new(include_str!("scripts/put.lua")),
+            forget: Text::new(include_str!("scripts/forget.lua")),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The functions that run the statements over a connection, whoever it belongs to.
 
-use std::{future::poll_fn, sync::Arc};
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use sqlx::{
     AssertSqlSafe, Either, Executor,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Moment, Record, Version},
+    record::{Draft, Moment, Record, Version, micros},
     store::{Snapshot, StoreError, Swap, sql},
 };
 
@@ -80,9 +80,11 @@ impl Statements {
         &self,
         connection: &mut SqliteConnection,
         limit: u32,
+        keep: Duration,
     ) -> Result<Vec<RecordId>, StoreError> {
         const DOING: &str = "purging expired records";
-        let rows = all(connection, query(&self.purge).bind(limit), DOING).await?;
+        let query = query(&self.purge).bind(limit).bind(micros(keep));
+        let rows = all(connection, query, DOING).await?;
         rows.iter().map(|row| sql::id(row, DOING)).collect()
     }
 

@@ -203,13 +203,14 @@ impl Store for SqliteStore {
         waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
     }
 
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let mut connection = self
             .inner
             .connections
             .acquire("purging expired records")
             .await?;
-        let answer = self.inner.statements.purge(&mut connection, limit).await;
+        let statements = &self.inner.statements;
+        let answer = statements.purge(&mut connection, limit, keep).await;
         let gone = connection.settle(answer)?;
         for id in &gone {
             self.inner.waiters.wake(id);

@@ -102,7 +102,7 @@ impl Statements {
         let purge = format!(
             "DELETE FROM {table} WHERE rowid IN (
                  SELECT {table}.rowid FROM (SELECT {NOW} AS now) CROSS JOIN {table}
-                 WHERE purge_from <= now AND expires <= now
+                 WHERE purge_from <= now - ?2 AND expires <= now - ?2
                    AND (state IN ({done}, {released})
                         OR state = {running} AND on_crash = {rerun} AND lease_end <= now)
                  LIMIT ?1)

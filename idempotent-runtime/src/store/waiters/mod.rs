@@ -362,8 +362,8 @@ mod tests {
         ) -> Result<(), StoreError> {
             poll_until_moved(self, id, seen, at_most, std::future::pending()).await
         }
-        async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
-            self.inner.purge(limit).await
+        async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+            self.inner.purge(limit, keep).await
         }
         async fn scan(
             &self,

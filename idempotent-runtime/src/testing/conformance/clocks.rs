@@ -72,7 +72,12 @@ pub async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Subject) {
         )
         .await;
         subject.advance(TTL * 2).await;
-        while store.purge(100).await.expect("a purge is answered") > 0 {}
+        while store
+            .purge(100, Duration::ZERO)
+            .await
+            .expect("a purge is answered")
+            > 0
+        {}
         assert_eq!(
             look(&*store, id(1)).await.record,
             None,

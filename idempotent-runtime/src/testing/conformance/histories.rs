@@ -46,7 +46,10 @@ pub async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
                     let expired = before
                         .as_deref()
                         .is_some_and(|record| record.is_expired(now.now));
-                    store.purge(1000).await.expect("a purge is answered");
+                    store
+                        .purge(1000, Duration::ZERO)
+                        .await
+                        .expect("a purge is answered");
                     let after = look(&**store, cell).await.record;
                     assert_eq!(
                         after.is_none(),
@@ -82,7 +85,12 @@ pub async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
                 }
             }
         }
-        while clients[0].purge(1000).await.expect("a purge is answered") > 0 {}
+        while clients[0]
+            .purge(1000, Duration::ZERO)
+            .await
+            .expect("a purge is answered")
+            > 0
+        {}
     }
 }
 

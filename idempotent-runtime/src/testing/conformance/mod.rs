@@ -188,6 +188,8 @@ macro_rules! conformance_tests {
             purge_deletes_only_what_is_expired
             purge_goes_in_bounded_batches
             purge_spares_what_was_claimed_again
+            purge_spares_what_is_kept
+            what_is_kept_stays_until_then
             purgers_at_once_count_each_record_once
 
             scan_lists_in_the_order_of_ids

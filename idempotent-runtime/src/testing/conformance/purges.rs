@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Subject,
-    sample::{LEASE, TTL, applied, claim, id, look, next, standing},
+    sample::{LEASE, TTL, applied, claim, completion, id, look, next, release, standing},
 };
 use crate::{
     policy::OnCrash,
@@ -56,7 +56,10 @@ pub async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
         }
     }
     assert_eq!(
-        store.purge(1000).await.expect("a purge is answered"),
+        store
+            .purge(1000, Duration::ZERO)
+            .await
+            .expect("a purge is answered"),
         0,
         "nothing is expired yet"
     );
@@ -75,11 +78,23 @@ pub async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
         expected.push((id, (!expired).then_some(record)));
     }
     assert!(gone > 0, "the clock moved on");
-    assert_eq!(store.purge(1000).await.expect("a purge is answered"), gone);
+    assert_eq!(
+        store
+            .purge(1000, Duration::ZERO)
+            .await
+            .expect("a purge is answered"),
+        gone
+    );
     for (id, record) in expected {
         assert_eq!(look(&*store, id).await.record, record);
     }
-    assert_eq!(store.purge(1000).await.expect("a purge is answered"), 0);
+    assert_eq!(
+        store
+            .purge(1000, Duration::ZERO)
+            .await
+            .expect("a purge is answered"),
+        0
+    );
 }
 
 /// F16: a purge deletes no more than it was asked to, and counts what it deleted.
@@ -88,7 +103,12 @@ pub async fn purge_goes_in_bounded_batches(subject: &dyn Subject) {
     expired(subject, &store, 25).await;
     let mut counts = Vec::new();
     for limit in [0, 10, 10, 10, 10] {
-        counts.push(store.purge(limit).await.expect("a purge is answered"));
+        counts.push(
+            store
+                .purge(limit, Duration::ZERO)
+                .await
+                .expect("a purge is answered"),
+        );
     }
     assert_eq!(counts, [0, 10, 10, 5, 0]);
 }
@@ -103,8 +123,68 @@ pub async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
         ..claim()
     };
     let record = applied(&*store, id(1), Some(old.version), &again).await;
-    assert_eq!(store.purge(10).await.expect("a purge is answered"), 1);
+    assert_eq!(
+        store
+            .purge(10, Duration::ZERO)
+            .await
+            .expect("a purge is answered"),
+        1
+    );
     assert_eq!(look(&*store, id(1)).await.record, Some(record));
+}
+
+/// What is kept for whoever audits is spared until that is over.
+pub async fn purge_spares_what_is_kept(subject: &dyn Subject) {
+    let store = subject.store().await;
+    expired(subject, &store, 3).await;
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        counts.push(store.purge(10, TTL).await.expect("a purge is answered"));
+        subject.advance(TTL / 2).await;
+    }
+    assert_eq!(counts, [0, 0, 3]);
+}
+
+/// What is kept for whoever audits is not forgotten by the store itself either, and binds no call.
+pub async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let mut kept = Vec::new();
+    for number in 0..20 {
+        let draft = claim();
+        let held = applied(&*store, id(number), None, &draft).await;
+        let ended = Draft {
+            expires: Moment::In(LEASE),
+            keep: TTL,
+            ..if number % 2 == 0 {
+                completion(&draft, "v")
+            } else {
+                release(&draft)
+            }
+        };
+        applied(&*store, id(number), Some(held.version), &ended).await;
+        kept.push((id(number), ended.version));
+    }
+    subject.advance(TTL).await;
+    // A store that sweeps does so when others come in.
+    for number in 100..160 {
+        applied(&*store, id(number), None, &claim()).await;
+    }
+    for (id, version) in &kept {
+        let seen = look(&*store, *id).await;
+        let record = seen.record.expect("it is kept");
+        assert_eq!(record.version, *version);
+        assert!(record.is_expired(seen.now), "it binds no call");
+    }
+    assert_eq!(store.purge(1000, TTL).await, Ok(0), "it is still kept");
+    subject.advance(LEASE).await;
+    store.purge(1000, TTL).await.expect("a purge is answered");
+    for (id, _) in &kept {
+        assert_eq!(
+            look(&*store, *id).await.record,
+            None,
+            "it was kept long enough"
+        );
+    }
 }
 
 /// F19: purges at once do not block each other for ever, and count each record once.
@@ -118,7 +198,10 @@ pub async fn purgers_at_once_count_each_record_once(subject: &dyn Subject) {
         purgers.push(tokio::spawn(async move {
             let mut sum = 0;
             for _ in 0..20 {
-                sum += store.purge(15).await.expect("a purge is answered");
+                sum += store
+                    .purge(15, Duration::ZERO)
+                    .await
+                    .expect("a purge is answered");
             }
             sum
         }));

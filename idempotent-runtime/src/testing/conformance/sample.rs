@@ -63,6 +63,7 @@ pub(super) fn claim() -> Draft {
         on_crash: OnCrash::Rerun,
         lease: Moment::In(LEASE),
         expires: Moment::In(LEASE + TTL),
+        keep: Duration::ZERO,
         outcome: None,
     }
 }

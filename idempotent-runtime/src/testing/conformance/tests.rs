@@ -56,6 +56,8 @@ enum Defect {
     PurgeOfNothingRunning,
     PurgeUnbounded,
     PurgeCountsLimit,
+    PurgeOfWhatIsKept,
+    ForgetsWhatIsKept,
     ScanUnordered,
     ScanRepeats,
 }
@@ -176,13 +178,14 @@ impl Simple {
         record
     }
 
-    fn purgeable(&self, record: &Record) -> bool {
+    fn purgeable(&self, record: &Record, keep: Duration) -> bool {
         let now = self.now();
         match self.defect {
             Defect::PurgeOfRunning if record.state == State::Running => record.expires <= now,
             Defect::PurgeOfUncertain if record.state == State::Uncertain => record.expires <= now,
             Defect::PurgeOfNothingRunning if record.state == State::Running => false,
-            _ => record.is_expired(now),
+            Defect::PurgeOfWhatIsKept => record.is_expired(now),
+            _ => record.is_forgettable(now, keep),
         }
     }
 
@@ -198,6 +201,15 @@ impl Store for Simple {
         let snapshot = Snapshot {
             now: self.now(),
             record: self.cells().get(&self.place(id)).cloned(),
+        };
+        let snapshot = match self.defect {
+            Defect::ForgetsWhatIsKept => Snapshot {
+                record: snapshot
+                    .record
+                    .filter(|record| !record.is_expired(snapshot.now)),
+                ..snapshot
+            },
+            _ => snapshot,
         };
         if self.defect == Defect::StaleLooks {
             let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
@@ -280,7 +292,7 @@ impl Store for Simple {
         Ok(())
     }
 
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let limit = if self.defect == Defect::PurgeUnbounded {
             usize::MAX
         } else {
@@ -289,7 +301,7 @@ impl Store for Simple {
         let mut cells = self.cells();
         let gone: Vec<_> = cells
             .iter()
-            .filter(|(_, record)| self.purgeable(record))
+            .filter(|(_, record)| self.purgeable(record, keep))
             .map(|(id, _)| *id)
             .take(limit)
             .collect();
@@ -459,6 +471,8 @@ defects! {
     a_purge_of_what_is_uncertain_is_found: PurgeOfUncertain => purge_deletes_only_what_is_expired;
     a_purge_that_leaves_the_abandoned_is_found: PurgeOfNothingRunning => purge_deletes_only_what_is_expired;
     a_purge_without_a_bound_is_found: PurgeUnbounded => purge_goes_in_bounded_batches;
+    a_purge_of_what_is_kept_is_found: PurgeOfWhatIsKept => purge_spares_what_is_kept;
+    a_store_that_forgets_what_is_kept_is_found: ForgetsWhatIsKept => what_is_kept_stays_until_then;
     a_purge_that_miscounts_is_found: PurgeCountsLimit => purgers_at_once_count_each_record_once;
     a_purge_that_miscounts_what_was_spared_is_found: PurgeCountsLimit => purge_spares_what_was_claimed_again;
     a_scan_without_order_is_found: ScanUnordered => scan_lists_in_the_order_of_ids;

@@ -33,7 +33,12 @@ pub async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn Subject) {
     let waits = [waiting(&store, done.version), waiting(&other, done.version)];
     tokio::task::yield_now().await;
     subject.advance(TTL * 2).await;
-    while store.purge(10).await.expect("a purge is answered") > 0 {}
+    while store
+        .purge(10, Duration::ZERO)
+        .await
+        .expect("a purge is answered")
+        > 0
+    {}
     for wait in waits {
         ends(wait).await;
     }

@@ -230,8 +230,11 @@ async fn f29_prune_does_not_need_app(world: World) {
     assert!(Charge::of(&world, &owner).call().await.is_ok());
     world.advance(Duration::from_secs(24 * 60 * 60)).await;
     let expired = world.to_purge(1);
-    assert_eq!(world.store().await.purge(10).await, Ok(expired));
-    assert_eq!(world.store().await.purge(10).await, Ok(0));
+    assert_eq!(
+        world.store().await.purge(10, Duration::ZERO).await,
+        Ok(expired)
+    );
+    assert_eq!(world.store().await.purge(10, Duration::ZERO).await, Ok(0));
     assert!(world.records().await.is_empty());
 }
 

@@ -80,8 +80,8 @@ impl Store for Yielding {
     ) -> Result<(), StoreError> {
         slowly(self.store.wait(id, seen, at_most)).await
     }
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
-        slowly(self.store.purge(limit)).await
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        slowly(self.store.purge(limit, keep)).await
     }
     async fn scan(
         &self,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    store::{MemoryStore, SqliteStore, Store},
+    store::{FastTier, MemoryStore, OutcomeCache, SqliteStore, Store, TieredStore},
     testing::{FaultyStore, ManualClock, conformance::Subject},
 };
 use sqlx::{Connection, SqliteConnection};
@@ -21,11 +21,25 @@ impl Memory {
     }
 
     fn wrapped(wrap: impl FnOnce(MemoryStore) -> Arc<dyn Store>) -> Self {
+        Self::timed(|store, _| wrap(store))
+    }
+
+    fn timed(wrap: impl FnOnce(MemoryStore, &ManualClock) -> Arc<dyn Store>) -> Self {
         let clock = ManualClock::new();
         Self {
-            store: wrap(MemoryStore::with_clock(clock.clone())),
+            store: wrap(MemoryStore::with_clock(clock.clone()), &clock),
             clock,
         }
+    }
+
+    /// Behind copies of its finished records that are given for longer than any case takes.
+    pub(crate) fn behind<F: FastTier>(fast: impl FnOnce(&ManualClock) -> F) -> Self {
+        Self::timed(|store, clock| {
+            let tiered = TieredStore::builder(store, fast(clock))
+                .age(Duration::MAX)
+                .timer(clock.clone());
+            Arc::new(tiered.build())
+        })
     }
 }
 
@@ -154,6 +168,23 @@ mod faulty_without_faults {
     idempotent_runtime::conformance_tests!(Memory::wrapped(|store| Arc::new(FaultyStore::new(
         store
     ))));
+}
+
+mod behind_copies_in_memory {
+    use super::{Memory, OutcomeCache};
+    idempotent_runtime::conformance_tests!(Memory::behind(
+        |clock| OutcomeCache::new(100).timer(clock.clone())
+    ));
+}
+
+mod behind_a_tier_that_fails {
+    use super::Memory;
+    use crate::tiered::{Failing, How};
+    idempotent_runtime::conformance_tests!(Memory::behind(|clock| {
+        let failing = Failing::new(clock);
+        failing.now(How::Fails);
+        failing
+    }));
 }
 
 mod sqlite_file {

@@ -93,8 +93,8 @@ impl Store for Severed {
     ) -> Result<(), StoreError> {
         self.through(self.store.wait(id, seen, at_most)).await
     }
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
-        self.through(self.store.purge(limit)).await
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        self.through(self.store.purge(limit, keep)).await
     }
     async fn scan(
         &self,

@@ -84,8 +84,8 @@ impl Store for Shared {
         }
         self.0.store.swap(id, seen, next).await
     }
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
-        self.0.store.purge(limit).await
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        self.0.store.purge(limit, keep).await
     }
     async fn scan(
         &self,

@@ -16,6 +16,7 @@ mod failures;
 mod fingerprints;
 mod in_flight;
 mod invariants;
+mod keeping;
 mod keys;
 mod kit;
 mod late_claims;
@@ -27,6 +28,7 @@ mod shapes;
 mod stragglers;
 mod switches;
 mod takeovers;
+mod tiered;
 mod values;
 
 mod conformance;

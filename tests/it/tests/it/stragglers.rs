@@ -68,7 +68,7 @@ impl Straggling {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         self.clock.advance(TTL);
-        assert_eq!(self.store.purge(1).await?, 1);
+        assert_eq!(self.store.purge(1, Duration::ZERO).await?, 1);
         let straggler = straggler.expect("the first claim straggles");
         let arrived = self.store.swap(id, None, &straggler).await?;
         assert!(matches!(arrived, Swap::Applied(_)), "{arrived:?}");
@@ -106,8 +106,8 @@ impl Store for Straggling {
         self.store.wait(id, seen, at_most).await
     }
 
-    async fn purge(&self, limit: u32) -> Result<u64, StoreError> {
-        self.store.purge(limit).await
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        self.store.purge(limit, keep).await
     }
 
     async fn scan(

@@ -33,6 +33,7 @@ pub(crate) fn claim(caller: Caller, attempt_id: Name) -> Claim {
         on_crash: caller.on_crash,
         lease: LEASE,
         ttl: TTL,
+        keep: Duration::ZERO,
         takeover_budget: TAKEOVERS,
     }
 }
@@ -197,6 +198,7 @@ impl Draft {
             on_crash: self.on_crash,
             lease: moment(self.lease),
             expires: moment(self.expires),
+            keep: Duration::ZERO,
             outcome: (self.outcome != NONE).then(|| outcome(self.outcome)),
         }
     }

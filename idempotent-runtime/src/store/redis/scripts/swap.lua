@@ -1,8 +1,9 @@
 -- Puts the next version where version `seen` stands, or nothing where it is empty.
 --
 -- ARGV: seen · state · least token · lease · retention, in microseconds from now; what is empty stays as it is
---       whether a record begins · how many fields are deleted, their names · names and values of the fields that are set
-local seen, state, least_token, lease, retention, begins, deleted = unpack(ARGV, 1, 7)
+--       how long the record stays from then on, in microseconds · whether a record begins
+--       how many fields are deleted, their names · names and values of the fields that are set
+local seen, state, least_token, lease, retention, keep, begins, deleted = unpack(ARGV, 1, 8)
 local stands = record()
 local now = clock()
 local version = stands[VERSION]
@@ -29,7 +30,7 @@ end
 if state ~= RUNNING then
     set[#set + 1], set[#set + 2] = 'finished', now
 end
-local first = 8 + tonumber(deleted)
+local first = 9 + tonumber(deleted)
 for place = first, #ARGV do
     set[#set + 1] = ARGV[place]
 end
@@ -39,8 +40,8 @@ if version then
     if state == RUNNING then
         redis.call('HDEL', KEYS[1], 'finished')
     end
-    if first > 8 then
-        redis.call('HDEL', KEYS[1], unpack(ARGV, 8, first - 1))
+    if first > 9 then
+        redis.call('HDEL', KEYS[1], unpack(ARGV, 9, first - 1))
     end
     if state ~= RUNNING and redis.call('HDEL', KEYS[1], 'waited') == 1 then
         tell()
@@ -48,8 +49,9 @@ if version then
 end
 
 -- Redis forgets by itself what is over, never what somebody holds or must still settle; never early, so rounded up.
-if (state == DONE or state == RELEASED) and #expires <= 16 then
-    redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.ceil(tonumber(expires) / 1000)))
+local gone = after(expires, keep)
+if (state == DONE or state == RELEASED) and #gone <= 16 then
+    redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.ceil(tonumber(gone) / 1000)))
 elseif version then
     redis.call('PERSIST', KEYS[1])
 end

@@ -37,6 +37,7 @@ pub(crate) fn claim() -> Draft {
         on_crash: OnCrash::Rerun,
         lease: Moment::In(HOUR),
         expires: Moment::In(HOUR),
+        keep: Duration::ZERO,
         outcome: None,
     }
 }

@@ -10,6 +10,7 @@ mod limits;
 mod mariadb;
 mod neighbours;
 mod postgres;
+mod purges;
 mod redis;
 mod restarts;
 mod spare;

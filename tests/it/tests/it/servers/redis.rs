@@ -6,6 +6,7 @@ mod faults;
 mod members;
 mod moves;
 mod notifications;
+mod outcomes;
 mod private;
 mod scripts;
 mod slots;

@@ -32,7 +32,10 @@ async fn e17_a_file_that_may_only_be_read_answers_looks_and_denies_writes() {
         kind(store.swap(&ID, Some(draft.version), &ending).await),
         Some(StoreErrorKind::Denied)
     );
-    assert_eq!(kind(store.purge(1).await), Some(StoreErrorKind::Denied));
+    assert_eq!(
+        kind(store.purge(1, Duration::ZERO).await),
+        Some(StoreErrorKind::Denied)
+    );
 
     let empty = folder.path().join("empty.db");
     std::fs::write(&empty, b"").expect("the file is made");

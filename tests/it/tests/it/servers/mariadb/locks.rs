@@ -80,7 +80,7 @@ async fn callers_who_write_and_purge_the_same_records_meet_no_deadlock() {
                             _ if turn >= 4000 => return,
                             0 => call(&*store, &id(0)).await,
                             1 => expired(&*store, 10_000 + turn).await,
-                            2 => drop(store.purge(20).await.expect("an answer")),
+                            2 => drop(store.purge(20, Duration::ZERO).await.expect("an answer")),
                             _ => call(&*store, &id(1 + turn % 1000)).await,
                         }
                     }
@@ -211,7 +211,13 @@ async fn f19_a_purge_leaves_alone_what_somebody_has_locked() {
     );
     run(&mut side, lock).await;
 
-    assert_eq!(store.purge(10).await.expect("it does not wait"), 4);
+    assert_eq!(
+        store
+            .purge(10, Duration::ZERO)
+            .await
+            .expect("it does not wait"),
+        4
+    );
     run(&mut side, "COMMIT".to_owned()).await;
-    assert_eq!(store.purge(10).await.expect("an answer"), 1);
+    assert_eq!(store.purge(10, Duration::ZERO).await.expect("an answer"), 1);
 }

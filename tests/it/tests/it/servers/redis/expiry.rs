@@ -61,6 +61,7 @@ async fn only_what_is_done_or_released_expires_by_itself() {
             on_crash: OnCrash::Rerun,
             lease: Moment::Keep,
             expires: Moment::In(kept),
+            keep: Duration::ZERO,
             outcome: None,
         };
         let swap = store.swap(&id, Some(seen), &next).await;

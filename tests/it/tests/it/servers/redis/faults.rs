@@ -89,7 +89,7 @@ async fn the_permissions_of_the_manual_are_enough() {
     for _ in 0..2 {
         assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
     }
-    assert_eq!(store.purge(10).await, Ok(0));
+    assert_eq!(store.purge(10, Duration::ZERO).await, Ok(0));
     let (id, record) = store.scan(None, 10).await.expect("a list").remove(0);
     let waits = store.wait(&id, record.version, Duration::from_millis(50));
     assert_eq!(waits.await, Ok(()));

@@ -1,0 +1,212 @@
+//! Deletes the records that nobody needs any more, once or again and again.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::{
+    clock::Timer,
+    duration::IntoDuration,
+    error::Error,
+    handle::Idempotency,
+    observe::Observers,
+    run::{race, survive},
+    store::{Store, StoreError, StoreErrorKind},
+};
+
+/// How many records a purge asks the store to delete at once: few enough that a call which meets a batch does not notice.
+const BATCH: u32 = 1_000;
+
+impl Idempotency {
+    /// Deletes the records that have been expired for as long as they are [kept](crate::Builder::keep), in batches of at
+    /// most 1,000, and tells how many it deleted. *Uncertain* and *parked* records never expire: they stay until somebody
+    /// settles them.
+    ///
+    /// Safe beside live calls, and beside other purges. Observers are [told](crate::Observer::purged).
+    ///
+    /// # Errors
+    ///
+    /// When the store fails. What was deleted before stays deleted.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any await, what was deleted stays deleted, and the batch under way may still be. Nothing but expired
+    /// records is touched, so it can be called again at any time.
+    pub async fn purge(&self) -> Result<u64, StoreError> {
+        Turn::of(self).run(|| true).await
+    }
+
+    /// Purges now, and again `every` so often after the last turn ended, as [`purge`](Self::purge) does: `"1h"`, or a
+    /// `Duration`. It does so in a task of its own for as long as the [`Purger`] lives.
+    ///
+    /// An error of the store ends only its turn. It is logged and told to [observers](crate::Observer::purged).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPolicy`] when the duration cannot be read, or is shorter than a millisecond.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use idempotent_runtime::{Error, Idempotency};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// # let idem = Idempotency::memory();
+    /// let purger = idem.purger("1h")?;
+    /// // … serve …
+    /// purger.stop().await;
+    /// # Ok(()) }
+    /// ```
+    pub fn purger(&self, every: impl IntoDuration) -> Result<Purger, Error> {
+        let every = every.into_duration()?;
+        if every < Duration::from_millis(1) {
+            return Err(Error::InvalidPolicy(
+                "a purge every less than a millisecond would do nothing else: take minutes or hours",
+            ));
+        }
+        let (stop, stopped) = watch::channel(false);
+        let stop = Arc::new(stop);
+        self.0.purgers.add(&stop);
+        let turns = Turns {
+            turn: Turn::of(self),
+            timer: Arc::clone(&self.0.parts.timer),
+            every,
+            stopped,
+        };
+        let task = tokio::spawn(turns.run());
+        Ok(Purger { stop, task })
+    }
+}
+
+/// Purges again and again, until it is stopped or dropped, or the handle [shuts down](Idempotency::shutdown).
+///
+/// It does not keep its handle alive, nor the other way round.
+#[must_use = "purging ends when the purger is dropped"]
+pub struct Purger {
+    /// Closed when the task has ended.
+    stop: Arc<watch::Sender<bool>>,
+    task: JoinHandle<()>,
+}
+
+impl Purger {
+    /// Ends it, after the batch that is under way. Resolves when nothing of it is left.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it resolves, it ends as a purger that is dropped: the batch under way may still be deleted.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        self.stop.closed().await;
+    }
+}
+
+impl Drop for Purger {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl fmt::Debug for Purger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Purger")
+            .field("is_over", &self.stop.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The purgers of a handle, for whoever shuts it down.
+#[derive(Debug, Default)]
+pub(super) struct Purgers(Mutex<Vec<Arc<watch::Sender<bool>>>>);
+
+impl Purgers {
+    /// Ends all of them, and resolves when they have ended.
+    pub(super) async fn stop(&self) {
+        let all = self.lock().clone();
+        for stop in &all {
+            stop.send_replace(true);
+        }
+        for stop in &all {
+            stop.closed().await;
+        }
+    }
+
+    fn add(&self, stop: &Arc<watch::Sender<bool>>) {
+        let mut all = self.lock();
+        all.retain(|stop| !stop.is_closed());
+        all.push(Arc::clone(stop));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<watch::Sender<bool>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one purge needs of its handle.
+struct Turn {
+    store: Arc<dyn Store>,
+    keep: Duration,
+    observers: Observers,
+}
+
+impl Turn {
+    fn of(handle: &Idempotency) -> Self {
+        let parts = &handle.0.parts;
+        Self {
+            store: Arc::clone(&parts.store),
+            keep: parts.defaults.keep,
+            observers: parts.observers.clone(),
+        }
+    }
+
+    /// Deletes batch after batch until one is not full.
+    async fn run(&self, goes_on: impl Fn() -> bool) -> Result<u64, StoreError> {
+        let mut deleted = 0;
+        let ended = loop {
+            match self.store.purge(BATCH, self.keep).await {
+                Ok(batch) => {
+                    deleted += batch;
+                    if batch < u64::from(BATCH) || !goes_on() {
+                        break Ok(deleted);
+                    }
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        self.observers.purged(deleted, ended.as_ref().err());
+        ended
+    }
+}
+
+/// What a purger does.
+struct Turns {
+    turn: Turn,
+    timer: Arc<dyn Timer>,
+    every: Duration,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Turns {
+    async fn run(mut self) {
+        loop {
+            let goes_on = || !*self.stopped.borrow();
+            if survive(self.turn.run(goes_on)).await.is_none() {
+                let panicked = StoreError::new(StoreErrorKind::Other, "purging expired records")
+                    .with_source("the store panicked");
+                self.turn.observers.purged(0, Some(&panicked));
+            }
+            // An error means that nobody can stop it any more, which is as good as being stopped.
+            let stopped = self.stopped.wait_for(|stopped| *stopped);
+            if race(stopped, self.timer.sleep(self.every)).await.is_some() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Copies of finished records in Redis, for all processes.
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+use super::{
+    RedisStore,
+    rows::{Cells, place},
+    scripts::Text,
+};
+use crate::{
+    identity::RecordId,
+    record::Record,
+    store::{
+        FastTier, StoreError,
+        sql::{self, COLUMNS},
+    },
+};
+
+/// Copies of finished outcomes in Redis or Valkey: the fast tier that processes share.
+///
+/// It decides nothing, so what [Redis can lose](RedisStore#what-redis-can-lose) is lost without harm, and any
+/// `maxmemory-policy` will do. Each copy is a hash of its own under `idempotent:outcome:<id>`, with an expiry; a store with the same
+/// [prefix](super::RedisBuilder::key_prefix) is not disturbed by it. An outcome takes about 1.9 KB and its bytes.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use idempotent_runtime::{Idempotency, MemoryStore, store::{RedisOutcomes, RedisStore, TieredStore}};
+/// # async fn set_up(truth: MemoryStore) -> Result<(), idempotent_runtime::BoxError> {
+/// let redis = RedisStore::connect("redis://localhost").await?;
+/// Idempotency::new(TieredStore::new(truth, RedisOutcomes::new(&redis))).install()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct RedisOutcomes {
+    store: RedisStore,
+}
+
+impl RedisOutcomes {
+    /// Puts copies where `store` would put records, over its connection.
+    #[must_use]
+    pub fn new(store: &RedisStore) -> Self {
+        Self {
+            store: store.clone(),
+        }
+    }
+
+    async fn run(
+        &self,
+        script: &Text,
+        id: &RecordId,
+        arguments: &[Cow<'_, [u8]>],
+        doing: &'static str,
+    ) -> Result<redis::Value, StoreError> {
+        let inner = &self.store.inner;
+        let key = inner.prefix.outcome_key(id);
+        inner.link.run(script, &key, arguments, doing).await
+    }
+}
+
+#[async_trait]
+impl FastTier for RedisOutcomes {
+    async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError> {
+        const DOING: &str = "looking for a copy of a record";
+        let scripts = &self.store.inner.scripts;
+        let answer = self.run(&scripts.load, id, &[], DOING).await?;
+        let cells = Cells::of(answer, DOING)?.with_id(id);
+        let snapshot = sql::snapshot(&cells, place::NOW, place::RECORD, DOING)?;
+        Ok(snapshot.record)
+    }
+
+    async fn put(
+        &self,
+        id: &RecordId,
+        record: &Arc<Record>,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        const DOING: &str = "putting a copy of a record";
+        let at_most = u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX);
+        // Redis takes no moment beyond its clock, and none that is over already.
+        let at_most = at_most.clamp(1, LONGEST);
+        let mut arguments = vec![Cow::Owned(at_most.to_string().into_bytes())];
+        for (name, value) in fields(record) {
+            arguments.extend([Cow::Borrowed(name.as_bytes()), value]);
+        }
+        let scripts = &self.store.inner.scripts;
+        self.run(&scripts.put, id, &arguments, DOING)
+            .await
+            .map(drop)
+    }
+
+    async fn forget(&self, id: &RecordId) -> Result<(), StoreError> {
+        const DOING: &str = "forgetting a copy of a record";
+        let scripts = &self.store.inner.scripts;
+        self.run(&scripts.forget, id, &[], DOING).await.map(drop)
+    }
+}
+
+/// A hundred years, in milliseconds.
+const LONGEST: u64 = 100 * 366 * 24 * 60 * 60 * 1000;
+
+/// The columns of a record but its id, which stands in the key; what is absent is left out.
+fn fields(record: &Record) -> impl Iterator<Item = (&'static str, Cow<'_, [u8]>)> {
+    let number = |number: i64| Some(Cow::Owned(number.to_string().into_bytes()));
+    let token = Cow::Owned(record.token.as_u64().to_string().into_bytes());
+    let (subject, holder) = (&record.subject, &record.holder);
+    let outcome = record.outcome.as_ref();
+    let trace_parent = holder.trace_parent.as_deref().map(str::as_bytes);
+    let values = [
+        Some(Cow::Owned(record.version.to_bytes().to_vec())),
+        Some(Cow::Borrowed(subject.operation.as_bytes())),
+        Some(Cow::Borrowed(&*subject.scope)),
+        Some(Cow::Borrowed(&*subject.key)),
+        Some(Cow::Owned(
+            subject.fingerprint.fingerprint().as_bytes().to_vec(),
+        )),
+        Some(Cow::Owned(subject.fingerprint.digests().to_bytes())),
+        number(record.state.code().into()),
+        Some(token),
+        number(record.attempt.into()),
+        Some(Cow::Owned(record.attempt_id.to_bytes().to_vec())),
+        Some(Cow::Borrowed(holder.label.as_bytes())),
+        trace_parent.map(Cow::Borrowed),
+        number(record.on_crash.code().into()),
+        number(record.lease_end.as_micros()),
+        number(record.created.as_micros()),
+        record.finished.and_then(|at| number(at.as_micros())),
+        number(record.expires.as_micros()),
+        outcome.and_then(|outcome| number(outcome.kind.code().into())),
+        outcome.and_then(|outcome| number(outcome.schema.into())),
+        outcome.map(|outcome| Cow::Borrowed(&*outcome.bytes)),
+    ];
+    COLUMNS[1..]
+        .iter()
+        .zip(values)
+        .filter_map(|(name, value)| Some((*name, value?)))
+}

@@ -1,0 +1,80 @@
+//! How a tiered store is set up.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{FastTier, Shared, TieredStore, tier::Tier, time::StoreTime, turns::Turns};
+use crate::{
+    clock::{SystemTimer, Timer},
+    store::Store,
+};
+
+/// Sets up a [`TieredStore`].
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct TieredBuilder {
+    truth: Arc<dyn Store>,
+    fast: Arc<dyn FastTier>,
+    timer: Arc<dyn Timer>,
+    age: Duration,
+    patience: Duration,
+    pause: Duration,
+}
+
+impl TieredBuilder {
+    pub(super) fn new(truth: Arc<dyn Store>, fast: Arc<dyn FastTier>) -> Self {
+        Self {
+            truth,
+            fast,
+            timer: Arc::new(SystemTimer),
+            age: Duration::from_secs(60),
+            patience: Duration::from_millis(50),
+            pause: Duration::from_secs(1),
+        }
+    }
+
+    /// Sets how long a copy is given after the truth was asked for it, and how long the truth's time is reckoned on without
+    /// asking: a minute unless set.
+    pub fn age(mut self, age: Duration) -> Self {
+        self.age = age;
+        self
+    }
+
+    /// Sets how long an answer of the fast tier is waited for: 50 milliseconds unless set.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Sets how long the fast tier is left alone after it failed: a second unless set.
+    pub fn pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
+    /// Sets what measures all of these: for tests with a manual clock.
+    pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
+        self.timer = Arc::new(timer);
+        self
+    }
+
+    /// Finishes.
+    #[must_use]
+    pub fn build(self) -> TieredStore {
+        let tier = Tier::new(
+            self.fast,
+            Arc::clone(&self.timer),
+            self.patience,
+            self.pause,
+        );
+        TieredStore {
+            truth: self.truth,
+            shared: Arc::new(Shared {
+                tier,
+                timer: self.timer,
+                age: self.age,
+                time: StoreTime::default(),
+                turns: Turns::default(),
+            }),
+        }
+    }
+}

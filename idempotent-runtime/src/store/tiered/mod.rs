@@ -1,0 +1,284 @@
+//! A fast tier of finished outcomes in front of the store that decides.
+
+mod builder;
+mod outcomes;
+mod tier;
+mod time;
+mod turns;
+
+use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+pub use self::{builder::TieredBuilder, outcomes::OutcomeCache};
+use self::{
+    tier::Tier,
+    time::StoreTime,
+    turns::{Turn, Turns},
+};
+use crate::{
+    clock::Timer,
+    identity::RecordId,
+    record::{Draft, Record, State, Version},
+    store::{Snapshot, Store, StoreError, Swap},
+};
+
+/// Answers replays from a fast tier, and lets another store, the truth, decide everything else.
+///
+/// The truth takes every claim and keeps every record. The fast tier holds copies of *finished* records only, and nothing that
+/// anybody still holds or must settle: [`OutcomeCache`] in the process's own memory, `RedisOutcomes` for all processes (feature
+/// `redis`), or a [`FastTier`] of your own. A replay
+/// whose record is there asks the truth nothing; any other call makes the round trips that it makes without a tier. Other
+/// arguments under the same key are found in a copy as they are in the record.
+///
+/// Losing the fast tier loses nothing. Where it fails, or does not answer within its
+/// [patience](TieredBuilder::patience), the truth is asked at once, and the tier is left alone for a
+/// [pause](TieredBuilder::pause).
+///
+/// # What a copy can miss
+///
+/// The protocol never changes a finished record before it expires, and an expired copy is not given: expiry is judged by the
+/// truth's own clock, which is reckoned on from its last answer, never for longer than the age below. So copies differ from the truth only
+/// where somebody deletes or rewrites finished records past the protocol. What is written through this store or its clones is
+/// out of the tier before the write is answered, as long as the tier answers. What others write is seen when the copy is as old
+/// as copies may [be](TieredBuilder::age), a minute unless set.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use idempotent_runtime::{Idempotency, MemoryStore, store::{OutcomeCache, TieredStore}};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let truth = MemoryStore::new();
+/// let store = TieredStore::builder(truth, OutcomeCache::new(10_000)).age(Duration::from_secs(10)).build();
+/// Idempotency::new(store).install()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TieredStore {
+    truth: Arc<dyn Store>,
+    shared: Arc<Shared>,
+}
+
+/// Keeps copies of finished records where they are found sooner than in the store that decides.
+///
+/// It may forget any of them at any time. An error costs its caller nothing but the time it takes.
+///
+/// # Cancel safety
+///
+/// A future of these methods may be dropped at any await.
+#[async_trait]
+pub trait FastTier: std::fmt::Debug + Send + Sync + 'static {
+    /// The copy that was put under `id` last, unless it was forgotten or its time is over.
+    async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError>;
+
+    /// Puts a copy in the place of what is there, for no longer than `at_most`.
+    async fn put(
+        &self,
+        id: &RecordId,
+        record: &Arc<Record>,
+        at_most: Duration,
+    ) -> Result<(), StoreError>;
+
+    /// Forgets what is there: it is not found once this has resolved.
+    async fn forget(&self, id: &RecordId) -> Result<(), StoreError>;
+}
+
+/// What a store, its clones, and the one for heartbeats have in common.
+#[derive(Debug)]
+struct Shared {
+    tier: Tier,
+    timer: Arc<dyn Timer>,
+    age: Duration,
+    time: StoreTime,
+    turns: Turns,
+}
+
+impl TieredStore {
+    /// Puts `fast` in front of `truth`, with the defaults of [`TieredBuilder`].
+    pub fn new(truth: impl Store, fast: impl FastTier) -> Self {
+        Self::builder(truth, fast).build()
+    }
+
+    /// Sets up a store with options.
+    pub fn builder(truth: impl Store, fast: impl FastTier) -> TieredBuilder {
+        TieredBuilder::new(Arc::new(truth), Arc::new(fast))
+    }
+}
+
+/// What came of looking for a copy.
+enum Sought<'a> {
+    /// It may be given as an answer.
+    Found(Snapshot),
+    /// The truth has to be asked.
+    Ask(Question<'a>),
+}
+
+/// A question to the truth that is about to be sent.
+struct Question<'a> {
+    id: &'a RecordId,
+    turn: Turn<'a>,
+    sent: Duration,
+    /// Whether the tier said that it has no copy.
+    has_no_copy: bool,
+}
+
+impl Shared {
+    /// Looks for a copy that may be given as an answer now.
+    async fn seek<'a>(&'a self, id: &'a RecordId) -> Sought<'a> {
+        let now = || self.time.reckoned(self.timer.now(), self.age);
+        let copy = if self.turns.are_under_way(id) || now().is_none() {
+            None
+        } else {
+            self.tier.find(id).await
+        };
+        if let (Some(Some(record)), Some(now)) = (&copy, now())
+            && is_finished(record)
+            && !record.is_expired(now)
+        {
+            let record = Some(Arc::clone(record));
+            return Sought::Found(Snapshot { now, record });
+        }
+        Sought::Ask(Question {
+            id,
+            turn: self.turns.look(id),
+            sent: self.timer.now(),
+            has_no_copy: matches!(copy, Some(None)),
+        })
+    }
+
+    /// Takes a copy of what the truth answered, where it is finished and nobody here wrote meanwhile.
+    async fn learn(&self, asked: Question<'_>, answer: &Snapshot) {
+        self.time.told(answer.now, asked.sent);
+        let finished = answer.record.as_ref().filter(|record| is_finished(record));
+        let Some(record) = finished else {
+            return self.forget(asked).await;
+        };
+        // As old as the question, since something else may stand there from then on.
+        let asked_since = self.timer.now().saturating_sub(asked.sent);
+        let left = self.age.saturating_sub(asked_since);
+        let at_most = left.min(record.expires.since(answer.now));
+        if at_most.is_zero() {
+            return;
+        }
+        let Some(filling) = asked.turn.fill() else {
+            return;
+        };
+        self.tier.put(asked.id, record, at_most).await;
+        if filling.is_outdated() {
+            self.tier.forget(asked.id).await;
+        }
+    }
+
+    /// Forgets a copy of what stands no more, unless there was none a moment ago, and none came since.
+    async fn forget(&self, asked: Question<'_>) {
+        if !asked.has_no_copy || asked.turn.was_filled() {
+            let _turn = self.turns.write(asked.id);
+            self.tier.forget(asked.id).await;
+        }
+    }
+}
+
+/// Only what no call and no operator of the protocol changes any more.
+fn is_finished(record: &Record) -> bool {
+    record.state == State::Done
+}
+
+#[async_trait]
+impl Store for TieredStore {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let asked = match self.shared.seek(id).await {
+            Sought::Found(snapshot) => return Ok(snapshot),
+            Sought::Ask(question) => question,
+        };
+        let snapshot = self.truth.load(id).await?;
+        self.shared.learn(asked, &snapshot).await;
+        Ok(snapshot)
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let shared = &self.shared;
+        let Some(seen) = seen else {
+            return self.claim(id, next).await;
+        };
+        // Nothing is given from the tier and nothing put there until this has ended, so it is forgotten at the same time.
+        let turn = shared.turns.write(id);
+        let sent = shared.timer.now();
+        let mut swapping = pin!(self.truth.swap(id, Some(seen), next));
+        let mut forgetting = pin!(shared.tier.forget(id));
+        let mut forgotten = false;
+        let answer = poll_fn(|context| {
+            forgotten = forgotten || forgetting.as_mut().poll(context).is_ready();
+            swapping.as_mut().poll(context)
+        })
+        .await;
+        if !forgotten {
+            forgetting.await;
+        }
+        drop(turn);
+        let answer = answer?;
+        let now = match &answer {
+            Swap::Applied(stamp) => stamp.now,
+            Swap::Refused(snapshot) => snapshot.now,
+        };
+        shared.time.told(now, sent);
+        Ok(answer)
+    }
+
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        self.truth.wait(id, seen, at_most).await
+    }
+
+    /// What it deletes is expired, and so is every copy of it.
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        self.truth.purge(limit, keep).await
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        self.truth.scan(after, limit).await
+    }
+
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        let own = self.truth.for_heartbeats().await?;
+        Ok(own.map(|truth| {
+            let shared = Arc::clone(&self.shared);
+            Arc::new(Self { truth, shared }) as Arc<dyn Store>
+        }))
+    }
+}
+
+impl TieredStore {
+    /// Puts `next` where nothing stands; a copy is as good a refusal as the record.
+    async fn claim(&self, id: &RecordId, next: &Draft) -> Result<Swap, StoreError> {
+        let shared = &self.shared;
+        let asked = match shared.seek(id).await {
+            Sought::Found(snapshot) => return Ok(Swap::Refused(snapshot)),
+            Sought::Ask(question) => question,
+        };
+        let answer = self.truth.swap(id, None, next).await?;
+        match &answer {
+            Swap::Refused(snapshot) => shared.learn(asked, snapshot).await,
+            Swap::Applied(stamp) => {
+                shared.time.told(stamp.now, asked.sent);
+                shared.forget(asked).await;
+            }
+        }
+        Ok(answer)
+    }
+}

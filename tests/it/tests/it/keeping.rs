@@ -1,0 +1,276 @@
+//! How long records stay, and who deletes them.
+
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+
+use idempotent_runtime::{
+    Error, Observer, Purged, Status, StoreError, StoreErrorKind, idempotent,
+    identity::RecordId,
+    store::Store,
+    testing::{Fault, Gate, Nth, Operation},
+};
+use tokio::sync::watch;
+
+use crate::harness::{Owner, World, claim};
+
+on_every_store![
+    what_is_kept_answers_nobody_and_is_found,
+    what_is_kept_goes_when_the_key_is_used_again,
+    a_purger_purges_at_once_and_at_every_turn,
+    a_purger_goes_on_until_a_batch_is_not_full,
+    a_purger_tells_of_an_error_and_tries_again,
+    a_purger_survives_a_store_that_panics,
+    a_purger_that_is_dropped_purges_no_more,
+    a_purger_that_is_stopped_finishes_its_batch,
+    a_purger_ends_with_the_shutdown_of_its_handle,
+    a_purger_does_not_keep_its_handle,
+    purgers_of_two_handles_run_beside_calls,
+];
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+#[idempotent(name = "keeping.charge", key = key, ttl = "1h", skip(world))]
+async fn charge(world: &World, key: &str) -> Result<usize, Error> {
+    world.happened(key);
+    Ok(world.runs(key))
+}
+
+/// How a purge ended.
+type Ended = (u64, Option<StoreErrorKind>);
+
+/// What every purge of an owner reported.
+#[derive(Clone, Default)]
+struct Purges(Arc<watch::Sender<Vec<Ended>>>);
+
+impl Observer for Purges {
+    fn purged(&self, purged: &Purged<'_>) {
+        let failure = purged.failure.map(StoreError::kind);
+        self.0
+            .send_modify(|all| all.push((purged.deleted, failure)));
+    }
+}
+
+impl Purges {
+    /// What was reported, when so many purges were.
+    async fn after(&self, count: usize) -> Vec<Ended> {
+        let mut reported = self.0.subscribe();
+        let enough = reported.wait_for(|all| all.len() >= count).await;
+        enough.expect("the sender lives here").clone()
+    }
+
+    fn all(&self) -> Vec<Ended> {
+        self.0.borrow().clone()
+    }
+}
+
+async fn watched(world: &World) -> (Owner, Purges) {
+    let purges = Purges::default();
+    let told = purges.clone();
+    let owner = world.owner_with(|builder| builder.observer(told)).await;
+    (owner, purges)
+}
+
+/// Leaves records that are expired and that no store forgets by itself: abandoned ones.
+async fn abandoned(world: &World, count: u32) {
+    let store = world.store().await;
+    for number in 0..count {
+        let mut id = [0xb7; 32];
+        id[28..].copy_from_slice(&number.to_be_bytes());
+        let swap = store.swap(&RecordId::from_bytes(id), None, &claim()).await;
+        swap.expect("a claim is answered");
+    }
+    world.advance_store(HOUR).await;
+}
+
+async fn what_is_kept_answers_nobody_and_is_found(world: World) {
+    let owner = world.owner_with(|builder| builder.keep("2h")).await;
+    assert_eq!(owner.enter(charge(&world, "k")).await, Ok(1));
+    world.advance(HOUR).await;
+    assert_eq!(owner.idem.purge().await, Ok(0));
+
+    let status = owner.idem.lookup("keeping.charge", None::<&str>, "k").await;
+    let Ok(Status::Expired { since, last, .. }) = status else {
+        panic!("{status:?}");
+    };
+    assert_eq!(since, world.record().await.expires);
+    assert!(
+        matches!(&*last, Status::Completed(kept) if kept.decode::<usize>().ok() == Some(1)),
+        "{last:?}"
+    );
+
+    world.advance(HOUR).await;
+    assert_eq!(owner.idem.purge().await, Ok(0));
+    world.advance(HOUR).await;
+    assert_eq!(owner.idem.purge().await, Ok(world.to_purge(1)));
+    let status = owner.idem.lookup("keeping.charge", None::<&str>, "k").await;
+    assert!(matches!(status, Ok(Status::Unknown)), "{status:?}");
+}
+
+async fn what_is_kept_goes_when_the_key_is_used_again(world: World) {
+    let owner = world.owner_with(|builder| builder.keep("2h")).await;
+    assert_eq!(owner.enter(charge(&world, "k")).await, Ok(1));
+    world.advance(HOUR).await;
+
+    assert_eq!(owner.enter(charge(&world, "k")).await, Ok(2));
+
+    assert_eq!(world.records().await.len(), 1);
+    let status = owner.idem.lookup("keeping.charge", None::<&str>, "k").await;
+    assert!(
+        matches!(&status, Ok(Status::Completed(kept)) if kept.decode::<usize>().ok() == Some(2)),
+        "{status:?}"
+    );
+}
+
+async fn a_purger_purges_at_once_and_at_every_turn(world: World) {
+    let (owner, purges) = watched(&world).await;
+    abandoned(&world, 2).await;
+
+    let _purger = owner.idem.purger("10m").expect("a duration");
+    assert_eq!(purges.after(1).await, [(2, None)]);
+    owner.timer.await_sleepers(1).await;
+    owner.timer.advance(Duration::from_secs(599));
+    assert_eq!(owner.store.calls(Operation::Purge), 1);
+    abandoned(&world, 3).await;
+    owner.timer.advance(Duration::from_secs(1));
+
+    assert_eq!(purges.after(2).await, [(2, None), (3, None)]);
+    assert_eq!(world.records().await.len(), 0);
+}
+
+async fn a_purger_goes_on_until_a_batch_is_not_full(world: World) {
+    let (owner, purges) = watched(&world).await;
+    abandoned(&world, 1_001).await;
+
+    let _purger = owner.idem.purger("10m").expect("a duration");
+
+    assert_eq!(purges.after(1).await, [(1_001, None)]);
+    assert_eq!(owner.store.calls(Operation::Purge), 2);
+}
+
+async fn a_purger_tells_of_an_error_and_tries_again(world: World) {
+    let (owner, purges) = watched(&world).await;
+    abandoned(&world, 2).await;
+    let fails = Fault::Fail(StoreErrorKind::Unavailable);
+    owner.store.fault(Operation::Purge, Nth::Call(1), fails);
+
+    let _purger = owner.idem.purger(HOUR).expect("a duration");
+    let failed = (0, Some(StoreErrorKind::Unavailable));
+    assert_eq!(purges.after(1).await, [failed]);
+    owner.timer.await_sleepers(1).await;
+    owner.timer.advance(HOUR);
+
+    assert_eq!(purges.after(2).await, [failed, (2, None)]);
+}
+
+async fn a_purger_survives_a_store_that_panics(world: World) {
+    let (owner, purges) = watched(&world).await;
+    abandoned(&world, 2).await;
+    let store = &owner.store;
+    store.fault(Operation::Purge, Nth::Call(1), Fault::Panic);
+
+    let _purger = owner.idem.purger(HOUR).expect("a duration");
+    let failed = (0, Some(StoreErrorKind::Other));
+    assert_eq!(purges.after(1).await, [failed]);
+    owner.timer.await_sleepers(1).await;
+    owner.timer.advance(HOUR);
+
+    assert_eq!(purges.after(2).await, [failed, (2, None)]);
+}
+
+async fn a_purger_that_is_dropped_purges_no_more(world: World) {
+    let (owner, purges) = watched(&world).await;
+    let purger = owner.idem.purger(HOUR).expect("a duration");
+    purges.after(1).await;
+    owner.timer.await_sleepers(1).await;
+
+    drop(purger);
+
+    // The shutdown waits for nothing but the task.
+    owner.settled().await;
+    assert_eq!(owner.timer.sleepers(), 0);
+    owner.timer.advance(HOUR);
+    assert_eq!(owner.store.calls(Operation::Purge), 1);
+}
+
+async fn a_purger_that_is_stopped_finishes_its_batch(world: World) {
+    let (owner, purges) = watched(&world).await;
+    abandoned(&world, 1_001).await;
+    let gate = Gate::new();
+    let held = Fault::Delay(gate.clone());
+    owner.store.fault(Operation::Purge, Nth::Call(1), held);
+    let purger = owner.idem.purger(HOUR).expect("a duration");
+    gate.arrived(1).await;
+
+    let mut stopping = pin!(purger.stop());
+    let begun = poll_fn(|context| Poll::Ready(stopping.as_mut().poll(context)));
+    assert!(begun.await.is_pending(), "the batch is under way");
+    gate.open();
+    stopping.await;
+
+    assert_eq!(purges.all(), [(1_000, None)]);
+    assert_eq!(world.records().await.len(), 1);
+    assert_eq!(owner.store.calls(Operation::Purge), 1);
+    assert_eq!(owner.timer.sleepers(), 0, "nothing of it is left");
+}
+
+async fn a_purger_ends_with_the_shutdown_of_its_handle(world: World) {
+    let (owner, purges) = watched(&world).await;
+    let purger = owner.idem.purger(HOUR).expect("a duration");
+    purges.after(1).await;
+
+    owner.settled().await;
+
+    owner.timer.advance(HOUR);
+    assert_eq!(owner.store.calls(Operation::Purge), 1);
+    assert!(
+        format!("{purger:?}").contains("is_over: true"),
+        "{purger:?}"
+    );
+    let _again = owner.idem.purger(HOUR).expect("a duration");
+    assert_eq!(purges.after(2).await.len(), 2, "a handle can be used again");
+}
+
+async fn a_purger_does_not_keep_its_handle(world: World) {
+    let (owner, purges) = watched(&world).await;
+    let (timer, purger) = (owner.timer.clone(), owner.idem.purger(HOUR));
+    let _purger = purger.expect("a duration");
+    purges.after(1).await;
+    timer.await_sleepers(1).await;
+    abandoned(&world, 1).await;
+
+    drop(owner);
+    timer.advance(HOUR);
+
+    assert_eq!(purges.after(2).await, [(0, None), (1, None)]);
+}
+
+async fn purgers_of_two_handles_run_beside_calls(world: World) {
+    let ((a, purged_by_a), (b, purged_by_b)) = (watched(&world).await, watched(&world).await);
+    abandoned(&world, 300).await;
+
+    let _purgers = [&a, &b].map(|owner| owner.idem.purger(HOUR).expect("a duration"));
+    for number in 0..30 {
+        let key = format!("k{number}");
+        let (first, second) =
+            tokio::join!(a.enter(charge(&world, &key)), b.enter(charge(&world, &key)));
+        assert_eq!((first, second), (Ok(1), Ok(1)));
+    }
+
+    let purged = [purged_by_a.after(1).await, purged_by_b.after(1).await].concat();
+    assert!(
+        purged.iter().all(|(_, failure)| failure.is_none()),
+        "{purged:?}"
+    );
+    assert_eq!(purged.iter().map(|(deleted, _)| deleted).sum::<u64>(), 300);
+    assert_eq!(world.records().await.len(), 30, "no outcome was lost");
+}
+
+#[tokio::test]
+async fn a_purger_refuses_what_is_no_pause() {
+    let idem = idempotent_runtime::Idempotency::memory();
+    for every in ["0ms", "soon", ""] {
+        let refused = idem.purger(every);
+        assert!(matches!(refused, Err(Error::InvalidPolicy(_))), "{every}");
+    }
+    let builder = idempotent_runtime::Idempotency::builder(idempotent_runtime::MemoryStore::new());
+    assert!(builder.keep("9999w").build().is_err());
+}

@@ -1,0 +1,95 @@
+//! Purging what many calls left behind, while others are made.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use idempotent_runtime::{Error, Idempotency, Store, identity::RecordId, store::Swap};
+use tokio::task::JoinSet;
+
+use super::{Server, on_every_server};
+use crate::harness::claim;
+
+on_every_server![purgers_beside_calls_delete_what_is_expired_and_lose_nothing];
+
+const EXPIRED: u32 = 2_500;
+const CALLERS: u64 = 8;
+const CALLS: u64 = 25;
+
+async fn purgers_beside_calls_delete_what_is_expired_and_lose_nothing<S: Server>(server: S) {
+    abandon(&server.at(server.address(), 8).await).await;
+    server.advance(Duration::from_secs(2 * 3600)).await;
+    let handles = [
+        Idempotency::new(server.at(server.address(), 5).await),
+        Idempotency::new(server.at(server.address(), 5).await),
+    ];
+    let deleted = Arc::new(AtomicU64::new(0));
+    let mut purging = JoinSet::new();
+    for idem in handles.clone() {
+        let deleted = Arc::clone(&deleted);
+        // One that finds everything in the hands of the other comes back.
+        purging.spawn(async move {
+            while deleted.load(Ordering::SeqCst) < u64::from(EXPIRED) {
+                let some = idem.purge().await.expect("a purge is answered");
+                deleted.fetch_add(some, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    let runs = Arc::new(AtomicU64::new(0));
+    let mut calling = JoinSet::new();
+    for caller in 0..CALLERS {
+        let (handles, runs) = (handles.clone(), Arc::clone(&runs));
+        calling.spawn(async move {
+            for call in 0..CALLS {
+                let key = caller / 2 * CALLS + call;
+                let idem = &handles[usize::try_from(caller % 2).expect("few")];
+                assert_eq!(charge(idem, key, &runs).await, Ok(key));
+            }
+        });
+    }
+
+    calling.join_all().await;
+    purging.join_all().await;
+
+    assert_eq!(deleted.load(Ordering::SeqCst), u64::from(EXPIRED));
+    let keys = CALLERS / 2 * CALLS;
+    assert_eq!(runs.load(Ordering::SeqCst), keys);
+    let store = server.at(server.address(), 1).await;
+    let left = store.scan(None, 10_000).await.expect("a list");
+    assert_eq!(left.len() as u64, keys, "only what was finished stands");
+    for key in 0..keys {
+        assert_eq!(charge(&handles[1], key, &runs).await, Ok(key));
+    }
+    assert_eq!(runs.load(Ordering::SeqCst), keys, "nothing ran again");
+}
+
+async fn charge(idem: &Idempotency, key: u64, runs: &AtomicU64) -> Result<u64, Error> {
+    let call = idem.call("purges.charge").key(&key);
+    call.run(|_| async move {
+        runs.fetch_add(1, Ordering::SeqCst);
+        Ok(key)
+    })
+    .await
+}
+
+/// Leaves what no store forgets by itself: calls whose holders vanished.
+async fn abandon(store: &Arc<dyn Store>) {
+    let mut claiming = JoinSet::new();
+    for tenth in 0..10 {
+        let store = Arc::clone(store);
+        claiming.spawn(async move {
+            for number in (0..EXPIRED).filter(|number| number % 10 == tenth) {
+                let mut id = [0xc3; 32];
+                id[28..].copy_from_slice(&number.to_be_bytes());
+                let swap = store.swap(&RecordId::from_bytes(id), None, &claim()).await;
+                assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+            }
+        });
+    }
+    claiming.join_all().await;
+}

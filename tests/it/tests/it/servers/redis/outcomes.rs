@@ -1,0 +1,162 @@
+//! Copies of finished records in Redis, in front of another store.
+
+use std::{sync::Arc, time::Duration};
+
+use idempotent_runtime::{
+    Error, Idempotency,
+    identity::RecordId,
+    record::RawOutcome,
+    store::{FastTier, MemoryStore, RedisOutcomes, RedisStore, Store, Swap, TieredStore},
+    testing::{FaultyStore, conformance::Subject},
+};
+
+use super::{super::Postgres, Redis, RedisCluster, private::Private};
+use crate::{
+    conformance::Memory,
+    harness::{claim, completion},
+};
+
+/// The copies that processes share, at keys of their own.
+async fn outcomes() -> RedisOutcomes {
+    let prefix = super::super::prefix();
+    RedisOutcomes::new(&Redis::open_at(&prefix).await)
+}
+
+mod alone {
+    use super::{Memory, outcomes};
+    idempotent_runtime::conformance_tests!(
+        {
+            let outcomes = outcomes().await;
+            Memory::behind(|_| outcomes)
+        },
+        #[ignore = "needs a server: cargo xtask test"]
+    );
+}
+
+async fn charge(idem: &Idempotency, key: &str, cents: u32) -> Result<u32, Error> {
+    let call = idem.call("outcomes.charge").key(key).arguments(&cents);
+    call.run(|_| async move { Ok(cents) }).await
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn processes_share_the_copies() {
+    let (postgres, outcomes) = (Postgres::new().await, outcomes().await);
+    let mut processes = Vec::new();
+    for _ in 0..2 {
+        let truth = FaultyStore::new(postgres.store().await);
+        let store = TieredStore::new(truth.clone(), outcomes.clone());
+        processes.push((Idempotency::new(store), truth));
+    }
+    let [(a, truth_of_a), (b, truth_of_b)] = &processes[..] else {
+        panic!("two");
+    };
+    assert_eq!(charge(a, "k", 1).await, Ok(1));
+    assert_eq!(truth_of_a.round_trips(), 2);
+    assert_eq!(charge(a, "k", 1).await, Ok(1));
+    assert_eq!(truth_of_a.round_trips(), 3, "the copy was put");
+
+    assert_eq!(charge(b, "other", 1).await, Ok(1), "it knows the time now");
+    let before = truth_of_b.round_trips();
+    assert_eq!(charge(b, "k", 1).await, Ok(1));
+    let refused = charge(b, "k", 2).await;
+
+    assert!(
+        matches!(refused, Err(Error::KeyReused { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(truth_of_b.round_trips(), before, "from the other's copy");
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_copy_is_the_record_for_as_long_as_it_may_be_given() {
+    const PLACE: RecordId = RecordId::from_bytes([9; 32]);
+    let truth = MemoryStore::new();
+    let cluster = RedisOutcomes::new(&RedisCluster::new().open().await);
+    let outcomes: [Box<dyn FastTier>; 2] = [Box::new(outcomes().await), Box::new(cluster)];
+    for (number, outcome) in [
+        Some(RawOutcome::value("v").with_schema(7)),
+        Some(RawOutcome::value("")),
+        Some(RawOutcome::error(vec![0, 255])),
+        Some(RawOutcome::not_replayable()),
+        None,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = RecordId::from_bytes([u8::try_from(number).expect("few"); 32]);
+        let mut begun = claim();
+        begun.holder.trace_parent = (number == 0).then(|| "00-ab-cd-01".into());
+        let swap = truth.swap(&id, None, &begun).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))));
+        let mut done = completion(&begun, Vec::new());
+        done.outcome = outcome;
+        let swap = truth.swap(&id, Some(begun.version), &done).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))));
+        let record = truth.load(&id).await.expect("a look").record;
+        let record = record.expect("a record");
+        // All in one place: nothing of the copy before is left.
+        for outcomes in &outcomes {
+            let hour = Duration::from_secs(3600);
+            outcomes
+                .put(&PLACE, &record, hour)
+                .await
+                .expect("it is put");
+            let found = outcomes.find(&PLACE).await;
+            assert_eq!(found, Ok(Some(Arc::clone(&record))));
+        }
+    }
+    for outcomes in &outcomes {
+        let record = outcomes.find(&PLACE).await.expect("a look");
+        let record = record.expect("a copy");
+        let long = outcomes.put(&PLACE, &record, Duration::MAX);
+        long.await.expect("as long as Redis can");
+        outcomes.forget(&PLACE).await.expect("it is forgotten");
+        assert_eq!(outcomes.find(&PLACE).await, Ok(None));
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_copy_has_an_expiry_and_is_no_record() {
+    let server = Private::new().await;
+    let store = RedisStore::connect(&server.url()).await.expect("a server");
+    let truth = MemoryStore::new();
+    let tiered = TieredStore::builder(truth, RedisOutcomes::new(&store))
+        .age(Duration::from_secs(30))
+        .build();
+    let idem = Idempotency::new(tiered);
+    for _ in 0..2 {
+        assert_eq!(charge(&idem, "k", 1).await, Ok(1));
+    }
+    let key = server.key().await;
+    assert!(key.starts_with("idempotent:outcome:"), "{key}");
+    let left = server.ask(&format!("PTTL {key}")).await;
+    assert!((1..=30_000).contains(&left), "{left}");
+    assert_eq!(store.scan(None, 10).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn losing_the_server_loses_nothing() {
+    let server = Private::new().await;
+    let store = RedisStore::connect(&server.url()).await.expect("a server");
+    let truth = FaultyStore::new(MemoryStore::new());
+    let tiered = TieredStore::builder(truth.clone(), RedisOutcomes::new(&store))
+        .pause(Duration::ZERO)
+        .build();
+    let idem = Idempotency::new(tiered);
+    for _ in 0..2 {
+        assert_eq!(charge(&idem, "k", 1).await, Ok(1));
+    }
+    let before = truth.round_trips();
+    assert_eq!(charge(&idem, "k", 1).await, Ok(1));
+    assert_eq!(truth.round_trips(), before);
+
+    drop(server);
+
+    assert_eq!(charge(&idem, "k", 1).await, Ok(1));
+    assert_eq!(truth.round_trips(), before + 1);
+    assert_eq!(charge(&idem, "new", 1).await, Ok(1));
+}
