@@ -534,6 +534,7 @@ async fn s_109_what_cannot_be_read_is_neither_given_nor_run_again() {
             on_crash: record.on_crash,
             lease: Moment::Keep,
             expires: Moment::Keep,
+            keep: Duration::ZERO,
             outcome: Some(RawOutcome::value(damaged)),
         };
         let swap = shop
