@@ -69,7 +69,7 @@ async fn s_103_an_error_of_the_service_is_a_failure() {
 #[tokio::test]
 async fn s_104_a_vanished_process_binds_a_key_for_one_lease() {
     for (on_crash, runs) in [(OnCrash::Rerun, 2), (OnCrash::Uncertain, 1)] {
-        let (shop, gate, clock) = on_a_clock(Rules::ietf().on_crash(on_crash));
+        let (shop, gate, clock) = on_a_clock(Rules::ietf().on_crash(on_crash).lease("5s"));
         // To the store, a process that is gone is one of which nothing more is heard.
         shop.store
             .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
@@ -79,7 +79,7 @@ async fn s_104_a_vanished_process_binds_a_key_for_one_lease() {
             .await
             .is_problem(409, "request_in_progress");
 
-        clock.advance(Duration::from_secs(31));
+        clock.advance(Duration::from_secs(6));
 
         let again = shop.send(charge()).await;
         match on_crash {
