@@ -18,7 +18,7 @@ use http_body_util::BodyExt;
 use idempotent_runtime::{
     Idempotency, MemoryStore,
     http::{IdempotencyLayer, Rules, Scope},
-    testing::FaultyStore,
+    testing::{FaultyStore, Gate, ManualClock},
 };
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -308,4 +308,37 @@ impl Answer {
             "{self:?}"
         );
     }
+}
+
+/// A shop whose handler waits at the gate in its first run.
+pub(crate) fn waiting(rules: Rules) -> (Shop, Gate) {
+    let store = FaultyStore::new(MemoryStore::new());
+    let idem = Idempotency::new(store.clone());
+    waiting_over(store, idem, rules)
+}
+
+fn waiting_over(store: FaultyStore, idem: Idempotency, rules: Rules) -> (Shop, Gate) {
+    let gate = Gate::new();
+    let inside = gate.clone();
+    let shop = Shop::over(store, idem, rules, move |run, _| {
+        let gate = inside.clone();
+        async move {
+            if run == 1 {
+                gate.pass().await;
+            }
+            Response::new(Body::from(format!("receipt {run}")))
+        }
+    });
+    (shop, gate)
+}
+
+/// The same on a clock of the test's own, for store and handle.
+pub(crate) fn on_a_clock(rules: Rules) -> (Shop, Gate, ManualClock) {
+    let clock = ManualClock::new();
+    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let idem = Idempotency::builder(store.clone())
+        .timer(clock.clone())
+        .build();
+    let (shop, gate) = waiting_over(store, idem.expect("the settings are sound"), rules);
+    (shop, gate, clock)
 }

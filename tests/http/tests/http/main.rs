@@ -7,6 +7,7 @@ mod items;
 
 mod applicability;
 mod bodies;
+mod clients;
 mod environment;
 mod failures;
 mod handlers;

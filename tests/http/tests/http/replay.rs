@@ -10,7 +10,7 @@ use idempotent_runtime::{
     testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
 };
 
-use crate::harness::{Shop, charge, post, spawn};
+use crate::harness::{Shop, charge, post, spawn, waiting};
 
 #[tokio::test]
 async fn s_35_the_first_request_gets_the_handlers_own_response() {
@@ -47,20 +47,6 @@ async fn s_39_another_body_with_the_key_is_refused_and_changes_nothing() {
     other.is_problem(422, "key_reused");
     shop.send(charge()).await.replays(&first);
     assert_eq!(shop.runs(), 1);
-}
-
-/// A shop whose handler waits at a gate.
-fn waiting(rules: Rules) -> (Shop, Gate) {
-    let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::with(rules, move |run, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            Response::new(Body::from(format!("receipt {run}")))
-        }
-    });
-    (shop, gate)
 }
 
 #[tokio::test]

@@ -1,0 +1,358 @@
+//! A8 and around it: clients that go away, that are many, that are slow, and the end of a service.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{body::Body, middleware, middleware::Next};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use idempotent_runtime::{
+    http::{IdempotencyLayer, Rules},
+    testing::{Fault, Gate, Nth, Operation, assert_idempotent},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::{mpsc, oneshot},
+};
+use tower::{ServiceBuilder, ServiceExt};
+
+use crate::harness::{Ask, Shop, by_caller, charge, post, spawn, waiting};
+
+/// Says when it is dropped.
+struct Dropped(Option<oneshot::Sender<()>>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        if let Some(told) = self.0.take() {
+            let _nobody_asks = told.send(());
+        }
+    }
+}
+
+/// Serves the shop on a socket; the second tells when the server has dropped the first request.
+async fn served(shop: &Shop) -> (SocketAddr, oneshot::Receiver<()>) {
+    let (told, dropped) = oneshot::channel();
+    let told = Arc::new(Mutex::new(Some(told)));
+    let router = shop
+        .router
+        .clone()
+        .layer(middleware::from_fn(move |request, next: Next| {
+            let told = Dropped(told.lock().expect("nobody panics").take());
+            async move {
+                let response = next.run(request).await;
+                drop(told);
+                response
+            }
+        }));
+    let listener = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("there is a port");
+    let address = listener.local_addr().expect("it has an address");
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (address, dropped)
+}
+
+#[tokio::test]
+async fn s_98_a_client_that_hangs_up_changes_nothing() {
+    let (shop, gate) = waiting(Rules::ietf());
+    let (address, dropped) = served(&shop).await;
+    let mut client = TcpStream::connect(address).await.expect("it listens");
+    let request = "POST /charges HTTP/1.1\r\nhost: shop\r\nidempotency-key: k\r\ncontent-length: 9\r\n\r\namount=12";
+    client
+        .write_all(request.as_bytes())
+        .await
+        .expect("it is sent");
+    gate.arrived(1).await;
+
+    drop(client);
+    dropped.await.expect("the server notices");
+    gate.open();
+
+    assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
+    is_recorded(&shop).await;
+}
+
+/// The first run is what a new service over the same store replays.
+async fn is_recorded(shop: &Shop) {
+    let successor = Shop::over(
+        shop.store.clone(),
+        shop.idem.clone(),
+        Rules::ietf(),
+        |_, _| async { Response::default() },
+    );
+    let again = successor.send(charge()).await;
+    assert!(again.is_replay(), "{again:?}");
+    assert_eq!(again.body, "receipt 1");
+    assert_eq!((shop.runs(), successor.runs()), (1, 0));
+}
+
+#[tokio::test]
+async fn s_97_a_refusal_for_the_head_comes_before_any_hundred() {
+    let shop = Shop::new(Rules::ietf());
+    let (address, _) = served(&shop).await;
+    for (key, begins) in [
+        ("", "HTTP/1.1 400 "),
+        ("idempotency-key: k\r\n", "HTTP/1.1 100 "),
+    ] {
+        let mut client = TcpStream::connect(address).await.expect("it listens");
+        let head = format!(
+            "POST /charges HTTP/1.1\r\nhost: shop\r\n{key}expect: 100-continue\r\ncontent-length: 9\r\n\r\n"
+        );
+        client.write_all(head.as_bytes()).await.expect("it is sent");
+        let mut said = [0; 13];
+        client.read_exact(&mut said).await.expect("it answers");
+        assert_eq!(String::from_utf8_lossy(&said), begins);
+    }
+}
+
+#[tokio::test]
+async fn s_99_a_stream_that_is_reset_changes_nothing() {
+    let (shop, gate) = waiting(Rules::ietf());
+    let (address, dropped) = served(&shop).await;
+    let socket = TcpStream::connect(address).await.expect("it listens");
+    let (mut client, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
+            .await
+            .expect("both speak HTTP/2");
+    tokio::spawn(connection);
+    let request = Request::post(format!("http://{address}/charges"))
+        .header("idempotency-key", "k")
+        .body(Full::new(bytes::Bytes::from("amount=12")))
+        .expect("a request");
+    let mut response = Box::pin(client.send_request(request));
+    tokio::select! {
+        answer = &mut response => panic!("the handler waits: {answer:?}"),
+        () = gate.arrived(1) => {}
+    }
+
+    drop(response);
+    dropped.await.expect("the server notices");
+    gate.open();
+
+    assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
+    is_recorded(&shop).await;
+}
+
+#[tokio::test]
+async fn s_114_http_2_is_answered_as_http_1() {
+    let shop = Shop::new(Rules::ietf());
+    let first = shop.send(charge()).await;
+    let (address, _) = served(&shop).await;
+    let socket = TcpStream::connect(address).await.expect("it listens");
+    let (mut client, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
+            .await
+            .expect("both speak HTTP/2");
+    tokio::spawn(connection);
+    let request = Request::post(format!("http://{address}/charges"))
+        .header("idempotency-key", "k")
+        .body(Full::new(bytes::Bytes::from("amount=12")))
+        .expect("a request");
+
+    let again = client.send_request(request).await.expect("it is answered");
+
+    assert_eq!(again.headers()["idempotent-replayed"], "true");
+    assert!(!again.headers().contains_key("connection"));
+    assert!(!again.headers().contains_key("transfer-encoding"));
+    let body = again
+        .into_body()
+        .collect()
+        .await
+        .expect("it is whole")
+        .to_bytes();
+    assert_eq!(body, first.body);
+}
+
+/// Time that is paused goes on when nothing else can: when the handler waits at its gate.
+#[tokio::test(start_paused = true)]
+async fn s_100_a_timeout_outside_changes_nothing() {
+    let (shop, gate) = waiting(Rules::ietf());
+    let impatient = ServiceBuilder::new()
+        .timeout(Duration::from_secs(30))
+        .service(shop.router.clone());
+
+    let timed_out = impatient.oneshot(Request::<Body>::from(charge())).await;
+
+    assert!(timed_out.is_err());
+    assert_eq!(gate.arrivals(), 1);
+    gate.open();
+    shop.layer.shutdown(Duration::from_secs(60)).await;
+    is_recorded(&shop).await;
+}
+
+#[tokio::test]
+async fn s_100_the_layer_counts_the_handlers_that_run() {
+    let (shop, gate) = waiting(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(by_caller())
+        .max_in_flight(1)
+        .build()
+        .expect("the settings are sound");
+    let inside = gate.clone();
+    let shop = Shop::behind(layer, shop.store, shop.idem, move |_, _| {
+        let gate = inside.clone();
+        async move {
+            gate.pass().await;
+            Response::default()
+        }
+    });
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+    // Its client goes away, and it runs on.
+    first.abort();
+    let _gone = first.await;
+
+    let second = post("/charges").key("l");
+    let refused = shop.send(second.clone()).await;
+    refused.is_problem(503, "overloaded");
+    assert!(refused.headers.contains_key("retry-after"));
+    assert_eq!(shop.runs(), 1);
+
+    gate.open();
+    while shop.send(charge()).await.status == 409 {
+        tokio::task::yield_now().await;
+    }
+    shop.send(second).await.is_fresh();
+}
+
+#[tokio::test]
+async fn a_caller_has_a_bound_of_its_own() {
+    let (shop, gate) = waiting(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(by_caller())
+        .max_in_flight_per_caller(1)
+        .build()
+        .expect("the settings are sound");
+    let inside = gate.clone();
+    let shop = Shop::behind(layer, shop.store, shop.idem, move |run, _| {
+        let gate = inside.clone();
+        async move {
+            if run == 1 {
+                gate.pass().await;
+            }
+            Response::default()
+        }
+    });
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+
+    let second = post("/charges").key("l");
+    let refused = shop.send(second.clone()).await;
+    refused.is_problem(429, "too_many_keys");
+    assert!(refused.headers.contains_key("retry-after"));
+    shop.send(second.clone().caller("B")).await.is_fresh();
+
+    gate.open();
+    first.await.expect("it is answered").is_fresh();
+    shop.send(second).await.is_fresh();
+}
+
+#[tokio::test]
+async fn equal_requests_are_sent_and_compared() {
+    let shop = Shop::new(Rules::ietf());
+    let runs = async || shop.runs();
+    let request = || Request::<Body>::from(charge());
+    let first = assert_idempotent(5, shop.router.clone(), request, runs).await;
+    assert_eq!(first.body(), "receipt 1");
+}
+
+#[tokio::test]
+#[should_panic(expected = "the state after request 1 and after request 2")]
+async fn a_request_that_runs_twice_is_found() {
+    let shop = Shop::new(Rules::ietf());
+    let runs = async || shop.runs();
+    let unguarded = || Request::<Body>::from(Ask::new(Method::PUT, "/charges"));
+    assert_idempotent(2, shop.router.clone(), unguarded, runs).await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "response 1 and response 2")]
+async fn another_response_to_an_equal_request_is_found() {
+    let shop = Shop::new(Rules::ietf());
+    let put = || Request::<Body>::from(Ask::new(Method::PUT, "/charges").key("k"));
+    assert_idempotent(2, shop.router.clone(), put, async || 0).await;
+}
+
+#[tokio::test]
+async fn s_101_a_shutdown_waits_for_handlers_and_refuses_new_work() {
+    let (shop, gate) = waiting(Rules::ietf());
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+    first.abort();
+    let _gone = first.await;
+
+    assert!(!shop.layer.shutdown(Duration::ZERO).await, "a handler runs");
+    let refused = shop.send(post("/charges").key("l")).await;
+    refused.is_problem(503, "overloaded");
+
+    gate.open();
+    assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
+    is_recorded(&shop).await;
+}
+
+#[tokio::test]
+async fn s_101_a_shutdown_waits_for_what_is_being_recorded() {
+    let (shop, inside) = waiting(Rules::ietf());
+    inside.open();
+    let writing = Gate::new();
+    shop.store
+        .fault(Operation::Ending, Nth::Every, Fault::Delay(writing.clone()));
+    let first = spawn(&shop, charge());
+    writing.arrived(1).await;
+
+    assert!(
+        !shop.layer.shutdown(Duration::ZERO).await,
+        "the handler has ended, and nothing is recorded"
+    );
+
+    writing.open();
+    assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
+    first.await.expect("it is answered").is_fresh();
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_in_holds_no_key() {
+    let shop = Shop::new(Rules::ietf());
+    let (sender, receiver) = mpsc::unbounded_channel::<bytes::Bytes>();
+    let slow = Body::new(crate::bodies::Live(receiver));
+    let slow = tokio::spawn(shop.clone().send_owned(charge().streaming(slow)));
+    sender.send("amount".into()).expect("it is read");
+
+    shop.send(charge()).await.is_fresh();
+
+    drop(sender);
+    slow.await
+        .expect("it is answered")
+        .is_problem(422, "key_reused");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_clients_of_a_thousand_requests_run_each_key_once() {
+    let shop = Shop::new(Rules::ietf());
+    let clients: Vec<_> = (0..64)
+        .map(|_| {
+            let shop = shop.clone();
+            tokio::spawn(async move {
+                for key in 0..1_000 {
+                    let request = || post("/charges").key(format!("key-{key}"));
+                    let mut answer = shop.send(request()).await;
+                    while answer.status == 409 {
+                        answer.is_problem(409, "request_in_progress");
+                        tokio::task::yield_now().await;
+                        answer = shop.send(request()).await;
+                    }
+                    assert_eq!(answer.status, 201);
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.await.expect("every request is answered");
+    }
+    assert_eq!(shop.runs(), 1_000);
+}
