@@ -154,6 +154,8 @@ impl Folder {
         }
         command.args(words.iter().map(|word| self.named(word)));
         command.current_dir(self.data()).env("PATH", path());
+        // Two that prepare their data in the same one take away each other's files.
+        command.env("TMPDIR", self.folder.path());
     }
 
     pub(super) fn said(&self) -> String {
