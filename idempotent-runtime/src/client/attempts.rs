@@ -114,7 +114,10 @@ impl Sending<'_> {
         match self.follow(request, extensions, next).await {
             Ok(response) if self.keyed.is_some() || response.status().as_u16() >= 400 => {
                 match Read::whole(response).await {
-                    Ok(read) => Attempted::Answered(read),
+                    Ok(mut read) => {
+                        read.hide(&self.profile.header);
+                        Attempted::Answered(read)
+                    }
                     Err(error) => Attempted::Failed(error.into()),
                 }
             }

@@ -4,7 +4,10 @@ mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-use std::{fmt::Debug, time::Duration};
+use std::{
+    fmt::{self, Debug},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -49,8 +52,8 @@ pub struct EntryId {
     pub key: Key,
 }
 
-/// A call, as it is written down before it is sent.
-#[derive(Clone, Debug, PartialEq)]
+/// A call, as it is written down before it is sent. `Debug` shows neither key nor values.
+#[derive(Clone, PartialEq)]
 pub struct Entry {
     /// Which call it is.
     pub id: EntryId,
@@ -72,8 +75,8 @@ pub struct Entry {
     pub ending: Option<Ending>,
 }
 
-/// How a call ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How a call ended. `Debug` shows no values.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
     /// The server answered.
@@ -96,5 +99,26 @@ impl Entry {
     #[must_use]
     pub fn age(&self, now: Time) -> Duration {
         now.since(self.created)
+    }
+}
+
+impl Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("id", &self.id)
+            .field("method", &self.method)
+            .field("created", &self.created)
+            .field("ending", &self.ending)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Debug for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Answered { status, .. } => f.debug_tuple("Answered").field(status).finish(),
+            Ending::Gone => f.write_str("Gone"),
+            Ending::Burned => f.write_str("Burned"),
+        }
     }
 }
