@@ -6,6 +6,7 @@ mod sqlite;
 
 use std::{
     fmt::{self, Debug},
+    sync::Arc,
     time::Duration,
 };
 
@@ -23,7 +24,8 @@ use crate::{record::Time, store::StoreError};
 
 /// Keeps calls from before their first byte leaves until their outcome is known, and longer.
 ///
-/// It is mechanism: what to send again is decided elsewhere. Several processes may share one.
+/// It is mechanism: what to send again is decided elsewhere. Several processes may share one. An `Arc` of a journal is one,
+/// so that the application keeps a handle to purge it by.
 #[async_trait]
 pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// Writes `entry` where nothing stands under its id, and answers `None` once it will survive whatever the journal is
@@ -41,6 +43,29 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
 
     /// Deletes at most `limit` entries that have an ending and were created before `before`, and says how many.
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError>;
+}
+
+#[async_trait]
+impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
+    async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
+        (**self).begin(entry).await
+    }
+
+    async fn finish(&self, id: &EntryId, ending: &Ending) -> Result<(), StoreError> {
+        (**self).finish(id, ending).await
+    }
+
+    async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
+        (**self).forget(id).await
+    }
+
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Entry>, StoreError> {
+        (**self).unfinished(limit).await
+    }
+
+    async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
+        (**self).purge(before, limit).await
+    }
 }
 
 /// Names a call: a key belongs to the server that it is sent to.

@@ -431,6 +431,14 @@ async fn c37_what_is_gone_is_remembered() {
     assert_eq!(server.seen().len(), 1);
 }
 
+#[tokio::test]
+async fn c20_what_was_never_sent_is_not_left_open() {
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    let call = process.client.post("ftp://api.example.com/pay").body("pay");
+    assert!(call.send().await.is_err());
+    assert!(process.keys.unfinished(9).await.expect("a list").is_empty());
+}
+
 /// What an attempt of an earlier process may have done is not forgotten because this one did nothing.
 #[tokio::test]
 async fn c08_what_an_earlier_process_may_have_done_stays_unknown() {
@@ -458,7 +466,12 @@ async fn every_journal_keeps_the_contract() {
         .await
         .expect("a journal");
     sqlite.migrate().await.expect("it is there already");
-    let journals: [Arc<dyn ClientJournal>; 2] = [Arc::new(MemoryJournal::new()), Arc::new(sqlite)];
+    let shared: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
+    let journals: [Arc<dyn ClientJournal>; 3] = [
+        Arc::new(MemoryJournal::new()),
+        Arc::new(sqlite),
+        Arc::new(shared),
+    ];
     for journal in journals {
         let entry = |key: &str, created| Entry {
             id: EntryId {

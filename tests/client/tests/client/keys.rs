@@ -287,7 +287,7 @@ async fn c41_neither_logs_nor_errors_show_the_key() {
     let response = format!("{response:?} {:?}", outcome(&response));
     for text in [
         logged,
-        format!("{error:?} {error}"),
+        format!("{error:?} {error} {:?}", ClientError::of(&error)),
         format!("{open:?}"),
         response,
     ] {
