@@ -9,7 +9,7 @@ use reqwest_middleware::{Error, Next, Result};
 use super::{
     answer::{Read, ReplayLedHere, is_replayed},
     body::Changed,
-    decide::{self, Observed, Progress},
+    decide::{self, Observed, Progress, Protection},
     error::ClientError,
     failure, finish,
     profile::Support,
@@ -168,7 +168,7 @@ impl Sending<'_> {
                 keyed.age.saturating_add(self.elapsed())
             }),
             protection: if ignored {
-                Support::Undeclared.into()
+                Protection::of(self.request.request().method()).with_key(Support::Undeclared)
             } else {
                 self.protection
             },

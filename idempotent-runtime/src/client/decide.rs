@@ -7,7 +7,7 @@ use http::StatusCode;
 use super::{
     limits::Limits,
     problem::{Problem, Slug},
-    profile::{Conflict, Profile, Support},
+    profile::{Conflict, Profile},
 };
 
 /// What one attempt showed.
@@ -333,16 +333,6 @@ fn give_up(progress: &Progress, happened: Happened, why: Why) -> Next {
             Next::Stop(Stopped::Unknown(why))
         }
         _ => Next::Stop(Stopped::Exhausted(why)),
-    }
-}
-
-/// The protection of a keyed call by what is declared about the server.
-impl From<Support> for Protection {
-    fn from(support: Support) -> Self {
-        match support {
-            Support::Declared => Protection::Key,
-            Support::Undeclared => Protection::KeyOnTrial,
-        }
     }
 }
 

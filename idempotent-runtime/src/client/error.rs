@@ -97,7 +97,8 @@ pub enum ClientError {
         call: Box<Ended>,
     },
 
-    /// The function that makes the body made other bytes than before; the attempt was broken off.
+    /// The function that makes the body made other bytes than before; the attempt was broken off. An earlier one may have
+    /// taken effect.
     #[error("the body is not the same as before, so it was not sent to its end")]
     #[non_exhaustive]
     BodyChanged {

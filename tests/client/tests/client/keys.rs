@@ -190,6 +190,23 @@ async fn c05_repeatable_methods_have_a_key_on_demand() {
     }
 }
 
+/// A key that may mean nothing takes nothing away from what the method promises.
+#[tokio::test]
+async fn c05_a_key_on_trial_does_not_keep_a_repeatable_method_from_being_repeated() {
+    let server = Server::doing([Step::Cut, answer(204).into()]).await;
+    let url = server.url("/").parse().expect("a URL");
+    let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
+    let call = client
+        .http
+        .put(server.url("/it"))
+        .with_extension(Call::new().keyed());
+    let response = call.send().await.expect("an answer");
+    assert_eq!(response.status(), 204);
+    let keys = server.keys();
+    assert!(keys[0].is_some());
+    assert_eq!(keys[0], keys[1]);
+}
+
 #[tokio::test]
 async fn c06_keys_are_quoted_uuids_and_bare_where_a_server_wants_it() {
     let ours = Server::doing([answer(201)]).await;
