@@ -285,7 +285,8 @@ async fn c29_the_deadline_ends_an_attempt_that_is_under_way() {
     const DEADLINE: Duration = Duration::from_secs(10);
     let server = Server::doing([answer(500).into(), Step::Hang]).await;
     let gate = Gate::new();
-    let keys = IdempotencyKeys::builder(Profile::ietf()).timer(Timeout::of(DEADLINE, 2, &gate));
+    let timeout = Timeout::of(DEADLINE, 2, &gate);
+    let keys = IdempotencyKeys::builder(Profile::ietf()).timer(timeout.clone());
     let client = keys.client(reqwest::Client::builder()).expect("a client");
     let call = client.post(server.url("/pay")).body("pay");
     let call = tokio::spawn(call.with_extension(Call::new().deadline(DEADLINE)).send());
@@ -303,6 +304,7 @@ async fn c29_the_deadline_ends_an_attempt_that_is_under_way() {
         panic!("{ended:?}")
     };
     assert_eq!(call.attempts, 2);
+    assert_eq!(timeout.given(), [DEADLINE, DEADLINE]);
 }
 
 #[tokio::test]

@@ -337,7 +337,8 @@ struct TimeoutState {
     /// Which of the timeouts it is, counted from 1.
     which: usize,
     gate: Gate,
-    begun: Mutex<usize>,
+    /// The timeouts that attempts were given.
+    given: Mutex<Vec<Duration>>,
     now: Mutex<Duration>,
 }
 
@@ -347,9 +348,13 @@ impl Timeout {
             most,
             which,
             gate: gate.clone(),
-            begun: Mutex::default(),
+            given: Mutex::default(),
             now: Mutex::default(),
         }))
+    }
+
+    pub(crate) fn given(&self) -> Vec<Duration> {
+        lock(&self.0.given).clone()
     }
 }
 
@@ -363,12 +368,12 @@ impl Timer for Timeout {
         if duration < state.most {
             return Box::pin(std::future::ready(()));
         }
-        let mut begun = lock(&state.begun);
-        *begun += 1;
-        if *begun != state.which {
+        let mut given = lock(&state.given);
+        given.push(duration);
+        if given.len() != state.which {
             return Box::pin(std::future::pending());
         }
-        drop(begun);
+        drop(given);
         Box::pin(async move {
             state.gate.pass().await;
             *lock(&state.now) += duration;
