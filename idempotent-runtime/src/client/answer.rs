@@ -84,6 +84,14 @@ impl Read {
         })
     }
 
+    /// Hides a key that the server says again from whoever prints the response.
+    pub(super) fn hide(&mut self, key: &HeaderName) {
+        let headers = self.response.headers_mut().iter_mut();
+        for (_, value) in headers.filter(|(name, _)| *name == key) {
+            value.set_sensitive(true);
+        }
+    }
+
     /// What decides.
     pub(super) fn answered(&self, profile: &Profile, clock: &dyn Clock) -> Answered {
         let headers = self.response.headers();

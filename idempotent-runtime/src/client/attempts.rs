@@ -9,7 +9,7 @@ use reqwest_middleware::{Error, Next, Result};
 use super::{
     answer::{Read, ReplayLedHere, is_replayed},
     body::Changed,
-    decide::{self, Observed, Progress},
+    decide::{self, Observed, Progress, Protection},
     error::ClientError,
     failure, finish,
     profile::Support,
@@ -114,7 +114,10 @@ impl Sending<'_> {
         match self.follow(request, extensions, next).await {
             Ok(response) if self.keyed.is_some() || response.status().as_u16() >= 400 => {
                 match Read::whole(response).await {
-                    Ok(read) => Attempted::Answered(read),
+                    Ok(mut read) => {
+                        read.hide(&self.profile.header);
+                        Attempted::Answered(read)
+                    }
                     Err(error) => Attempted::Failed(error.into()),
                 }
             }
@@ -165,7 +168,7 @@ impl Sending<'_> {
                 keyed.age.saturating_add(self.elapsed())
             }),
             protection: if ignored {
-                Support::Undeclared.into()
+                Protection::of(self.request.request().method()).with_key(Support::Undeclared)
             } else {
                 self.protection
             },

@@ -7,13 +7,12 @@ use http::StatusCode;
 use super::{
     limits::Limits,
     problem::{Problem, Slug},
-    profile::{Conflict, Profile, Support},
+    profile::{Conflict, Profile},
 };
 
 /// What one attempt showed.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Observed {
+pub(super) enum Observed {
     /// The server answered.
     Answer(Answered),
     /// No connection came about, so the server saw nothing.
@@ -26,43 +25,43 @@ pub enum Observed {
 
 /// The part of an answer that decides.
 #[derive(Clone, Debug, Default)]
-pub struct Answered {
+pub(super) struct Answered {
     /// Its status.
-    pub status: StatusCode,
+    pub(super) status: StatusCode,
     /// It says of itself that it is a recorded one.
-    pub replayed: bool,
+    pub(super) replayed: bool,
     /// How long the next attempt is to wait.
-    pub retry_after: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
     /// What a header of the vendor says about asking again.
-    pub verdict: Option<bool>,
+    pub(super) verdict: Option<bool>,
     /// What its body says.
-    pub problem: Problem,
+    pub(super) problem: Problem,
 }
 
 /// How far a call has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress {
+pub(super) struct Progress {
     /// How many attempts there were.
-    pub attempts: u32,
+    pub(super) attempts: u32,
     /// How long the call has taken.
-    pub elapsed: Duration,
+    pub(super) elapsed: Duration,
     /// How old its key is.
-    pub key_age: Duration,
+    pub(super) key_age: Duration,
     /// How it is protected.
-    pub protection: Protection,
+    pub(super) protection: Protection,
     /// An attempt may have taken effect, this one left aside.
-    pub may_have_happened: bool,
+    pub(super) may_have_happened: bool,
     /// It was told once that it came too early.
-    pub was_early: bool,
+    pub(super) was_early: bool,
     /// Its body can be sent again.
-    pub repeatable: bool,
+    pub(super) repeatable: bool,
     /// The origin has a retry left.
-    pub budget_left: bool,
+    pub(super) budget_left: bool,
 }
 
 /// What makes it safe to send a call again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protection {
+pub(super) enum Protection {
     /// A key, which the server honours.
     Key,
     /// A key that may mean nothing to the server.
@@ -81,8 +80,7 @@ impl Protection {
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Next {
+pub(super) enum Next {
     /// Hand the answer, or the error, to the caller: it is what happened.
     Return,
     /// Send the same bytes with the same key after this long.
@@ -93,8 +91,7 @@ pub enum Next {
 
 /// Why a call stops without an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Stopped {
+pub(super) enum Stopped {
     /// The key belongs to another request.
     KeyReused,
     /// Nobody knows whether it happened.
@@ -135,7 +132,7 @@ pub enum Why {
 
 /// Decides what to do after an attempt. `jitter` is a random number from 0 to 1.
 #[must_use]
-pub fn decide(
+pub(super) fn decide(
     profile: &Profile,
     limits: &Limits,
     progress: &Progress,
@@ -157,7 +154,7 @@ pub fn decide(
 impl Observed {
     /// Whether the server may have done what it was asked, without having said how it ended.
     #[must_use]
-    pub fn may_have_happened(&self, profile: &Profile, progress: &Progress) -> bool {
+    pub(super) fn may_have_happened(&self, profile: &Profile, progress: &Progress) -> bool {
         match judge(profile, progress, self) {
             Judgement::Again { happened, .. } => happened == Happened::Perhaps,
             Judgement::Stop(stopped) => matches!(stopped, Stopped::Unknown(_)),
@@ -336,16 +333,6 @@ fn give_up(progress: &Progress, happened: Happened, why: Why) -> Next {
             Next::Stop(Stopped::Unknown(why))
         }
         _ => Next::Stop(Stopped::Exhausted(why)),
-    }
-}
-
-/// The protection of a keyed call by what is declared about the server.
-impl From<Support> for Protection {
-    fn from(support: Support) -> Self {
-        match support {
-            Support::Declared => Protection::Key,
-            Support::Undeclared => Protection::KeyOnTrial,
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Why a call has no outcome.
 
+use std::{fmt, time::Duration};
+
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use reqwest_middleware::Error;
@@ -47,7 +49,7 @@ pub enum ClientError {
     #[non_exhaustive]
     RetryLater {
         /// How long to wait.
-        after: std::time::Duration,
+        after: Duration,
         /// How it went.
         call: Box<Ended>,
     },
@@ -95,7 +97,8 @@ pub enum ClientError {
         call: Box<Ended>,
     },
 
-    /// The function that makes the body made other bytes than before; the attempt was broken off.
+    /// The function that makes the body made other bytes than before; the attempt was broken off. An earlier one may have
+    /// taken effect.
     #[error("the body is not the same as before, so it was not sent to its end")]
     #[non_exhaustive]
     BodyChanged {
@@ -146,8 +149,8 @@ pub struct Ended {
     pub failure: Option<Error>,
 }
 
-/// An answer that is no outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An answer that is no outcome. `Debug` shows its status and no values.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
     /// Its status.
@@ -156,6 +159,14 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// Its body, where it was short enough to be read.
     pub body: Option<Bytes>,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Ended {

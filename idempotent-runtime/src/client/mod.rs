@@ -27,14 +27,13 @@ mod send;
 pub use self::journal::SqliteJournal;
 pub use self::{
     call::{Call, Intent},
-    decide::{Answered, Next, Observed, Progress, Protection, Stopped, Why, decide},
+    decide::Why,
     error::{Answer, ClientError, Ended},
     journal::{ClientJournal, MemoryJournal},
     key::{InvalidKey, Key, LONGEST_KEY},
     keys::{IdempotencyKeys, KeysBuilder},
     limits::{Budget, Limits},
     outcome::{KeyStatus, Origin, Outcome},
-    problem::{KeyAction, Problem, Slug, StripeError},
     profile::{Conflict, KeyStyle, Profile, Support},
     resume::{Resend, Unfinished},
 };

@@ -6,8 +6,7 @@ use serde::Deserialize;
 
 /// What went wrong with a key, by the last segment of the problem's `type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Slug {
+pub(super) enum Slug {
     /// The route wants a key.
     KeyMissing,
     /// The key is malformed.
@@ -55,8 +54,7 @@ const SLUGS: [(&str, Slug); 13] = [
 /// What a client must do with the key, in the server's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum KeyAction {
+pub(super) enum KeyAction {
     /// Send the same key again, or ask about it.
     Keep,
     /// Use another key for another request.
@@ -69,38 +67,36 @@ pub enum KeyAction {
 
 /// An error body, as far as it says something about a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Problem {
+pub(super) struct Problem {
     /// Which problem it is, where it is one about keys.
-    pub slug: Option<Slug>,
+    pub(super) slug: Option<Slug>,
     /// Whether the same request with the same key may succeed later.
-    pub retryable: Option<bool>,
+    pub(super) retryable: Option<bool>,
     /// What to do with the key.
-    pub key_action: Option<KeyAction>,
+    pub(super) key_action: Option<KeyAction>,
     /// When to try again.
-    pub retry_after: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
     /// An opaque handle for whoever finds out what happened.
-    pub operation_ref: Option<String>,
+    pub(super) operation_ref: Option<String>,
     /// Stripe's `error.type` and `error.code`.
-    pub stripe: Option<StripeError>,
+    pub(super) stripe: Option<StripeError>,
 }
 
 /// The part of Stripe's error object that is about keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct StripeError {
+pub(super) struct StripeError {
     /// The class of the error, such as `idempotency_error`.
     #[serde(rename = "type", default)]
-    pub kind: Option<String>,
+    pub(super) kind: Option<String>,
     /// The error, such as `idempotency_key_in_use`.
     #[serde(default)]
-    pub code: Option<String>,
+    pub(super) code: Option<String>,
 }
 
 impl Problem {
     /// Reads an error body. Whatever is not understood is left out, because a body is the server's and may be anything.
     #[must_use]
-    pub fn read(body: &[u8]) -> Self {
+    pub(super) fn read(body: &[u8]) -> Self {
         let Ok(serde_json::Value::Object(members)) = serde_json::from_slice(body) else {
             return Self::default();
         };
@@ -126,7 +122,7 @@ impl Problem {
 
     /// Tells whether the body speaks of keys at all: without that, a member `retryable` may mean anything.
     #[must_use]
-    pub fn speaks_of_keys(&self) -> bool {
+    pub(super) fn speaks_of_keys(&self) -> bool {
         self.slug.is_some() || self.key_action.is_some()
     }
 }

@@ -15,7 +15,7 @@ use super::{
     journal::EntryId,
     key::{InvalidKey, Key},
     keys::{Inner, Live},
-    profile::Profile,
+    profile::{Profile, Support},
 };
 
 /// A call on its way.
@@ -126,11 +126,20 @@ fn wants_key(call: &Call, method: &Method, written: Option<&Key>) -> bool {
 
 impl Protection {
     /// What the method promises by itself.
-    fn of(method: &Method) -> Self {
+    pub(super) fn of(method: &Method) -> Self {
         if method.is_idempotent() {
             Protection::Method
         } else {
             Protection::None
+        }
+    }
+
+    /// What a key adds, where the server is known to honour it or not.
+    pub(super) fn with_key(self, support: Support) -> Self {
+        match (support, self) {
+            (Support::Declared, _) => Protection::Key,
+            (Support::Undeclared, Protection::Method) => Protection::Method,
+            (Support::Undeclared, _) => Protection::KeyOnTrial,
         }
     }
 }
@@ -182,7 +191,7 @@ impl Sending<'_> {
             let call = Ended::unsent(id.key);
             return Err(ClientError::InFlight { call }.into());
         };
-        self.protection = self.profile.support().into();
+        self.protection = self.protection.with_key(self.profile.support());
         let mut keyed = KeyedCall {
             live,
             age: now.saturating_sub(since),

@@ -4,7 +4,11 @@ mod memory;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-use std::{fmt::Debug, time::Duration};
+use std::{
+    fmt::{self, Debug},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,7 +24,8 @@ use crate::{record::Time, store::StoreError};
 
 /// Keeps calls from before their first byte leaves until their outcome is known, and longer.
 ///
-/// It is mechanism: what to send again is decided elsewhere. Several processes may share one.
+/// It is mechanism: what to send again is decided elsewhere. Several processes may share one. An `Arc` of a journal is one,
+/// so that the application keeps a handle to purge it by.
 #[async_trait]
 pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// Writes `entry` where nothing stands under its id, and answers `None` once it will survive whatever the journal is
@@ -40,6 +45,29 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError>;
 }
 
+#[async_trait]
+impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
+    async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
+        (**self).begin(entry).await
+    }
+
+    async fn finish(&self, id: &EntryId, ending: &Ending) -> Result<(), StoreError> {
+        (**self).finish(id, ending).await
+    }
+
+    async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
+        (**self).forget(id).await
+    }
+
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Entry>, StoreError> {
+        (**self).unfinished(limit).await
+    }
+
+    async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
+        (**self).purge(before, limit).await
+    }
+}
+
 /// Names a call: a key belongs to the server that it is sent to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryId {
@@ -49,8 +77,8 @@ pub struct EntryId {
     pub key: Key,
 }
 
-/// A call, as it is written down before it is sent.
-#[derive(Clone, Debug, PartialEq)]
+/// A call, as it is written down before it is sent. `Debug` shows neither key nor values.
+#[derive(Clone, PartialEq)]
 pub struct Entry {
     /// Which call it is.
     pub id: EntryId,
@@ -72,8 +100,8 @@ pub struct Entry {
     pub ending: Option<Ending>,
 }
 
-/// How a call ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How a call ended. `Debug` shows no values.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
     /// The server answered.
@@ -96,5 +124,26 @@ impl Entry {
     #[must_use]
     pub fn age(&self, now: Time) -> Duration {
         now.since(self.created)
+    }
+}
+
+impl Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("id", &self.id)
+            .field("method", &self.method)
+            .field("created", &self.created)
+            .field("ending", &self.ending)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Debug for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Answered { status, .. } => f.debug_tuple("Answered").field(status).finish(),
+            Ending::Gone => f.write_str("Gone"),
+            Ending::Burned => f.write_str("Burned"),
+        }
     }
 }

@@ -4,13 +4,13 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     client::{Budget, Call, ClientError, IdempotencyKeys, Profile, Why},
-    testing::{Cut, Gate, ManualClock, Proxy},
+    testing::{Cut, Gate, Proxy},
 };
 use reqwest::dns::{Name, Resolve, Resolving};
 use tokio::net::TcpListener;
 
 use crate::kit::{
-    Ending, Pauses, Server, Step, answer, builder, client, client_with, outcome, patient,
+    Ending, Pauses, Server, Step, Timeout, answer, builder, client, client_with, outcome, patient,
 };
 
 /// An address at which nobody listens.
@@ -140,27 +140,23 @@ async fn c21_a_response_that_is_cut_off_is_asked_for_again() {
 
 #[tokio::test]
 async fn c21_an_attempt_that_takes_too_long_is_sent_again() {
+    const MOST: Duration = Duration::from_secs(30);
     let server = Server::doing([Step::Hang, answer(201).into()]).await;
-    let clock = ManualClock::new();
-    let limits = patient().attempt_timeout(Duration::from_secs(30));
+    let gate = Gate::new();
     let keys = IdempotencyKeys::builder(Profile::ietf())
-        .limits(limits)
-        .timer(clock.clone());
+        .limits(patient().attempt_timeout(MOST))
+        .timer(Timeout::of(MOST, 1, &gate));
     let client = keys.client(reqwest::Client::builder()).expect("a client");
     let call = tokio::spawn(client.post(server.url("/pay")).body("pay").send());
     server.await_requests(1).await;
-    clock.advance(Duration::from_secs(30));
-    while !call.is_finished() {
-        // The pause, and then the next attempt.
-        clock.advance(Duration::from_secs(1));
-        tokio::task::yield_now().await;
-        if server.seen().len() == 2 {
-            break;
-        }
-    }
+
+    gate.open();
+
     let response = call.await.expect("it ends").expect("an answer");
     assert_eq!(outcome(&response).attempts, 2);
-    assert_eq!(server.keys()[0], server.keys()[1]);
+    let keys = server.keys();
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1]);
 }
 
 #[tokio::test]
@@ -286,21 +282,18 @@ async fn c29_attempts_and_the_budget_of_an_origin_are_bounds() {
 
 #[tokio::test]
 async fn c29_the_deadline_ends_an_attempt_that_is_under_way() {
+    const DEADLINE: Duration = Duration::from_secs(10);
     let server = Server::doing([answer(500).into(), Step::Hang]).await;
-    let clock = ManualClock::new();
-    let keys = IdempotencyKeys::builder(Profile::ietf()).timer(clock.clone());
+    let gate = Gate::new();
+    let timeout = Timeout::of(DEADLINE, 2, &gate);
+    let keys = IdempotencyKeys::builder(Profile::ietf()).timer(timeout.clone());
     let client = keys.client(reqwest::Client::builder()).expect("a client");
-    let wish = Call::new().deadline(Duration::from_secs(10));
-    let call = client
-        .post(server.url("/pay"))
-        .body("pay")
-        .with_extension(wish);
-    let call = tokio::spawn(call.send());
-    while server.seen().len() < 2 {
-        clock.advance(Duration::from_millis(100));
-        tokio::task::yield_now().await;
-    }
-    clock.advance(Duration::from_secs(10));
+    let call = client.post(server.url("/pay")).body("pay");
+    let call = tokio::spawn(call.with_extension(Call::new().deadline(DEADLINE)).send());
+    server.await_requests(2).await;
+
+    gate.open();
+
     let ended = call.await.expect("it ends");
     let ClientError::Unknown {
         why: Why::Deadline,
@@ -311,6 +304,7 @@ async fn c29_the_deadline_ends_an_attempt_that_is_under_way() {
         panic!("{ended:?}")
     };
     assert_eq!(call.attempts, 2);
+    assert_eq!(timeout.given(), [DEADLINE, DEADLINE]);
 }
 
 #[tokio::test]

@@ -430,6 +430,14 @@ async fn c37_what_is_gone_is_remembered() {
     assert_eq!(server.seen().len(), 1);
 }
 
+#[tokio::test]
+async fn c20_what_was_never_sent_is_not_left_open() {
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    let call = process.client.post("ftp://api.example.com/pay").body("pay");
+    assert!(call.send().await.is_err());
+    assert!(process.keys.unfinished(9).await.expect("a list").is_empty());
+}
+
 /// What an attempt of an earlier process may have done is not forgotten because this one did nothing.
 #[tokio::test]
 async fn c08_what_an_earlier_process_may_have_done_stays_unknown() {
@@ -447,81 +455,4 @@ async fn c08_what_an_earlier_process_may_have_done_stays_unknown() {
     assert!(call().await.is_err());
     assert_eq!(call().await.expect("an answer").status(), 401);
     assert_eq!(process.keys.unfinished(9).await.expect("a list").len(), 1);
-}
-
-/// What a journal of one's own must do as well.
-#[tokio::test]
-async fn every_journal_keeps_the_contract() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let sqlite = SqliteJournal::open(folder.path().join("calls.db"))
-        .await
-        .expect("a journal");
-    sqlite.migrate().await.expect("it is there already");
-    let journals: [Arc<dyn ClientJournal>; 2] = [Arc::new(MemoryJournal::new()), Arc::new(sqlite)];
-    for journal in journals {
-        let entry = |key: &str, created| Entry {
-            id: EntryId {
-                origin: "https://api.example.com".into(),
-                key: idempotent_runtime::client::Key::new(key).expect("a key"),
-            },
-            method: http::Method::POST,
-            url: "https://api.example.com/pay?a=1".parse().expect("a URL"),
-            headers: [
-                (http::header::ACCEPT, "a".parse().expect("a value")),
-                (http::header::ACCEPT, "b".parse().expect("a value")),
-            ]
-            .into_iter()
-            .collect(),
-            digest: Some([7; 32]),
-            body: Some(bytes::Bytes::from_static(b"\0\xff")),
-            created: Time::from_micros(created),
-            deadline: Time::from_micros(created + 5),
-            ending: None,
-        };
-        let (old, new) = (entry("b", 1), entry("a", 2));
-        let stream = Entry {
-            digest: None,
-            body: None,
-            ..entry("c", 3)
-        };
-        for fresh in [&new, &old, &stream] {
-            assert_eq!(journal.begin(fresh).await, Ok(None), "{journal:?}");
-        }
-        let other = Entry {
-            body: None,
-            ..new.clone()
-        };
-        assert_eq!(journal.begin(&other).await, Ok(Some(new.clone())));
-        let open = journal.unfinished(2).await.expect("a list");
-        assert_eq!(open, [old.clone(), new.clone()]);
-
-        journal
-            .finish(&old.id, &Ended::Burned)
-            .await
-            .expect("it is written");
-        journal
-            .finish(&new.id, &Ended::Gone)
-            .await
-            .expect("it is written");
-        let standing = journal
-            .begin(&old)
-            .await
-            .expect("an answer")
-            .expect("it stands");
-        assert_eq!(standing.ending, Some(Ended::Burned));
-        assert_eq!(
-            journal.unfinished(9).await.expect("a list"),
-            std::slice::from_ref(&stream)
-        );
-
-        assert_eq!(journal.purge(Time::from_micros(2), 9).await, Ok(1));
-        assert_eq!(journal.purge(Time::from_micros(9), 9).await, Ok(1));
-        assert_eq!(
-            journal.purge(Time::from_micros(9), 9).await,
-            Ok(0),
-            "what is open stays"
-        );
-        journal.forget(&stream.id).await.expect("it is forgotten");
-        assert_eq!(journal.begin(&stream).await, Ok(None));
-    }
 }

@@ -190,6 +190,23 @@ async fn c05_repeatable_methods_have_a_key_on_demand() {
     }
 }
 
+/// A key that may mean nothing takes nothing away from what the method promises.
+#[tokio::test]
+async fn c05_a_key_on_trial_does_not_keep_a_repeatable_method_from_being_repeated() {
+    let server = Server::doing([Step::Cut, answer(204).into()]).await;
+    let url = server.url("/").parse().expect("a URL");
+    let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
+    let call = client
+        .http
+        .put(server.url("/it"))
+        .with_extension(Call::new().keyed());
+    let response = call.send().await.expect("an answer");
+    assert_eq!(response.status(), 204);
+    let keys = server.keys();
+    assert!(keys[0].is_some());
+    assert_eq!(keys[0], keys[1]);
+}
+
 #[tokio::test]
 async fn c06_keys_are_quoted_uuids_and_bare_where_a_server_wants_it() {
     let ours = Server::doing([answer(201)]).await;
@@ -259,20 +276,38 @@ async fn c41_neither_logs_nor_errors_show_the_key() {
         .finish();
     // For the whole process, since what is logged for one thread only depends on which thread logged first.
     tracing::subscriber::set_global_default(subscriber).expect("nobody else logs");
-    let server = Server::doing(vec![answer(500); 9]).await;
-    let client = client();
-    let call = Call::new().key(Key::new("very-secret").expect("a key"));
+    // A server may say the key again, in a header and in a body.
+    let echo = |status| {
+        let body = r#"{"key":"very-secret"}"#;
+        answer(status)
+            .with("idempotency-key", "\"very-secret\"")
+            .body(body)
+    };
+    let server = Server::doing([echo(500), echo(500), echo(500), echo(500), echo(201)]).await;
+    let (http, keys) = builder(&Pauses::default())
+        .build(reqwest::Client::builder())
+        .expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    let key = Key::new("very-secret").expect("a key");
+    let send = || {
+        let call = client.post(server.url("/pay")).body("pay");
+        call.with_extension(Call::new().key(key.clone())).send()
+    };
 
-    let ended = client
-        .post(&server.url("/pay"))
-        .with_extension(call)
-        .send()
-        .await;
+    let error = send().await.expect_err("it ended");
+    let open = keys.unfinished(9).await.expect("a list");
+    let response = send().await.expect("an answer");
 
-    let error = ended.expect_err("it ended");
     let logged = String::from_utf8(lock(&log.0).clone()).expect("text");
     assert!(logged.contains("same key"), "it logs at all: {logged}");
-    for text in [logged, format!("{error:?}"), format!("{error}")] {
+    assert_eq!(open.len(), 1);
+    let response = format!("{response:?} {:?}", outcome(&response));
+    for text in [
+        logged,
+        format!("{error:?} {error} {:?}", ClientError::of(&error)),
+        format!("{open:?}"),
+        response,
+    ] {
         assert!(!text.contains("very-secret"), "{text}");
     }
     let intent = Intent::new("payments.charge", "jane@example.com");

@@ -326,6 +326,61 @@ impl Timer for Pauses {
     }
 }
 
+/// Lets pauses pass at once, and one timeout of an attempt when its gate is opened; the others are never over.
+#[derive(Clone, Debug)]
+pub(crate) struct Timeout(Arc<TimeoutState>);
+
+#[derive(Debug)]
+struct TimeoutState {
+    /// How long an attempt may take: what is shorter is a pause.
+    most: Duration,
+    /// Which of the timeouts it is, counted from 1.
+    which: usize,
+    gate: Gate,
+    /// The timeouts that attempts were given.
+    given: Mutex<Vec<Duration>>,
+    now: Mutex<Duration>,
+}
+
+impl Timeout {
+    pub(crate) fn of(most: Duration, which: usize, gate: &Gate) -> Self {
+        Self(Arc::new(TimeoutState {
+            most,
+            which,
+            gate: gate.clone(),
+            given: Mutex::default(),
+            now: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn given(&self) -> Vec<Duration> {
+        lock(&self.0.given).clone()
+    }
+}
+
+impl Timer for Timeout {
+    fn now(&self) -> Duration {
+        *lock(&self.0.now)
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let state = Arc::clone(&self.0);
+        if duration < state.most {
+            return Box::pin(std::future::ready(()));
+        }
+        let mut given = lock(&state.given);
+        given.push(duration);
+        if given.len() != state.which {
+            return Box::pin(std::future::pending());
+        }
+        drop(given);
+        Box::pin(async move {
+            state.gate.pass().await;
+            *lock(&state.now) += duration;
+        })
+    }
+}
+
 /// A client that pauses for no time at all, and all but never gives up.
 #[derive(Debug)]
 pub(crate) struct Client {

@@ -7,5 +7,6 @@ mod bodies;
 mod conformance;
 mod failures;
 mod journal;
+mod journals;
 mod keys;
 mod redirects;

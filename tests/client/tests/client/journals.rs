@@ -1,0 +1,176 @@
+//! What a journal keeps, whichever it is, and what its file holds.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use idempotent_runtime::{
+    client::{
+        ClientJournal, Key, MemoryJournal, SqliteJournal,
+        journal::{Ending as Ended, Entry, EntryId},
+    },
+    record::Time,
+};
+
+/// What a journal of one's own must do as well.
+#[tokio::test]
+async fn every_journal_keeps_the_contract() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sqlite = SqliteJournal::open(folder.path().join("calls.db"))
+        .await
+        .expect("a journal");
+    sqlite.migrate().await.expect("it is there already");
+    let shared: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
+    let journals: [Arc<dyn ClientJournal>; 3] = [
+        Arc::new(MemoryJournal::new()),
+        Arc::new(sqlite),
+        Arc::new(shared),
+    ];
+    for journal in journals {
+        let entry = |key: &str, created| Entry {
+            id: EntryId {
+                origin: "https://api.example.com".into(),
+                key: Key::new(key).expect("a key"),
+            },
+            method: http::Method::POST,
+            url: "https://api.example.com/pay?a=1".parse().expect("a URL"),
+            headers: [
+                (http::header::ACCEPT, "a".parse().expect("a value")),
+                (http::header::ACCEPT, "b".parse().expect("a value")),
+            ]
+            .into_iter()
+            .collect(),
+            digest: Some([7; 32]),
+            body: Some(Bytes::from_static(b"\0\xff")),
+            created: Time::from_micros(created),
+            deadline: Time::from_micros(created + 5),
+            ending: None,
+        };
+        let (old, new) = (entry("b", 1), entry("a", 2));
+        let stream = Entry {
+            digest: None,
+            body: None,
+            ..entry("c", 3)
+        };
+        for fresh in [&new, &old, &stream] {
+            assert_eq!(journal.begin(fresh).await, Ok(None), "{journal:?}");
+        }
+        let other = Entry {
+            body: None,
+            ..new.clone()
+        };
+        assert_eq!(journal.begin(&other).await, Ok(Some(new.clone())));
+        let open = journal.unfinished(2).await.expect("a list");
+        assert_eq!(open, [old.clone(), new.clone()]);
+
+        journal
+            .finish(&old.id, &Ended::Burned)
+            .await
+            .expect("it is written");
+        journal
+            .finish(&new.id, &Ended::Gone)
+            .await
+            .expect("it is written");
+        let standing = journal
+            .begin(&old)
+            .await
+            .expect("an answer")
+            .expect("it stands");
+        assert_eq!(standing.ending, Some(Ended::Burned));
+        assert_eq!(
+            journal.unfinished(9).await.expect("a list"),
+            std::slice::from_ref(&stream)
+        );
+
+        assert_eq!(journal.purge(Time::from_micros(2), 9).await, Ok(1));
+        assert_eq!(journal.purge(Time::from_micros(9), 9).await, Ok(1));
+        assert_eq!(
+            journal.purge(Time::from_micros(9), 9).await,
+            Ok(0),
+            "what is open stays"
+        );
+        journal.forget(&stream.id).await.expect("it is forgotten");
+        assert_eq!(journal.begin(&stream).await, Ok(None));
+    }
+}
+
+/// What stands in a file is a promise: a journal of an earlier release must be read.
+#[tokio::test]
+async fn c08_a_journal_of_the_first_release_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("calls.db");
+    let url = format!("sqlite:{}?mode=rwc", file.display());
+    let pool = sqlx::SqlitePool::connect(&url).await.expect("a file");
+    sqlx::raw_sql(FIRST_RELEASE)
+        .execute(&pool)
+        .await
+        .expect("it is written");
+    pool.close().await;
+
+    let journal = SqliteJournal::open(&file).await.expect("a journal");
+
+    let open = journal.unfinished(9).await.expect("a list");
+    assert_eq!(open.len(), 1);
+    let entry = &open[0];
+    assert_eq!(entry.id.origin, "https://api.example.com");
+    assert_eq!(entry.id.key.as_str(), "k");
+    assert_eq!((entry.method.as_str(), entry.url.path()), ("POST", "/pay"));
+    assert_eq!(entry.headers["content-type"], "text/plain");
+    assert_eq!(entry.digest, Some([7; 32]));
+    assert_eq!(entry.body.as_deref(), Some(&b"pay"[..]));
+    assert_eq!(entry.created, Time::from_micros(1_000));
+    assert_eq!(entry.deadline, Time::from_micros(2_000));
+
+    let over = Entry {
+        id: EntryId {
+            key: Key::new("over").expect("a key"),
+            ..entry.id.clone()
+        },
+        ..entry.clone()
+    };
+    let over = journal
+        .begin(&over)
+        .await
+        .expect("an answer")
+        .expect("it stands");
+    let answered = Ended::Answered {
+        status: http::StatusCode::CREATED,
+        headers: [(http::header::ETAG, "e".parse().expect("a value"))]
+            .into_iter()
+            .collect(),
+        body: Some(Bytes::from_static(b"receipt")),
+    };
+    assert!(over.ending == Some(answered), "{over:?}");
+}
+
+const FIRST_RELEASE: &str = "
+CREATE TABLE idempotent_calls_schema (version INTEGER NOT NULL PRIMARY KEY) STRICT;
+CREATE TABLE idempotent_calls (
+    origin TEXT NOT NULL,
+    call_key TEXT NOT NULL,
+    method TEXT NOT NULL,
+    url TEXT NOT NULL,
+    headers BLOB NOT NULL,
+    digest BLOB,
+    body BLOB,
+    created INTEGER NOT NULL,
+    deadline INTEGER NOT NULL,
+    ending INTEGER,
+    status INTEGER,
+    answer_headers BLOB,
+    answer_body BLOB,
+    PRIMARY KEY (origin, call_key)
+) STRICT;
+CREATE INDEX idempotent_calls_open ON idempotent_calls (created) WHERE ending IS NULL;
+CREATE INDEX idempotent_calls_over ON idempotent_calls (created) WHERE ending IS NOT NULL;
+INSERT INTO idempotent_calls_schema VALUES (1);
+INSERT INTO idempotent_calls VALUES (
+    'https://api.example.com', 'k', 'POST', 'https://api.example.com/pay',
+    x'0c636f6e74656e742d747970650a746578742f706c61696e',
+    x'0707070707070707070707070707070707070707070707070707070707070707',
+    x'706179', 1000, 2000, NULL, NULL, NULL, NULL
+);
+INSERT INTO idempotent_calls VALUES (
+    'https://api.example.com', 'over', 'POST', 'https://api.example.com/pay', x'', NULL, NULL,
+    500, 2000, 0, 201, x'04657461670165', x'72656365697074'
+);
+";
