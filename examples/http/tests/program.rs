@@ -1,4 +1,4 @@
-//! The programs of this package, run as people run them.
+//! The program, run as people run it.
 
 use std::{
     env, fs,
@@ -14,26 +14,8 @@ use idempotent_runtime::{
     testing::{Cut, Proxy},
 };
 
-/// The program that was built beside this test; where only the test was built, cargo builds it now.
 fn program() -> Command {
-    let test = env::current_exe().expect("this test has a file");
-    let target = test
-        .parent()
-        .and_then(Path::parent)
-        .expect("it lies in `deps`, in the folder of the profile");
-    let built = target
-        .join("examples/http_payments")
-        .with_extension(env::consts::EXE_EXTENSION);
-    if !built.is_file() {
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "http-examples"])
-            .args(["--example", "http_payments"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status();
-        let is_built = status.is_ok_and(|status| status.success());
-        assert!(is_built, "the program can be built");
-    }
-    Command::new(built)
+    Command::new(env!("CARGO_BIN_EXE_http-payments"))
 }
 
 #[test]

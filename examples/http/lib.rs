@@ -1,1 +1,0 @@
-//! The programs stand in `examples/`.
