@@ -1,0 +1,134 @@
+//! What the layer costs a service, beside the same service of axum without it: 64 connections over real sockets, bodies of 200
+//! bytes, the memory store. Client and service share the machine.
+
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use axum::{Router, body::Bytes, routing::post};
+use benches::Ratios;
+use idempotent_runtime::{
+    Idempotency,
+    http::{IdempotencyLayer, Rules, Scope},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    runtime::Runtime,
+    task::JoinSet,
+};
+
+const CONNECTIONS: usize = 64;
+const REQUESTS: u32 = 6_400;
+
+async fn charge(body: Bytes) -> Bytes {
+    body
+}
+
+fn bare() -> Router {
+    Router::new().route("/charges", post(charge))
+}
+
+fn layered() -> Router {
+    let layer = IdempotencyLayer::builder(Idempotency::memory())
+        .scope(Scope::shared_by_all_callers())
+        .rules(Rules::ietf());
+    bare().layer(layer.build().expect("the settings are sound"))
+}
+
+async fn serve(app: Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    address
+}
+
+/// Connections that stay open.
+struct Client(Vec<TcpStream>);
+
+impl Client {
+    async fn to(address: SocketAddr) -> Self {
+        let mut streams = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let stream = TcpStream::connect(address).await.expect("a connection");
+            stream.set_nodelay(true).expect("an option of TCP");
+            streams.push(stream);
+        }
+        Self(streams)
+    }
+
+    /// Sends so many requests, each over whatever connection has its answer, with the keys that come.
+    async fn send(&mut self, times: u32, key: fn() -> u64) {
+        let share = times as usize / CONNECTIONS;
+        let mut running = JoinSet::new();
+        for mut stream in self.0.drain(..) {
+            running.spawn(async move {
+                for _ in 0..share {
+                    request(&mut stream, key()).await;
+                }
+                stream
+            });
+        }
+        self.0 = running.join_all().await;
+    }
+}
+
+/// Sends one request, and reads its answer.
+async fn request(stream: &mut TcpStream, key: u64) {
+    let body = "x".repeat(200);
+    let request = format!(
+        "POST /charges HTTP/1.1\r\nhost: localhost\r\nidempotency-key: \"order-{key}\"\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("it is sent");
+    let mut answer = [0; 2_048];
+    let mut read = 0;
+    while !is_whole(&answer[..read]) {
+        let more = stream.read(&mut answer[read..]).await.expect("an answer");
+        assert_ne!(more, 0, "the service hung up");
+        read += more;
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 200 "));
+}
+
+/// Whether an answer is there, with all of its body of 200 bytes.
+fn is_whole(answer: &[u8]) -> bool {
+    let head = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    head.is_some_and(|head| answer.len() >= head + 4 + 200)
+}
+
+fn fresh() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn same() -> u64 {
+    0
+}
+
+fn main() {
+    if !benches::is_measuring() {
+        return;
+    }
+    let runtime = Runtime::new().expect("a runtime");
+    let (mut ours, mut theirs) = runtime.block_on(async {
+        let (ours, theirs) = (serve(layered()).await, serve(bare()).await);
+        (Client::to(ours).await, Client::to(theirs).await)
+    });
+    // The key of the replays has its outcome before the first of them.
+    runtime.block_on(request(&mut ours.0[0], same()));
+    let mut ratios = Ratios::new("axum, 64 connections", "without the layer");
+    for (name, key) in [("replay", same as fn() -> u64), ("fresh key", fresh)] {
+        ratios.time(
+            name,
+            REQUESTS,
+            |times| runtime.block_on(ours.send(times, key)),
+            |times| runtime.block_on(theirs.send(times, key)),
+        );
+    }
+    ratios.print();
+}
