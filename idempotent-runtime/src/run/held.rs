@@ -189,13 +189,12 @@ impl Drop for Held {
             return;
         }
         let attempt = &self.lease.attempt;
-        let began = self.polled && attempt.stage() != Stage::NeverBegan;
-        let ending = if began {
+        let ending = if self.polled {
             Ending::Stopped
         } else {
             Ending::Unpolled
         };
-        if began && self.lease.holding.on_crash() == OnCrash::Rerun {
+        if self.polled && self.lease.holding.on_crash() == OnCrash::Rerun {
             tracing::warn!(
                 operation = attempt.operation(),
                 id = %attempt.id().short(),
