@@ -131,7 +131,8 @@ where
     async fn stream(self, head: Parts, body: Body<R>, verdict: Verdict) -> RawEnding {
         let (body, ended) = body.watched();
         let response = Response::from_parts(head, body);
-        let _went_away = self.client.send(Own::Streamed(response));
+        // A response that nobody takes any more ends here, and with it its watch.
+        drop(self.client.send(Own::Streamed(response)));
         match (ended.await, verdict) {
             (Ok(Ended::Failed), _) | (_, Verdict::Uncertain) => RawEnding::Uncertain(nothing()),
             (Ok(Ended::Whole) | Err(_), _) => RawEnding::RecordWithoutOutcome(nothing()),

@@ -1,16 +1,16 @@
 //! A7: bodies of requests and responses, whole, streamed, broken and too large.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, time::Duration};
 
 use axum::{BoxError, body::Body, extract::DefaultBodyLimit, routing::post as on_post};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use idempotent_runtime::{Status, http::Rules};
+use idempotent_runtime::{Status, http::Rules, testing::Gate};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
-use crate::harness::{Answer, Shop, charge, post, stream};
+use crate::harness::{Answer, Shop, charge, post, spawn, stream};
 
 fn pieces(pieces: &[&'static str]) -> Vec<Result<Bytes, Infallible>> {
     pieces
@@ -170,7 +170,7 @@ async fn s_88_s_89_a_stream_is_given_on_as_it_comes_and_not_replayed() {
 }
 
 /// What is recorded of a stream is written after its end, in the background.
-async fn until_settled(shop: &Shop) -> Answer {
+pub(crate) async fn until_settled(shop: &Shop) -> Answer {
     while let Ok(Status::Processing { .. }) = shop.idem.lookup("http", Some("A"), "k").await {
         tokio::task::yield_now().await;
     }
@@ -211,6 +211,43 @@ async fn s_88_a_stream_whose_client_goes_away_is_not_replayed() {
         .await
         .is_problem(409, "result_unavailable");
     assert_eq!(shop.runs(), 1);
+}
+
+/// Time that is paused goes on when nothing else can: when the run would never end.
+#[tokio::test(start_paused = true)]
+async fn s_88_s_90_nothing_is_held_for_a_client_that_left_before_the_response_began() {
+    for is_streamed in [true, false] {
+        let gate = Gate::new();
+        let inside = gate.clone();
+        let shop = Shop::with(Rules::ietf().max_response(3), move |_, _| {
+            let gate = inside.clone();
+            async move {
+                gate.pass().await;
+                Response::new(if is_streamed {
+                    stream(pieces(&["event"]))
+                } else {
+                    Body::from("a long receipt")
+                })
+            }
+        });
+        let client = spawn(&shop, charge());
+        gate.arrived(1).await;
+        client.abort();
+        let _gone = client.await;
+
+        gate.open();
+
+        assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
+        let (store, idem) = (shop.store.clone(), shop.idem.clone());
+        let successor = Shop::over(store, idem, Rules::ietf(), |_, _| async {
+            Response::default()
+        });
+        successor
+            .send(charge())
+            .await
+            .is_problem(409, "result_unavailable");
+        assert_eq!((shop.runs(), successor.runs()), (1, 0));
+    }
 }
 
 #[tokio::test]
