@@ -25,9 +25,10 @@ pub(crate) struct Bounds {
 
 /// Why a handler is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
-    InAll,
-    OfThisCaller,
+pub(crate) enum Barred {
+    Shut,
+    Full,
+    FullOfThisCaller,
 }
 
 /// A handler that runs.
@@ -38,14 +39,16 @@ pub(crate) struct Inside {
 }
 
 impl Door {
-    /// Lets a handler in, unless as many as may be are inside already.
-    pub(crate) fn enter(&self, caller: &Arc<[u8]>, bounds: Bounds) -> Result<Inside, Full> {
+    /// Lets a handler in, unless the door is shut or as many as may be are inside already. Whoever has found the door [`empty`](Self::empty)
+    /// after shutting it knows that it stays so.
+    pub(crate) fn enter(&self, caller: &Arc<[u8]>, bounds: Bounds) -> Result<Inside, Barred> {
         let mut answer = Ok(());
         self.0.send_if_modified(|state| {
             let of_this_caller = state.callers.get(caller).copied().unwrap_or_default();
             answer = match () {
-                () if state.inside >= bounds.in_all => Err(Full::InAll),
-                () if of_this_caller >= bounds.of_one_caller => Err(Full::OfThisCaller),
+                () if state.shut => Err(Barred::Shut),
+                () if state.inside >= bounds.in_all => Err(Barred::Full),
+                () if of_this_caller >= bounds.of_one_caller => Err(Barred::FullOfThisCaller),
                 () => Ok(()),
             };
             if answer.is_ok() {
@@ -95,7 +98,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_door_lets_in_as_many_as_may_be_and_forgets_who_left() {
+    async fn a_door_lets_in_as_many_as_may_be_until_it_is_shut_and_forgets_who_left() {
         let door = Door::default();
         let (one, other): (Arc<[u8]>, Arc<[u8]>) = (b"1"[..].into(), b"2"[..].into());
         let bounds = Bounds {
@@ -104,12 +107,17 @@ mod tests {
         };
         let first = door.enter(&one, bounds).expect("there is room");
         let second = door.enter(&one, bounds).expect("there is room");
-        assert_eq!(door.enter(&one, bounds).err(), Some(Full::OfThisCaller));
+        assert_eq!(
+            door.enter(&one, bounds).err(),
+            Some(Barred::FullOfThisCaller)
+        );
         let third = door.enter(&other, bounds).expect("there is room");
-        assert_eq!(door.enter(&other, bounds).err(), Some(Full::InAll));
+        assert_eq!(door.enter(&other, bounds).err(), Some(Barred::Full));
         drop((first, second));
         door.enter(&one, bounds).expect("there is room again");
         drop(third);
+        door.shut();
+        assert_eq!(door.enter(&one, bounds).err(), Some(Barred::Shut));
         door.empty().await;
         assert!(door.0.borrow().callers.is_empty());
     }

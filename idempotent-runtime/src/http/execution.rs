@@ -15,7 +15,7 @@ use crate::{
         IDEMPOTENT_REPLAYED, StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
         client::{Own, Told},
-        drain::Full,
+        drain::Barred,
         guard::Asked,
         outcome::{Mark, Verdict, verdict},
         problem::{Kind, Problem},
@@ -73,10 +73,10 @@ where
         let Settings { door, bounds, .. } = &*self.settings;
         let _inside = match door.enter(&self.caller, *bounds) {
             Ok(inside) => inside,
-            Err(full) => {
-                let kind = match full {
-                    Full::InAll => Kind::Overloaded,
-                    Full::OfThisCaller => Kind::TooManyKeys,
+            Err(barred) => {
+                let kind = match barred {
+                    Barred::Shut | Barred::Full => Kind::Overloaded,
+                    Barred::FullOfThisCaller => Kind::TooManyKeys,
                 };
                 let refused = self.asked.refuse(&self.settings, &Problem::new(kind));
                 return self.end(Ok(refused), Verdict::Release, nothing());

@@ -53,8 +53,11 @@ impl IdempotencyLayer {
         &self.0
     }
 
-    /// Ends the service: from now on every request with a key is refused with 503 and does not run, and this resolves when all
-    /// handlers have ended and their outcomes are recorded, or after `at_most`; it tells which.
+    /// Ends the service: from now on no handler begins, and this resolves when all that run have ended and their outcomes are
+    /// recorded, or after `at_most`; it tells which.
+    ///
+    /// A request with a key is refused with 503. One that came before, whose body is still arriving or which waits for another
+    /// one, is refused so where its handler would have to run.
     ///
     /// Call it when the server has stopped to accept connections, or together with that.
     ///

@@ -7,10 +7,11 @@ use std::{
 };
 
 use axum::{body::Body, middleware, middleware::Next};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use idempotent_runtime::{
+    InFlight,
     http::{IdempotencyLayer, Rules},
     testing::{Fault, Gate, Nth, Operation, assert_idempotent},
 };
@@ -313,6 +314,79 @@ async fn s_101_a_shutdown_waits_for_what_is_being_recorded() {
     writing.open();
     assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
     first.await.expect("it is answered").is_fresh();
+}
+
+#[tokio::test]
+async fn s_101_a_request_whose_body_arrives_after_the_shutdown_does_not_run() {
+    let shop = Shop::new(Rules::ietf());
+    let (sender, receiver) = mpsc::unbounded_channel::<bytes::Bytes>();
+    let (asked, asks) = oneshot::channel();
+    let slow = Body::new(Asked {
+        body: crate::bodies::Live(receiver),
+        asked: Some(asked),
+    });
+    let slow = tokio::spawn(shop.clone().send_owned(charge().streaming(slow)));
+    asks.await.expect("the body is read");
+
+    assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
+
+    sender.send("amount=12".into()).expect("it is read");
+    drop(sender);
+    let refused = slow.await.expect("it is answered");
+    refused.is_problem(503, "overloaded");
+    assert_eq!(shop.runs(), 0);
+}
+
+/// Says when it is asked for a piece.
+struct Asked {
+    body: crate::bodies::Live,
+    asked: Option<oneshot::Sender<()>>,
+}
+
+impl http_body::Body for Asked {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+        if let Some(asked) = self.asked.take() {
+            asked.send(()).expect("the test waits");
+        }
+        std::pin::Pin::new(&mut self.body).poll_frame(cx)
+    }
+}
+
+#[tokio::test]
+async fn s_101_a_retry_that_waits_does_not_run_after_the_shutdown() {
+    let wait = InFlight::Wait(Duration::from_secs(3_600));
+    let gate = Gate::new();
+    let inside = gate.clone();
+    let shop = Shop::with(Rules::ietf().in_flight(wait), move |_, _| {
+        let gate = inside.clone();
+        async move {
+            gate.pass().await;
+            // Nothing has happened yet, so the key is free again.
+            let mut response = Response::default();
+            *response.status_mut() = StatusCode::UNAUTHORIZED;
+            response
+        }
+    });
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+    let second = spawn(&shop, charge());
+    while shop.store.calls(Operation::Wait) == 0 {
+        tokio::task::yield_now().await;
+    }
+
+    assert!(!shop.layer.shutdown(Duration::ZERO).await, "a handler runs");
+    gate.open();
+
+    assert_eq!(first.await.expect("it is answered").status, 401);
+    let refused = second.await.expect("it is answered");
+    refused.is_problem(503, "overloaded");
+    assert_eq!(shop.runs(), 1);
 }
 
 #[tokio::test]
