@@ -4,6 +4,7 @@ use std::{
     collections::VecDeque,
     fmt,
     future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -235,7 +236,14 @@ where
         }
         let frame = match rest {
             Some(rest) => {
-                ready!(rest.as_mut().poll_frame(cx)).map(|frame| frame.map_err(Into::into))
+                let polled = catch_unwind(AssertUnwindSafe(|| rest.as_mut().poll_frame(cx)));
+                let polled = polled.unwrap_or_else(|panic| {
+                    if let Some(watch) = watch {
+                        watch.tell(Ended::Failed);
+                    }
+                    resume_unwind(panic)
+                });
+                ready!(polled).map(|frame| frame.map_err(Into::into))
             }
             None => failure.take().map(Err),
         };

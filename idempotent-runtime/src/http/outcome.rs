@@ -19,13 +19,18 @@ pub enum Mark {
     NotStored,
 }
 
-/// What a response of 500 or above means, other than 503, and a handler that panicked.
+/// What a response of 500 or above means, other than 503, and a handler that panicked, also while its response was read.
 ///
 /// A layer that stands outside of the handler's database cannot know whether a handler that failed has taken effect before.
+///
+/// A handler whose process died has given no response: what becomes of its key is said by
+/// [`Rules::on_crash`](super::Rules::on_crash), or by the handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServerErrors {
-    /// The failure is the outcome: it is stored, and answers every retry. The handler runs at most once.
+    /// The failure is the outcome: it is stored, and answers every retry. The handler runs at most once, unless its process dies
+    /// while it runs: then it runs again when the lease has ended, unless [`OnCrash::Uncertain`](crate::OnCrash::Uncertain) is
+    /// said.
     Replay,
     /// Nothing happened: the key is released, and a retry runs again. Right only where a failure undoes what was done.
     Release,

@@ -14,7 +14,8 @@ pub trait Seal: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// When it cannot. The response is then not stored, and a retry is told that it cannot be repeated.
+    /// When it cannot. The response is then not stored, and a retry is told that it cannot be repeated. A panic counts as an
+    /// error.
     fn seal(&self, response: Vec<u8>) -> Result<Vec<u8>, BoxError>;
 
     /// Opens what [`seal`](Seal::seal) made.
