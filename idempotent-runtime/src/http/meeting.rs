@@ -60,12 +60,13 @@ impl Meeting {
     }
 }
 
-/// A request by which a connection goes over to another protocol has no response that could be replayed. HTTP/2 in place of
-/// HTTP/1.1 is no such protocol: some clients offer it with every request.
+/// A request by which a connection goes over to another protocol has no response that could be replayed. By HTTP/1.1 only a GET
+/// asks for a WebSocket (RFC 6455, section 4.1), so the header field does not free other requests from their keys. HTTP/2 in place
+/// of HTTP/1.1 is no such protocol: some clients offer it with every request.
 fn is_for_another_protocol(head: &Parts) -> bool {
     let upgrade = head.headers.get(UPGRADE).map(HeaderValue::as_bytes);
-    head.method == Method::CONNECT
-        || upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
+    let is_websocket = upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
+    head.method == Method::CONNECT || (head.method == Method::GET && is_websocket)
 }
 
 fn is_early(head: &Parts) -> bool {

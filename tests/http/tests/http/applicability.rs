@@ -176,12 +176,16 @@ async fn s_34_a_request_for_another_protocol_passes() {
     let shop = Shop::new(Rules::ietf().methods(every.clone()));
     let websocket = |method| {
         Ask::new(method, "/chat")
-            .key("k")
+            .key("w")
             .header("connection", "Upgrade")
             .header("upgrade", "websocket")
     };
     passes(&shop, websocket(Method::GET)).await;
     passes(&shop, Ask::new(Method::CONNECT, "/proxy").key("k")).await;
+
+    // Only a GET can become a WebSocket over HTTP/1.1, so the field alone does not free a POST from its key.
+    let first = shop.send(websocket(Method::POST)).await;
+    shop.send(websocket(Method::POST)).await.replays(&first);
 
     // Some clients offer HTTP/2 with every request, and it is answered as any other.
     let offering = charge()

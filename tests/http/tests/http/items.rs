@@ -66,7 +66,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-31", "key missing, route optional", "runs 1 per request, no marker", "draft-07"),
         item("S-32", "key sent to a route that is not opted in", "default: ignored; `Presence::Unsupported` → 501, runs 0; `Presence::IgnoredAloud` emits `Idempotency-Status: ignored`", "Azure, OASIS Repeatable Requests"),
         item("S-33", "unknown route (404 from router), 405", "nothing stored", "practice"),
-        item("S-34", "WebSocket / `Upgrade`, CONNECT", "bypass before body read", "RFC 9110, decided here"),
+        item("S-34", "WebSocket / `Upgrade` by GET, CONNECT", "bypass before body read; any other method with `Upgrade` is enforced", "RFC 9110, decided here"),
     ] },
     Part { title: "A3 First request, replay, mismatch, concurrency", items: &[
         item("S-35", "first request", "runs 1, handler's own status/headers/body byte-identical, no `Idempotent-Replayed`", "draft-07 (SHOULD)"),
