@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     http::{
         IdempotencyKey, KeyReader, Mark,
-        problem::{Problem, Problems},
+        problem::{Kind, Problem, Problems},
     },
 };
 
@@ -57,12 +57,14 @@ fn find(head: &Parts, reader: &KeyReader) -> Result<Option<IdempotencyKey>, Prob
     }
 }
 
-/// With the usual types and in JSON. Where a layer stands around the handler, the response is marked as
-/// [`Retryable`](Mark::Retryable), because it is no outcome.
+/// With the usual types and in JSON. Where a layer stands around the handler, the response is marked by what the problem says:
+/// [`Retryable`](Mark::Retryable) where nothing was executed or a retry is promised, [`Uncertain`](Mark::Uncertain) where the
+/// outcome is unknown, [`NotStored`](Mark::NotStored) where it happened and its result is gone. A handler that has done something
+/// of its own before says with another [`Mark`] what a retry may do.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let response = Problems::new().respond(&self, &Method::POST, &HeaderMap::new());
-        (Mark::Retryable, response.map(axum::body::Body::from)).into_response()
+        (mark(self.kind()), response.map(axum::body::Body::from)).into_response()
     }
 }
 
@@ -71,6 +73,29 @@ impl IntoResponse for Problem {
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         Problem::from(&self).into_response()
+    }
+}
+
+fn mark(kind: Kind) -> Option<Mark> {
+    match kind {
+        Kind::OutcomeUnknown => Some(Mark::Uncertain),
+        Kind::ResultUnavailable | Kind::ResultExpired => Some(Mark::NotStored),
+        // What a failure means is said by the layer's policy.
+        Kind::HandlerFailed => None,
+        Kind::KeyMissing
+        | Kind::KeyInvalid
+        | Kind::KeyReused
+        | Kind::ScopeUnresolved
+        | Kind::BodyTooLarge
+        | Kind::BodyUnreadable
+        | Kind::StoreUnavailable
+        | Kind::Overloaded
+        | Kind::TooEarly
+        | Kind::TooManyKeys
+        | Kind::NotSupported
+        | Kind::Misconfigured => Some(Mark::Retryable),
+        // The document tells the client to come again with the same key, so that must reach the handler.
+        Kind::RequestInProgress | Kind::ResultOutOfReach => Some(Mark::Retryable),
     }
 }
 

@@ -133,10 +133,12 @@ impl Contract {
     #[must_use]
     pub fn new() -> Self {
         use OnRetry::{ProcessedAgain, Refused, Replayed};
-        let answered = Kind::ALL
-            .iter()
-            .copied()
-            .filter(|kind| !matches!(kind, Kind::NotSupported | Kind::ResultExpired));
+        let answered = Kind::ALL.iter().copied().filter(|kind| {
+            !matches!(
+                kind,
+                Kind::NotSupported | Kind::ResultExpired | Kind::ResultOutOfReach
+            )
+        });
         Self {
             methods: vec![Method::POST, Method::PATCH],
             requirement: Requirement::Required,

@@ -21,6 +21,9 @@ pub enum Kind {
     ResultUnavailable,
     /// The first request was carried out so long ago that its response is no longer kept: 409.
     ResultExpired,
+    /// The first request was carried out, and its result cannot be read right now: 503. The layer itself does not answer so, but a
+    /// handler that carries the attribute does, where its outcome is a reference.
+    ResultOutOfReach,
     /// Nobody knows who is calling: 400, or 401 where the service can name the way to authenticate.
     ScopeUnresolved,
     /// The request's body is too large: 413.
@@ -112,6 +115,7 @@ impl Kind {
         Kind::OutcomeUnknown,
         Kind::ResultUnavailable,
         Kind::ResultExpired,
+        Kind::ResultOutOfReach,
         Kind::ScopeUnresolved,
         Kind::BodyTooLarge,
         Kind::BodyUnreadable,
@@ -240,6 +244,15 @@ impl Kind {
                 retryable: false,
                 key_action: KeyAction::Keep,
                 retry_after: None,
+            },
+            Kind::ResultOutOfReach => Usual {
+                slug: "idempotency-result-out-of-reach",
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                title: "The result of the first request cannot be read right now",
+                detail: "The request was carried out, but its result cannot be read right now. It is not carried out again.",
+                retryable: true,
+                key_action: KeyAction::Keep,
+                retry_after: Some(5),
             },
             Kind::ScopeUnresolved => Usual {
                 slug: "idempotency-scope-unresolved",

@@ -40,6 +40,11 @@
 //!
 //! The request was carried out so long ago that its response is no longer kept.
 //!
+//! # idempotency-result-out-of-reach
+//!
+//! The request was carried out, and its result cannot be read right now. Try again later, with the same key, to get it; the
+//! request is not carried out again.
+//!
 //! # idempotency-scope-unresolved
 //!
 //! The service could not tell who is calling, and keys belong to a caller. Authenticate.

@@ -13,10 +13,7 @@ impl From<&Error> for Problem {
             }
             Error::KeyReused { .. } => Self::new(Kind::KeyReused),
             Error::Uncertain { .. } | Error::Parked { .. } => Self::new(Kind::OutcomeUnknown),
-            Error::NotLoaded { .. } if error.is_retryable() => Self::new(Kind::StoreUnavailable)
-                .with_detail(
-                    "The request was carried out, but its result cannot be read right now. It is not carried out again.",
-                ),
+            Error::NotLoaded { .. } if error.is_retryable() => Self::new(Kind::ResultOutOfReach),
             Error::NotLoaded { .. } | Error::Unreadable { .. } | Error::NotReplayable { .. } => {
                 Self::new(Kind::ResultUnavailable)
             }

@@ -40,6 +40,7 @@ fn every_kind_is_answered_as_the_registry_of_problems_says() {
         idempotency-outcome-unknown     409 false keep -
         idempotency-result-unavailable  409 false keep -
         idempotency-result-expired      409 false keep -
+        idempotency-result-out-of-reach 503 true  keep Retry-After
         idempotency-scope-unresolved    400 false keep -
         idempotency-body-too-large      413 false keep -
         idempotency-body-unreadable     400 true  keep -

@@ -13,8 +13,11 @@ use axum::{
 };
 use http::StatusCode;
 use idempotent_runtime::{
-    Error, Idempotency,
-    http::{IdempotencyKey, IdempotencyLayer, Json, Mark, Rules},
+    Error, Idempotency, RawEnding, RawOutcome,
+    http::{
+        IdempotencyKey, IdempotencyLayer, Json, Mark, Rules,
+        problem::{Kind, Problem},
+    },
     idempotent,
     testing::Gate,
 };
@@ -24,7 +27,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::harness::{Ask, Shop, by_caller, charge, post};
+use crate::harness::{Answer, Ask, Shop, by_caller, charge, post};
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -240,4 +243,92 @@ async fn neither_a_mark_nor_an_error_of_ours_is_stored_by_a_layer() {
     let first = shop.send(charge()).await;
     assert_eq!(first.body, "taken");
     shop.send(charge()).await.replays(&first);
+}
+
+#[tokio::test]
+async fn s_67_an_error_of_ours_frees_the_key_only_where_nothing_was_executed() {
+    for (kind, status, code) in [
+        (Kind::KeyReused, 422, "key_reused"),
+        (Kind::RequestInProgress, 409, "request_in_progress"),
+        (Kind::StoreUnavailable, 503, "store_unavailable"),
+        (Kind::ResultOutOfReach, 503, "result_out_of_reach"),
+        (Kind::Misconfigured, 500, "misconfigured"),
+    ] {
+        let shop = Shop::with(Rules::ietf(), move |_, _| async move {
+            Problem::new(kind).into_response()
+        });
+        for _ in 0..2 {
+            shop.send(charge()).await.is_problem(status, code);
+        }
+        assert_eq!(shop.runs(), 2, "{kind:?}");
+    }
+    for (kind, again_is) in [
+        (Kind::OutcomeUnknown, "outcome_unknown"),
+        (Kind::ResultUnavailable, "result_unavailable"),
+        (Kind::ResultExpired, "result_unavailable"),
+    ] {
+        let shop = Shop::with(Rules::ietf(), move |_, _| async move {
+            Problem::new(kind).into_response()
+        });
+        shop.send(charge())
+            .await
+            .is_problem(409, &kind.code()["idempotency_".len()..]);
+        shop.send(charge()).await.is_problem(409, again_is);
+        assert_eq!(shop.runs(), 1, "{kind:?}");
+    }
+    // What a handler that failed has done is up to the policy, whoever says that it failed.
+    let shop = Shop::with(Rules::ietf(), |_, _| async {
+        Problem::new(Kind::HandlerFailed).into_response()
+    });
+    let first = shop.send(charge()).await;
+    shop.send(charge()).await.replays(&first);
+}
+
+/// A receipt in a database that is out of reach when it is asked for again.
+#[idempotent(name = "receipts.write", key = number, handle = idem, skip(idem), outcome = reference(
+    |number: &u64| *number,
+    |_number: u64| async { Err::<u64, std::io::Error>(std::io::ErrorKind::TimedOut.into()) },
+))]
+async fn write(idem: &Idempotency, number: u64) -> Result<u64, Error> {
+    Ok(number)
+}
+
+#[tokio::test]
+async fn what_was_carried_out_and_cannot_be_loaded_is_not_told_as_not_executed() {
+    let idem = Idempotency::memory();
+    write(&idem, 1).await.expect("it runs");
+
+    let error = write(&idem, 1).await.expect_err("it cannot be loaded");
+
+    let answer = Answer::of(error.into_response()).await;
+    let document = answer.is_problem(503, "result_out_of_reach");
+    assert_eq!(document["retryable"], true);
+    assert_eq!(document["key_action"], "keep");
+    assert_eq!(answer.headers["retry-after"], "5");
+    let detail = document["detail"].as_str().expect("it has a detail");
+    assert!(detail.contains("was carried out"), "{detail}");
+}
+
+#[tokio::test]
+async fn s_67_an_effect_before_a_call_of_unknown_outcome_happens_once() {
+    let inner = Idempotency::memory();
+    let unknown = inner
+        .call("mail")
+        .key("1")
+        .run_raw(|_| async { RawEnding::Uncertain(RawOutcome::not_replayable()) });
+    unknown.await.expect("its own caller gets an outcome");
+    let shop = Shop::with(Rules::ietf(), move |_, _| {
+        let mail = inner.call("mail").key("1");
+        async move {
+            // Each run has charged the card by now.
+            match mail.run_raw(|_| std::future::pending()).await {
+                Ok(_) => "sent".into_response(),
+                Err(error) => error.into_response(),
+            }
+        }
+    });
+    for _ in 0..2 {
+        shop.send(charge()).await.is_problem(409, "outcome_unknown");
+    }
+    assert_eq!(shop.runs(), 1);
 }
