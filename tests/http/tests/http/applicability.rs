@@ -1,8 +1,13 @@
 //! A2: which requests keys count for.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use axum::body::Body;
 use http::{Method, Response, StatusCode};
-use idempotent_runtime::http::{IdempotencyLayer, Presence, Rules, problem::Problems};
+use idempotent_runtime::http::{IdempotencyLayer, Mark, Presence, Rules, problem::Problems};
 
 use crate::harness::{Ask, Shop, by_caller, charge, post};
 
@@ -168,6 +173,27 @@ async fn s_33_a_handlers_own_not_found_is_kept() {
     });
     let first = shop.send(charge()).await;
     shop.send(charge()).await.replays(&first);
+}
+
+#[tokio::test]
+async fn s_33_a_fallback_that_does_something_says_so() {
+    for (mark, runs) in [(None, 2), (Some(Mark::Final), 1)] {
+        let shop = Shop::new(Rules::ietf());
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        let fallback = move || async move {
+            counted.fetch_add(1, Ordering::SeqCst);
+            (StatusCode::NOT_FOUND, mark, "its owner is told")
+        };
+        let router = axum::Router::new()
+            .fallback(fallback)
+            .layer(shop.layer.clone());
+        let shop = shop.routed_by(router);
+        for _ in 0..2 {
+            assert_eq!(shop.send(charge()).await.status, StatusCode::NOT_FOUND);
+        }
+        assert_eq!(count.load(Ordering::SeqCst), runs, "{mark:?}");
+    }
 }
 
 #[tokio::test]

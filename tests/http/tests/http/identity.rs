@@ -459,3 +459,26 @@ async fn s_59n_the_fingerprints_of_requests_stay_what_they_are() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_host_counts_only_where_it_is_part_of_the_scope() {
+    let at = |host: &str| charge().header("host", host);
+    let shop = Shop::new(Rules::ietf());
+    let first = shop.send(at("a.example")).await;
+    shop.send(at("b.example")).await.replays(&first);
+
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .name("hosts")
+        .scope(Scope::of(|request| {
+            let host = request.headers.get("host")?.to_str().ok()?;
+            Some((host.to_owned(), "A".to_owned()))
+        }))
+        .build()
+        .expect("the settings are sound");
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        Response::default()
+    });
+    shop.send(at("a.example")).await.is_fresh();
+    shop.send(at("b.example")).await.is_fresh();
+    assert_eq!(shop.runs(), 2);
+}

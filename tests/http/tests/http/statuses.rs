@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::{Method, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Status,
-    http::{IdempotencyLayer, Mark, Rules, Seal, ServerErrors, Storage},
+    http::{IdempotencyLayer, KeyScope, Mark, Rules, Seal, ServerErrors, Storage},
 };
 
 use crate::{
@@ -284,4 +284,25 @@ async fn s_72_a_sealed_response_is_replayed_and_cannot_be_read_in_the_store() {
         .await
         .is_problem(409, "result_unavailable");
     assert_eq!(cannot.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_65_an_unknown_outcome_is_settled_by_the_handle() {
+    for key_scope in [KeyScope::Caller, KeyScope::Route] {
+        let rules = Rules::ietf().key_scope(key_scope);
+        let shop = answering(rules, 200, Some(Mark::Uncertain));
+        shop.send(charge()).await;
+        let settle = match key_scope {
+            KeyScope::Route => shop
+                .idem
+                .settle("http", Some("A"), &("POST", "/charges", "k")),
+            _ => shop.idem.settle("http", Some("A"), "k"),
+        };
+        let settled = settle.expect("these are keys").as_done().await;
+        assert_eq!(settled, Ok(true));
+        shop.send(charge())
+            .await
+            .is_problem(409, "result_unavailable");
+        assert_eq!(shop.runs(), 1);
+    }
 }
