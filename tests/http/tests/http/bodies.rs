@@ -358,7 +358,7 @@ impl http_body::Body for Panics {
     }
 
     fn size_hint(&self) -> http_body::SizeHint {
-        self.0.clone()
+        self.0
     }
 }
 
