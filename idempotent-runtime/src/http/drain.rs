@@ -39,8 +39,8 @@ pub(crate) struct Inside {
 }
 
 impl Door {
-    /// Lets a handler in, unless the door is shut or as many as may be are inside already. Whoever has found the door [`empty`](Self::empty)
-    /// after shutting it knows that it stays so.
+    /// Lets a handler in, unless the door is shut or as many as may be are inside already. Whoever finds the door
+    /// [`empty`](Self::empty) after shutting it knows that it stays so.
     pub(crate) fn enter(&self, caller: &Arc<[u8]>, bounds: Bounds) -> Result<Inside, Barred> {
         let mut answer = Ok(());
         self.0.send_if_modified(|state| {

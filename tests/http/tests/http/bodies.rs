@@ -6,11 +6,7 @@ use axum::{BoxError, body::Body, extract::DefaultBodyLimit, routing::post as on_
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use idempotent_runtime::{
-    Status,
-    http::{Rules, ServerErrors},
-    testing::Gate,
-};
+use idempotent_runtime::{Status, http::Rules, testing::Gate};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
@@ -340,106 +336,6 @@ async fn s_95_a_response_that_breaks_off_is_no_outcome() {
             .await
             .is_problem(409, "outcome_unknown");
         assert_eq!(shop.runs(), 1);
-    }
-}
-
-/// A body that panics when it is asked for, and may know its length.
-struct Panics(http_body::SizeHint);
-
-impl http_body::Body for Panics {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
-        panic!("the body of a test")
-    }
-
-    fn size_hint(&self) -> http_body::SizeHint {
-        self.0
-    }
-}
-
-#[tokio::test]
-async fn s_95_a_stream_that_panics_is_no_outcome() {
-    let shop = Shop::with(Rules::ietf(), |_, _| async {
-        Response::new(Body::new(Panics(http_body::SizeHint::default())))
-    });
-    let first = spawn(&shop, charge()).await;
-    assert!(first.is_err_and(|panicked| panicked.is_panic()));
-    until_settled(&shop)
-        .await
-        .is_problem(409, "outcome_unknown");
-    assert_eq!(shop.runs(), 1);
-}
-
-/// A body that panics when it is given up.
-struct Clings;
-
-impl http_body::Body for Clings {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
-        std::task::Poll::Pending
-    }
-}
-
-impl Drop for Clings {
-    fn drop(&mut self) {
-        panic!("the body of a test");
-    }
-}
-
-#[tokio::test]
-async fn s_98_a_response_that_nobody_took_and_that_panics_is_done() {
-    let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::with(Rules::ietf(), move |_, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            Response::new(Body::new(Clings))
-        }
-    });
-    let client = spawn(&shop, charge());
-    gate.arrived(1).await;
-    client.abort();
-    let _gone = client.await;
-
-    gate.open();
-
-    until_settled(&shop)
-        .await
-        .is_problem(409, "result_unavailable");
-    assert_eq!(shop.runs(), 1);
-}
-
-#[tokio::test]
-async fn s_102_a_panic_while_the_response_is_read_is_the_handlers() {
-    for (errors, again_is, runs) in [
-        (ServerErrors::Replay, (500, "handler_failed"), 1),
-        (ServerErrors::Release, (500, "handler_failed"), 2),
-        (ServerErrors::Uncertain, (409, "outcome_unknown"), 1),
-    ] {
-        let shop = Shop::with(Rules::ietf().server_errors(errors), |_, _| async {
-            Response::new(Body::new(Panics(http_body::SizeHint::with_exact(4))))
-        });
-        let first = shop.send(charge()).await;
-        first.is_problem(500, "handler_failed");
-
-        let again = shop.send(charge()).await;
-
-        let (status, code) = again_is;
-        assert_eq!(again.status, status, "{errors:?}");
-        let text = String::from_utf8_lossy(&again.body);
-        assert!(text.contains(code), "{errors:?}: {text}");
-        assert_eq!(shop.runs(), runs, "{errors:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! A8 and around it: clients that go away, that are many, that are slow, and the end of a service.
+//! A8 and around it: clients that go away, that are many, and that are slow.
 
 use std::{
     net::SocketAddr,
@@ -7,13 +7,12 @@ use std::{
 };
 
 use axum::{body::Body, middleware, middleware::Next};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use idempotent_runtime::{
-    InFlight,
     http::{IdempotencyLayer, Rules},
-    testing::{Fault, Gate, Nth, Operation, assert_idempotent},
+    testing::assert_idempotent,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -79,7 +78,7 @@ async fn s_98_a_client_that_hangs_up_changes_nothing() {
 }
 
 /// The first run is what a new service over the same store replays.
-async fn is_recorded(shop: &Shop) {
+pub(crate) async fn is_recorded(shop: &Shop) {
     let successor = Shop::over(
         shop.store.clone(),
         shop.idem.clone(),
@@ -277,116 +276,6 @@ async fn another_response_to_an_equal_request_is_found() {
     let shop = Shop::new(Rules::ietf());
     let put = || Request::<Body>::from(Ask::new(Method::PUT, "/charges").key("k"));
     assert_idempotent(2, shop.router.clone(), put, async || 0).await;
-}
-
-#[tokio::test]
-async fn s_101_a_shutdown_waits_for_handlers_and_refuses_new_work() {
-    let (shop, gate) = waiting(Rules::ietf());
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
-    first.abort();
-    let _gone = first.await;
-
-    assert!(!shop.layer.shutdown(Duration::ZERO).await, "a handler runs");
-    let refused = shop.send(post("/charges").key("l")).await;
-    refused.is_problem(503, "overloaded");
-
-    gate.open();
-    assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
-    is_recorded(&shop).await;
-}
-
-#[tokio::test]
-async fn s_101_a_shutdown_waits_for_what_is_being_recorded() {
-    let (shop, inside) = waiting(Rules::ietf());
-    inside.open();
-    let writing = Gate::new();
-    shop.store
-        .fault(Operation::Ending, Nth::Every, Fault::Delay(writing.clone()));
-    let first = spawn(&shop, charge());
-    writing.arrived(1).await;
-
-    assert!(
-        !shop.layer.shutdown(Duration::ZERO).await,
-        "the handler has ended, and nothing is recorded"
-    );
-
-    writing.open();
-    assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
-    first.await.expect("it is answered").is_fresh();
-}
-
-#[tokio::test]
-async fn s_101_a_request_whose_body_arrives_after_the_shutdown_does_not_run() {
-    let shop = Shop::new(Rules::ietf());
-    let (sender, receiver) = mpsc::unbounded_channel::<bytes::Bytes>();
-    let (asked, asks) = oneshot::channel();
-    let slow = Body::new(Asked {
-        body: crate::bodies::Live(receiver),
-        asked: Some(asked),
-    });
-    let slow = tokio::spawn(shop.clone().send_owned(charge().streaming(slow)));
-    asks.await.expect("the body is read");
-
-    assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
-
-    sender.send("amount=12".into()).expect("it is read");
-    drop(sender);
-    let refused = slow.await.expect("it is answered");
-    refused.is_problem(503, "overloaded");
-    assert_eq!(shop.runs(), 0);
-}
-
-/// Says when it is asked for a piece.
-struct Asked {
-    body: crate::bodies::Live,
-    asked: Option<oneshot::Sender<()>>,
-}
-
-impl http_body::Body for Asked {
-    type Data = bytes::Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
-        if let Some(asked) = self.asked.take() {
-            asked.send(()).expect("the test waits");
-        }
-        std::pin::Pin::new(&mut self.body).poll_frame(cx)
-    }
-}
-
-#[tokio::test]
-async fn s_101_a_retry_that_waits_does_not_run_after_the_shutdown() {
-    let wait = InFlight::Wait(Duration::from_secs(3_600));
-    let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::with(Rules::ietf().in_flight(wait), move |_, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            // Nothing has happened yet, so the key is free again.
-            let mut response = Response::default();
-            *response.status_mut() = StatusCode::UNAUTHORIZED;
-            response
-        }
-    });
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
-    let second = spawn(&shop, charge());
-    while shop.store.calls(Operation::Wait) == 0 {
-        tokio::task::yield_now().await;
-    }
-
-    assert!(!shop.layer.shutdown(Duration::ZERO).await, "a handler runs");
-    gate.open();
-
-    assert_eq!(first.await.expect("it is answered").status, 401);
-    let refused = second.await.expect("it is answered");
-    refused.is_problem(503, "overloaded");
-    assert_eq!(shop.runs(), 1);
 }
 
 #[tokio::test]

@@ -3,14 +3,11 @@
 use std::{fs, path::Path, time::Duration};
 
 use axum::body::Body;
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use http_body_util::Empty;
 use idempotent_runtime::{
-    BoxError, OnCrash, OnOutage, RawOutcome, Status,
-    http::{
-        IdempotencyLayer, Rules, Seal, ServerErrors,
-        problem::{Document, Problems, Rendered, Renderer},
-    },
+    OnCrash, OnOutage, RawOutcome, Status,
+    http::{IdempotencyLayer, Rules, ServerErrors},
     record::{Draft, Moment, TokenRule, Version},
     store::{StoreErrorKind, Swap},
     testing::{Fault, Nth, Operation},
@@ -40,75 +37,6 @@ async fn s_102_a_panic_is_a_failure() {
     let shop = panicking(Rules::ietf().server_errors(ServerErrors::Uncertain));
     shop.send(charge()).await.is_problem(500, "handler_failed");
     shop.send(charge()).await.is_problem(409, "outcome_unknown");
-    assert_eq!(shop.runs(), 1);
-}
-
-/// It panics where it seals, as one may whose key is gone.
-#[derive(Debug)]
-struct NoKey;
-
-impl Seal for NoKey {
-    fn seal(&self, _: Vec<u8>) -> Result<Vec<u8>, BoxError> {
-        panic!("the seal of a test")
-    }
-
-    fn open(&self, _: &[u8]) -> Result<Vec<u8>, BoxError> {
-        panic!("the seal of a test")
-    }
-}
-
-#[tokio::test]
-async fn s_102_a_seal_that_panics_loses_the_response_and_nothing_else() {
-    for errors in [
-        ServerErrors::Replay,
-        ServerErrors::Release,
-        ServerErrors::Uncertain,
-    ] {
-        let shop = Shop::new(Rules::ietf());
-        let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope(by_caller())
-            .rules(Rules::ietf().server_errors(errors))
-            .seal(NoKey)
-            .build()
-            .expect("the settings are sound");
-        let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
-            Response::new(Body::from("receipt"))
-        });
-        let first = shop.send(charge()).await;
-        first.is_fresh();
-        assert_eq!(first.body, "receipt");
-        shop.send(charge())
-            .await
-            .is_problem(409, "result_unavailable");
-        assert_eq!(shop.runs(), 1, "{errors:?}");
-    }
-}
-
-/// It panics, as one may that was given what it did not expect.
-#[derive(Debug)]
-struct NoTemplate;
-
-impl Renderer for NoTemplate {
-    fn render(&self, _: &Document<'_>, _: &HeaderMap) -> Rendered {
-        panic!("the renderer of a test")
-    }
-}
-
-#[tokio::test]
-async fn s_102_a_failure_that_cannot_be_told_is_a_failure_nonetheless() {
-    let shop = Shop::new(Rules::ietf());
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
-        .problems(Problems::new().renderer(NoTemplate))
-        .build()
-        .expect("the settings are sound");
-    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
-        panic!("the handler of a test")
-    });
-    for _ in 0..2 {
-        let answer = spawn(&shop, charge()).await;
-        assert!(answer.is_err_and(|panicked| panicked.is_panic()));
-    }
     assert_eq!(shop.runs(), 1);
 }
 

@@ -1,0 +1,189 @@
+//! A8: bodies, seals and renderers that panic when the handler has answered.
+
+use std::convert::Infallible;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use idempotent_runtime::{
+    BoxError,
+    http::{
+        IdempotencyLayer, Rules, Seal, ServerErrors,
+        problem::{Document, Problems, Rendered, Renderer},
+    },
+    testing::Gate,
+};
+
+use crate::{
+    bodies::until_settled,
+    harness::{Shop, by_caller, charge, spawn},
+};
+
+/// A body that panics when it is asked for, and may know its length.
+struct Panics(http_body::SizeHint);
+
+impl http_body::Body for Panics {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        panic!("the body of a test")
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.0
+    }
+}
+
+#[tokio::test]
+async fn s_95_a_stream_that_panics_is_no_outcome() {
+    let shop = Shop::with(Rules::ietf(), |_, _| async {
+        Response::new(Body::new(Panics(http_body::SizeHint::default())))
+    });
+    let first = spawn(&shop, charge()).await;
+    assert!(first.is_err_and(|panicked| panicked.is_panic()));
+    until_settled(&shop)
+        .await
+        .is_problem(409, "outcome_unknown");
+    assert_eq!(shop.runs(), 1);
+}
+
+/// A body that panics when it is given up.
+struct Clings;
+
+impl http_body::Body for Clings {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        std::task::Poll::Pending
+    }
+}
+
+impl Drop for Clings {
+    fn drop(&mut self) {
+        panic!("the body of a test");
+    }
+}
+
+#[tokio::test]
+async fn s_98_a_response_that_nobody_took_and_that_panics_is_done() {
+    let gate = Gate::new();
+    let inside = gate.clone();
+    let shop = Shop::with(Rules::ietf(), move |_, _| {
+        let gate = inside.clone();
+        async move {
+            gate.pass().await;
+            Response::new(Body::new(Clings))
+        }
+    });
+    let client = spawn(&shop, charge());
+    gate.arrived(1).await;
+    client.abort();
+    let _gone = client.await;
+
+    gate.open();
+
+    until_settled(&shop)
+        .await
+        .is_problem(409, "result_unavailable");
+    assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_102_a_panic_while_the_response_is_read_is_the_handlers() {
+    for (errors, again_is, runs) in [
+        (ServerErrors::Replay, (500, "handler_failed"), 1),
+        (ServerErrors::Release, (500, "handler_failed"), 2),
+        (ServerErrors::Uncertain, (409, "outcome_unknown"), 1),
+    ] {
+        let shop = Shop::with(Rules::ietf().server_errors(errors), |_, _| async {
+            Response::new(Body::new(Panics(http_body::SizeHint::with_exact(4))))
+        });
+        let first = shop.send(charge()).await;
+        first.is_problem(500, "handler_failed");
+
+        let again = shop.send(charge()).await;
+
+        let (status, code) = again_is;
+        assert_eq!(again.status, status, "{errors:?}");
+        let text = String::from_utf8_lossy(&again.body);
+        assert!(text.contains(code), "{errors:?}: {text}");
+        assert_eq!(shop.runs(), runs, "{errors:?}");
+    }
+}
+
+/// It panics where it seals, as one may whose key is gone.
+#[derive(Debug)]
+struct NoKey;
+
+impl Seal for NoKey {
+    fn seal(&self, _: Vec<u8>) -> Result<Vec<u8>, BoxError> {
+        panic!("the seal of a test")
+    }
+
+    fn open(&self, _: &[u8]) -> Result<Vec<u8>, BoxError> {
+        panic!("the seal of a test")
+    }
+}
+
+#[tokio::test]
+async fn s_102_a_seal_that_panics_loses_the_response_and_nothing_else() {
+    for errors in [
+        ServerErrors::Replay,
+        ServerErrors::Release,
+        ServerErrors::Uncertain,
+    ] {
+        let shop = Shop::new(Rules::ietf());
+        let layer = IdempotencyLayer::builder(shop.idem.clone())
+            .scope(by_caller())
+            .rules(Rules::ietf().server_errors(errors))
+            .seal(NoKey)
+            .build()
+            .expect("the settings are sound");
+        let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+            Response::new(Body::from("receipt"))
+        });
+        let first = shop.send(charge()).await;
+        first.is_fresh();
+        assert_eq!(first.body, "receipt");
+        shop.send(charge())
+            .await
+            .is_problem(409, "result_unavailable");
+        assert_eq!(shop.runs(), 1, "{errors:?}");
+    }
+}
+
+/// It panics, as one may that was given what it did not expect.
+#[derive(Debug)]
+struct NoTemplate;
+
+impl Renderer for NoTemplate {
+    fn render(&self, _: &Document<'_>, _: &HeaderMap) -> Rendered {
+        panic!("the renderer of a test")
+    }
+}
+
+#[tokio::test]
+async fn s_102_a_failure_that_cannot_be_told_is_a_failure_nonetheless() {
+    let shop = Shop::new(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(by_caller())
+        .problems(Problems::new().renderer(NoTemplate))
+        .build()
+        .expect("the settings are sound");
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        panic!("the handler of a test")
+    });
+    for _ in 0..2 {
+        let answer = spawn(&shop, charge()).await;
+        assert!(answer.is_err_and(|panicked| panicked.is_panic()));
+    }
+    assert_eq!(shop.runs(), 1);
+}
