@@ -160,23 +160,33 @@ impl Sending<'_> {
     }
 
     fn progress(&self) -> Progress {
-        let ignored = self.keyed.is_some() && self.inner.ignores_keys(&self.origin);
         Progress {
             attempts: self.attempts,
             elapsed: self.elapsed(),
             key_age: self.keyed.as_ref().map_or(Duration::ZERO, |keyed| {
                 keyed.age.saturating_add(self.elapsed())
             }),
-            protection: if ignored {
-                Protection::of(self.request.request().method()).with_key(Support::Undeclared)
-            } else {
-                self.protection
-            },
+            protection: self.protection(),
             may_have_happened: self.may_have_happened,
             was_early: self.was_early,
             repeatable: self.request.is_repeatable(),
             budget_left: self.inner.has_budget(&self.origin),
         }
+    }
+
+    /// What the server has said counts for more than what is known of it.
+    fn protection(&self) -> Protection {
+        let has_key = self.protection.is_key();
+        if has_key && self.inner.ignores_keys(&self.origin) {
+            Protection::of(self.request.request().method()).with_key(Support::Undeclared)
+        } else {
+            self.protection
+        }
+    }
+
+    /// Sent again, the call might be done again.
+    pub(super) fn is_unprotected(&self) -> bool {
+        matches!(self.protection(), Protection::KeyOnTrial | Protection::None)
     }
 
     fn observe(&self, attempted: &Attempted) -> Observed {

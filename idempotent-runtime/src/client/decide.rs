@@ -73,7 +73,7 @@ pub(super) enum Protection {
 }
 
 impl Protection {
-    fn is_key(self) -> bool {
+    pub(super) fn is_key(self) -> bool {
         matches!(self, Protection::Key | Protection::KeyOnTrial)
     }
 }

@@ -81,7 +81,7 @@ pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     }
     let id = &keyed.live.id;
     let told = if keyed.named {
-        inner.journal.finish(id, &ending).await
+        inner.journal.finish(id, &keyed.caller, &ending).await
     } else {
         inner.journal.forget(id).await
     };

@@ -49,8 +49,14 @@ impl ClientJournal for MemoryJournal {
         Ok(None)
     }
 
-    async fn finish(&self, id: &EntryId, ending: &Ending) -> Result<(), StoreError> {
+    async fn finish(
+        &self,
+        id: &EntryId,
+        caller: &[u8; 32],
+        ending: &Ending,
+    ) -> Result<(), StoreError> {
         if let Some(entry) = self.entries().get_mut(id) {
+            entry.caller = Some(*caller);
             entry.ending = Some(ending.clone());
         }
         Ok(())

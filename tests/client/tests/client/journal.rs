@@ -137,8 +137,13 @@ impl ClientJournal for Watched {
         self.inner.begin(entry).await
     }
 
-    async fn finish(&self, id: &EntryId, ending: &Ended) -> Result<(), StoreError> {
-        self.inner.finish(id, ending).await
+    async fn finish(
+        &self,
+        id: &EntryId,
+        caller: &[u8; 32],
+        ending: &Ended,
+    ) -> Result<(), StoreError> {
+        self.inner.finish(id, caller, ending).await
     }
 
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {

@@ -29,6 +29,7 @@ async fn every_journal_keeps_the_contract() {
         let entry = |key: &str, created| Entry {
             id: EntryId {
                 origin: "https://api.example.com".into(),
+                account: "acct_1".into(),
                 key: Key::new(key).expect("a key"),
             },
             method: http::Method::POST,
@@ -39,6 +40,7 @@ async fn every_journal_keeps_the_contract() {
             ]
             .into_iter()
             .collect(),
+            caller: Some([8; 32]),
             digest: Some([7; 32]),
             body: Some(Bytes::from_static(b"\0\xff")),
             created: Time::from_micros(created),
@@ -54,6 +56,11 @@ async fn every_journal_keeps_the_contract() {
         for fresh in [&new, &old, &stream] {
             assert_eq!(journal.begin(fresh).await, Ok(None), "{journal:?}");
         }
+        let mut of_another_account = new.clone();
+        of_another_account.id.account = "acct_2".into();
+        assert_eq!(journal.begin(&of_another_account).await, Ok(None));
+        let forgotten = journal.forget(&of_another_account.id).await;
+        forgotten.expect("only that one is forgotten");
         let other = Entry {
             body: None,
             ..new.clone()
@@ -63,11 +70,11 @@ async fn every_journal_keeps_the_contract() {
         assert_eq!(open, [old.clone(), new.clone()]);
 
         journal
-            .finish(&old.id, &Ended::Burned)
+            .finish(&old.id, &[9; 32], &Ended::Burned)
             .await
             .expect("it is written");
         journal
-            .finish(&new.id, &Ended::Gone)
+            .finish(&new.id, &[9; 32], &Ended::Gone)
             .await
             .expect("it is written");
         let standing = journal
@@ -76,6 +83,7 @@ async fn every_journal_keeps_the_contract() {
             .expect("an answer")
             .expect("it stands");
         assert_eq!(standing.ending, Some(Ended::Burned));
+        assert_eq!(standing.caller, Some([9; 32]), "who was told");
         assert_eq!(
             journal.unfinished(9).await.expect("a list"),
             std::slice::from_ref(&stream)
@@ -115,6 +123,7 @@ async fn c08_a_journal_of_the_first_release_is_read() {
     assert_eq!(entry.id.key.as_str(), "k");
     assert_eq!((entry.method.as_str(), entry.url.path()), ("POST", "/pay"));
     assert_eq!(entry.headers["content-type"], "text/plain");
+    assert_eq!((entry.id.account.as_str(), entry.caller), ("", None));
     assert_eq!(entry.digest, Some([7; 32]));
     assert_eq!(entry.body.as_deref(), Some(&b"pay"[..]));
     assert_eq!(entry.created, Time::from_micros(1_000));
