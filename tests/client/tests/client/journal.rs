@@ -443,6 +443,17 @@ async fn c20_what_was_never_sent_is_not_left_open() {
     assert!(process.keys.unfinished(9).await.expect("a list").is_empty());
 }
 
+/// Who was told that nothing happened may have done something else since.
+#[tokio::test]
+async fn c39_what_was_reported_as_not_done_is_not_sent_later() {
+    let server = Server::doing([problem(503, "idempotency-overloaded")]).await;
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    let call = process.client.post(server.url("/pay")).body("pay");
+    let ended = call.send().await;
+    assert!(matches!(ended.ending(), ClientError::Exhausted { .. }));
+    assert!(process.keys.unfinished(9).await.expect("a list").is_empty());
+}
+
 /// What an attempt of an earlier process may have done is not forgotten because this one did nothing.
 #[tokio::test]
 async fn c08_what_an_earlier_process_may_have_done_stays_unknown() {
