@@ -211,14 +211,21 @@ fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgem
     if let Some(slug) = answer.problem.slug {
         return match slug {
             Slug::KeyReused => Judgement::Stop(Stopped::KeyReused),
-            Slug::RequestInProgress => again(Happened::Perhaps),
-            Slug::OutcomeUnknown => Judgement::Stop(Stopped::Unknown(Why::Server)),
-            Slug::ResultUnavailable | Slug::ResultExpired => Judgement::Stop(Stopped::ResultGone),
-            Slug::BodyUnreadable | Slug::StoreUnavailable | Slug::Overloaded => again(Happened::No),
-            Slug::NotSupported => Judgement::Stop(Stopped::Unsupported),
-            Slug::KeyMissing | Slug::KeyInvalid | Slug::ScopeUnresolved | Slug::BodyTooLarge => {
-                Judgement::Known
+            // A store that is out of reach may hold the outcome of an earlier attempt.
+            Slug::RequestInProgress | Slug::StoreUnavailable => again(Happened::Perhaps),
+            Slug::OutcomeUnknown | Slug::HandlerFailed => {
+                Judgement::Stop(Stopped::Unknown(Why::Server))
             }
+            Slug::ResultUnavailable | Slug::ResultExpired => Judgement::Stop(Stopped::ResultGone),
+            Slug::BodyUnreadable | Slug::Overloaded | Slug::TooManyKeys => again(Happened::No),
+            Slug::TooEarly if !progress.was_early => again(Happened::No),
+            Slug::NotSupported => Judgement::Stop(Stopped::Unsupported),
+            Slug::KeyMissing
+            | Slug::KeyInvalid
+            | Slug::ScopeUnresolved
+            | Slug::BodyTooLarge
+            | Slug::TooEarly
+            | Slug::Misconfigured => Judgement::Known,
         };
     }
     if let Some(stripe) = &answer.problem.stripe {
@@ -289,6 +296,14 @@ fn again(
     not_before: Option<Duration>,
     jitter: f64,
 ) -> Next {
+    // The server's word that it may be asked again does not protect what may have happened.
+    if happened == Happened::Perhaps || progress.may_have_happened {
+        match progress.protection {
+            Protection::None => return Next::Return,
+            Protection::KeyOnTrial => return Next::Stop(Stopped::Unknown(Why::Undeclared)),
+            Protection::Key | Protection::Method => {}
+        }
+    }
     let pause = limits.pause(progress.attempts, jitter);
     // Never less than the server asked for, and never at once: what asks for nothing would be asked without end.
     let wait = not_before.map_or(pause, |asked| {

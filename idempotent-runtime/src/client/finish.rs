@@ -50,7 +50,13 @@ fn meaning(read: &Read) -> Meaning {
     match (read.response.status().as_u16(), read.problem().slug) {
         (
             400..,
-            Some(Slug::KeyMissing | Slug::KeyInvalid | Slug::ScopeUnresolved | Slug::BodyTooLarge),
+            Some(
+                Slug::KeyMissing
+                | Slug::KeyInvalid
+                | Slug::ScopeUnresolved
+                | Slug::BodyTooLarge
+                | Slug::Misconfigured,
+            ),
         ) => Meaning::Refusal,
         (307 | 308 | 401 | 403 | 407 | 425 | 429, _) => Meaning::Refusal,
         (408 | 500.., _) => Meaning::Open,
