@@ -1,6 +1,9 @@
 //! One call, from its key to its outcome.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use http::{Extensions, HeaderName, HeaderValue, Method};
 use reqwest::{Request, Response};
@@ -34,6 +37,9 @@ pub(super) struct Sending<'a> {
     pub(super) attempts: u32,
     pub(super) was_early: bool,
     pub(super) may_have_happened: bool,
+    /// The server did what it was asked, as far as is known, and told where to read of it. What fails there fails
+    /// afterwards.
+    pub(super) led_on: AtomicBool,
 }
 
 /// What a call has that has a key.
@@ -94,6 +100,7 @@ pub(super) async fn send(
         attempts: 0,
         was_early: false,
         may_have_happened: false,
+        led_on: AtomicBool::new(false),
     };
     if wants_key && let Some(stored) = sending.give_key(written, extensions).await? {
         return Ok(stored);

@@ -5,6 +5,7 @@ fn progress() -> Progress {
         attempts: 1,
         elapsed: Duration::ZERO,
         key_age: Duration::ZERO,
+        keyed: true,
         protection: Protection::Key,
         may_have_happened: false,
         was_early: false,
@@ -438,6 +439,45 @@ fn c26_too_early_is_tried_once_more() {
     };
     for answer in [answer(425), problem(425, Slug::TooEarly)] {
         assert_eq!(ietf(&early, &Observed::Answer(answer)), Next::Return);
+    }
+}
+
+/// A refusal is about one attempt, and says nothing about another one that came through.
+#[test]
+fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
+    let ends = |keyed, protection, answer: Answered| {
+        let sent = Progress {
+            may_have_happened: true,
+            keyed,
+            protection,
+            ..progress()
+        };
+        ietf(&sent, &Observed::Answer(answer))
+    };
+    let refusals = [
+        answer(401),
+        answer(403),
+        answer(407),
+        answer(429),
+        answer(308),
+        answer(501),
+        problem(501, Slug::NotSupported),
+        problem(400, Slug::KeyMissing),
+        problem(400, Slug::ScopeUnresolved),
+        problem(413, Slug::BodyTooLarge),
+        problem(500, Slug::Misconfigured),
+    ];
+    let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+    for refusal in refusals {
+        for protection in [Protection::Key, Protection::KeyOnTrial, Protection::Method] {
+            let ended = ends(true, protection, refusal.clone());
+            assert_eq!(ended, unknown, "{refusal:?}");
+        }
+        let ended = ends(false, Protection::Method, refusal);
+        assert_eq!(ended, Next::Return, "there is no key to resume by");
+    }
+    for outcome in [answer(201), answer(402), answer(404)] {
+        assert_eq!(ends(true, Protection::Key, outcome), Next::Return);
     }
 }
 

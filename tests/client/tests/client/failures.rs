@@ -335,6 +335,25 @@ async fn c22_a_server_s_word_does_not_repeat_what_has_no_protection() {
     }
 }
 
+/// The answer was lost, and then somebody before the server did not let the call through.
+#[tokio::test]
+async fn c21_a_refusal_after_a_lost_answer_is_no_outcome() {
+    for status in [401, 403, 429, 501] {
+        let server = Server::doing([Step::Cut, answer(status).into()]).await;
+        let ended = client().post(&server.url("/pay")).send().await;
+        let ClientError::Unknown {
+            why: Why::Refused,
+            call,
+            ..
+        } = ended.ending()
+        else {
+            panic!("{status}: {ended:?}")
+        };
+        assert_eq!(call.attempts, 2);
+        assert_eq!(call.answer.as_ref().expect("the refusal").status, status);
+    }
+}
+
 /// What the server's store did not tell may have been done by an earlier attempt.
 #[tokio::test]
 async fn c21_an_outcome_that_cannot_be_loaded_is_not_taken_for_nothing() {

@@ -469,6 +469,15 @@ async fn c08_what_an_earlier_process_may_have_done_stays_unknown() {
             .send()
     };
     assert!(call().await.is_err());
-    assert_eq!(call().await.expect("an answer").status(), 401);
+    let ended = call().await;
+    let ClientError::Unknown {
+        why: Why::Refused,
+        call: told,
+        ..
+    } = ended.ending()
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(told.answer.as_ref().expect("the refusal").status, 401);
     assert_eq!(process.keys.unfinished(9).await.expect("a list").len(), 1);
 }
