@@ -48,6 +48,10 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
     async fn unfinished(&self, limit: u32) -> Result<Vec<Entry>, StoreError>;
 
     /// Deletes at most `limit` entries that have an ending and were created before `before`, and says how many.
+    ///
+    /// A key whose entry is gone counts as new: whoever asks with it again sends it, and a server that has forgotten it,
+    /// too, does it again. So `before` is to lie further back than anybody repeats an intent, or the intent is to say
+    /// [when it began](super::Intent::begun).
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError>;
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use idempotent_runtime::{
+    StoreErrorKind,
     client::{
         ClientJournal, Key, MemoryJournal, SqliteJournal,
         journal::{Ending as Ended, Entry, EntryId},
@@ -99,6 +100,82 @@ async fn every_journal_keeps_the_contract() {
         journal.forget(&stream.id).await.expect("it is forgotten");
         assert_eq!(journal.begin(&stream).await, Ok(None));
     }
+}
+
+fn call(number: usize, body: &Bytes) -> Entry {
+    Entry {
+        id: EntryId {
+            origin: "https://api.example.com".into(),
+            account: String::new(),
+            key: Key::new(number.to_string()).expect("a key"),
+        },
+        method: http::Method::POST,
+        url: "https://api.example.com/pay".parse().expect("a URL"),
+        headers: http::HeaderMap::new(),
+        caller: Some([8; 32]),
+        digest: Some([7; 32]),
+        body: Some(body.clone()),
+        created: Time::from_micros(i64::try_from(number).expect("it is small")),
+        deadline: Time::from_micros(i64::MAX),
+        ending: None,
+    }
+}
+
+/// A server that is down for long fills no memory, and no call is forgotten because of it.
+#[tokio::test]
+async fn c09_the_memory_for_unfinished_calls_is_bounded() {
+    const MOST: usize = 10_000;
+    let journal = MemoryJournal::new();
+    let body = Bytes::from(vec![b'x'; 60_000]);
+    for number in 0..MOST {
+        let begun = journal.begin(&call(number, &body)).await;
+        assert_eq!(begun, Ok(None));
+    }
+    let open = journal.unfinished(u32::MAX).await.expect("a list");
+    assert_eq!(open.len(), MOST, "they are known");
+    let kept: Vec<_> = open.iter().map(|entry| entry.body.is_some()).collect();
+    let bodies = kept.iter().filter(|kept| **kept).count();
+    assert!(bodies * body.len() <= 16 << 20, "{bodies} bodies");
+    assert!(bodies > 100, "{bodies} bodies");
+    assert!(kept.is_sorted(), "the oldest lost theirs");
+
+    let full = journal.begin(&call(MOST, &body)).await;
+    assert_eq!(full.expect_err("no room").kind(), StoreErrorKind::Full);
+    let first = &open[0].id;
+    let finished = journal.finish(first, &[8; 32], &Ended::Gone).await;
+    finished.expect("it is written");
+    assert_eq!(journal.begin(&call(MOST, &body)).await, Ok(None));
+    let again = journal.begin(&call(1, &body)).await.expect("an answer");
+    assert!(again.is_some(), "what is unfinished is never forgotten");
+}
+
+#[tokio::test]
+async fn c36_what_is_over_is_known_when_its_answer_is_dropped() {
+    let journal = MemoryJournal::new();
+    let body = Bytes::from(vec![b'x'; 60_000]);
+    let answered = Ended::Answered {
+        status: http::StatusCode::CREATED,
+        headers: http::HeaderMap::new(),
+        body: Some(body.clone()),
+    };
+    for number in 0..1_500 {
+        let call = call(number, &body);
+        assert_eq!(journal.begin(&call).await, Ok(None));
+        let finished = journal.finish(&call.id, &[8; 32], &answered).await;
+        finished.expect("it is written");
+    }
+    let mut kept = 0;
+    for number in 0..1_500 {
+        let standing = journal.begin(&call(number, &body)).await;
+        let standing = standing.expect("an answer").expect("it is known");
+        assert_eq!(standing.body, None, "nobody needs it any more");
+        let Some(Ended::Answered { body, .. }) = standing.ending else {
+            panic!("it ended")
+        };
+        kept += body.map_or(0, |body| body.len());
+    }
+    assert!(kept <= 16 << 20, "{kept} bytes");
+    assert!(kept > 0);
 }
 
 /// What stands in a file is a promise: a journal of an earlier release must be read.
