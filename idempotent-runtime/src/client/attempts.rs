@@ -1,6 +1,9 @@
 //! The attempts of a call, one after the other, until one of them tells how it ended or nobody can know.
 
-use std::{error::Error as StdError, future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::{
+    error::Error as StdError, future::poll_fn, pin::pin, sync::atomic::Ordering, task::Poll,
+    time::Duration,
+};
 
 use http::{Extensions, StatusCode};
 use reqwest::{Request, Response};
@@ -49,6 +52,7 @@ impl Sending<'_> {
                 let call = self.ended(&keyed, attempted);
                 return Err(ClientError::BodyChanged { call }.into());
             }
+            self.may_have_happened |= self.led_on.load(Ordering::Relaxed);
             let observed = self.observe(&attempted);
             let progress = self.progress();
             let limits = &self.inner.settings.limits;
@@ -141,6 +145,7 @@ impl Sending<'_> {
         let mut hops = 0;
         let mut replayed = false;
         while let Some(other) = redirect::see_other(&asked, &response, &self.profile.header) {
+            self.led_on.store(true, Ordering::Relaxed);
             hops += 1;
             if hops > redirect::MOST {
                 return Err(Error::middleware(TooMany));
@@ -160,23 +165,34 @@ impl Sending<'_> {
     }
 
     fn progress(&self) -> Progress {
-        let ignored = self.keyed.is_some() && self.inner.ignores_keys(&self.origin);
         Progress {
             attempts: self.attempts,
             elapsed: self.elapsed(),
             key_age: self.keyed.as_ref().map_or(Duration::ZERO, |keyed| {
                 keyed.age.saturating_add(self.elapsed())
             }),
-            protection: if ignored {
-                Protection::of(self.request.request().method()).with_key(Support::Undeclared)
-            } else {
-                self.protection
-            },
+            keyed: self.keyed.is_some(),
+            protection: self.protection(),
             may_have_happened: self.may_have_happened,
             was_early: self.was_early,
             repeatable: self.request.is_repeatable(),
             budget_left: self.inner.has_budget(&self.origin),
         }
+    }
+
+    /// What the server has said counts for more than what is known of it.
+    fn protection(&self) -> Protection {
+        let has_key = self.protection.is_key();
+        if has_key && self.inner.ignores_keys(&self.origin) {
+            Protection::of(self.request.request().method()).with_key(Support::Undeclared)
+        } else {
+            self.protection
+        }
+    }
+
+    /// Sent again, the call might be done again.
+    pub(super) fn is_unprotected(&self) -> bool {
+        matches!(self.protection(), Protection::KeyOnTrial | Protection::None)
     }
 
     fn observe(&self, attempted: &Attempted) -> Observed {

@@ -25,7 +25,7 @@ use super::{
 pub(super) enum Begun {
     /// Nothing, or this call has no place in it.
     New,
-    /// The call was begun earlier, and nobody knows how it ended.
+    /// The call was begun earlier, and nobody here knows how it ended, or whether it is the same one.
     Again,
     /// The call is over.
     Over(Response),
@@ -62,12 +62,21 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         super::finish::nothing_happened(sending.inner, keyed).await;
         return Err(too_old(call()).into());
     };
-    if let (Some(before), Some(now)) = (standing.digest, entry.digest)
-        && before != now
-    {
-        return Err(ClientError::KeyReusedLocally { call: call() }.into());
-    }
     keyed.age = standing.age(now);
+    match compare(&entry, &standing) {
+        Compared::Equal => {}
+        Compared::Other => return Err(ClientError::KeyReusedLocally { call: call() }.into()),
+        Compared::ServerKnows if sending.is_unprotected() => {
+            let why = Why::Undeclared;
+            return Err(ClientError::Unknown { why, call: call() }.into());
+        }
+        Compared::ServerKnows if keyed.age < sending.profile.oldest() => {
+            // What stands there is somebody else's, or may be, and stays as it is.
+            keyed.journaled = false;
+            return Ok(Begun::Again);
+        }
+        Compared::ServerKnows => return Err(too_old(call()).into()),
+    }
     match standing.ending {
         None if keyed.age < sending.profile.oldest() => Ok(Begun::Again),
         None => Err(too_old(call()).into()),
@@ -92,6 +101,28 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         Some(Ending::Gone | Ending::Answered { .. }) => {
             Err(ClientError::ResultGone { call: call() }.into())
         }
+    }
+}
+
+/// How a call is to be taken that has the key of one in the journal.
+enum Compared {
+    /// It is the same one.
+    Equal,
+    /// It is another request of the same caller.
+    Other,
+    /// Only the server can tell: it keeps accounts apart and saw the bytes.
+    ServerKnows,
+}
+
+fn compare(asked: &Entry, standing: &Entry) -> Compared {
+    let digests = asked.digest.zip(standing.digest);
+    let same_caller = asked.caller == standing.caller;
+    match digests.map(|(one, other)| one == other) {
+        Some(true) if same_caller => Compared::Equal,
+        Some(false) if same_caller => Compared::Other,
+        // An unfinished call may be resumed with a new token, and by a process that sees its stream for the first time.
+        Some(true) | None if standing.ending.is_none() => Compared::Equal,
+        _ => Compared::ServerKnows,
     }
 }
 
@@ -126,6 +157,7 @@ fn entry(sending: &Sending<'_>, keyed: &KeyedCall) -> Entry {
         method: request.method().clone(),
         url: request.url().clone(),
         headers,
+        caller: Some(keyed.caller),
         digest: sending.request.digest,
         body: body.map(Bytes::copy_from_slice),
         created: begun.map_or(used, |begun| begun.min(used)),

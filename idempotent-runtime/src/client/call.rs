@@ -25,6 +25,7 @@ use super::key::Key;
 #[derive(Clone, Debug, Default)]
 pub struct Call {
     pub(super) source: Source,
+    pub(super) account: Option<Arc<str>>,
     pub(super) keyed: Keyed,
     pub(super) deadline: Option<Duration>,
     pub(super) factory: Option<Factory>,
@@ -50,7 +51,8 @@ pub(super) enum Keyed {
 
 /// What somebody wants to have done, however often it is asked for: an order to be charged, a message to be sent.
 ///
-/// Its key is derived from the operation and the id, and from nothing else: not from the amount, the time or the attempt.
+/// Its key is derived from the operation and the id, the namespace and the account that were set, and from nothing else: not
+/// from the amount, the time or the attempt.
 /// Take an id that means this one wish, such as that of the order, and nothing that says who a person is.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Intent {
@@ -115,6 +117,15 @@ impl Call {
     #[must_use]
     pub fn intent(mut self, intent: Intent) -> Self {
         self.source = Source::Intent(intent);
+        self
+    }
+
+    /// Says for which of the server's accounts the call is made, in place of what
+    /// [`KeysBuilder::account`](super::KeysBuilder::account) says of all calls: a name that stays the same when a token is
+    /// renewed, and no secret, for the journal keeps it. Each account has intents and keys of its own.
+    #[must_use]
+    pub fn account(mut self, account: &str) -> Self {
+        self.account = Some(account.into());
         self
     }
 

@@ -78,8 +78,10 @@ impl Sending<'_> {
                     finish::nothing_happened(self.inner, &keyed).await;
                 }
             }
+            // Who is told that it did not happen may do something else meanwhile, so nobody sends it later.
+            Stopped::Exhausted(_) => finish::nothing_happened(self.inner, &keyed).await,
             // It can be resumed with its key.
-            Stopped::Unknown(_) | Stopped::Exhausted(_) | Stopped::RetryLater(_) => {}
+            Stopped::Unknown(_) | Stopped::RetryLater(_) => {}
         }
         let call = self.ended(&keyed, attempted);
         Err(match stopped {

@@ -47,6 +47,8 @@ pub(super) struct Progress {
     pub(super) elapsed: Duration,
     /// How old its key is.
     pub(super) key_age: Duration,
+    /// It has a key, whatever that means to the server.
+    pub(super) keyed: bool,
     /// How it is protected.
     pub(super) protection: Protection,
     /// An attempt may have taken effect, this one left aside.
@@ -73,7 +75,7 @@ pub(super) enum Protection {
 }
 
 impl Protection {
-    fn is_key(self) -> bool {
+    pub(super) fn is_key(self) -> bool {
         matches!(self, Protection::Key | Protection::KeyOnTrial)
     }
 }
@@ -128,6 +130,9 @@ pub enum Why {
     Age,
     /// Sending it again would fail in the same way.
     Hopeless,
+    /// The server, or somebody before it, did not let a later attempt through, such as with 401 or 501: that says nothing
+    /// about the earlier one.
+    Refused,
 }
 
 /// Decides what to do after an attempt. `jitter` is a random number from 0 to 1.
@@ -141,6 +146,10 @@ pub(super) fn decide(
 ) -> Next {
     match judge(profile, progress, observed) {
         Judgement::Known => Next::Return,
+        // The method protects this one, and its key resumes it.
+        Judgement::Stop(Stopped::Unknown(Why::Refused)) if progress.keyed => {
+            Next::Stop(Stopped::Unknown(Why::Refused))
+        }
         // Without a key there is nothing to resume: the last answer says all there is.
         Judgement::Stop(_) if !progress.protection.is_key() => Next::Return,
         Judgement::Stop(stopped) => Next::Stop(stopped),
@@ -149,6 +158,29 @@ pub(super) fn decide(
             not_before,
         } => again(profile, limits, progress, happened, not_before, jitter),
     }
+}
+
+impl Answered {
+    /// The request was not let through, so that the answer is about this attempt alone.
+    fn refuses(&self) -> bool {
+        is_refusal(self.status, self.problem.slug) || self.status == StatusCode::NOT_IMPLEMENTED
+    }
+}
+
+/// The server, or somebody before it, did not let the request through, and nothing ran.
+pub(super) fn is_refusal(status: StatusCode, slug: Option<Slug>) -> bool {
+    let by_slug = matches!(
+        slug,
+        Some(
+            Slug::KeyMissing
+                | Slug::KeyInvalid
+                | Slug::ScopeUnresolved
+                | Slug::BodyTooLarge
+                | Slug::Misconfigured
+        )
+    );
+    let status = status.as_u16();
+    by_slug && status >= 400 || matches!(status, 307 | 308 | 401 | 403 | 407 | 425 | 429)
 }
 
 impl Observed {
@@ -185,6 +217,15 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
         not_before: None,
     };
     match observed {
+        // Who does not let the call through cannot say what came of the attempt before.
+        Observed::Answer(answer) if progress.may_have_happened && answer.refuses() => {
+            match answered(profile, progress, answer) {
+                Judgement::Known | Judgement::Stop(Stopped::Unsupported) => {
+                    Judgement::Stop(Stopped::Unknown(Why::Refused))
+                }
+                judgement => judgement,
+            }
+        }
         Observed::Answer(answer) => answered(profile, progress, answer),
         Observed::NotSent => again(Happened::No),
         Observed::Lost => match progress.protection {
@@ -211,14 +252,21 @@ fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgem
     if let Some(slug) = answer.problem.slug {
         return match slug {
             Slug::KeyReused => Judgement::Stop(Stopped::KeyReused),
-            Slug::RequestInProgress => again(Happened::Perhaps),
-            Slug::OutcomeUnknown => Judgement::Stop(Stopped::Unknown(Why::Server)),
-            Slug::ResultUnavailable | Slug::ResultExpired => Judgement::Stop(Stopped::ResultGone),
-            Slug::BodyUnreadable | Slug::StoreUnavailable | Slug::Overloaded => again(Happened::No),
-            Slug::NotSupported => Judgement::Stop(Stopped::Unsupported),
-            Slug::KeyMissing | Slug::KeyInvalid | Slug::ScopeUnresolved | Slug::BodyTooLarge => {
-                Judgement::Known
+            // A store that is out of reach may hold the outcome of an earlier attempt.
+            Slug::RequestInProgress | Slug::StoreUnavailable => again(Happened::Perhaps),
+            Slug::OutcomeUnknown | Slug::HandlerFailed => {
+                Judgement::Stop(Stopped::Unknown(Why::Server))
             }
+            Slug::ResultUnavailable | Slug::ResultExpired => Judgement::Stop(Stopped::ResultGone),
+            Slug::BodyUnreadable | Slug::Overloaded | Slug::TooManyKeys => again(Happened::No),
+            Slug::TooEarly if !progress.was_early => again(Happened::No),
+            Slug::NotSupported => Judgement::Stop(Stopped::Unsupported),
+            Slug::KeyMissing
+            | Slug::KeyInvalid
+            | Slug::ScopeUnresolved
+            | Slug::BodyTooLarge
+            | Slug::TooEarly
+            | Slug::Misconfigured => Judgement::Known,
         };
     }
     if let Some(stripe) = &answer.problem.stripe {
@@ -289,6 +337,14 @@ fn again(
     not_before: Option<Duration>,
     jitter: f64,
 ) -> Next {
+    // The server's word that it may be asked again does not protect what may have happened.
+    if happened == Happened::Perhaps || progress.may_have_happened {
+        match progress.protection {
+            Protection::None => return Next::Return,
+            Protection::KeyOnTrial => return Next::Stop(Stopped::Unknown(Why::Undeclared)),
+            Protection::Key | Protection::Method => {}
+        }
+    }
     let pause = limits.pause(progress.attempts, jitter);
     // Never less than the server asked for, and never at once: what asks for nothing would be asked without end.
     let wait = not_before.map_or(pause, |asked| {

@@ -5,7 +5,7 @@ use http::{
     header::{CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LINK, LOCATION},
 };
 
-use super::{answer::Read, journal::Ending, keys::Inner, problem::Slug, send::KeyedCall};
+use super::{answer::Read, decide::is_refusal, journal::Ending, keys::Inner, send::KeyedCall};
 
 /// The headers that describe a body, and are given back with it.
 const KEPT: [HeaderName; 6] = [
@@ -47,13 +47,10 @@ enum Meaning {
 }
 
 fn meaning(read: &Read) -> Meaning {
-    match (read.response.status().as_u16(), read.problem().slug) {
-        (
-            400..,
-            Some(Slug::KeyMissing | Slug::KeyInvalid | Slug::ScopeUnresolved | Slug::BodyTooLarge),
-        ) => Meaning::Refusal,
-        (307 | 308 | 401 | 403 | 407 | 425 | 429, _) => Meaning::Refusal,
-        (408 | 500.., _) => Meaning::Open,
+    let status = read.response.status();
+    match status.as_u16() {
+        _ if is_refusal(status, read.problem().slug) => Meaning::Refusal,
+        408 | 500.. => Meaning::Open,
         _ => Meaning::Outcome,
     }
 }
@@ -81,7 +78,7 @@ pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     }
     let id = &keyed.live.id;
     let told = if keyed.named {
-        inner.journal.finish(id, &ending).await
+        inner.journal.finish(id, &keyed.caller, &ending).await
     } else {
         inner.journal.forget(id).await
     };

@@ -70,9 +70,12 @@ impl Key {
     }
 
     /// Derives the key of an intent: the same for the same words in every process and every release.
-    pub(super) fn derived(namespace: &str, operation: &str, intent: &str) -> Self {
+    pub(super) fn derived(namespace: &str, account: &str, operation: &str, intent: &str) -> Self {
         let mut buffer = Vec::new();
-        for part in ["idempotent-client-key-1", namespace, operation, intent] {
+        let parts = ["idempotent-client-key-1", namespace, operation, intent];
+        // Without an account, keys are what they would be if there was no such thing.
+        let account = Some(account).filter(|account| !account.is_empty());
+        for part in parts.into_iter().chain(account) {
             write_framed(&mut buffer, part.as_bytes());
         }
         let [first, ..] = *sha256(&mut buffer).as_chunks::<16>().0 else {
@@ -205,11 +208,15 @@ mod tests {
 
     #[test]
     fn c42_derived_keys_are_frozen() {
-        let key = Key::derived("shop", "payments.charge", "order-42");
+        let key = Key::derived("shop", "", "payments.charge", "order-42");
         assert_eq!(key.as_str(), "5066a9c3-cfcb-8be9-8175-655951a23f1e");
-        assert_ne!(key, Key::derived("shop", "payments.charge", "order-43"));
-        assert_ne!(key, Key::derived("shop", "payments.refund", "order-42"));
-        assert_ne!(key, Key::derived("", "shoppayments.charge", "order-42"));
+        assert_ne!(key, Key::derived("shop", "", "payments.charge", "order-43"));
+        assert_ne!(key, Key::derived("shop", "", "payments.refund", "order-42"));
+        assert_ne!(key, Key::derived("", "", "shoppayments.charge", "order-42"));
+        assert_ne!(
+            key,
+            Key::derived("shop", "acct_1", "payments.charge", "order-42")
+        );
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub(super) struct Settings {
     servers: HashMap<String, Profile>,
     pub(super) limits: Limits,
     pub(super) namespace: Arc<str>,
+    /// Empty where the application named none.
+    pub(super) account: Arc<str>,
     /// The longest body that is read into memory before it is sent.
     pub(super) longest_frozen: usize,
     /// The longest body that the journal keeps.
@@ -98,6 +100,7 @@ impl IdempotencyKeys {
                 servers: HashMap::new(),
                 limits: Limits::default(),
                 namespace: "".into(),
+                account: "".into(),
                 longest_frozen: 1 << 20,
                 longest_kept: 1 << 16,
             },
@@ -174,6 +177,17 @@ impl KeysBuilder {
     /// account. A changed namespace changes every key.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.settings.namespace = namespace.into();
+        self
+    }
+
+    /// Says for which of the servers' accounts calls are made that do not [say it themselves](super::Call::account): a name that
+    /// stays the same when a token is renewed, and no secret. Each account has intents and keys of its own.
+    ///
+    /// Where no account is named, the credentials on the request tell callers apart: the journal keeps a digest of them, and
+    /// answers only whoever has the same. Who is asking may also be put on the request by a middleware inside this one, or
+    /// by the client beneath, as a default header, a cookie or a certificate: name the account there, for that is not seen.
+    pub fn account(mut self, account: &str) -> Self {
+        self.settings.account = account.into();
         self
     }
 

@@ -5,6 +5,7 @@ mod attempts;
 mod begin;
 mod body;
 mod call;
+mod caller;
 mod conclude;
 mod decide;
 mod error;

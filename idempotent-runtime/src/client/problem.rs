@@ -27,15 +27,23 @@ pub(super) enum Slug {
     BodyTooLarge,
     /// The request did not arrive whole.
     BodyUnreadable,
-    /// The server's store is out of reach; nothing ran.
+    /// The server's store is out of reach: nothing ran now, and whether it ran before is not to be had.
     StoreUnavailable,
     /// The server has too much to do, or is shutting down; nothing ran.
     Overloaded,
+    /// The request came as early data.
+    TooEarly,
+    /// The caller has too many keys in use; nothing ran.
+    TooManyKeys,
     /// The route does not honour keys.
     NotSupported,
+    /// The handler ended without a response, and may have taken effect.
+    HandlerFailed,
+    /// The server is set up wrongly; nothing ran.
+    Misconfigured,
 }
 
-const SLUGS: [(&str, Slug); 13] = [
+const SLUGS: [(&str, Slug); 17] = [
     ("idempotency-key-missing", Slug::KeyMissing),
     ("idempotency-key-invalid", Slug::KeyInvalid),
     ("idempotency-key-reused", Slug::KeyReused),
@@ -48,7 +56,11 @@ const SLUGS: [(&str, Slug); 13] = [
     ("idempotency-body-unreadable", Slug::BodyUnreadable),
     ("idempotency-store-unavailable", Slug::StoreUnavailable),
     ("idempotency-overloaded", Slug::Overloaded),
+    ("idempotency-too-early", Slug::TooEarly),
+    ("idempotency-too-many-keys", Slug::TooManyKeys),
     ("idempotency-not-supported", Slug::NotSupported),
+    ("idempotency-handler-failed", Slug::HandlerFailed),
+    ("idempotency-misconfigured", Slug::Misconfigured),
 ];
 
 /// What a client must do with the key, in the server's words.

@@ -6,7 +6,7 @@ use http::Method;
 use reqwest::Url;
 use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
 
-use super::{journal::Entry, key::Key, profile::Profile};
+use super::{call::Call, journal::Entry, key::Key, profile::Profile};
 use crate::record::Time;
 
 /// A call that was written down, and of which nobody here knows how it ended.
@@ -48,6 +48,12 @@ impl Unfinished {
         &self.entry.id.key
     }
 
+    /// The account that it is made for; empty where none was named.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        &self.entry.id.account
+    }
+
     /// Its method.
     #[must_use]
     pub fn method(&self) -> &Method {
@@ -74,7 +80,7 @@ impl Unfinished {
 
     /// The same call with the same key and the same bytes, to be sent by `client`, which must have the middleware that this
     /// came from; `None` where it cannot be sent again. Headers that say who is asking were never written down: put
-    /// them on it.
+    /// them on it. Its extension names its [account](Self::account): a [`Call`] put in its place must do so, too.
     #[must_use]
     pub fn request(&self, client: &ClientWithMiddleware) -> Option<RequestBuilder> {
         let body = self.entry.body.clone()?;
@@ -83,6 +89,7 @@ impl Unfinished {
             client
                 .request(self.entry.method.clone(), self.entry.url.clone())
                 .headers(self.entry.headers.clone())
+                .with_extension(Call::new().account(&self.entry.id.account))
                 .body(body)
         })
     }

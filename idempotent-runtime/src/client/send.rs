@@ -1,6 +1,9 @@
 //! One call, from its key to its outcome.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use http::{Extensions, HeaderName, HeaderValue, Method};
 use reqwest::{Request, Response};
@@ -9,7 +12,8 @@ use reqwest_middleware::{Next, Result};
 use super::{
     begin::{Begun, begin},
     body::Repeatable,
-    call::{Call, Keyed, Source},
+    call::{Call, Intent, Keyed, Source},
+    caller::caller,
     decide::Protection,
     error::{ClientError, Ended},
     journal::EntryId,
@@ -33,6 +37,9 @@ pub(super) struct Sending<'a> {
     pub(super) attempts: u32,
     pub(super) was_early: bool,
     pub(super) may_have_happened: bool,
+    /// The server did what it was asked, as far as is known, and told where to read of it. What fails there fails
+    /// afterwards.
+    pub(super) led_on: AtomicBool,
 }
 
 /// What a call has that has a key.
@@ -41,6 +48,8 @@ pub(super) struct KeyedCall {
     pub(super) live: Live,
     /// How old the key was when the call began.
     pub(super) age: Duration,
+    /// A digest of who asks.
+    pub(super) caller: [u8; 32],
     /// The call stands in the journal.
     pub(super) journaled: bool,
     /// The caller can name the key again, so that it is worth remembering how the call ended.
@@ -91,6 +100,7 @@ pub(super) async fn send(
         attempts: 0,
         was_early: false,
         may_have_happened: false,
+        led_on: AtomicBool::new(false),
     };
     if wants_key && let Some(stored) = sending.give_key(written, extensions).await? {
         return Ok(stored);
@@ -155,6 +165,8 @@ impl Sending<'_> {
         let named = written.is_some() || !matches!(self.call.source, Source::Random);
         let stash = extensions.get::<Stash>();
         let stash = stash.filter(|stash| Some(stash.digest) == self.request.digest);
+        let account = self.call.account.as_ref();
+        let account = account.unwrap_or(&self.inner.settings.account).to_string();
         let (key, since) = match (written, &self.call.source) {
             (Some(key), _) => {
                 let headers = self.request.request_mut().headers_mut();
@@ -164,8 +176,8 @@ impl Sending<'_> {
             (None, Source::Given(key)) => (key.clone(), now),
             (None, Source::Intent(intent)) => {
                 let namespace = &self.inner.settings.namespace;
-                let key = Key::derived(namespace, &intent.operation, &intent.id);
-                (key, now)
+                let Intent { operation, id, .. } = intent;
+                (Key::derived(namespace, &account, operation, id), now)
             }
             (None, Source::Random) => {
                 stash.map_or_else(|| (Key::random(), now), |s| (s.key.clone(), s.since))
@@ -185,8 +197,10 @@ impl Sending<'_> {
         }
         let id = EntryId {
             origin: self.origin.clone(),
+            account,
             key,
         };
+        let caller = caller(&id, self.request.request().headers(), &self.profile.header);
         let Some(live) = self.inner.enter(id.clone()) else {
             let call = Ended::unsent(id.key);
             return Err(ClientError::InFlight { call }.into());
@@ -194,6 +208,7 @@ impl Sending<'_> {
         self.protection = self.protection.with_key(self.profile.support());
         let mut keyed = KeyedCall {
             live,
+            caller,
             age: now.saturating_sub(since),
             journaled: named || self.inner.journals_all,
             named,

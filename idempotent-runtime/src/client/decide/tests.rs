@@ -5,6 +5,7 @@ fn progress() -> Progress {
         attempts: 1,
         elapsed: Duration::ZERO,
         key_age: Duration::ZERO,
+        keyed: true,
         protection: Protection::Key,
         may_have_happened: false,
         was_early: false,
@@ -189,6 +190,26 @@ fn the_table_row_by_row() {
             HALF_A_SECOND,
         ),
         (
+            "425 too early",
+            Observed::Answer(problem(425, Slug::TooEarly)),
+            HALF_A_SECOND,
+        ),
+        (
+            "429 too many keys",
+            Observed::Answer(problem(429, Slug::TooManyKeys)),
+            HALF_A_SECOND,
+        ),
+        (
+            "500 the handler failed",
+            Observed::Answer(problem(500, Slug::HandlerFailed)),
+            Next::Stop(Stopped::Unknown(Why::Server)),
+        ),
+        (
+            "500 misconfigured",
+            Observed::Answer(problem(500, Slug::Misconfigured)),
+            Next::Return,
+        ),
+        (
             "501 not supported",
             Observed::Answer(problem(501, Slug::NotSupported)),
             Next::Stop(Stopped::Unsupported),
@@ -315,6 +336,51 @@ fn c22_where_keys_may_mean_nothing_only_what_did_not_happen_is_sent_again() {
     );
 }
 
+/// Neither a vendor's header nor a problem makes a server honour keys, or gives a call the key that it lacks.
+#[test]
+fn c22_no_word_of_the_server_s_protects_a_call() {
+    let says_again = Answered {
+        verdict: Some(true),
+        ..answer(500)
+    };
+    let mut members = answer(502);
+    members.problem.retryable = Some(true);
+    members.problem.key_action = Some(crate::client::problem::KeyAction::Keep);
+    let in_progress = problem(409, Slug::RequestInProgress);
+    let in_use = stripe(409, "invalid_request_error", "idempotency_key_in_use");
+    for answer in [says_again, members, in_progress, in_use] {
+        let answer = Observed::Answer(answer);
+        let ends = |protection| {
+            let progress = Progress {
+                protection,
+                ..progress()
+            };
+            ietf(&progress, &answer)
+        };
+        let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
+        assert_eq!(ends(Protection::KeyOnTrial), unknown, "{answer:?}");
+        assert_eq!(ends(Protection::None), Next::Return, "{answer:?}");
+        assert_eq!(ends(Protection::Key), HALF_A_SECOND, "{answer:?}");
+        assert_eq!(ends(Protection::Method), HALF_A_SECOND, "{answer:?}");
+    }
+}
+
+#[test]
+fn c22_what_an_earlier_attempt_may_have_done_is_not_sent_again_unprotected() {
+    let limited = Observed::Answer(after(429, 0));
+    let ends = |protection| {
+        let progress = Progress {
+            protection,
+            may_have_happened: true,
+            ..progress()
+        };
+        ietf(&progress, &limited)
+    };
+    let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
+    assert_eq!(ends(Protection::KeyOnTrial), unknown);
+    assert_eq!(ends(Protection::None), Next::Return);
+}
+
 #[test]
 fn c29_every_bound_ends_a_call_and_what_may_have_happened_is_not_forgotten() {
     let spent = [
@@ -371,7 +437,48 @@ fn c26_too_early_is_tried_once_more() {
         was_early: true,
         ..progress()
     };
-    assert_eq!(ietf(&early, &Observed::Answer(answer(425))), Next::Return);
+    for answer in [answer(425), problem(425, Slug::TooEarly)] {
+        assert_eq!(ietf(&early, &Observed::Answer(answer)), Next::Return);
+    }
+}
+
+/// A refusal is about one attempt, and says nothing about another one that came through.
+#[test]
+fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
+    let ends = |keyed, protection, answer: Answered| {
+        let sent = Progress {
+            may_have_happened: true,
+            keyed,
+            protection,
+            ..progress()
+        };
+        ietf(&sent, &Observed::Answer(answer))
+    };
+    let refusals = [
+        answer(401),
+        answer(403),
+        answer(407),
+        answer(429),
+        answer(308),
+        answer(501),
+        problem(501, Slug::NotSupported),
+        problem(400, Slug::KeyMissing),
+        problem(400, Slug::ScopeUnresolved),
+        problem(413, Slug::BodyTooLarge),
+        problem(500, Slug::Misconfigured),
+    ];
+    let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+    for refusal in refusals {
+        for protection in [Protection::Key, Protection::KeyOnTrial, Protection::Method] {
+            let ended = ends(true, protection, refusal.clone());
+            assert_eq!(ended, unknown, "{refusal:?}");
+        }
+        let ended = ends(false, Protection::Method, refusal);
+        assert_eq!(ended, Next::Return, "there is no key to resume by");
+    }
+    for outcome in [answer(201), answer(402), answer(404)] {
+        assert_eq!(ends(true, Protection::Key, outcome), Next::Return);
+    }
 }
 
 #[test]

@@ -6,18 +6,37 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use http::HeaderMap;
 
 use super::{ClientJournal, Ending, Entry, EntryId};
-use crate::{record::Time, store::StoreError};
+use crate::{
+    record::Time,
+    store::{StoreError, StoreErrorKind},
+};
 
-/// Remembers calls while the process lives: one intent is one call within it. It keeps a thousand, and forgets the oldest
-/// that ended when there are more.
+/// Remembers calls while the process lives: one intent is one call within it.
+///
+/// It has two bounds. Beyond 16 MiB of bodies and headers, the oldest calls lose theirs: an unfinished one then reports
+/// [`Resend::BodyNotKept`](crate::client::Resend::BodyNotKept), one that ended
+/// [`ClientError::ResultGone`](crate::client::ClientError::ResultGone), and their keys stay known. Beyond 10 000 calls, the
+/// oldest that ended are forgotten, and their keys count as new. Unfinished ones are never forgotten: where there are 10 000
+/// of them, a new call is refused with [`StoreErrorKind::Full`], and nothing is sent.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
-    entries: Mutex<HashMap<EntryId, Entry>>,
+    calls: Mutex<Calls>,
 }
 
-const MOST: usize = 1_000;
+#[derive(Debug, Default)]
+struct Calls {
+    entries: HashMap<EntryId, Entry>,
+    /// How many bytes of bodies and headers the entries hold.
+    bytes: usize,
+}
+
+const MOST: usize = 10_000;
+
+const MOST_BYTES: usize = 16 << 20;
 
 impl MemoryJournal {
     /// Makes an empty one.
@@ -26,60 +45,143 @@ impl MemoryJournal {
         Self::default()
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<EntryId, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Calls {
+    /// Forgets the oldest that ended, an eighth of all at once, so that not every call looks for them.
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        if self.entries.len() < MOST {
+            return Ok(());
+        }
+        let ended = self.oldest(|entry| entry.ending.is_some());
+        if ended.is_empty() {
+            let error = StoreError::new(StoreErrorKind::Full, "writing a call into the journal");
+            return Err(error.with_source("as many calls as it remembers are unfinished"));
+        }
+        for id in ended.iter().take(MOST / 8) {
+            self.remove(id);
+        }
+        Ok(())
+    }
+
+    /// Drops the oldest bodies and headers, a quarter of all at once, where there are too many.
+    fn shed(&mut self) {
+        if self.bytes <= MOST_BYTES {
+            return;
+        }
+        for id in self.oldest(|entry| weight(entry) > 0) {
+            if self.bytes <= MOST_BYTES / 4 * 3 {
+                return;
+            }
+            self.change(&id, strip);
+        }
+    }
+
+    fn oldest(&self, which: impl Fn(&Entry) -> bool) -> Vec<EntryId> {
+        let mut entries: Vec<_> = self.entries.values().filter(|entry| which(entry)).collect();
+        entries.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+        entries.into_iter().map(|entry| entry.id.clone()).collect()
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        self.bytes += weight(&entry);
+        self.entries.insert(entry.id.clone(), entry);
+        self.shed();
+    }
+
+    fn change(&mut self, id: &EntryId, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            self.bytes -= weight(entry);
+            change(entry);
+            self.bytes += weight(entry);
+        }
+    }
+
+    fn remove(&mut self, id: &EntryId) {
+        if let Some(entry) = self.entries.remove(id) {
+            self.bytes -= weight(&entry);
+        }
+    }
+}
+
+/// How many bytes can be dropped of an entry.
+fn weight(entry: &Entry) -> usize {
+    let length = |headers: &HeaderMap| -> usize {
+        let lines = headers.iter();
+        lines
+            .map(|(name, value)| name.as_str().len() + value.len())
+            .sum()
+    };
+    let answer = match &entry.ending {
+        Some(Ending::Answered { headers, body, .. }) => {
+            length(headers) + body.as_ref().map_or(0, Bytes::len)
+        }
+        _ => 0,
+    };
+    length(&entry.headers) + entry.body.as_ref().map_or(0, Bytes::len) + answer
+}
+
+fn strip(entry: &mut Entry) {
+    entry.headers = HeaderMap::new();
+    entry.body = None;
+    if let Some(Ending::Answered { headers, body, .. }) = &mut entry.ending {
+        *headers = HeaderMap::new();
+        *body = None;
     }
 }
 
 #[async_trait]
 impl ClientJournal for MemoryJournal {
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
-        let mut entries = self.entries();
-        if let Some(standing) = entries.get(&entry.id) {
+        let mut calls = self.calls();
+        if let Some(standing) = calls.entries.get(&entry.id) {
             return Ok(Some(standing.clone()));
         }
-        if entries.len() >= MOST {
-            let ended = entries.values().filter(|entry| entry.ending.is_some());
-            let oldest = ended.min_by_key(|entry| entry.created);
-            if let Some(id) = oldest.map(|entry| entry.id.clone()) {
-                entries.remove(&id);
-            }
-        }
-        entries.insert(entry.id.clone(), entry.clone());
+        calls.make_room()?;
+        calls.insert(entry.clone());
         Ok(None)
     }
 
-    async fn finish(&self, id: &EntryId, ending: &Ending) -> Result<(), StoreError> {
-        if let Some(entry) = self.entries().get_mut(id) {
+    async fn finish(
+        &self,
+        id: &EntryId,
+        caller: &[u8; 32],
+        ending: &Ending,
+    ) -> Result<(), StoreError> {
+        let mut calls = self.calls();
+        calls.change(id, |entry| {
+            entry.caller = Some(*caller);
             entry.ending = Some(ending.clone());
-        }
+            // What was sent is no longer needed once its outcome is known.
+            entry.body = None;
+        });
+        calls.shed();
         Ok(())
     }
 
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
-        self.entries().remove(id);
+        self.calls().remove(id);
         Ok(())
     }
 
     async fn unfinished(&self, limit: u32) -> Result<Vec<Entry>, StoreError> {
-        let entries = self.entries();
-        let open = entries.values().filter(|entry| entry.ending.is_none());
-        let mut open: Vec<_> = open.cloned().collect();
-        open.sort_by_key(|entry| (entry.created, entry.id.clone()));
-        open.truncate(limit as usize);
-        Ok(open)
+        let calls = self.calls();
+        let open = calls.oldest(|entry| entry.ending.is_none());
+        let open = open.iter().take(limit as usize);
+        Ok(open
+            .filter_map(|id| calls.entries.get(id).cloned())
+            .collect())
     }
 
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
-        let mut entries = self.entries();
-        let old: Vec<_> = entries
-            .values()
-            .filter(|entry| entry.ending.is_some() && entry.created < before)
-            .map(|entry| entry.id.clone())
-            .take(limit as usize)
-            .collect();
+        let mut calls = self.calls();
+        let mut old = calls.oldest(|entry| entry.ending.is_some() && entry.created < before);
+        old.truncate(limit as usize);
         for id in &old {
-            entries.remove(id);
+            calls.remove(id);
         }
         Ok(old.len() as u64)
     }

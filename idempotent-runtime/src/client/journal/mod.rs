@@ -32,8 +32,14 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// meant to survive; else it answers with what stands there, and writes nothing.
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError>;
 
-    /// Writes the ending of the entry under `id`, where one stands.
-    async fn finish(&self, id: &EntryId, ending: &Ending) -> Result<(), StoreError>;
+    /// Writes the ending of the entry under `id`, where one stands, and in place of its [`caller`](Entry::caller) the one who
+    /// is told of it.
+    async fn finish(
+        &self,
+        id: &EntryId,
+        caller: &[u8; 32],
+        ending: &Ending,
+    ) -> Result<(), StoreError>;
 
     /// Deletes the entry under `id`, where one stands.
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError>;
@@ -42,6 +48,10 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
     async fn unfinished(&self, limit: u32) -> Result<Vec<Entry>, StoreError>;
 
     /// Deletes at most `limit` entries that have an ending and were created before `before`, and says how many.
+    ///
+    /// A key whose entry is gone counts as new: whoever asks with it again sends it, and a server that has forgotten it,
+    /// too, does it again. So `before` is to lie further back than anybody repeats an intent, or the intent is to say
+    /// [when it began](super::Intent::begun).
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError>;
 }
 
@@ -51,8 +61,13 @@ impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
         (**self).begin(entry).await
     }
 
-    async fn finish(&self, id: &EntryId, ending: &Ending) -> Result<(), StoreError> {
-        (**self).finish(id, ending).await
+    async fn finish(
+        &self,
+        id: &EntryId,
+        caller: &[u8; 32],
+        ending: &Ending,
+    ) -> Result<(), StoreError> {
+        (**self).finish(id, caller, ending).await
     }
 
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
@@ -68,11 +83,13 @@ impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
     }
 }
 
-/// Names a call: a key belongs to the server that it is sent to.
+/// Names a call: a key belongs to the server that it is sent to, and there to an account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryId {
     /// The server, such as `https://api.example.com`.
     pub origin: String,
+    /// The account at the server that the application named; empty where it named none.
+    pub account: String,
     /// The key.
     pub key: Key,
 }
@@ -88,6 +105,9 @@ pub struct Entry {
     pub url: Url,
     /// The headers that belong to the request itself. Those that say who is asking are never written down.
     pub headers: HeaderMap,
+    /// A one-way digest of who asked, from which no credentials can be read; `None` where an earlier release wrote the entry.
+    /// Once it has an ending, that was told to this caller, and to no other.
+    pub caller: Option<[u8; 32]>,
     /// The digest of method, target, content type and body; `None` for a stream, whose bytes nobody had seen.
     pub digest: Option<[u8; 32]>,
     /// The body, where it is in memory and not too long.

@@ -31,7 +31,7 @@ use crate::{
 /// sent.
 ///
 /// Keys, targets and bodies stand in it as they were sent, and so do the responses of calls that have an intent: set the
-/// permissions of its folder where others must not read them. Headers that say who is asking are never in it.
+/// permissions of its folder where others must not read them. Of the headers that say who is asking, only a digest is in it.
 ///
 /// # Examples
 ///
@@ -119,8 +119,8 @@ impl SqliteJournal {
 }
 
 /// Every step that was ever released, oldest first. A released step never changes.
-fn steps(prefix: &TablePrefix) -> [String; 1] {
-    [format!(
+fn steps(prefix: &TablePrefix) -> [String; 2] {
+    let first = format!(
         "CREATE TABLE {prefix}calls (
     origin TEXT NOT NULL,
     call_key TEXT NOT NULL,
@@ -140,7 +140,37 @@ fn steps(prefix: &TablePrefix) -> [String; 1] {
 CREATE INDEX {prefix}calls_open ON {prefix}calls (created) WHERE ending IS NULL;
 CREATE INDEX {prefix}calls_over ON {prefix}calls (created) WHERE ending IS NOT NULL;
 "
-    )]
+    );
+    // SQLite changes no primary key, so the table is made anew.
+    let accounts = format!(
+        "CREATE TABLE {prefix}calls_new (
+    origin TEXT NOT NULL,
+    account TEXT NOT NULL,
+    call_key TEXT NOT NULL,
+    method TEXT NOT NULL,
+    url TEXT NOT NULL,
+    headers BLOB NOT NULL,
+    caller BLOB,
+    digest BLOB,
+    body BLOB,
+    created INTEGER NOT NULL,
+    deadline INTEGER NOT NULL,
+    ending INTEGER,
+    status INTEGER,
+    answer_headers BLOB,
+    answer_body BLOB,
+    PRIMARY KEY (origin, account, call_key)
+) STRICT;
+INSERT INTO {prefix}calls_new
+    SELECT origin, '', call_key, method, url, headers, NULL, digest, body, created, deadline, ending, status,
+        answer_headers, answer_body FROM {prefix}calls;
+DROP TABLE {prefix}calls;
+ALTER TABLE {prefix}calls_new RENAME TO {prefix}calls;
+CREATE INDEX {prefix}calls_open ON {prefix}calls (created) WHERE ending IS NULL;
+CREATE INDEX {prefix}calls_over ON {prefix}calls (created) WHERE ending IS NOT NULL;
+"
+    );
+    [first, accounts]
 }
 
 async fn migrate(
@@ -177,7 +207,7 @@ async fn migrate(
     transaction.commit().await.map_err(failed)
 }
 
-const COLUMNS: &str = "origin, call_key, method, url, headers, digest, body, created, deadline, ending, status, answer_headers, answer_body";
+const COLUMNS: &str = "origin, account, call_key, method, url, headers, caller, digest, body, created, deadline, ending, status, answer_headers, answer_body";
 
 const ANSWERED: i64 = 0;
 const GONE: i64 = 1;
@@ -191,14 +221,16 @@ impl ClientJournal for SqliteJournal {
             let insert = self
                 .query(
                     "INSERT INTO",
-                    "(origin, call_key, method, url, headers, digest, body, created, deadline) \
-                     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1",
+                    "(origin, account, call_key, method, url, headers, caller, digest, body, created, deadline) \
+                     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1",
                 )
                 .bind(entry.id.origin.clone())
+                .bind(entry.id.account.clone())
                 .bind(entry.id.key.as_str().to_owned())
                 .bind(entry.method.as_str().to_owned())
                 .bind(entry.url.as_str().to_owned())
                 .bind(encoded(&entry.headers))
+                .bind(entry.caller.map(Vec::from))
                 .bind(entry.digest.map(Vec::from))
                 .bind(entry.body.as_ref().map(|body| body.to_vec()))
                 .bind(entry.created.as_micros())
@@ -209,9 +241,10 @@ impl ClientJournal for SqliteJournal {
             let select = self
                 .query(
                     &format!("SELECT {COLUMNS} FROM"),
-                    "WHERE origin = ? AND call_key = ?",
+                    "WHERE origin = ? AND account = ? AND call_key = ?",
                 )
                 .bind(entry.id.origin.clone())
+                .bind(entry.id.account.clone())
                 .bind(entry.id.key.as_str().to_owned());
             // Where it was forgotten in between, nothing stands there any more.
             if let Some(row) = self.run(DOING, select).await?.first() {
@@ -220,7 +253,12 @@ impl ClientJournal for SqliteJournal {
         }
     }
 
-    async fn finish(&self, id: &EntryId, ending: &Ending) -> Result<(), StoreError> {
+    async fn finish(
+        &self,
+        id: &EntryId,
+        caller: &[u8; 32],
+        ending: &Ending,
+    ) -> Result<(), StoreError> {
         let (kind, status, headers, body) = match ending {
             Ending::Answered {
                 status,
@@ -239,14 +277,16 @@ impl ClientJournal for SqliteJournal {
         let update = self
             .query(
                 "UPDATE",
-                "SET ending = ?, status = ?, answer_headers = ?, answer_body = ?, body = NULL \
-                 WHERE origin = ? AND call_key = ?",
+                "SET caller = ?, ending = ?, status = ?, answer_headers = ?, answer_body = ?, body = NULL \
+                 WHERE origin = ? AND account = ? AND call_key = ?",
             )
+            .bind(caller.to_vec())
             .bind(kind)
             .bind(status)
             .bind(headers)
             .bind(body)
             .bind(id.origin.clone())
+            .bind(id.account.clone())
             .bind(id.key.as_str().to_owned());
         self.run("writing the ending of a call into the journal", update)
             .await
@@ -255,8 +295,12 @@ impl ClientJournal for SqliteJournal {
 
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
         let delete = self
-            .query("DELETE FROM", "WHERE origin = ? AND call_key = ?")
+            .query(
+                "DELETE FROM",
+                "WHERE origin = ? AND account = ? AND call_key = ?",
+            )
             .bind(id.origin.clone())
+            .bind(id.account.clone())
             .bind(id.key.as_str().to_owned());
         self.run("deleting a call from the journal", delete)
             .await
@@ -268,7 +312,7 @@ impl ClientJournal for SqliteJournal {
         let select = self
             .query(
                 &format!("SELECT {COLUMNS} FROM"),
-                "WHERE ending IS NULL ORDER BY created, origin, call_key LIMIT ?",
+                "WHERE ending IS NULL ORDER BY created, origin, account, call_key LIMIT ?",
             )
             .bind(limit);
         let rows = self.run(DOING, select).await?;
@@ -321,17 +365,18 @@ fn decoded(row: &SqliteRow, doing: &'static str) -> Result<Entry, StoreError> {
 
 /// `None` where a column holds what was never written there.
 fn entry(row: &SqliteRow) -> sqlx::Result<Option<Entry>> {
-    let ending = match row.try_get::<Option<i64>, _>(9)? {
+    let ending = match row.try_get::<Option<i64>, _>(11)? {
         Some(kind) => match ending(row, kind)? {
             Some(ending) => Some(ending),
             None => return Ok(None),
         },
         None => None,
     };
-    let (key, method): (String, String) = (row.try_get(1)?, row.try_get(2)?);
-    let (url, headers): (String, Vec<u8>) = (row.try_get(3)?, row.try_get(4)?);
-    let digest: Option<Vec<u8>> = row.try_get(5)?;
-    let body: Option<Vec<u8>> = row.try_get(6)?;
+    let (key, method): (String, String) = (row.try_get(2)?, row.try_get(3)?);
+    let (url, headers): (String, Vec<u8>) = (row.try_get(4)?, row.try_get(5)?);
+    let caller: Option<Vec<u8>> = row.try_get(6)?;
+    let digest: Option<Vec<u8>> = row.try_get(7)?;
+    let body: Option<Vec<u8>> = row.try_get(8)?;
     let (Ok(key), Ok(method), Ok(url), Some(headers)) = (
         Key::new(key),
         Method::from_bytes(method.as_bytes()),
@@ -340,21 +385,25 @@ fn entry(row: &SqliteRow) -> sqlx::Result<Option<Entry>> {
     ) else {
         return Ok(None);
     };
-    let Ok(digest) = digest.map(<[u8; 32]>::try_from).transpose() else {
+    let [Ok(caller), Ok(digest)] =
+        [caller, digest].map(|digest| digest.map(<[u8; 32]>::try_from).transpose())
+    else {
         return Ok(None);
     };
     Ok(Some(Entry {
         id: EntryId {
             origin: row.try_get(0)?,
+            account: row.try_get(1)?,
             key,
         },
         method,
         url,
         headers,
+        caller,
         digest,
         body: body.map(Bytes::from),
-        created: Time::from_micros(row.try_get(7)?),
-        deadline: Time::from_micros(row.try_get(8)?),
+        created: Time::from_micros(row.try_get(9)?),
+        deadline: Time::from_micros(row.try_get(10)?),
         ending,
     }))
 }
@@ -362,9 +411,9 @@ fn entry(row: &SqliteRow) -> sqlx::Result<Option<Entry>> {
 fn ending(row: &SqliteRow, kind: i64) -> sqlx::Result<Option<Ending>> {
     Ok(match kind {
         ANSWERED => {
-            let status: Option<u16> = row.try_get(10)?;
-            let headers: Option<Vec<u8>> = row.try_get(11)?;
-            let body: Option<Vec<u8>> = row.try_get(12)?;
+            let status: Option<u16> = row.try_get(12)?;
+            let headers: Option<Vec<u8>> = row.try_get(13)?;
+            let body: Option<Vec<u8>> = row.try_get(14)?;
             let status = status.and_then(|status| StatusCode::from_u16(status).ok());
             let headers = headers.as_deref().and_then(decoded_headers);
             status

@@ -18,7 +18,7 @@ enum Result {
 
 use Result::{Open, Partly, Tested};
 
-const ITEMS: [Item; 46] = [
+const ITEMS: [Item; 47] = [
     Item(
         "C-01",
         "draft-07 §2.5.1, vendors' SDKs",
@@ -271,7 +271,7 @@ const ITEMS: [Item; 46] = [
     Item(
         "C-43",
         "this project",
-        "only operation, id and namespace are in a derived key",
+        "only operation, id, namespace and account are in a derived key",
         Tested,
     ),
     Item(
@@ -293,6 +293,12 @@ const ITEMS: [Item; 46] = [
         Open(
             "the timer is a trait that every test here replaces; WebAssembly is left out, because the runtime needs tokio",
         ),
+    ),
+    Item(
+        "C-47",
+        "draft-07 §5",
+        "the journal answers only the caller whom the server answered, by account or by credentials, of which it keeps a digest",
+        Tested,
     ),
 ];
 

@@ -3,14 +3,16 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    client::{Budget, Call, ClientError, IdempotencyKeys, Profile, Why},
+    client::{Budget, Call, ClientError, IdempotencyKeys, MemoryJournal, Profile, Why},
     testing::{Cut, Gate, Proxy},
 };
 use reqwest::dns::{Name, Resolve, Resolving};
+use reqwest_middleware::ClientBuilder;
 use tokio::net::TcpListener;
 
 use crate::kit::{
-    Ending, Pauses, Server, Step, Timeout, answer, builder, client, client_with, outcome, patient,
+    Ending, Pauses, Server, Step, Timeout, answer, builder, client, client_with, json, outcome,
+    patient, problem,
 };
 
 /// An address at which nobody listens.
@@ -212,10 +214,7 @@ async fn c28_pauses_grow_and_differ() {
 async fn c28_pauses_go_by_tokio_s_time() {
     let keys = IdempotencyKeys::builder(Profile::ietf());
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = reqwest_middleware::ClientBuilder::new(http)
-        .with(keys)
-        .with(Busy)
-        .build();
+    let client = ClientBuilder::new(http).with(keys).with(Busy).build();
     let before = tokio::time::Instant::now();
 
     let ended = client
@@ -305,6 +304,96 @@ async fn c29_the_deadline_ends_an_attempt_that_is_under_way() {
     };
     assert_eq!(call.attempts, 2);
     assert_eq!(timeout.given(), [DEADLINE, DEADLINE]);
+}
+
+/// Each of these says that asking again is fine, and none of them what protects a call that is repeated.
+#[tokio::test]
+async fn c22_a_server_s_word_does_not_repeat_what_has_no_protection() {
+    let words = [
+        answer(500).with("stripe-should-retry", "true"),
+        json(502, r#"{"retryable":true,"key_action":"keep"}"#),
+        problem(409, "idempotency-request-in-progress"),
+        problem(503, "idempotency-store-unavailable"),
+    ];
+    for word in words {
+        let server = Server::doing([word.clone(), answer(200)]).await;
+        let url = server.url("/").parse().expect("a URL");
+        let client = client_with(|keys| keys.server(&url, Profile::stripe()));
+        let call = client.post(&server.url("/pay"));
+        let call = call.with_extension(Call::new().without_key());
+        let answered = call.send().await.expect("the last answer");
+        assert!(answered.status().as_u16() >= 400);
+        assert_eq!(server.keys(), [None], "once");
+
+        let ignored = word.with("idempotency-status", "ignored");
+        let server = Server::doing([ignored, answer(200)]).await;
+        let url = server.url("/").parse().expect("a URL");
+        let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
+        let answered = client.post(&server.url("/pay")).send().await;
+        assert!(answered.is_err() || answered.is_ok_and(|last| last.status() != 200));
+        assert_eq!(server.seen().len(), 1);
+    }
+}
+
+/// The answer was lost, and then somebody before the server did not let the call through.
+#[tokio::test]
+async fn c21_a_refusal_after_a_lost_answer_is_no_outcome() {
+    for status in [401, 403, 429, 501] {
+        let server = Server::doing([Step::Cut, answer(status).into()]).await;
+        let ended = client().post(&server.url("/pay")).send().await;
+        let ClientError::Unknown {
+            why: Why::Refused,
+            call,
+            ..
+        } = ended.ending()
+        else {
+            panic!("{status}: {ended:?}")
+        };
+        assert_eq!(call.attempts, 2);
+        assert_eq!(call.answer.as_ref().expect("the refusal").status, status);
+    }
+}
+
+/// What the server's store did not tell may have been done by an earlier attempt.
+#[tokio::test]
+async fn c21_an_outcome_that_cannot_be_loaded_is_not_taken_for_nothing() {
+    let server = Server::doing(vec![problem(503, "idempotency-store-unavailable"); 4]).await;
+    let ended = client().post(&server.url("/pay")).send().await;
+    assert!(matches!(ended.ending(), ClientError::Unknown { .. }));
+    assert_eq!(server.seen().len(), 4);
+}
+
+/// These say in so many words whether anything ran.
+#[tokio::test]
+async fn c18_a_failed_handler_is_unknown_and_a_bad_set_up_did_nothing() {
+    let failed = problem(500, "idempotency-handler-failed");
+    let server = Server::doing([failed]).await;
+    let ended = client().post(&server.url("/pay")).send().await;
+    assert!(matches!(
+        ended.ending(),
+        ClientError::Unknown {
+            why: Why::Server,
+            ..
+        }
+    ));
+
+    let (http, keys) = builder(&Pauses::default())
+        .journal(MemoryJournal::new())
+        .build(reqwest::Client::builder())
+        .expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    for slug in ["misconfigured", "too-many-keys", "too-early"] {
+        let status = match slug {
+            "misconfigured" => 500,
+            "too-many-keys" => 429,
+            _ => 425,
+        };
+        let refused = problem(status, &format!("idempotency-{slug}"));
+        let server = Server::doing(vec![refused; 4]).await;
+        let _ = client.post(server.url("/pay")).body("pay").send().await;
+        let open = keys.unfinished(9).await.expect("a list");
+        assert!(open.is_empty(), "{slug} did nothing");
+    }
 }
 
 #[tokio::test]

@@ -137,8 +137,13 @@ impl ClientJournal for Watched {
         self.inner.begin(entry).await
     }
 
-    async fn finish(&self, id: &EntryId, ending: &Ended) -> Result<(), StoreError> {
-        self.inner.finish(id, ending).await
+    async fn finish(
+        &self,
+        id: &EntryId,
+        caller: &[u8; 32],
+        ending: &Ended,
+    ) -> Result<(), StoreError> {
+        self.inner.finish(id, caller, ending).await
     }
 
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
@@ -438,6 +443,41 @@ async fn c20_what_was_never_sent_is_not_left_open() {
     assert!(process.keys.unfinished(9).await.expect("a list").is_empty());
 }
 
+/// Who was told that nothing happened may have done something else since.
+#[tokio::test]
+async fn c39_what_was_reported_as_not_done_is_not_sent_later() {
+    let server = Server::doing([problem(503, "idempotency-overloaded")]).await;
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    let call = process.client.post(server.url("/pay")).body("pay");
+    let ended = call.send().await;
+    assert!(matches!(ended.ending(), ClientError::Exhausted { .. }));
+    assert!(process.keys.unfinished(9).await.expect("a list").is_empty());
+}
+
+/// A thousand other calls do not make the server forget less, or this client more.
+#[tokio::test]
+async fn c36_a_key_that_many_calls_came_after_is_not_sent_again() {
+    let clock = ManualClock::new();
+    let server = Server::doing([answer(201)]).await;
+    let keys = builder(&Pauses::default()).clock(clock.clone());
+    let client = keys.client(reqwest::Client::builder()).expect("a client");
+    let ask = |id: String, path: &str| {
+        let wish = Call::new().intent(Intent::new("payments.charge", &id));
+        let call = client.post(server.url(path)).body("pay");
+        call.with_extension(wish).send()
+    };
+    ask("order-42".into(), "/pay").await.expect("an answer");
+    clock.advance(Duration::from_secs(1));
+    for number in 0..1_001 {
+        ask(number.to_string(), "/other").await.expect("an answer");
+    }
+    clock.advance(25 * HOUR);
+    let again = ask("order-42".into(), "/pay").await.expect("an answer");
+    assert_eq!(outcome(&again).origin, Origin::Journal);
+    let seen = server.seen();
+    assert_eq!(seen.iter().filter(|seen| seen.path == "/pay").count(), 1);
+}
+
 /// What an attempt of an earlier process may have done is not forgotten because this one did nothing.
 #[tokio::test]
 async fn c08_what_an_earlier_process_may_have_done_stays_unknown() {
@@ -453,6 +493,15 @@ async fn c08_what_an_earlier_process_may_have_done_stays_unknown() {
             .send()
     };
     assert!(call().await.is_err());
-    assert_eq!(call().await.expect("an answer").status(), 401);
+    let ended = call().await;
+    let ClientError::Unknown {
+        why: Why::Refused,
+        call: told,
+        ..
+    } = ended.ending()
+    else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(told.answer.as_ref().expect("the refusal").status, 401);
     assert_eq!(process.keys.unfinished(9).await.expect("a list").len(), 1);
 }

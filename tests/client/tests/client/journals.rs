@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use idempotent_runtime::{
+    StoreErrorKind,
     client::{
         ClientJournal, Key, MemoryJournal, SqliteJournal,
         journal::{Ending as Ended, Entry, EntryId},
@@ -29,6 +30,7 @@ async fn every_journal_keeps_the_contract() {
         let entry = |key: &str, created| Entry {
             id: EntryId {
                 origin: "https://api.example.com".into(),
+                account: "acct_1".into(),
                 key: Key::new(key).expect("a key"),
             },
             method: http::Method::POST,
@@ -39,6 +41,7 @@ async fn every_journal_keeps_the_contract() {
             ]
             .into_iter()
             .collect(),
+            caller: Some([8; 32]),
             digest: Some([7; 32]),
             body: Some(Bytes::from_static(b"\0\xff")),
             created: Time::from_micros(created),
@@ -54,6 +57,11 @@ async fn every_journal_keeps_the_contract() {
         for fresh in [&new, &old, &stream] {
             assert_eq!(journal.begin(fresh).await, Ok(None), "{journal:?}");
         }
+        let mut of_another_account = new.clone();
+        of_another_account.id.account = "acct_2".into();
+        assert_eq!(journal.begin(&of_another_account).await, Ok(None));
+        let forgotten = journal.forget(&of_another_account.id).await;
+        forgotten.expect("only that one is forgotten");
         let other = Entry {
             body: None,
             ..new.clone()
@@ -63,11 +71,11 @@ async fn every_journal_keeps_the_contract() {
         assert_eq!(open, [old.clone(), new.clone()]);
 
         journal
-            .finish(&old.id, &Ended::Burned)
+            .finish(&old.id, &[9; 32], &Ended::Burned)
             .await
             .expect("it is written");
         journal
-            .finish(&new.id, &Ended::Gone)
+            .finish(&new.id, &[9; 32], &Ended::Gone)
             .await
             .expect("it is written");
         let standing = journal
@@ -76,6 +84,7 @@ async fn every_journal_keeps_the_contract() {
             .expect("an answer")
             .expect("it stands");
         assert_eq!(standing.ending, Some(Ended::Burned));
+        assert_eq!(standing.caller, Some([9; 32]), "who was told");
         assert_eq!(
             journal.unfinished(9).await.expect("a list"),
             std::slice::from_ref(&stream)
@@ -91,6 +100,86 @@ async fn every_journal_keeps_the_contract() {
         journal.forget(&stream.id).await.expect("it is forgotten");
         assert_eq!(journal.begin(&stream).await, Ok(None));
     }
+}
+
+fn call(number: usize, body: &Bytes) -> Entry {
+    Entry {
+        id: EntryId {
+            origin: "https://api.example.com".into(),
+            account: String::new(),
+            key: Key::new(number.to_string()).expect("a key"),
+        },
+        method: http::Method::POST,
+        url: "https://api.example.com/pay".parse().expect("a URL"),
+        headers: http::HeaderMap::new(),
+        caller: Some([8; 32]),
+        digest: Some([7; 32]),
+        body: Some(body.clone()),
+        created: Time::from_micros(i64::try_from(number).expect("it is small")),
+        deadline: Time::from_micros(i64::MAX),
+        ending: None,
+    }
+}
+
+/// A server that is down for long fills no memory, and no call is forgotten because of it.
+#[tokio::test]
+async fn c09_the_memory_for_unfinished_calls_is_bounded() {
+    const MOST: usize = 10_000;
+    let journal = MemoryJournal::new();
+    let body = Bytes::from(vec![b'x'; 60_000]);
+    for number in 0..MOST {
+        let begun = journal.begin(&call(number, &body)).await;
+        assert_eq!(begun, Ok(None));
+    }
+    let open = journal.unfinished(u32::MAX).await.expect("a list");
+    assert_eq!(open.len(), MOST, "they are known");
+    let kept: Vec<_> = open.iter().map(|entry| entry.body.is_some()).collect();
+    let bodies = kept.iter().filter(|kept| **kept).count();
+    assert!(bodies * body.len() <= 16 << 20, "{bodies} bodies");
+    assert!(bodies > 100, "{bodies} bodies");
+    assert!(kept.is_sorted(), "the oldest lost theirs");
+
+    let full = journal.begin(&call(MOST, &body)).await;
+    assert_eq!(full.expect_err("no room").kind(), StoreErrorKind::Full);
+    let first = &open[0].id;
+    let finished = journal.finish(first, &[8; 32], &Ended::Gone).await;
+    finished.expect("it is written");
+    assert_eq!(journal.begin(&call(MOST, &body)).await, Ok(None));
+    let again = journal.begin(&call(1, &body)).await.expect("an answer");
+    assert!(again.is_some(), "what is unfinished is never forgotten");
+}
+
+#[tokio::test]
+async fn c36_what_is_over_is_known_when_its_answer_is_dropped() {
+    let journal = MemoryJournal::new();
+    let body = Bytes::from(vec![b'x'; 60_000]);
+    let answered = Ended::Answered {
+        status: http::StatusCode::CREATED,
+        headers: http::HeaderMap::new(),
+        body: Some(body.clone()),
+    };
+    let sent = Bytes::from_static(b"pay");
+    for number in 0..1_500 {
+        let begun = journal.begin(&call(number, &sent)).await;
+        assert_eq!(begun, Ok(None));
+    }
+    for number in 0..1_500 {
+        let call = call(number, &sent);
+        let finished = journal.finish(&call.id, &[8; 32], &answered).await;
+        finished.expect("it is written");
+    }
+    let mut kept = 0;
+    for number in 0..1_500 {
+        let standing = journal.begin(&call(number, &sent)).await;
+        let standing = standing.expect("an answer").expect("it is known");
+        assert_eq!(standing.body, None, "nobody needs it any more");
+        let Some(Ended::Answered { body, .. }) = standing.ending else {
+            panic!("it ended")
+        };
+        kept += body.map_or(0, |body| body.len());
+    }
+    assert!(kept <= 16 << 20, "{kept} bytes");
+    assert!(kept > 0);
 }
 
 /// What stands in a file is a promise: a journal of an earlier release must be read.
@@ -115,6 +204,7 @@ async fn c08_a_journal_of_the_first_release_is_read() {
     assert_eq!(entry.id.key.as_str(), "k");
     assert_eq!((entry.method.as_str(), entry.url.path()), ("POST", "/pay"));
     assert_eq!(entry.headers["content-type"], "text/plain");
+    assert_eq!((entry.id.account.as_str(), entry.caller), ("", None));
     assert_eq!(entry.digest, Some([7; 32]));
     assert_eq!(entry.body.as_deref(), Some(&b"pay"[..]));
     assert_eq!(entry.created, Time::from_micros(1_000));

@@ -2,6 +2,7 @@
 
 mod kit;
 
+mod accounts;
 mod answers;
 mod bodies;
 mod conformance;

@@ -1,8 +1,8 @@
 //! Redirects: the client beneath takes every header along, so a key is kept at its origin by what it may follow.
 
-use idempotent_runtime::client::{ClientError, IdempotencyKeys, Profile};
+use idempotent_runtime::client::{Call, ClientError, IdempotencyKeys, Intent, Profile};
 
-use crate::kit::{Ending, Server, answer, client, outcome};
+use crate::kit::{Ending, Server, Step, answer, client, client_with, outcome, patient};
 
 #[tokio::test]
 async fn c34_a_repetition_at_the_same_origin_keeps_the_key() {
@@ -118,4 +118,61 @@ async fn c34_a_client_that_follows_everything_is_found_out() {
         matches!(ended.ending(), ClientError::LeftOrigin { .. }),
         "{ended:?}"
     );
+}
+
+/// The server did it and told where to read of it, so a reading that fails is not the call's failure.
+#[tokio::test]
+async fn c34_a_call_that_was_led_on_is_not_taken_for_not_done() {
+    let afterwards = [
+        answer(403).into(),
+        answer(429).with("retry-after", "0").into(),
+        answer(501).into(),
+        Step::Cut,
+        Step::CutBody,
+    ];
+    for fails in afterwards {
+        let see = answer(303).with("location", "/receipts/1").into();
+        let server = Server::doing([see, fails.clone()]).await;
+        let client = client_with(|keys| keys.limits(patient().attempts(1)));
+        let ask = |body: &'static str| {
+            let call = Call::new().intent(Intent::new("payments.charge", "order-42"));
+            let request = client.http.post(server.url("/pay")).body(body);
+            request.with_extension(call).send()
+        };
+        let ended = ask("pay").await;
+        assert!(
+            matches!(ended.ending(), ClientError::Unknown { .. }),
+            "{fails:?}: {ended:?}"
+        );
+        assert_eq!(server.seen().len(), 2);
+
+        let other = ask("other").await;
+        assert!(
+            matches!(other.ending(), ClientError::KeyReusedLocally { .. }),
+            "{fails:?} is remembered: {other:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn c34_a_call_without_a_key_that_was_led_on_is_not_sent_again() {
+    let see = answer(303).with("location", "/receipts/1");
+    let limited = answer(429).with("retry-after", "0");
+    let server = Server::doing([see, limited]).await;
+    let call = client().post(&server.url("/pay"));
+    let call = call.with_extension(Call::new().without_key());
+    assert_eq!(call.send().await.expect("the last answer").status(), 429);
+    assert_eq!(server.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn c20_redirects_without_an_end_leave_the_call_and_its_key_known() {
+    let see = answer(303).with("location", "/receipts/1");
+    let server = Server::doing(vec![see; 12]).await;
+    let ended = client().post(&server.url("/pay")).send().await;
+    let ClientError::Unknown { call, .. } = ended.ending() else {
+        panic!("{ended:?}")
+    };
+    let key = format!("\"{}\"", call.key.as_str());
+    assert_eq!(server.keys()[0].as_deref(), Some(key.as_str()));
 }

@@ -1,0 +1,202 @@
+//! Servers keep the keys of each account apart, and so does what is remembered here.
+
+use std::time::Duration;
+
+use idempotent_runtime::client::{
+    Call, ClientError, Intent, Key, MemoryJournal, Origin, Profile, Resend, SqliteJournal, Why,
+};
+use idempotent_runtime::testing::ManualClock;
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
+
+use crate::kit::{
+    Client, Ending, Frames, Pauses, Server, Step, answer, builder, client, client_with, outcome,
+    patient,
+};
+
+fn wish() -> Call {
+    Call::new().intent(Intent::new("payments.charge", "order-42"))
+}
+
+async fn text(call: RequestBuilder) -> (Origin, String) {
+    let response = call.send().await.expect("an answer");
+    let origin = outcome(&response).origin;
+    (origin, response.text().await.expect("a body"))
+}
+
+fn from_server(text: &str) -> (Origin, String) {
+    (Origin::Server, text.to_owned())
+}
+
+fn from_journal(text: &str) -> (Origin, String) {
+    (Origin::Journal, text.to_owned())
+}
+
+#[tokio::test]
+async fn c47_an_answer_is_given_from_the_journal_only_to_whom_it_was_given_before() {
+    type Ask = fn(&Client, &str, &str) -> RequestBuilder;
+    let ways: [Ask; 4] = [
+        |client, url, who| {
+            let call = client.post(url).bearer_auth(who);
+            call.header("idempotency-key", "\"1\"")
+        },
+        |client, url, who| client.post(url).bearer_auth(who).with_extension(wish()),
+        |client, url, who| {
+            let call = Call::new().key(Key::new("1").expect("a key"));
+            client.post(url).header("cookie", who).with_extension(call)
+        },
+        |client, url, who| {
+            let mut secret = http::HeaderValue::from_str(who).expect("a value");
+            secret.set_sensitive(true);
+            let call = client.post(url).header("x-of-our-own", secret);
+            call.with_extension(wish())
+        },
+    ];
+    for ask in ways {
+        let server = Server::doing([answer(200).body("secret of A"), answer(200).body("of B")]);
+        let server = server.await;
+        let url = server.url("/pay");
+        let client = client();
+        assert_eq!(
+            text(ask(&client, &url, "A")).await,
+            from_server("secret of A")
+        );
+        assert_eq!(text(ask(&client, &url, "B")).await, from_server("of B"));
+        assert_eq!(
+            text(ask(&client, &url, "A")).await,
+            from_journal("secret of A")
+        );
+        let keys = server.keys();
+        assert_eq!(keys[0], keys[1], "the server tells the accounts apart");
+    }
+}
+
+/// A token that was renewed is still the same account's, so what one caller is refused was done nevertheless.
+#[tokio::test]
+async fn c47_what_another_token_was_told_stays() {
+    let server = Server::doing([answer(200).body("done"), answer(401)]).await;
+    let client = client();
+    let ask = |token: &str| {
+        let call = client.post(&server.url("/pay")).bearer_auth(token);
+        call.with_extension(wish())
+    };
+    assert_eq!(text(ask("A")).await, from_server("done"));
+    let _ = ask("B").send().await;
+    assert_eq!(text(ask("A")).await, from_journal("done"));
+}
+
+#[tokio::test]
+async fn c47_a_server_without_keys_is_not_asked_again_by_another_token() {
+    let server = Server::doing([answer(200), answer(200)]).await;
+    let url = server.url("/").parse().expect("a URL");
+    let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
+    let ask = |token: &str| {
+        let call = client.post(&server.url("/pay")).bearer_auth(token);
+        call.with_extension(wish()).send()
+    };
+    ask("A").await.expect("an answer");
+    let ended = ask("B").await;
+    let ClientError::Unknown { why, .. } = ended.ending() else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(*why, Why::Undeclared);
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn c47_an_account_has_keys_of_its_own_whatever_its_token() {
+    let server = Server::doing([answer(200).body("of A"), answer(200).body("of B")]).await;
+    let client = client_with(|keys| keys.account("A"));
+    let ask = |call: Call, token: &str| {
+        let request = client.post(&server.url("/pay")).bearer_auth(token);
+        request.with_extension(call)
+    };
+    let as_b = || wish().account("B");
+    assert_eq!(text(ask(wish(), "1")).await, from_server("of A"));
+    assert_eq!(text(ask(as_b(), "2")).await, from_server("of B"));
+    assert_eq!(text(ask(wish(), "renewed")).await, from_journal("of A"));
+    assert_eq!(text(ask(as_b(), "renewed")).await, from_journal("of B"));
+    let keys = server.keys();
+    assert_ne!(keys[0], keys[1]);
+}
+
+async fn restarted(
+    file: &std::path::Path,
+) -> (
+    ClientWithMiddleware,
+    idempotent_runtime::client::IdempotencyKeys,
+) {
+    let journal = SqliteJournal::open(file).await.expect("a journal");
+    let keys = builder(&Pauses::default()).limits(patient().attempts(1));
+    let (http, keys) = keys
+        .journal(journal)
+        .build(reqwest::Client::builder())
+        .expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    (client, keys)
+}
+
+#[tokio::test]
+async fn c47_a_call_is_resumed_for_its_account_and_no_credentials_are_in_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("calls.db");
+    let server = Server::doing([Step::Cut, answer(201).body("of A").into()]).await;
+    let ask = |client: &ClientWithMiddleware, account: &str, token: &str| {
+        let call = client.post(server.url("/pay")).body("pay");
+        let call = call.bearer_auth(token).header("x-api-key", "s3cr3t");
+        call.with_extension(wish().account(account))
+    };
+    let (client, _) = restarted(&file).await;
+    assert!(ask(&client, "A", "s3cr3t").send().await.is_err());
+
+    let (client, keys) = restarted(&file).await;
+    let open = keys.unfinished(9).await.expect("a list");
+    assert_eq!(
+        (open[0].account(), open[0].resend()),
+        ("A", Resend::Possible)
+    );
+    let call = open[0].request(&client).expect("it can be sent");
+    assert_eq!(text(call.bearer_auth("new")).await, from_server("of A"));
+
+    let (client, keys) = restarted(&file).await;
+    assert!(keys.unfinished(9).await.expect("a list").is_empty());
+    assert_eq!(text(ask(&client, "A", "newer")).await, from_journal("of A"));
+    let bytes = std::fs::read(&file).expect("the file");
+    assert!(!bytes.windows(6).any(|piece| piece == b"s3cr3t"));
+}
+
+/// A key that the server may have forgotten does not become young because somebody else asks.
+#[tokio::test]
+async fn c36_an_old_key_is_not_sent_again_with_another_token() {
+    let clock = ManualClock::new();
+    let server = Server::doing([answer(200)]).await;
+    let client = client_with(|keys| keys.journal(MemoryJournal::new()).clock(clock.clone()));
+    let ask = |token: &str| {
+        let call = client.post(&server.url("/pay")).bearer_auth(token);
+        call.with_extension(wish()).send()
+    };
+    ask("A").await.expect("an answer");
+    clock.advance(Duration::from_secs(25 * 3_600));
+    let ended = ask("B").await;
+    let ClientError::Unknown { why, .. } = ended.ending() else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(*why, Why::Age);
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn c11_a_stream_is_never_answered_by_the_journal() {
+    let server = Server::doing([answer(200).body("one"), answer(200).body("two")]).await;
+    let client = client();
+    let ask = |text: &'static str| {
+        let frame = hyper::body::Frame::data(bytes::Bytes::from_static(text.as_bytes()));
+        let frames = Frames::of([Ok::<_, std::io::Error>(frame)]);
+        let body = reqwest::Body::wrap(http_body_util::StreamBody::new(frames));
+        let call = client.http.post(server.url("/pay")).body(body);
+        call.with_extension(wish())
+    };
+    assert_eq!(text(ask("one")).await, from_server("one"));
+    assert_eq!(text(ask("two")).await, from_server("two"));
+    let keys = server.keys();
+    assert_eq!(keys[0], keys[1], "the server compares the bytes");
+}
