@@ -189,12 +189,13 @@ impl Drop for Held {
             return;
         }
         let attempt = &self.lease.attempt;
-        let ending = if self.polled {
+        let began = self.polled && attempt.stage() != Stage::NeverBegan;
+        let ending = if began {
             Ending::Stopped
         } else {
             Ending::Unpolled
         };
-        if self.polled && self.lease.holding.on_crash() == OnCrash::Rerun {
+        if began && self.lease.holding.on_crash() == OnCrash::Rerun {
             tracing::warn!(
                 operation = attempt.operation(),
                 id = %attempt.id().short(),

@@ -11,7 +11,7 @@ use crate::{
     record::RawOutcome,
     request::Request,
     run::{
-        detached::outlive,
+        detached::Detached,
         underway::{Instead, Underway, is_kept},
     },
 };
@@ -25,14 +25,20 @@ where
     B: Future<Output = RawEnding>,
 {
     let mut call = Underway::new(request);
-    match call.admit().await {
-        Ok(attempt) => run_admitted(call, attempt, body).await,
-        Err(instead) => answer(&mut call, Err(instead)).await,
-    }
+    let left = match call.admit().await {
+        Ok(attempt) => {
+            let body = pin!(Some(body(attempt.clone())));
+            Ok((call.run(&attempt, body).await, attempt))
+        }
+        Err(instead) => Err(instead),
+    };
+    let outcome = answer(&mut call, left).await;
+    let how = call.answered(outcome.as_ref().err());
+    Ok((outcome?, how))
 }
 
-/// The same, where the body and what comes after it has a task of its own: once the body has begun, the caller's future may be
-/// dropped, and the call runs on and is recorded. Dropped before, nothing is left behind.
+/// The same in a task of its own: once the body has begun, the caller's future may be dropped, and the call runs on and is
+/// recorded. Dropped before, nothing is left behind.
 pub(crate) async fn run_raw_detached<F, B>(
     request: Box<Request>,
     body: F,
@@ -41,40 +47,16 @@ where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = RawEnding> + Send + 'static,
 {
-    let mut call = Underway::new(request);
-    match call.admit().await {
-        Ok(attempt) => outlive(run_admitted(call, attempt, body)).await,
-        Err(instead) => answer(&mut call, Err(instead)).await,
-    }
+    let task = Detached::new();
+    let beginning = task.beginning();
+    let call = run_raw(request, move |attempt| async move {
+        beginning.begin(&attempt).await;
+        body(attempt).await
+    });
+    task.join(call).await
 }
 
-async fn run_admitted<F, B>(
-    mut call: Underway,
-    attempt: Attempt,
-    body: F,
-) -> Result<(RawOutcome, How), Error>
-where
-    F: FnOnce(Attempt) -> B,
-    B: Future<Output = RawEnding>,
-{
-    let left = {
-        let body = pin!(Some(body(attempt.clone())));
-        call.run(&attempt, body).await
-    };
-    answer(&mut call, Ok((left, attempt))).await
-}
-
-/// What the caller gets, and how it came about.
 async fn answer(
-    call: &mut Underway,
-    left: Result<(RawEnding, Attempt), Instead>,
-) -> Result<(RawOutcome, How), Error> {
-    let outcome = outcome(call, left).await;
-    let how = call.answered(outcome.as_ref().err());
-    Ok((outcome?, how))
-}
-
-async fn outcome(
     call: &mut Underway,
     left: Result<(RawEnding, Attempt), Instead>,
 ) -> Result<RawOutcome, Error> {
