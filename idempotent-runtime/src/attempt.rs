@@ -82,8 +82,6 @@ pub(crate) enum Stage {
     Unknown,
     /// It said *run again*.
     RunAgain,
-    /// The caller went away just before the body began.
-    NeverBegan,
 }
 
 impl Attempt {
@@ -224,7 +222,6 @@ impl Attempt {
             stage if stage == Stage::Answered as u8 => Stage::Answered,
             stage if stage == Stage::Unknown as u8 => Stage::Unknown,
             stage if stage == Stage::RunAgain as u8 => Stage::RunAgain,
-            stage if stage == Stage::NeverBegan as u8 => Stage::NeverBegan,
             _ => Stage::Body,
         }
     }

@@ -308,8 +308,8 @@ impl<P, K> CallBuilder<P, K> {
         }
     }
 
-    /// Runs the call in a task of its own: once the body has begun, this future may be dropped, and the call runs on
-    /// and is recorded.
+    /// Runs the body in a task of its own: once the key is claimed, this future may be dropped, and the call runs on and is
+    /// recorded.
     ///
     /// # Errors
     ///
@@ -317,7 +317,7 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// # Cancel safety
     ///
-    /// Dropped before the body has begun, it leaves nothing behind. Dropped later, it changes nothing: the call runs on and
+    /// Dropped before the key is claimed, it leaves nothing behind. Dropped later, it changes nothing: the call runs on and
     /// is recorded. Where the runtime itself shuts down, the body stops as under [`run`](Self::run).
     pub async fn run_detached<R, F, B>(self, body: F) -> R
     where
@@ -385,8 +385,8 @@ impl<P, K> CallBuilder<P, K> {
         run_raw(prepare(self.call, self.mistake)?, body).await
     }
 
-    /// Runs the call on bytes in a task of its own: once the body has begun, this future may be dropped, and the call runs on
-    /// and is recorded.
+    /// Runs the call on bytes, and the body in a task of its own: once the key is claimed, this future may be dropped, and the call
+    /// runs on and is recorded.
     ///
     /// # Errors
     ///
@@ -395,12 +395,15 @@ impl<P, K> CallBuilder<P, K> {
     /// # Cancel safety
     ///
     /// As [`run_detached`](Self::run_detached).
-    pub async fn run_raw_detached<F, B>(self, body: F) -> Result<(RawOutcome, How), Error>
+    pub fn run_raw_detached<F, B>(
+        self,
+        body: F,
+    ) -> impl Future<Output = Result<(RawOutcome, How), Error>> + Send + use<F, B, P, K>
     where
         F: FnOnce(Attempt) -> B + Send + 'static,
         B: Future<Output = RawEnding> + Send + 'static,
     {
-        run_raw_detached(prepare(self.call, self.mistake)?, body).await
+        run_raw_detached(prepare(self.call, self.mistake).map_err(Box::new), body)
     }
 
     fn with_on_error<Q>(self, on_error: Q) -> CallBuilder<Q, K> {

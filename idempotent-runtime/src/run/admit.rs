@@ -84,7 +84,7 @@ impl<'a> Admitting<'a> {
     }
 
     /// What is rare is boxed, so that the future of every call does not hold room for it.
-    pub(crate) async fn admit(mut self) -> Admission {
+    pub(crate) async fn admit(&mut self) -> Admission {
         if let Some(old) = self.request.old_id
             && let Err(error) = Box::pin(self.identify(old)).await
         {
@@ -103,12 +103,16 @@ impl<'a> Admitting<'a> {
         loop {
             let sent = handle.timer().now();
             claiming.sent(seen, meaning);
-            let mut snapshot = match handle.store().swap(&self.id, seen, &draft).await {
+            let refused = match handle.store().swap(&self.id, seen, &draft).await {
                 Ok(Swap::Applied(stamp)) => {
                     claiming.answered();
                     return self.applied(&draft, meaning, stamp.token, sent);
                 }
-                Ok(Swap::Refused(snapshot)) => {
+                Ok(Swap::Refused(snapshot)) => Ok(snapshot),
+                Err(error) => Err(Box::new(error)),
+            };
+            let mut snapshot = match refused {
+                Ok(snapshot) => {
                     claiming.answered();
                     snapshot
                 }
@@ -116,7 +120,7 @@ impl<'a> Admitting<'a> {
                     if !error.is_transient() {
                         claiming.answered();
                     }
-                    match Box::pin(retries.pause_after(error, handle.timer())).await {
+                    match Box::pin(retries.pause_after(*error, handle.timer())).await {
                         Ok(()) => continue,
                         Err(error) => {
                             // A claim that may stand is given up before anything else is done.

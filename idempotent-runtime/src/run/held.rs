@@ -94,10 +94,10 @@ impl Held {
 
     /// Writes how the body ended. Where the store fails, the lease is kept and the write is tried
     /// again in the background.
-    pub(crate) async fn end(mut self, ending: Ending) -> Result<Ended, StoreError> {
+    pub(crate) async fn end(&mut self, ending: Ending) -> Result<Ended, StoreError> {
         let reran = self.lease.attempt.stage() == Stage::RunAgain;
         let mut unwritten = Unwritten {
-            held: &mut self,
+            held: self,
             ending: Some(ending),
             reran,
         };
@@ -189,13 +189,12 @@ impl Drop for Held {
             return;
         }
         let attempt = &self.lease.attempt;
-        let began = self.polled && attempt.stage() != Stage::NeverBegan;
-        let ending = if began {
+        let ending = if self.polled {
             Ending::Stopped
         } else {
             Ending::Unpolled
         };
-        if began && self.lease.holding.on_crash() == OnCrash::Rerun {
+        if self.polled && self.lease.holding.on_crash() == OnCrash::Rerun {
             tracing::warn!(
                 operation = attempt.operation(),
                 id = %attempt.id().short(),

@@ -11,7 +11,7 @@ use crate::{
     record::RawOutcome,
     request::Request,
     run::{
-        detached::Detached,
+        detached::outlive,
         underway::{Instead, Underway, is_kept},
     },
 };
@@ -24,53 +24,53 @@ where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = RawEnding>,
 {
-    let mut call = Underway::new(request);
-    let left = match call.admit().await {
-        Ok(attempt) => {
-            let body = pin!(Some(body(attempt.clone())));
-            Ok((call.run(&attempt, body).await, attempt))
-        }
-        Err(instead) => Err(instead),
-    };
-    let outcome = answer(&mut call, left).await;
-    let how = call.answered(outcome.as_ref().err());
-    Ok((outcome?, how))
+    let mut call = Box::new(Underway::new(request));
+    match call.admit().await {
+        Ok(attempt) => run_admitted(call, attempt, body).await,
+        Err(instead) => answered(&mut call, instead),
+    }
 }
 
-/// The same in a task of its own: once the body has begun, the caller's future may be dropped, and the call runs on and is
-/// recorded. Dropped before, nothing is left behind.
+/// The same, where the body and what comes after it has a task of its own: once the call is admitted, the caller's future may be
+/// dropped, and the call runs on and is recorded. Dropped before, nothing is left behind.
 pub(crate) async fn run_raw_detached<F, B>(
-    request: Box<Request>,
+    request: Result<Box<Request>, Box<Error>>,
     body: F,
 ) -> Result<(RawOutcome, How), Error>
 where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = RawEnding> + Send + 'static,
 {
-    let task = Detached::new();
-    let beginning = task.beginning();
-    let call = run_raw(request, move |attempt| async move {
-        beginning.begin(&attempt).await;
-        body(attempt).await
-    });
-    task.join(call).await
+    let mut call = Box::new(Underway::new(request.map_err(|error| *error)?));
+    match call.admit().await {
+        Ok(attempt) => outlive(Box::pin(run_admitted(call, attempt, body))).await,
+        Err(instead) => answered(&mut call, instead),
+    }
 }
 
-async fn answer(
-    call: &mut Underway,
-    left: Result<(RawEnding, Attempt), Instead>,
-) -> Result<RawOutcome, Error> {
-    let instead = match left {
-        Ok((left, attempt)) => {
-            let (ending, own) = leave(call, left);
-            match call.end(&attempt, ending).await {
-                Some(instead) => instead,
-                None => return Ok(own),
-            }
-        }
-        Err(instead) => instead,
+async fn run_admitted<F, B>(
+    mut call: Box<Underway>,
+    attempt: Attempt,
+    body: F,
+) -> Result<(RawOutcome, How), Error>
+where
+    F: FnOnce(Attempt) -> B,
+    B: Future<Output = RawEnding>,
+{
+    let left = {
+        let body = pin!(Some(body(attempt.clone())));
+        call.run(&attempt, body).await
     };
-    match instead {
+    let (ending, own) = leave(&call, left);
+    match call.end(&attempt, ending).await {
+        Some(instead) => answered(&mut call, instead),
+        None => Ok((own, call.answered(None))),
+    }
+}
+
+/// What the caller gets that no body of its own answers, and how it came about.
+fn answered(call: &mut Underway, instead: Instead) -> Result<(RawOutcome, How), Error> {
+    let outcome = match instead {
         Instead::Refused(error) => Err(error),
         Instead::Recorded(record) => match &record.outcome {
             Some(outcome) if is_kept(&record) => Ok(outcome.clone()),
@@ -78,7 +78,9 @@ async fn answer(
                 operation: Arc::clone(&call.request.operation),
             }),
         },
-    }
+    };
+    let how = call.answered(outcome.as_ref().err());
+    Ok((outcome?, how))
 }
 
 fn leave(call: &Underway, left: RawEnding) -> (Ending, RawOutcome) {

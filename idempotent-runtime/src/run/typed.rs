@@ -16,7 +16,7 @@ use crate::{
     record::{OutcomeKind, RawOutcome, Record},
     request::Request,
     run::{
-        detached::Detached,
+        detached::outlive,
         underway::{Instead, Underway, within},
     },
 };
@@ -67,18 +67,14 @@ where
     B: Future<Output = R>,
 {
     let mut call = Underway::new(request);
-    let left = match call.admit().await {
-        Ok(attempt) => {
-            let body = pin!(Some(body(attempt.clone())));
-            Ok((call.run(&attempt, body).await, attempt))
-        }
-        Err(instead) => Err(instead),
-    };
-    typed.answer(&mut call, left).await
+    match call.admit().await {
+        Ok(attempt) => run_admitted(call, attempt, typed, body).await,
+        Err(instead) => typed.answer(&mut call, Err(instead)).await,
+    }
 }
 
-/// The same in a task of its own: once the body has begun, the caller's future may be dropped,
-/// and the call runs on and is recorded. Dropped before, nothing is left behind.
+/// The same, where the body and what comes after it has a task of its own: once the call is admitted, the caller's future may be
+/// dropped, and the call runs on and is recorded. Dropped before, nothing is left behind.
 pub(crate) async fn run_detached<R, P, K, F, B>(
     request: Box<Request>,
     typed: Typed<P, K>,
@@ -93,13 +89,32 @@ where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = R> + Send + 'static,
 {
-    let task = Detached::new();
-    let beginning = task.beginning();
-    let call = run_typed(request, typed, move |attempt| async move {
-        beginning.begin(&attempt).await;
-        body(attempt).await
-    });
-    task.join(call).await
+    let mut call = Underway::new(request);
+    match call.admit().await {
+        Ok(attempt) => outlive(Box::pin(run_admitted(call, attempt, typed, body))).await,
+        Err(instead) => typed.answer(&mut call, Err(instead)).await,
+    }
+}
+
+async fn run_admitted<R, P, K, F, B>(
+    mut call: Underway,
+    attempt: Attempt,
+    typed: Typed<P, K>,
+    body: F,
+) -> (R, How)
+where
+    R: Outcome,
+    R::Error: FromRefusal,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+    F: FnOnce(Attempt) -> B,
+    B: Future<Output = R>,
+{
+    let left = {
+        let body = pin!(Some(body(attempt.clone())));
+        call.run(&attempt, body).await
+    };
+    typed.answer(&mut call, Ok((left, attempt))).await
 }
 
 impl<P, K> Typed<P, K> {

@@ -72,7 +72,7 @@ impl Underway {
     pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
         let admission = match &self.request.protection {
             Protection::Record(claim) => {
-                let admitting = Admitting::new(&self.request, claim);
+                let mut admitting = Admitting::new(&self.request, claim);
                 within(&self.span, pin!(admitting.admit())).await
             }
             Protection::None(why) => Admission::Unprotected(*why),
@@ -184,14 +184,16 @@ impl Underway {
 
     /// Writes how the body ended, and tells what answers the call instead of what its body said, where anything does.
     pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
-        let held = self.held.take()?;
+        let held = self.held.as_mut()?;
         let answer = match (held.meaning(), attempt.stage()) {
             (_, Stage::Answered) => Answer::Reconciled,
             (_, Stage::Unknown) => Answer::Uncertain,
             (Meaning::Fresh, _) => Answer::Executed,
             _ => Answer::ExecutedAfterTakeover,
         };
-        let (recorded, answer, instead) = match within(&self.span, pin!(held.end(ending))).await {
+        let ended = within(&self.span, pin!(held.end(ending))).await;
+        self.held = None;
+        let (recorded, answer, instead) = match ended {
             Ok(Ended::StoodAlready(record)) if is_kept(&record) => {
                 (true, answer, Some(Instead::Recorded(record)))
             }
