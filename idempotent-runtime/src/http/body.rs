@@ -34,11 +34,40 @@ pin_project! {
             body: B,
         },
         Read {
-            read: VecDeque<Frame<Bytes>>,
+            read: Frames,
             rest: Option<Pin<Box<B>>>,
             failure: Option<BoxError>,
             watch: Option<Watch>,
         },
+    }
+}
+
+/// What was read of a body. Most bodies are a single frame, which needs no room of its own.
+#[derive(Default)]
+struct Frames {
+    first: Option<Frame<Bytes>>,
+    more: VecDeque<Frame<Bytes>>,
+}
+
+impl Frames {
+    fn push(&mut self, frame: Frame<Bytes>) {
+        if self.is_empty() {
+            self.first = Some(frame);
+        } else {
+            self.more.push_back(frame);
+        }
+    }
+
+    fn pop(&mut self) -> Option<Frame<Bytes>> {
+        self.first.take().or_else(|| self.more.pop_front())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Frame<Bytes>> {
+        self.first.iter().chain(&self.more)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first.is_none() && self.more.is_empty()
     }
 }
 
@@ -84,9 +113,14 @@ impl<B> Body<B> {
 
     /// Gives what was read.
     pub(crate) fn whole(whole: Whole) -> Self {
-        let bytes = (!whole.bytes.is_empty()).then(|| Frame::data(whole.bytes));
-        let trailers = whole.trailers.map(Frame::trailers);
-        Self::read(bytes.into_iter().chain(trailers).collect(), None, None)
+        let mut read = Frames::default();
+        if !whole.bytes.is_empty() {
+            read.push(Frame::data(whole.bytes));
+        }
+        if let Some(trailers) = whole.trailers {
+            read.push(Frame::trailers(trailers));
+        }
+        Self::read(read, None, None)
     }
 
     /// Has its end told to whoever watches.
@@ -96,7 +130,7 @@ impl<B> Body<B> {
     {
         let (watcher, ended) = oneshot::channel();
         let (read, rest, failure) = match self.kind {
-            Kind::Untouched { body } => (VecDeque::new(), Some(Box::pin(body)), None),
+            Kind::Untouched { body } => (Frames::default(), Some(Box::pin(body)), None),
             Kind::Read {
                 read,
                 rest,
@@ -111,11 +145,7 @@ impl<B> Body<B> {
         (body, ended)
     }
 
-    fn read(
-        read: VecDeque<Frame<Bytes>>,
-        rest: Option<Pin<Box<B>>>,
-        failure: Option<BoxError>,
-    ) -> Self {
+    fn read(read: Frames, rest: Option<Pin<Box<B>>>, failure: Option<BoxError>) -> Self {
         Self {
             kind: Kind::Read {
                 read,
@@ -147,7 +177,7 @@ where
     B::Error: Into<BoxError>,
 {
     let mut body = Box::pin(body);
-    let mut read = VecDeque::new();
+    let mut read = Frames::default();
     let mut length = 0_usize;
     while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
         let frame = match frame {
@@ -161,7 +191,7 @@ where
             }
         };
         length = length.saturating_add(frame.data_ref().map_or(0, Bytes::len));
-        read.push_back(frame);
+        read.push(frame);
         if length > limit {
             return Err(Unfinished::TooLong(Body::read(read, Some(body), None)));
         }
@@ -183,27 +213,27 @@ where
 }
 
 /// Puts the frames together; a body of one piece, which most are, is not copied.
-fn joined(read: VecDeque<Frame<Bytes>>, length: usize) -> Whole {
-    let mut pieces = Vec::with_capacity(1);
-    let mut trailers = None;
-    for frame in read {
+fn joined(mut read: Frames, length: usize) -> Whole {
+    let mut whole = Whole::default();
+    let mut joined = BytesMut::new();
+    while let Some(frame) = read.pop() {
         match frame.into_data().map_err(Frame::into_trailers) {
-            Ok(data) => pieces.push(data),
-            Err(Ok(map)) => trailers = Some(map),
+            Ok(data) if whole.bytes.is_empty() => whole.bytes = data,
+            Ok(data) => {
+                if joined.is_empty() {
+                    joined.reserve(length);
+                    joined.extend_from_slice(&whole.bytes);
+                }
+                joined.extend_from_slice(&data);
+            }
+            Err(Ok(trailers)) => whole.trailers = Some(trailers),
             Err(Err(_of_a_kind_not_known_yet)) => {}
         }
     }
-    let bytes = match <[Bytes; 1]>::try_from(pieces) {
-        Ok([piece]) => piece,
-        Err(pieces) => {
-            let mut bytes = BytesMut::with_capacity(length);
-            for piece in &pieces {
-                bytes.extend_from_slice(piece);
-            }
-            bytes.freeze()
-        }
-    };
-    Whole { bytes, trailers }
+    if !joined.is_empty() {
+        whole.bytes = joined.freeze();
+    }
+    whole
 }
 
 impl<B> HttpBody for Body<B>
@@ -231,7 +261,7 @@ where
                 watch,
             } => (read, rest, failure, watch),
         };
-        if let Some(frame) = read.pop_front() {
+        if let Some(frame) = read.pop() {
             return Poll::Ready(Some(Ok(frame)));
         }
         let frame = match rest {

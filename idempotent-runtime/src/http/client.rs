@@ -1,10 +1,6 @@
 //! The client's side of a call, while its handler runs in a task of its own.
 
-use std::{
-    future::poll_fn,
-    pin::{Pin, pin},
-    task::Poll,
-};
+use std::{future::poll_fn, pin::Pin, task::Poll};
 
 use http::Response;
 use tokio::sync::oneshot;
@@ -14,9 +10,9 @@ use crate::{error::Error, http::body::Body, observe::How, record::RawOutcome};
 /// What a handler tells its own client.
 pub(crate) enum Own<R, E> {
     /// Its response, to be given when its outcome is recorded.
-    Whole(Told<R, E>),
+    Whole(Box<Told<R, E>>),
     /// A response of which nothing but its end is recorded.
-    Streamed(Response<Body<R>>),
+    Streamed(Box<Response<Body<R>>>),
 }
 
 /// A handler's response, and what is to be recorded of it.
@@ -28,16 +24,15 @@ pub(crate) struct Told<R, E> {
 /// What the client's side of a call hears of it.
 pub(crate) enum Heard<R, E> {
     /// The handler's own response, which goes on while the call does.
-    Streamed(Response<Body<R>>),
+    Streamed(Box<Response<Body<R>>>),
     /// The call's end, with what its own handler told, where that ran.
-    Answered(Result<(RawOutcome, How), Error>, Option<Told<R, E>>),
+    Answered(Result<(RawOutcome, How), Error>, Option<Box<Told<R, E>>>),
 }
 
 pub(crate) async fn hear<R, E>(
-    call: impl Future<Output = Result<(RawOutcome, How), Error>>,
+    mut call: Pin<&mut impl Future<Output = Result<(RawOutcome, How), Error>>>,
     mut own: oneshot::Receiver<Own<R, E>>,
 ) -> Heard<R, E> {
-    let mut call = pin!(call);
     let mut whole = None;
     let mut has_told = false;
     poll_fn(|cx| {

@@ -55,7 +55,8 @@ impl Door {
                 state.inside += 1;
                 state.callers.insert(Arc::clone(caller), of_this_caller + 1);
             }
-            answer.is_ok()
+            // Nobody waits for a handler that is let in.
+            false
         });
         answer.map(|()| Inside {
             door: self.clone(),
@@ -71,17 +72,19 @@ impl Door {
         self.0.borrow().shut
     }
 
-    /// Resolves when no handler runs.
+    /// Resolves when no handler runs, once the door is shut.
     pub(crate) async fn empty(&self) {
         let mut states = self.0.subscribe();
         // The sender is this very door, so it cannot be gone.
-        let _ = states.wait_for(|state| state.inside == 0).await;
+        let _ = states
+            .wait_for(|state| state.shut && state.inside == 0)
+            .await;
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        self.door.0.send_modify(|state| {
+        self.door.0.send_if_modified(|state| {
             state.inside -= 1;
             if let Some(of_this_caller) = state.callers.get_mut(&self.caller) {
                 *of_this_caller -= 1;
@@ -89,6 +92,8 @@ impl Drop for Inside {
                     state.callers.remove(&self.caller);
                 }
             }
+            // Only who waits for a shut door is woken, because waking costs something even where nobody waits.
+            state.shut && state.inside == 0
         });
     }
 }

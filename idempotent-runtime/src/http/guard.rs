@@ -1,6 +1,6 @@
 //! A request that is answered once for all its retries.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{
@@ -9,6 +9,7 @@ use http::{
     request::Parts,
 };
 use http_body::Body as HttpBody;
+use tokio::sync::oneshot;
 use tower_service::Service;
 
 use crate::{
@@ -36,10 +37,13 @@ use crate::{
 
 /// A request that is to be answered once for all its retries.
 pub(crate) struct Guard {
-    settings: Arc<Settings>,
-    rules: Arc<Rules>,
-    key: IdempotencyKey,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) key: IdempotencyKey,
     caller: Option<Caller>,
+    /// What a refusal needs to know of the request, whose handler may have taken it already.
+    method: Method,
+    headers: HeaderMap,
 }
 
 /// Stands among the extensions of a request that a layer guards, so that another one inside it lets it pass.
@@ -52,13 +56,16 @@ impl Guard {
         rules: &Arc<Rules>,
         key: IdempotencyKey,
         caller: Option<Caller>,
-    ) -> Self {
-        Self {
+        head: &Parts,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             settings: Arc::clone(settings),
             rules: Arc::clone(rules),
             key,
             caller,
-        }
+            method: head.method.clone(),
+            headers: head.headers.clone(),
+        })
     }
 
     /// Answers the request: by its handler, by the response that the handler gave to an earlier one, or by a refusal.
@@ -67,9 +74,8 @@ impl Guard {
     ///
     /// Dropped before the handler began, it leaves nothing behind; later, the handler runs on and its response is recorded.
     pub(crate) async fn answer<S, B, R>(
-        self,
-        service: S,
-        mut head: Parts,
+        self: Arc<Self>,
+        mut execution: Box<Execution<S>>,
         body: B,
     ) -> Result<Response<Body<R>>, S::Error>
     where
@@ -81,48 +87,34 @@ impl Guard {
         R: HttpBody<Data = Bytes> + Send + 'static,
         R::Error: Into<BoxError>,
     {
-        let asked = Asked {
-            method: head.method.clone(),
-            headers: head.headers.clone(),
-        };
-        let whole = match read_to_end(body, self.rules.max_request).await {
+        execution.body = match read_to_end(body, self.rules.max_request).await {
             Ok(whole) => whole,
-            Err(Unfinished::TooLong(_)) => return Ok(self.refuse(&asked, too_large(&self.rules))),
+            Err(Unfinished::TooLong(_)) => return Ok(self.refuse(&too_large(&self.rules))),
             Err(Unfinished::Failed(_)) => {
-                return Ok(self.refuse(&asked, Problem::new(Kind::BodyUnreadable)));
+                return Ok(self.refuse(&Problem::new(Kind::BodyUnreadable)));
             }
         };
-        let identity = self.identity(&head);
-        let call = self.describe(&identity, &head, &whole.bytes);
-        head.extensions.insert(self.key.clone());
-        head.extensions.insert(IsGuarded);
-        let (execution, own) = Execution::new(
-            service,
-            Arc::clone(&self.settings),
-            Arc::clone(&self.rules),
-            asked.clone(),
-            self.caller_id(),
-            routing::is_routed(&head),
-        );
-        let request = Request::from_parts(head, Body::whole(whole));
-        let call = call.run_raw_detached(move |_| execution.run(request));
+        let identity = self.identity(&execution.head);
+        let call = self.describe(&identity, &execution.head, &execution.body.bytes);
+        let (client, own) = oneshot::channel();
+        let call = pin!(call.run_raw_detached(move |_| execution.run(client)));
         let mut response = match hear(call, own).await {
-            Heard::Streamed(response) => response,
+            Heard::Streamed(response) => *response,
             Heard::Answered(Ok((outcome, _)), Some(own)) if own.outcome == outcome => {
                 own.response?
             }
-            Heard::Answered(Ok((outcome, how)), _) => self.replay(&asked, &outcome, &how),
+            Heard::Answered(Ok((outcome, how)), _) => self.replay(&outcome, &how),
             Heard::Answered(Err(error), _) => {
                 let problem = self.problem(&error, &identity);
-                self.refuse(&asked, problem)
+                self.refuse(&problem)
             }
         };
-        self.echo(&asked, &mut response);
+        self.echo(&mut response);
         Ok(response)
     }
 
     /// What tells the caller from others; nothing where they share one space.
-    fn caller_id(&self) -> Arc<[u8]> {
+    pub(crate) fn caller_id(&self) -> Arc<[u8]> {
         let key = self.caller.as_ref().map(Key::from_part);
         // A caller that is no key is refused before a handler runs.
         key.and_then(Result::ok)
@@ -176,16 +168,16 @@ impl Guard {
     }
 
     /// The response of an earlier run, where it can be given to this client.
-    fn replay<R>(&self, asked: &Asked, outcome: &RawOutcome, how: &How) -> Response<Body<R>> {
+    fn replay<R>(&self, outcome: &RawOutcome, how: &How) -> Response<Body<R>> {
         let stored = match self.open(&outcome.bytes) {
             Ok(stored) => stored,
             Err(error) => {
                 tracing::error!(%error, operation = &*self.settings.name, "a stored response cannot be read");
-                return self.refuse(asked, Problem::new(Kind::OutcomeUnknown));
+                return self.refuse(&Problem::new(Kind::OutcomeUnknown));
             }
         };
-        if !can_be_read(stored.headers(), &asked.headers) {
-            return self.refuse(asked, Problem::new(Kind::ResultUnavailable));
+        if !can_be_read(stored.headers(), &self.headers) {
+            return self.refuse(&Problem::new(Kind::ResultUnavailable));
         }
         let whole = body::Whole {
             bytes: stored.body().clone(),
@@ -240,13 +232,18 @@ impl Guard {
         Some(format!("op_{id}"))
     }
 
-    fn refuse<R>(&self, asked: &Asked, problem: Problem) -> Response<Body<R>> {
-        asked.refuse(&self.settings, &problem)
+    pub(crate) fn refuse<R>(&self, problem: &Problem) -> Response<Body<R>> {
+        self.respond(problem).map(Body::from)
     }
 
-    fn echo<R>(&self, asked: &Asked, response: &mut Response<Body<R>>) {
+    pub(crate) fn respond(&self, problem: &Problem) -> Response<Bytes> {
+        let problems = &self.settings.problems;
+        problems.respond(problem, &self.method, &self.headers)
+    }
+
+    fn echo<R>(&self, response: &mut Response<Body<R>>) {
         let names = self.rules.reader.names();
-        let sent = names.iter().find_map(|name| asked.headers.get(name));
+        let sent = names.iter().find_map(|name| self.headers.get(name));
         if self.rules.echo == Echo::Key
             && let Some(sent) = sent
         {
@@ -283,23 +280,4 @@ fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
         let is_refused = words.any(|word| matches!(word, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
         (name == "*" || name.as_bytes().eq_ignore_ascii_case(coding)) && !is_refused
     })
-}
-
-/// What a refusal needs to know of a request whose handler may have taken it already.
-#[derive(Clone, Debug)]
-pub(crate) struct Asked {
-    method: Method,
-    headers: HeaderMap,
-}
-
-impl Asked {
-    pub(crate) fn refuse<R>(&self, settings: &Settings, problem: &Problem) -> Response<Body<R>> {
-        self.respond(settings, problem).map(Body::from)
-    }
-
-    pub(crate) fn respond(&self, settings: &Settings, problem: &Problem) -> Response<Bytes> {
-        settings
-            .problems
-            .respond(problem, &self.method, &self.headers)
-    }
 }

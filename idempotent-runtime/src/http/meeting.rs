@@ -21,7 +21,7 @@ pub(crate) enum Meeting {
     /// Nothing. Its response says so where the rules ask for that.
     HandOn(Option<HeaderValue>),
     Refuse(Box<Problem>),
-    Guard(Guard),
+    Guard(Arc<Guard>),
 }
 
 impl Meeting {
@@ -80,7 +80,7 @@ fn admit(
     rules: &Arc<Rules>,
     head: &Parts,
     body: &impl HttpBody,
-) -> Result<Guard, Problem> {
+) -> Result<Arc<Guard>, Problem> {
     let path = routing::uri(head).path();
     let Some(key) = rules.reader.read(&head.headers)? else {
         return Err(Problem::key_missing(&head.method, path, &rules.reader));
@@ -92,7 +92,7 @@ fn admit(
     if body.size_hint().lower() > rules.max_request as u64 {
         return Err(too_large(rules));
     }
-    Ok(Guard::new(settings, rules, key, caller))
+    Ok(Guard::new(settings, rules, key, caller, head))
 }
 
 pub(crate) fn too_large(rules: &Rules) -> Problem {

@@ -17,6 +17,7 @@ use crate::{
     error::BoxError,
     http::{
         body::Body,
+        execution::Execution,
         meeting::{IDEMPOTENCY_STATUS, Meeting},
         settings::Settings,
     },
@@ -75,8 +76,9 @@ where
                 // The clone may not be ready; the one that is answers this request.
                 let next = self.inner.clone();
                 let inner = mem::replace(&mut self.inner, next);
+                let execution = Execution::new(inner, head, Arc::clone(&guard));
                 State::Guarded {
-                    future: Box::pin(guard.answer(inner, head, body)),
+                    future: Box::pin(guard.answer(execution, body)),
                 }
             }
         };

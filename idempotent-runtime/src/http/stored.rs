@@ -128,8 +128,8 @@ impl StoredResponse {
     #[must_use]
     pub fn into_response(self) -> Response<StoredBody> {
         let mut headers = self.headers;
-        if let Some(names) = names_of(&self.trailers) {
-            headers.insert(TRAILER, names);
+        if !self.trailers.is_empty() {
+            headers.insert(TRAILER, names_of(&self.trailers));
         }
         let mut response = Response::new(StoredBody::new(self.body, self.trailers));
         *response.status_mut() = self.status;
@@ -140,7 +140,8 @@ impl StoredResponse {
     /// Writes it as bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(1 + DIGEST + 2 + 256 + self.body.len());
+        let fields = room_for(&self.headers) + room_for(&self.trailers);
+        let mut bytes = Vec::with_capacity(1 + DIGEST + 2 + fields + self.body.len());
         bytes.push(FORMAT);
         bytes.extend_from_slice(&[0; DIGEST]);
         bytes.extend_from_slice(&self.status.as_u16().to_be_bytes());
@@ -234,11 +235,10 @@ fn may_have_body(status: StatusCode) -> bool {
         )
 }
 
-fn names_of(fields: &HeaderMap) -> Option<HeaderValue> {
+fn names_of(fields: &HeaderMap) -> HeaderValue {
     let names: Vec<&str> = fields.keys().map(HeaderName::as_str).collect();
-    let names = HeaderValue::try_from(names.join(", "))
-        .expect("the names of header fields can stand in the value of one");
-    (!fields.is_empty()).then_some(names)
+    HeaderValue::try_from(names.join(", "))
+        .expect("the names of header fields can stand in the value of one")
 }
 
 fn digest_of(contents: &[u8]) -> [u8; DIGEST] {
@@ -250,6 +250,15 @@ fn digest_of(contents: &[u8]) -> [u8; DIGEST] {
     let mut digest = [0; DIGEST];
     digest.copy_from_slice(&whole[..DIGEST]);
     digest
+}
+
+/// How many bytes fields take, or a few more: a store may keep the room for as long as the outcome.
+fn room_for(fields: &HeaderMap) -> usize {
+    let number = 3;
+    let lines = fields
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 1 + 2 * number);
+    number + lines.sum::<usize>()
 }
 
 fn write_fields(bytes: &mut Vec<u8>, fields: &HeaderMap) {

@@ -15,7 +15,7 @@ mod underway;
 use std::{
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
+    pin::{Pin, pin},
     task::Poll,
 };
 
@@ -27,12 +27,17 @@ pub(crate) use self::{
 
 /// Awaits `work`; `None` where it panics, so that a store which does so takes nothing else along.
 pub(crate) async fn survive<F: Future>(work: F) -> Option<F::Output> {
-    let mut work = pin!(work);
-    poll_fn(|cx| {
+    survive_in_place(pin!(work)).await
+}
+
+/// The same without moving `work`: a future that takes another one by value has twice its size.
+pub(crate) fn survive_in_place<F: Future>(
+    mut work: Pin<&mut F>,
+) -> impl Future<Output = Option<F::Output>> {
+    poll_fn(move |cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
         polled.map_or(Poll::Ready(None), |poll| poll.map(Some))
     })
-    .await
 }
 
 /// Awaits `work`, but no longer than `limit`; `None` where that ended first.
