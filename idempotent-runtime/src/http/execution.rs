@@ -137,6 +137,7 @@ impl Terms {
         let verdict = match (head.status, mark) {
             // No handler said so, but a router that knows none.
             (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::Release,
+            (status, None) if self.rules.rejections.contains(&status) => Verdict::Release,
             (status, mark) => verdict(status, mark, self.rules.server_errors),
         };
         if verdict == Verdict::Release {

@@ -18,6 +18,9 @@
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod axum;
 mod body;
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+mod checked;
 mod client;
 pub mod contract;
 mod drain;
@@ -48,7 +51,10 @@ pub(crate) use self::body::whole_body;
 
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
-pub use self::axum::Json;
+pub use self::{
+    axum::Json,
+    checked::{Checked, Rejected},
+};
 pub use self::{
     body::Body,
     fingerprint::{BodyComparison, BodyDigest, QueryComparison},

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use http::StatusCode;
+
 use crate::{
     http::{
         IdempotencyLayer,
@@ -117,7 +119,13 @@ fn outcomes(rules: &Rules) -> Vec<OutcomeRule> {
         Storage::Nothing => (failed, unavailable),
         Storage::Whole => (failed, OnRetry::Replayed),
     };
-    vec![
+    let mut rules_by_status = Vec::new();
+    if !rules.rejections.is_empty() {
+        let rejections: Vec<_> = rules.rejections.iter().map(StatusCode::as_str).collect();
+        let rejections = OutcomeRule::new(rejections.join(", "), OnRetry::ProcessedAgain);
+        rules_by_status.push(rejections);
+    }
+    rules_by_status.extend([
         OutcomeRule::new(
             "304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 429, 431 and 503",
             OnRetry::ProcessedAgain,
@@ -125,5 +133,6 @@ fn outcomes(rules: &Rules) -> Vec<OutcomeRule> {
         OutcomeRule::new("500 and above", failed),
         OutcomeRule::new("those that are streamed or too large", unavailable),
         OutcomeRule::new("all others", others),
-    ]
+    ]);
+    rules_by_status
 }

@@ -1,5 +1,7 @@
 //! What holds for a request: the same for all routes, or another one for some.
 
+mod choice;
+
 use std::time::Duration;
 
 use http::{HeaderName, Method, StatusCode};
@@ -14,6 +16,8 @@ use crate::{
     },
     policy::{InFlight, OnCrash, OnOutage},
 };
+
+pub use self::choice::{EarlyData, Echo, KeyScope, MismatchDetails, Presence, Storage};
 
 /// What the layer does with requests: begin with a preset, change what differs, and give it to
 /// [`Builder::rules`](super::Builder::rules), or to [`Builder::route`](super::Builder::route) for some paths.
@@ -43,6 +47,7 @@ pub struct Rules {
     pub(crate) key_scope: KeyScope,
     pub(crate) comparison: Comparison,
     pub(crate) in_flight: InFlight,
+    pub(crate) rejections: Vec<StatusCode>,
     pub(crate) server_errors: ServerErrors,
     pub(crate) storage: Storage,
     pub(crate) headers: HeaderPolicy,
@@ -59,78 +64,6 @@ pub struct Rules {
     pub(crate) echo: Echo,
     pub(crate) early_data: EarlyData,
     pub(crate) mistake: Option<Error>,
-}
-
-/// What becomes of a request without a key, and of one with a key where keys do not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Presence {
-    /// A request without a key is refused.
-    Required,
-    /// A request without a key runs unprotected.
-    Optional,
-    /// Keys do not count: every request runs unprotected, and a key is ignored.
-    Ignored,
-    /// As [`Ignored`](Presence::Ignored), and the response says so: `Idempotency-Status: ignored`.
-    IgnoredAloud,
-    /// Keys are not supported: a request with one is refused with 501, so that its sender does not rely on it.
-    Unsupported,
-}
-
-/// Where a key is unique.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum KeyScope {
-    /// One space for each caller: a key that comes again on another route, or with another method, is refused as used.
-    ///
-    /// The default, because a client that sends one key twice has made a mistake, and running both would hide it: the draft
-    /// forbids to reuse a key with another request.
-    Caller,
-    /// One space for each caller, method and path: the same key on another path is another call. For clients that derive one
-    /// key from a business object and send it to several routes.
-    Route,
-}
-
-/// What is kept of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Storage {
-    /// Everything that a replay needs.
-    Whole,
-    /// That there was one. A retry is told that its result cannot be given. For responses that hold a secret.
-    Nothing,
-}
-
-/// What the refusal of another request with the same key tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum MismatchDetails {
-    /// That it is another request.
-    Hidden,
-    /// In what it differs: method, target, content type, headers or body. The record is the caller's own, so it learns nothing
-    /// about others, unless all callers share one scope.
-    Named,
-}
-
-/// Whether responses to requests with a key repeat it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Echo {
-    /// They do not.
-    Off,
-    /// They do, as it was sent.
-    Key,
-}
-
-/// What becomes of a request that came in the early data of a TLS connection (`Early-Data: 1`, RFC 8470), which an attacker can
-/// repeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum EarlyData {
-    /// It is treated as any other.
-    Accept,
-    /// It is treated as any other where it has a key, which makes a repetition harmless, and refused with 425 where it has none.
-    WithKey,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -150,6 +83,7 @@ impl Rules {
                 headers: Vec::new(),
             },
             in_flight: InFlight::Reject,
+            rejections: Vec::new(),
             server_errors: ServerErrors::Replay,
             storage: Storage::Whole,
             headers: HeaderPolicy::default(),
@@ -330,6 +264,20 @@ impl Rules {
 
 /// Responses and their replays.
 impl Rules {
+    /// Names statuses with which this service rejects a request before its handler begins, beside the usual ones: 400 and 422,
+    /// say, where extractors of axum check the request. Such a response is not stored, and a retry runs. Right only on
+    /// routes whose handlers answer nothing so once they have done something; elsewhere, the extractor `Checked`
+    /// (feature `axum`) tells the two apart. A [`Mark`](super::Mark) counts more.
+    pub fn rejections(mut self, statuses: impl IntoIterator<Item = StatusCode>) -> Self {
+        self.rejections = statuses.into_iter().collect();
+        if !self.rejections.iter().all(StatusCode::is_client_error) {
+            self.mistake = Some(Error::InvalidPolicy(
+                "a rejection has a status from 400 to 499: what one of 500 or above means is said by `server_errors`",
+            ));
+        }
+        self
+    }
+
     /// Sets what a response of 500 or above means.
     pub fn server_errors(mut self, server_errors: ServerErrors) -> Self {
         self.server_errors = server_errors;

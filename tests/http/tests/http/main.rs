@@ -15,6 +15,7 @@ mod header_fields;
 mod identity;
 mod panics;
 mod readme;
+mod rejections;
 mod replay;
 mod shutdown;
 mod statuses;
