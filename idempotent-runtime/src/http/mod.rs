@@ -42,6 +42,7 @@ mod scope;
 mod seal;
 mod service;
 mod settings;
+mod settle;
 mod stored;
 
 use http::HeaderName;
@@ -67,6 +68,7 @@ pub use self::{
     seal::Seal,
     service::{IdempotencyService, ResponseFuture},
     settings::{Builder, Unscoped},
+    settle::Settle,
     stored::{StoredBody, StoredResponse, UnreadableResponse},
 };
 

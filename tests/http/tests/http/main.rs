@@ -17,6 +17,7 @@ mod panics;
 mod readme;
 mod rejections;
 mod replay;
+mod settle;
 mod shutdown;
 mod statuses;
 mod syntax;
