@@ -25,6 +25,7 @@ use crate::{
         rules::{Rules, Storage},
         settings::Settings,
     },
+    policy::OnCrash,
     record::{OutcomeKind, RawOutcome},
     run::survive,
 };
@@ -102,35 +103,32 @@ where
             Ok(inside) => inside,
             Err(barred) => return terms.refuse(barred).tell(client).await,
         };
-        let handler = async {
+        let answered = survive(async {
             let mut service = service;
-            match service.call(request).await {
-                Ok(response) => terms.keep(response).await,
-                Err(error) => terms.fail(|_| Err(error)),
-            }
-        };
-        let came = match survive(handler).await {
-            Some(came) => came,
-            None => {
-                let operation = &*terms.settings.name;
-                tracing::error!(operation, "a handler panicked");
-                match catch_unwind(AssertUnwindSafe(|| terms.fail(Ok))) {
-                    Ok(came) => came,
-                    Err(_) => return ending(Verdict::from(terms.rules.server_errors), nothing()),
+            service.call(request).await
+        });
+        let (own, verdict) = match answered.await {
+            Some(Ok(response)) => {
+                let (head, body, verdict) = terms.judge(response);
+                match survive(terms.keep(head, body, verdict)).await {
+                    Some(came) => return came.tell(client).await,
+                    None => (Ok(()), terms.panicked(Some(verdict))),
                 }
             }
+            Some(Err(error)) => (Err(error), Verdict::from(terms.rules.server_errors)),
+            None => (Ok(()), terms.panicked(None)),
         };
-        came.tell(client).await
+        let told = || terms.fail(|response| own.map(|()| response), verdict);
+        match catch_unwind(AssertUnwindSafe(told)) {
+            Ok(came) => came.tell(client).await,
+            Err(_) => ending(verdict, nothing()),
+        }
     }
 }
 
 impl Terms {
-    /// Says what is recorded of a response.
-    async fn keep<R, E>(&self, response: Response<R>) -> Came<R, E>
-    where
-        R: HttpBody<Data = Bytes>,
-        R::Error: Into<BoxError>,
-    {
+    /// Says what a response means, before its body is read.
+    fn judge<R>(&self, response: Response<R>) -> (Parts, R, Verdict) {
         let (mut head, body) = response.into_parts();
         head.headers.remove(IDEMPOTENT_REPLAYED);
         let mark = head.extensions.remove::<Mark>();
@@ -140,6 +138,33 @@ impl Terms {
             (status, None) if self.rules.rejections.contains(&status) => Verdict::Release,
             (status, mark) => verdict(status, mark, self.rules.server_errors),
         };
+        (head, body, verdict)
+    }
+
+    /// Says what a panic means, and tells operators of it: of a handler that has given no response, or of one whose response, which
+    /// meant `given`, was being read.
+    ///
+    /// It is nobody's word that nothing happened. So it frees the key only where the handler may run again after a crash, too,
+    /// and never where the handler has answered already.
+    fn panicked(&self, given: Option<Verdict>) -> Verdict {
+        let operation = &*self.settings.name;
+        tracing::error!(operation, "a handler panicked");
+        let on_crash = self.settings.handle.defaults().on_crash;
+        let may_rerun = self.rules.on_crash.unwrap_or(on_crash) == OnCrash::Rerun;
+        match (given, Verdict::from(self.rules.server_errors)) {
+            (Some(Verdict::Uncertain), _) => Verdict::Uncertain,
+            (None, Verdict::Release) if may_rerun => Verdict::Release,
+            (_, Verdict::Release) => Verdict::Uncertain,
+            (_, failed) => failed,
+        }
+    }
+
+    /// Says what is recorded of a response that means this.
+    async fn keep<R, E>(&self, head: Parts, body: R, verdict: Verdict) -> Came<R, E>
+    where
+        R: HttpBody<Data = Bytes>,
+        R::Error: Into<BoxError>,
+    {
         if verdict == Verdict::Release {
             let response = Response::from_parts(head, Body::untouched(body));
             return Came::to_an_end(Ok(response), verdict, nothing());
@@ -167,6 +192,7 @@ impl Terms {
     fn fail<R, E>(
         &self,
         own: impl FnOnce(Response<Body<R>>) -> Result<Response<Body<R>>, E>,
+        verdict: Verdict,
     ) -> Came<R, E> {
         let problem = Problem::new(Kind::HandlerFailed);
         let (head, bytes) = self.asked.respond(&self.settings, &problem).into_parts();
@@ -174,7 +200,6 @@ impl Terms {
             bytes,
             trailers: None,
         };
-        let verdict = Verdict::from(self.rules.server_errors);
         let outcome = self.stored(&head, &whole, verdict);
         let response = Response::from_parts(head, Body::whole(whole));
         Came::to_an_end(own(response), verdict, outcome)

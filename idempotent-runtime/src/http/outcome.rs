@@ -33,6 +33,9 @@ pub enum ServerErrors {
     /// said.
     Replay,
     /// Nothing happened: the key is released, and a retry runs again. Right only where a failure undoes what was done.
+    ///
+    /// A panic is nobody's word for that: under [`OnCrash::Uncertain`](crate::OnCrash::Uncertain), and where the handler has answered
+    /// and its response was being read, retries are told that nobody knows.
     Release,
     /// Nobody knows: retries are told so until somebody settles it.
     Uncertain,
