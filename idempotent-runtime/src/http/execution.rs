@@ -136,7 +136,10 @@ impl Terms {
             // No handler said so, but a router that knows none.
             (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::Release,
             (status, None) if self.rules.rejections.contains(&status) => Verdict::Release,
-            (status, mark) => verdict(status, mark, self.rules.server_errors),
+            (status, mark) => match verdict(status, mark, self.rules.server_errors) {
+                Verdict::Store if mark.is_none() => self.rules.unrepeatable.into(),
+                verdict => verdict,
+            },
         };
         (head, body, verdict)
     }
@@ -216,7 +219,8 @@ impl Terms {
     }
 
     fn stored(&self, head: &Parts, whole: &Whole, verdict: Verdict) -> RawOutcome {
-        if (verdict, self.rules.storage) != (Verdict::Store, Storage::Whole) {
+        let is_stored = matches!(verdict, Verdict::Store | Verdict::StoreOrRelease);
+        if !is_stored || self.rules.storage != Storage::Whole {
             return nothing();
         }
         let operation = &*self.settings.name;
@@ -228,19 +232,22 @@ impl Terms {
         }
         let (body, trailers) = (whole.bytes.clone(), whole.trailers.as_ref());
         let stored = StoredResponse::capture(head, body, trailers, &self.rules.headers).encode();
-        let Some(seal) = &self.settings.seal else {
-            return RawOutcome::value(stored);
+        let sealed = match &self.settings.seal {
+            None => Ok(stored),
+            // The handler has come to its response, so a seal that panics costs no more than one that fails.
+            Some(seal) => catch_unwind(AssertUnwindSafe(|| seal.seal(stored)))
+                .unwrap_or_else(|_| Err("the seal panicked".into())),
         };
-        // The handler has come to its response, so a seal that panics costs no more than one that fails.
-        let sealed = catch_unwind(AssertUnwindSafe(|| seal.seal(stored)))
-            .unwrap_or_else(|_| Err("the seal panicked".into()));
-        sealed.map_or_else(
-            |error| {
+        match sealed {
+            Ok(bytes) if bytes.len() <= self.settings.handle.defaults().max_outcome => {
+                RawOutcome::value(bytes)
+            }
+            Ok(_too_large) => nothing(),
+            Err(error) => {
                 tracing::error!(operation, %error, "a response cannot be sealed, so it is not stored");
                 nothing()
-            },
-            RawOutcome::value,
-        )
+            }
+        }
     }
 }
 
@@ -277,6 +284,9 @@ impl<R, E> Came<R, E> {
                     (Ok(Ended::Failed), _) | (_, Verdict::Uncertain) => {
                         RawEnding::Uncertain(nothing())
                     }
+                    (Ok(Ended::Whole) | Err(_), Verdict::StoreOrRelease) => {
+                        RawEnding::Release(nothing())
+                    }
                     (Ok(Ended::Whole) | Err(_), _) => RawEnding::RecordWithoutOutcome(nothing()),
                 }
             }
@@ -294,9 +304,11 @@ fn give<R, E>(client: oneshot::Sender<Own<R, E>>, own: Own<R, E>) {
 
 fn ending(verdict: Verdict, outcome: RawOutcome) -> RawEnding {
     match verdict {
-        Verdict::Store if outcome.kind == OutcomeKind::Value => RawEnding::Record(outcome),
+        Verdict::Store | Verdict::StoreOrRelease if outcome.kind == OutcomeKind::Value => {
+            RawEnding::Record(outcome)
+        }
         Verdict::Store | Verdict::Discard => RawEnding::RecordWithoutOutcome(outcome),
-        Verdict::Release => RawEnding::Release(outcome),
+        Verdict::Release | Verdict::StoreOrRelease => RawEnding::Release(outcome),
         Verdict::Uncertain => RawEnding::Uncertain(outcome),
     }
 }

@@ -63,7 +63,7 @@ pub use self::{
     key::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyPolicy, KeyReader, Reason, Syntax},
     layer::IdempotencyLayer,
     outcome::{Mark, ServerErrors},
-    rules::{EarlyData, Echo, KeyScope, MismatchDetails, Presence, Rules, Storage},
+    rules::{EarlyData, Echo, KeyScope, MismatchDetails, Presence, Rules, Storage, Unrepeatable},
     scope::Scope,
     seal::Seal,
     service::{IdempotencyService, ResponseFuture},

@@ -11,7 +11,7 @@ use crate::{
         fingerprint::{BodyComparison, QueryComparison},
         outcome::ServerErrors,
         problem::Kind,
-        rules::{KeyScope, Presence, Rules, Storage},
+        rules::{KeyScope, Presence, Rules, Storage, Unrepeatable},
         settings::Settings,
     },
     policy::InFlight,
@@ -113,7 +113,10 @@ fn outcomes(rules: &Rules) -> Vec<OutcomeRule> {
         ServerErrors::Release => OnRetry::ProcessedAgain,
         ServerErrors::Uncertain => OnRetry::Refused(Kind::OutcomeUnknown),
     };
-    let unavailable = OnRetry::Refused(Kind::ResultUnavailable);
+    let unavailable = match rules.unrepeatable {
+        Unrepeatable::Refused => OnRetry::Refused(Kind::ResultUnavailable),
+        Unrepeatable::RunAgain => OnRetry::ProcessedAgain,
+    };
     let (failed, others) = match rules.storage {
         Storage::Nothing if failed == OnRetry::Replayed => (unavailable, unavailable),
         Storage::Nothing => (failed, unavailable),

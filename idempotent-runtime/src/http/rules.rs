@@ -17,7 +17,9 @@ use crate::{
     policy::{InFlight, OnCrash, OnOutage},
 };
 
-pub use self::choice::{EarlyData, Echo, KeyScope, MismatchDetails, Presence, Storage};
+pub use self::choice::{
+    EarlyData, Echo, KeyScope, MismatchDetails, Presence, Storage, Unrepeatable,
+};
 
 /// What the layer does with requests: begin with a preset, change what differs, and give it to
 /// [`Builder::rules`](super::Builder::rules), or to [`Builder::route`](super::Builder::route) for some paths.
@@ -50,6 +52,7 @@ pub struct Rules {
     pub(crate) rejections: Vec<StatusCode>,
     pub(crate) server_errors: ServerErrors,
     pub(crate) storage: Storage,
+    pub(crate) unrepeatable: Unrepeatable,
     pub(crate) headers: HeaderPolicy,
     pub(crate) max_request: usize,
     pub(crate) max_response: usize,
@@ -86,6 +89,7 @@ impl Rules {
             rejections: Vec::new(),
             server_errors: ServerErrors::Replay,
             storage: Storage::Whole,
+            unrepeatable: Unrepeatable::Refused,
             headers: HeaderPolicy::default(),
             max_request: TWO_MIB,
             max_response: TWO_MIB,
@@ -287,6 +291,13 @@ impl Rules {
     /// Sets what is kept of a response.
     pub fn storage(mut self, storage: Storage) -> Self {
         self.storage = storage;
+        self
+    }
+
+    /// Sets what becomes of the key of a response that cannot be repeated. A [`Mark`](super::Mark) counts more, and a response
+    /// that breaks off leaves its key uncertain in any case.
+    pub fn unrepeatable(mut self, unrepeatable: Unrepeatable) -> Self {
+        self.unrepeatable = unrepeatable;
         self
     }
 

@@ -40,6 +40,18 @@ pub enum Storage {
     Nothing,
 }
 
+/// What becomes of a key whose response went out and cannot be repeated: it was streamed, was too large, is
+/// [not to be stored](Storage::Nothing), or could not be sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unrepeatable {
+    /// A retry is told that there is a result that cannot be repeated, and the handler does not run for it.
+    Refused,
+    /// The key is free once the response has ended, or its client has gone away: a retry runs the handler again. Right only where
+    /// doing it twice does no harm: for a search, say, or a stream of events.
+    RunAgain,
+}
+
 /// What the refusal of another request with the same key tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

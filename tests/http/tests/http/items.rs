@@ -144,7 +144,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-86", "body read error / client hangs mid-upload", "400, no claim left behind, no panic", "practice"),
         item("S-87", "handler sees the exact original bytes, Content-Length and (if any) request trailers", "yes; axum `DefaultBodyLimit` still effective", "practice"),
         item("S-88", "SSE (`text/event-stream`) or unknown-length response", r#"delivered unbuffered, first byte not delayed; record → tombstone "completed, not replayable""#, "practice"),
-        item("S-89", "retry of S-88", "409 P(result-unavailable) (default) or re-run if route opts in; not an empty 200", "practice"),
+        item("S-89", "retry of S-88", "409 P(result-unavailable) (default) or re-run if the route opts in by `Unrepeatable::RunAgain`; not an empty 200", "practice"),
         item("S-90", "response > max_response", "full response to first caller, tombstone, retry as S-89, runs 1", "practice"),
         item("S-91", "binary body (invalid UTF-8, NULs, image)", "byte-identical replay", "practice"),
         item("S-92", "compression layer outside: first `Accept-Encoding: gzip`, retry none", "replay plain; and reverse", "practice"),
@@ -203,7 +203,6 @@ pub(crate) const OPEN: &[(&str, &str)] = &[
         "S-66",
         "there is no transactional mode yet; `ServerErrors::Release` leaves it to the handler to undo what it did",
     ),
-    ("S-89", "a route cannot opt in to running again"),
     (
         "S-93",
         "the wrong order is warned of at the first response that is stored compressed, and not at the start",

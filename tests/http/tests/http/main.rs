@@ -21,3 +21,4 @@ mod settle;
 mod shutdown;
 mod statuses;
 mod syntax;
+mod unrepeatable;
