@@ -156,7 +156,8 @@ impl Guard {
         let mut call = rules
             .comparison
             .describe(call, head, &target, body)
-            .in_flight(rules.in_flight);
+            .in_flight(rules.in_flight)
+            .on_expired(rules.on_expired);
         if let Some(caller) = &self.caller {
             call = call.scope(caller);
         }

@@ -14,7 +14,7 @@ use crate::{
         rules::{KeyScope, Presence, Rules, Storage, Unrepeatable},
         settings::Settings,
     },
-    policy::InFlight,
+    policy::{InFlight, OnExpired},
 };
 
 impl IdempotencyLayer {
@@ -63,6 +63,11 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
         KeyScope::Route => KeySpace::CallerAndRoute,
     };
     contract.retention = rules.ttl.unwrap_or(settings.handle.defaults().ttl);
+    if rules.on_expired == OnExpired::Refuse {
+        let expired = Kind::ResultExpired;
+        contract.answers.push((expired, expired.status()));
+        contract.after_retention = OnRetry::Refused(expired);
+    }
     contract.compared = compared(rules);
     contract.in_flight = match rules.in_flight {
         InFlight::Reject => WhileInFlight::Refused,

@@ -14,7 +14,7 @@ use crate::{
         fingerprint::{BodyComparison, Comparison, QueryComparison},
         outcome::ServerErrors,
     },
-    policy::{InFlight, OnCrash, OnOutage},
+    policy::{InFlight, OnCrash, OnExpired, OnOutage},
 };
 
 pub use self::choice::{
@@ -57,6 +57,7 @@ pub struct Rules {
     pub(crate) max_request: usize,
     pub(crate) max_response: usize,
     pub(crate) ttl: Option<Duration>,
+    pub(crate) on_expired: OnExpired,
     pub(crate) lease: Option<Duration>,
     pub(crate) on_crash: Option<OnCrash>,
     pub(crate) on_outage: Option<OnOutage>,
@@ -94,6 +95,7 @@ impl Rules {
             max_request: TWO_MIB,
             max_response: TWO_MIB,
             ttl: None,
+            on_expired: OnExpired::Run,
             lease: None,
             on_crash: None,
             on_outage: None,
@@ -320,6 +322,14 @@ impl Rules {
             Ok(ttl) => self.ttl = Some(ttl),
             Err(error) => self.mistake = Some(error),
         }
+        self
+    }
+
+    /// Sets what becomes of a key whose response has expired: it is new by default. Under [`OnExpired::Refuse`] a retry that
+    /// comes too late is told so, with 409, as long as the handle [keeps](crate::handle::Builder::keep) the record, which it must
+    /// be told to.
+    pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
+        self.on_expired = on_expired;
         self
     }
 

@@ -14,7 +14,7 @@ use crate::{
         scope::Scope,
         seal::Seal,
     },
-    request::check_durations,
+    request::{check_durations, check_expired},
 };
 
 /// Sets up the layer: made by [`IdempotencyLayer::builder`].
@@ -214,7 +214,8 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
         rules.ttl.unwrap_or(defaults.ttl),
         rules.lease.unwrap_or(defaults.lease),
     );
-    check_durations(ttl, lease)
+    check_durations(ttl, lease)?;
+    check_expired(rules.on_expired, defaults.keep)
 }
 
 impl Settings {

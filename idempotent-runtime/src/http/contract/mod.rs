@@ -43,6 +43,8 @@ pub struct Contract {
     pub key_space: KeySpace,
     /// How long a response answers retries, counted from when it was made.
     pub retention: Duration,
+    /// What a request gets that comes with the key after that.
+    pub after_retention: OnRetry,
     /// In what a retry must be equal to the first request, such as *method* or *body*.
     pub compared: Vec<Cow<'static, str>>,
     /// What a retry gets that comes while the first request is being processed.
@@ -145,6 +147,7 @@ impl Contract {
             keys: KeyReader::new(),
             key_space: KeySpace::Caller,
             retention: Duration::from_secs(24 * 60 * 60),
+            after_retention: ProcessedAgain,
             compared: ["method", "target", "content type", "body"]
                 .map(Cow::Borrowed)
                 .to_vec(),

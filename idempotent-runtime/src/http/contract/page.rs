@@ -110,15 +110,15 @@ impl Contract {
         for rule in &self.outcomes {
             rows.push((
                 format!("a retry after responses: {}", rule.responses),
-                match rule.on_retry {
-                    OnRetry::Replayed => "gets the first response again".to_owned(),
-                    OnRetry::ProcessedAgain => "is processed again".to_owned(),
-                    OnRetry::Refused(kind) => refused(self, kind),
-                },
+                gets(self, rule.on_retry),
             ));
         }
         let mut row = |setting: &str, value: String| rows.push((setting.to_owned(), value));
         row("responses are kept for", in_words(self.retention));
+        row(
+            "a request with the key after that",
+            gets(self, self.after_retention),
+        );
         row("a repeated response", marks(self));
         if let Some(limit) = self.request_limit {
             row("largest body of a request", format!("{limit} bytes"));
@@ -151,6 +151,14 @@ struct ProblemRow {
     meaning: &'static str,
     /// Slug, status, whether to retry, and what becomes of the key.
     cells: [String; 4],
+}
+
+fn gets(contract: &Contract, on_retry: OnRetry) -> String {
+    match on_retry {
+        OnRetry::Replayed => "gets the first response again".to_owned(),
+        OnRetry::ProcessedAgain => "is processed again".to_owned(),
+        OnRetry::Refused(kind) => refused(contract, kind),
+    }
 }
 
 fn refused(contract: &Contract, kind: Kind) -> String {

@@ -167,7 +167,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-107", "store unavailable before claim", "503 P(store-unavailable) + Retry-After, runs 0 (fail-open only by explicit opt-in)", "practice"),
         item("S-108", "store unavailable at completion", "real response returned to caller, metric/log, claim handled by S-104 policy, retry must not silently re-run under `Replay/Uncertain`", "practice"),
         item("S-109", "corrupt/unknown-version record", "409 outcome-unknown or 503, never panic, never replay garbage; record kept for inspection", "practice"),
-        item("S-110", "key used again after expiry", "new execution, no error (option tombstone → 409 result-expired)", "Stripe v1, ACP"),
+        item("S-110", "key used again after expiry", "new execution, no error (`OnExpired::Refuse`: 409 result-expired while the record is kept)", "Stripe v1, ACP"),
         item("S-111", "expired-but-unpurged record", "treated as absent atomically (no stale replay, no failed insert)", "practice"),
         item("S-112", "clock skew between nodes ±30 s", "lease/TTL use store time", "decided here"),
     ] },
@@ -207,7 +207,6 @@ pub(crate) const OPEN: &[(&str, &str)] = &[
         "S-93",
         "the wrong order is warned of at the first response that is stored compressed, and not at the start",
     ),
-    ("S-110", "there is no option to answer `result-expired`"),
     ("S-116", "there is no mapping to the statuses of gRPC"),
     ("S-117", "there is no mapping to the statuses of gRPC"),
 ];

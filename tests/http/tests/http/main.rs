@@ -9,6 +9,7 @@ mod applicability;
 mod bodies;
 mod clients;
 mod environment;
+mod expiry;
 mod failures;
 mod handlers;
 mod header_fields;
