@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, Method, Request, Response,
+    HeaderMap, Method, Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
     request::Parts,
 };
@@ -23,7 +23,7 @@ use crate::{
         meeting::too_large,
         problem::{Kind, Mismatch, Problem},
         routing,
-        rules::{Echo, KeyScope, MismatchDetails, Rules},
+        rules::{Echo, KeyScope, MismatchDetails, ReplayOfCreated, Rules},
         scope::Caller,
         settings::Settings,
     },
@@ -193,7 +193,15 @@ impl Guard {
             trailers: (!stored.trailers().is_empty()).then(|| stored.trailers().clone()),
         };
         let response = match how {
-            How::Replayed { .. } => stored.into_replay(),
+            How::Replayed { .. } => {
+                let mut replay = stored.into_replay();
+                if self.rules.replay_of_created == ReplayOfCreated::Ok
+                    && replay.status() == StatusCode::CREATED
+                {
+                    *replay.status_mut() = StatusCode::OK;
+                }
+                replay
+            }
             // Another run won while this one's lease was lost: for this client its response is no replay of an earlier request.
             _ => stored.into_response(),
         };

@@ -63,7 +63,10 @@ pub use self::{
     key::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyPolicy, KeyReader, Reason, Syntax},
     layer::IdempotencyLayer,
     outcome::{Mark, ServerErrors},
-    rules::{EarlyData, Echo, KeyScope, MismatchDetails, Presence, Rules, Storage, Unrepeatable},
+    rules::{
+        EarlyData, Echo, KeyScope, MismatchDetails, Presence, ReplayOfCreated, Rules, Storage,
+        Unrepeatable,
+    },
     scope::Scope,
     seal::Seal,
     service::{IdempotencyService, ResponseFuture},

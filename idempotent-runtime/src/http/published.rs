@@ -74,6 +74,7 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
         InFlight::Wait(at_most) => WhileInFlight::Waits(at_most),
     };
     contract.outcomes = outcomes(rules);
+    contract.replay_of_created = rules.replay_of_created;
     contract.headers = rules.headers.clone();
     contract.request_limit = Some(rules.max_request as u64);
     contract.response_limit = Some(rules.max_response as u64);

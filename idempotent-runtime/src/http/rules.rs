@@ -18,7 +18,7 @@ use crate::{
 };
 
 pub use self::choice::{
-    EarlyData, Echo, KeyScope, MismatchDetails, Presence, Storage, Unrepeatable,
+    EarlyData, Echo, KeyScope, MismatchDetails, Presence, ReplayOfCreated, Storage, Unrepeatable,
 };
 
 /// What the layer does with requests: begin with a preset, change what differs, and give it to
@@ -65,6 +65,7 @@ pub struct Rules {
     pub(crate) mismatch_details: MismatchDetails,
     pub(crate) in_flight_status: StatusCode,
     pub(crate) retry_after: Duration,
+    pub(crate) replay_of_created: ReplayOfCreated,
     pub(crate) echo: Echo,
     pub(crate) early_data: EarlyData,
     pub(crate) mistake: Option<Error>,
@@ -103,6 +104,7 @@ impl Rules {
             mismatch_details: MismatchDetails::Hidden,
             in_flight_status: StatusCode::CONFLICT,
             retry_after: Duration::from_secs(1),
+            replay_of_created: ReplayOfCreated::Created,
             echo: Echo::Off,
             early_data: EarlyData::Accept,
             mistake: None,
@@ -330,6 +332,12 @@ impl Rules {
     /// be told to.
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.on_expired = on_expired;
+        self
+    }
+
+    /// Sets the status of a replay whose first response was 201: 201 by default. What is stored stays as it is.
+    pub fn replay_of_created(mut self, replay_of_created: ReplayOfCreated) -> Self {
+        self.replay_of_created = replay_of_created;
         self
     }
 

@@ -15,6 +15,7 @@ use super::{
     headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
     key::{IDEMPOTENCY_KEY, KeyReader},
     problem::{Kind, Problems},
+    rules::ReplayOfCreated,
 };
 
 /// What a service does with keys, as plain data: whoever knows the settings fills it in, and the rest of this module
@@ -51,6 +52,8 @@ pub struct Contract {
     pub in_flight: WhileInFlight,
     /// What becomes of responses, by their status; the first rule that fits counts.
     pub outcomes: Vec<OutcomeRule>,
+    /// The status of a replay whose first response was 201.
+    pub replay_of_created: ReplayOfCreated,
     /// Which header fields replays repeat.
     pub headers: HeaderPolicy,
     /// The largest body of a request, in bytes.
@@ -160,6 +163,7 @@ impl Contract {
                 ),
                 OutcomeRule::new("all others", Replayed),
             ],
+            replay_of_created: ReplayOfCreated::Created,
             headers: HeaderPolicy::new(),
             request_limit: None,
             response_limit: None,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Contract, KeySpace, OnRetry, Requirement, WhileInFlight};
-use crate::http::{capitalised, headers::ORIGINAL_REQUEST_ID, problem::Kind};
+use crate::http::{ReplayOfCreated, capitalised, headers::ORIGINAL_REQUEST_ID, problem::Kind};
 
 impl Contract {
     /// Writes it as two Markdown tables, of the settings and of the problems.
@@ -172,6 +172,9 @@ fn refused(contract: &Contract, kind: Kind) -> String {
 
 fn marks(contract: &Contract) -> String {
     let mut text = "has the status, the body and the header fields of the first one, and `Idempotent-Replayed: true`".to_owned();
+    if contract.replay_of_created == ReplayOfCreated::Ok {
+        text.push_str(", and 200 in place of 201");
+    }
     if contract.headers.tells_request_id() {
         push(
             &mut text,

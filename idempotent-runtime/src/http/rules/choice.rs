@@ -63,6 +63,16 @@ pub enum MismatchDetails {
     Named,
 }
 
+/// The status of a replay whose first response was 201.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReplayOfCreated {
+    /// 201, as the first one.
+    Created,
+    /// 200, because the replay creates nothing. `Location` and body are those of the first one.
+    Ok,
+}
+
 /// Whether responses to requests with a key repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
