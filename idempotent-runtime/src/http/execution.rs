@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header::CONTENT_ENCODING, response::Parts};
+use http::{HeaderMap, Request, Response, StatusCode, header::CONTENT_ENCODING, response::Parts};
 use http_body::Body as HttpBody;
 use tokio::sync::oneshot;
 use tower_service::Service;
@@ -19,10 +19,11 @@ use crate::{
         body::{Body, Ended, Unfinished, Whole, read_to_end},
         client::{Own, Told},
         drain::Barred,
+        grpc,
         guard::Asked,
         outcome::{Mark, Verdict, verdict},
         problem::{Kind, Problem},
-        rules::{Rules, Storage},
+        rules::{Protocol, Rules, Storage},
         settings::Settings,
     },
     policy::OnCrash,
@@ -109,10 +110,11 @@ where
         });
         let (own, verdict) = match answered.await {
             Some(Ok(response)) => {
-                let (head, body, verdict) = terms.judge(response);
+                let (mut head, body) = response.into_parts();
+                let verdict = terms.judge(&mut head);
                 match survive(terms.keep(head, body, verdict)).await {
                     Some(came) => return came.tell(client).await,
-                    None => (Ok(()), terms.panicked(Some(verdict))),
+                    None => (Ok(()), terms.panicked(verdict.or(Some(Verdict::Store)))),
                 }
             }
             Some(Err(error)) => (Err(error), Verdict::from(terms.rules.server_errors)),
@@ -127,21 +129,39 @@ where
 }
 
 impl Terms {
-    /// Says what a response means, before its body is read.
-    fn judge<R>(&self, response: Response<R>) -> (Parts, R, Verdict) {
-        let (mut head, body) = response.into_parts();
+    /// Says what a response means, before its body is read; `None` where it is said behind that.
+    fn judge(&self, head: &mut Parts) -> Option<Verdict> {
         head.headers.remove(IDEMPOTENT_REPLAYED);
         let mark = head.extensions.remove::<Mark>();
+        let errors = self.rules.server_errors;
         let verdict = match (head.status, mark) {
+            (StatusCode::OK, None) if self.rules.protocol == Protocol::GrpcUnary => {
+                let said = grpc::Code::of(&head.headers)?;
+                self.of_outcome(grpc::verdict(said, errors))
+            }
             // No handler said so, but a router that knows none.
             (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::Release,
             (status, None) if self.rules.rejections.contains(&status) => Verdict::Release,
-            (status, mark) => match verdict(status, mark, self.rules.server_errors) {
-                Verdict::Store if mark.is_none() => self.rules.unrepeatable.into(),
-                verdict => verdict,
-            },
+            (status, None) => self.of_outcome(verdict(status, None, errors)),
+            (status, mark) => verdict(status, mark, errors),
         };
-        (head, body, verdict)
+        Some(verdict)
+    }
+
+    /// Says what trailers of gRPC mean. Where they say nothing, nobody knows.
+    fn judge_trailers(&self, trailers: Option<&HeaderMap>) -> Verdict {
+        match trailers.and_then(grpc::Code::of) {
+            Some(said) => self.of_outcome(grpc::verdict(said, self.rules.server_errors)),
+            None => Verdict::Uncertain,
+        }
+    }
+
+    /// An outcome that was not marked is worth what the route says, where it cannot be stored.
+    fn of_outcome(&self, verdict: Verdict) -> Verdict {
+        match verdict {
+            Verdict::Store => self.rules.unrepeatable.into(),
+            verdict => verdict,
+        }
     }
 
     /// Says what a panic means, and tells operators of it: of a handler that has given no response, or of one whose response, which
@@ -163,27 +183,34 @@ impl Terms {
     }
 
     /// Says what is recorded of a response that means this.
-    async fn keep<R, E>(&self, head: Parts, body: R, verdict: Verdict) -> Came<R, E>
+    async fn keep<R, E>(&self, head: Parts, body: R, verdict: Option<Verdict>) -> Came<R, E>
     where
         R: HttpBody<Data = Bytes>,
         R::Error: Into<BoxError>,
     {
-        if verdict == Verdict::Release {
+        if verdict == Some(Verdict::Release) {
             let response = Response::from_parts(head, Body::untouched(body));
-            return Came::to_an_end(Ok(response), verdict, nothing());
+            return Came::to_an_end(Ok(response), Verdict::Release, nothing());
         }
+        // What is said behind a body that is too long is for its client alone.
+        let unread = verdict.unwrap_or_else(|| self.of_outcome(Verdict::Store));
         let limit = self.rules.max_response;
         let fits = |upper| upper <= limit as u64;
-        if !body.size_hint().upper().is_some_and(fits) {
-            return Came::to_a_stream(head, Body::untouched(body), verdict);
+        let streams = !body.size_hint().upper().is_some_and(fits);
+        // A unary response has an end, and servers of gRPC do not tell how far away that is.
+        let is_unary = self.rules.protocol == Protocol::GrpcUnary;
+        if streams && !is_unary {
+            return Came::to_a_stream(head, Body::untouched(body), unread);
         }
         match read_to_end(body, limit).await {
             Ok(whole) => {
+                let verdict =
+                    verdict.unwrap_or_else(|| self.judge_trailers(whole.trailers.as_ref()));
                 let outcome = self.stored(&head, &whole, verdict);
                 let response = Response::from_parts(head, Body::whole(whole));
                 Came::to_an_end(Ok(response), verdict, outcome)
             }
-            Err(Unfinished::TooLong(body)) => Came::to_a_stream(head, body, verdict),
+            Err(Unfinished::TooLong(body)) => Came::to_a_stream(head, body, unread),
             Err(Unfinished::Failed(body)) => {
                 let response = Response::from_parts(head, body);
                 Came::to_an_end(Ok(response), Verdict::Uncertain, nothing())

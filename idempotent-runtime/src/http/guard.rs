@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, Method, Request, Response, StatusCode,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
     request::Parts,
 };
@@ -20,10 +20,11 @@ use crate::{
         client::{Heard, hear},
         execution::Execution,
         fingerprint::{Target, part},
+        grpc,
         meeting::too_large,
         problem::{Kind, Mismatch, Problem},
         routing,
-        rules::{Echo, KeyScope, MismatchDetails, ReplayOfCreated, Rules},
+        rules::{Echo, KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
         scope::Caller,
         settings::Settings,
     },
@@ -84,6 +85,7 @@ impl Guard {
         let asked = Asked {
             method: head.method.clone(),
             headers: head.headers.clone(),
+            protocol: self.rules.protocol,
         };
         let whole = match read_to_end(body, self.rules.max_request).await {
             Ok(whole) => whole,
@@ -92,6 +94,12 @@ impl Guard {
                 return Ok(self.refuse(&asked, Problem::new(Kind::BodyUnreadable)));
             }
         };
+        if self.rules.protocol == Protocol::GrpcUnary && !grpc::is_one_message(&whole.bytes) {
+            let streams = Problem::new(Kind::NotSupported).with_detail(
+                "An idempotency key is supported for unary calls, which send one message. Nothing was done.",
+            );
+            return Ok(self.refuse(&asked, streams));
+        }
         let identity = self.identity(&head);
         let call = self.describe(&identity, &head, &whole.bytes);
         head.extensions.insert(self.key.clone());
@@ -276,12 +284,22 @@ fn named(differing: &[String]) -> impl Iterator<Item = Mismatch> {
 }
 
 /// Tells whether a client that accepts what it says can read a body that is stored in this coding. It is stored in one only where
-/// compression stands inside of the layer, by mistake.
+/// compression stands inside of the layer, by mistake, or where gRPC compresses messages.
 fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
-    let Some(coding) = stored.get(CONTENT_ENCODING) else {
-        return true;
+    let is_accepted = |(coding, accepts)| match stored.get(coding) {
+        Some(coding) => coding == "identity" || accepts_coding(request, accepts, coding),
+        None => true,
     };
-    let accepted = request.get_all(ACCEPT_ENCODING).iter();
+    [
+        (CONTENT_ENCODING, ACCEPT_ENCODING),
+        (grpc::GRPC_ENCODING, grpc::GRPC_ACCEPT_ENCODING),
+    ]
+    .into_iter()
+    .all(is_accepted)
+}
+
+fn accepts_coding(request: &HeaderMap, accepts: HeaderName, coding: &HeaderValue) -> bool {
+    let accepted = request.get_all(accepts).iter();
     let mut accepted = accepted
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','));
@@ -299,6 +317,7 @@ fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
 pub(crate) struct Asked {
     method: Method,
     headers: HeaderMap,
+    protocol: Protocol,
 }
 
 impl Asked {
@@ -307,8 +326,6 @@ impl Asked {
     }
 
     pub(crate) fn respond(&self, settings: &Settings, problem: &Problem) -> Response<Bytes> {
-        settings
-            .problems
-            .respond(problem, &self.method, &self.headers)
+        settings.refuse(problem, self.protocol, &self.method, &self.headers)
     }
 }

@@ -26,6 +26,7 @@ pub mod contract;
 mod drain;
 mod execution;
 mod fingerprint;
+mod grpc;
 mod guard;
 mod headers;
 mod json;

@@ -17,6 +17,7 @@ use crate::{
     policy::{InFlight, OnCrash, OnExpired, OnOutage},
 };
 
+pub(crate) use self::choice::Protocol;
 pub use self::choice::{
     EarlyData, Echo, KeyScope, MismatchDetails, Presence, ReplayOfCreated, Storage, Unrepeatable,
 };
@@ -43,6 +44,7 @@ pub use self::choice::{
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Rules {
+    pub(crate) protocol: Protocol,
     pub(crate) presence: Presence,
     pub(crate) methods: Vec<Method>,
     pub(crate) reader: KeyReader,
@@ -78,6 +80,7 @@ impl Rules {
     /// What the draft of the IETF (draft-ietf-httpapi-idempotency-key-header-07) asks for.
     pub fn ietf() -> Self {
         Self {
+            protocol: Protocol::Http,
             presence: Presence::Required,
             methods: vec![Method::POST, Method::PATCH],
             reader: KeyReader::new(),
@@ -119,6 +122,34 @@ impl Rules {
             ttl: Some(DAY),
             mismatch_status: StatusCode::BAD_REQUEST,
             echo: Echo::Key,
+            ..Self::ietf()
+        }
+    }
+
+    /// What a unary method of gRPC needs, as [`ietf`](Rules::ietf) beside that: the key is in the metadata `idempotency-key`, refusals are
+    /// statuses of gRPC, and what a response means is said by its own status. For
+    /// [`Builder::route`](super::Builder::route) with the method's path, such as `/shop.v1.Orders/Place`.
+    ///
+    /// | what | answer |
+    /// |---|---|
+    /// | a key that is missing or malformed | INVALID_ARGUMENT |
+    /// | another message with the key | FAILED_PRECONDITION |
+    /// | the first call still runs | ABORTED, with a `RetryInfo` |
+    /// | its outcome is unknown, cannot be repeated, or has expired | FAILED_PRECONDITION |
+    /// | the store is out of reach | UNAVAILABLE, with a `RetryInfo` |
+    /// | more than one message | UNIMPLEMENTED |
+    ///
+    /// Each has an `ErrorInfo` of the domain `idempotent-runtime`, whose reason is the problem's code. A replay has the metadata
+    /// `idempotent-replayed: true`. PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE and UNAUTHENTICATED are released;
+    /// CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, INTERNAL and DATA_LOSS are what [`server_errors`](Rules::server_errors) speaks of; every
+    /// other status is the outcome.
+    ///
+    /// Never for a streaming method: messages are read to the end, and what waits for an answer before it goes on would wait for
+    /// ever. The statuses that other rules set, and [`Problems`](super::problem::Problems), are of HTTP and have no effect.
+    pub fn grpc_unary() -> Self {
+        Self {
+            protocol: Protocol::GrpcUnary,
+            methods: vec![Method::POST],
             ..Self::ietf()
         }
     }

@@ -16,6 +16,13 @@ pub enum Presence {
     Unsupported,
 }
 
+/// In which protocol a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http,
+    GrpcUnary,
+}
+
 /// Where a key is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -175,8 +175,8 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-113", "browser client", "helper returns lists for `Access-Control-Allow-Headers: Idempotency-Key` and `Access-Control-Expose-Headers: Idempotent-Replayed, Idempotency-Key, Retry-After, Location, Link`", "practice"),
         item("S-114", "HTTP/1.0, 1.1, h2, h2c, h3-style lowercase", "identical semantics; replay has no h1-only headers on h2", "RFC 9110"),
         item("S-115", "TLS 0-RTT early data with `Early-Data: 1`", "option 425 (key makes it safe to accept)", "RFC 8470"),
-        item("S-116", "gRPC/tonic unary: metadata `idempotency-key`", "missing/invalid → INVALID_ARGUMENT; reuse → INVALID_ARGUMENT or FAILED_PRECONDITION; in-flight → ABORTED or UNAVAILABLE with RetryInfo; store down → UNAVAILABLE; replay → response metadata `idempotent-replayed: true`; trailers (grpc-status) stored with the body", "AIP-155, decided here"),
-        item("S-117", "gRPC streaming methods", "bypass or reject at registration", "practice"),
+        item("S-116", "gRPC/tonic unary: metadata `idempotency-key`", "missing/invalid → INVALID_ARGUMENT; reuse → FAILED_PRECONDITION; in-flight → ABORTED with RetryInfo; store down → UNAVAILABLE; replay → response metadata `idempotent-replayed: true`; trailers (grpc-status) stored with the body", "AIP-155, decided here"),
+        item("S-117", "gRPC streaming methods", "bypass: only methods that are named are guarded; more than one message to such a one is UNIMPLEMENTED, runs 0", "practice"),
         item("S-118", "rate limiter position", "outside the layer: 429 is never stored; replays still count", "Stripe v1"),
         item("S-119", "tracing/metrics", "outcome label executed/replayed/in_flight/mismatch/uncertain/…; key redacted or hashed in logs", "practice"),
         item("S-120", "problem body", "valid JSON, `status` equals HTTP status, `type` absolute URI, no key echo, no caller identity, `Content-Language` optional; HEAD → no body", "draft-07, RFC 9457"),
@@ -198,6 +198,4 @@ pub(crate) const OPEN: &[(&str, &str)] = &[
         "S-66",
         "there is no transactional mode yet; `ServerErrors::Release` leaves it to the handler to undo what it did",
     ),
-    ("S-116", "there is no mapping to the statuses of gRPC"),
-    ("S-117", "there is no mapping to the statuses of gRPC"),
 ];
