@@ -12,10 +12,11 @@ use expect_test::expect_file;
 use crate::items::{Item, OPEN, PARTS};
 
 /// Where tests of the front end stand, from the root.
-const TESTS: [&str; 3] = [
+const TESTS: [&str; 4] = [
     "idempotent-runtime/src/http",
     "tests/grpc/tests",
     "tests/http/tests",
+    "tests/it/tests/it/sqlite",
 ];
 
 /// The tests of each item, by its number.

@@ -108,7 +108,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-59k", "`x-a: bc` vs `x-ab: c` style concatenation", "no collision", "practice"),
         item("S-59l", "30 KB+, 1 MB, empty, chunked-vs-sized same bodies", "hash stable; empty ≠ absent irrelevant; chunked == sized", "practice"),
         item("S-59m", "fingerprint of low-entropy secrets", "keyed (HMAC) option, constant-time compare, raw body not stored", "practice"),
-        item("S-59n", "hash algorithm upgraded between deploys", r#"old records still comparable or treated as "unknown → 409/replay policy", never silent 422 storm"#, "decided here"),
+        item("S-59n", "hash algorithm upgraded between deploys", "a record names the version of its fingerprint; one that a release does not know is neither compared nor run, 503 and never 422", "decided here"),
     ] },
     Part { title: "A5 What is stored", items: &[
         item("S-60", "2xx", "replay", "practice"),
@@ -189,13 +189,7 @@ pub(crate) const PARTS: &[Part] = &[
 ];
 
 /// What does not hold, or not wholly, and why.
-pub(crate) const OPEN: &[(&str, &str)] = &[
-    (
-        "S-59n",
-        "a record does not name the algorithm of its fingerprint, which is frozen by golden tests in its place",
-    ),
-    (
-        "S-66",
-        "there is no transactional mode yet; `ServerErrors::Release` leaves it to the handler to undo what it did",
-    ),
-];
+pub(crate) const OPEN: &[(&str, &str)] = &[(
+    "S-66",
+    "there is no transactional mode yet; `ServerErrors::Release` leaves it to the handler to undo what it did",
+)];
