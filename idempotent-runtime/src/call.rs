@@ -19,7 +19,7 @@ use crate::{
         Classified, FromRefusal, Keep, LeftUncertain, OnError, Outcome, Recorded, Reference,
         Released, Upgraded, Whole,
     },
-    policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Reconciled},
+    policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled},
     record::RawOutcome,
     request::{Call, Fingerprintable, Request},
     run::{Typed, run_detached, run_pinned, run_raw, run_raw_detached, run_typed},
@@ -180,6 +180,13 @@ impl<P, K> CallBuilder<P, K> {
     /// Sets what becomes of the call when the store cannot be reached at the claim.
     pub fn on_outage(mut self, on_outage: OnOutage) -> Self {
         self.call.policy().on_outage = Some(on_outage);
+        self
+    }
+
+    /// Sets what becomes of the call where its outcome has expired, while its record is
+    /// [kept](crate::handle::Builder::keep), without which nothing can be refused.
+    pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
+        self.call.policy().on_expired = on_expired;
         self
     }
 

@@ -120,6 +120,17 @@ pub enum Error {
         operation: Arc<str>,
     },
 
+    /// The call happened so long ago that its outcome has expired. It is not run again, because that was asked for with
+    /// [`OnExpired::Refuse`](crate::OnExpired::Refuse).
+    #[error(
+        "`{operation}` happened with this key, and its outcome has expired, use a new key for a new request"
+    )]
+    #[non_exhaustive]
+    Expired {
+        /// The operation.
+        operation: Arc<str>,
+    },
+
     /// The call was made from inside its own body, with the same key: in the same task, or in one where
     /// [`Attempt::enter`](crate::Attempt::enter) carried the attempt.
     #[error(

@@ -115,7 +115,8 @@ pub use crate::{
     operation::Operation,
     outcome::Stored,
     policy::{
-        InFlight, OnCancel, OnCrash, OnMissingKey, OnOutage, Reconciled, Unrecorded, Verdict,
+        InFlight, OnCancel, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled, Unrecorded,
+        Verdict,
     },
     record::{FencingToken, OutcomeKind, RawOutcome, Time},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},

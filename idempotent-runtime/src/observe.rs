@@ -129,6 +129,8 @@ pub enum Answer {
     StoreFailed,
     /// The stored outcome could not be given: unreadable, not loaded, or not replayable.
     NotReplayable,
+    /// [`Error::Expired`](crate::Error::Expired).
+    Expired,
     /// The body ran unprotected.
     Unprotected,
     /// The call was refused before the store was asked.

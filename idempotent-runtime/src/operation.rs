@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::policy::{InFlight, OnCancel, OnCrash, OnMissingKey, OnOutage};
+use crate::policy::{InFlight, OnCancel, OnCrash, OnExpired, OnMissingKey, OnOutage};
 
 /// An annotated function: what the attribute says, in a static of its own.
 #[derive(Debug)]
@@ -32,6 +32,7 @@ pub(crate) struct Policy {
     pub(crate) on_crash: Option<OnCrash>,
     pub(crate) on_missing_key: Option<OnMissingKey>,
     pub(crate) on_outage: Option<OnOutage>,
+    pub(crate) on_expired: OnExpired,
     pub(crate) version: u32,
 }
 
@@ -43,6 +44,7 @@ impl Policy {
         on_crash: None,
         on_missing_key: None,
         on_outage: None,
+        on_expired: OnExpired::Run,
         version: 0,
     };
 }

@@ -58,6 +58,18 @@ pub enum OnOutage {
     ReadOnly,
 }
 
+/// What becomes of a call whose key has been used for one whose outcome has expired since, while its record is
+/// [kept](crate::handle::Builder::keep).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnExpired {
+    /// The body runs: the key is new.
+    Run,
+    /// [`Error::Expired`](crate::Error::Expired), until the record is kept no longer; with other arguments,
+    /// [`Error::KeyReused`](crate::Error::KeyReused).
+    Refuse,
+}
+
 /// What becomes of an `Err` that the body returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

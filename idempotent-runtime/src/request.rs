@@ -13,7 +13,7 @@ use crate::{
     lease::Claim,
     observe::{Answer, Answered, Unprotected},
     operation::{Policy, Site},
-    policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Verdict},
+    policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Verdict},
     record::{AttemptId, Record, Subject},
 };
 
@@ -197,6 +197,7 @@ impl Description {
             self.policy.lease.unwrap_or(defaults.lease),
         );
         check_durations(ttl, lease)?;
+        check_expired(self.policy.on_expired, defaults.keep)?;
         let operation = self.name;
         if operation.trim().is_empty() {
             return Err(Error::InvalidPolicy(
@@ -283,6 +284,7 @@ impl Description {
                 lease,
                 ttl,
                 keep: defaults.keep,
+                on_expired: self.policy.on_expired,
                 takeover_budget: defaults.takeover_budget,
             }),
         };
@@ -309,6 +311,16 @@ impl Request {
             Protection::None(_) => false,
         }
     }
+}
+
+/// Refuses a refusal that would never come: what is not kept is new.
+pub(crate) fn check_expired(on_expired: OnExpired, keep: Duration) -> Result<(), Error> {
+    if on_expired == OnExpired::Refuse && keep.is_zero() {
+        return Err(Error::InvalidPolicy(
+            "an expired outcome can only be refused while its record stays: say for how long with `keep` of the handle's builder",
+        ));
+    }
+    Ok(())
 }
 
 /// A hundred years: anything longer is a mistake, and would overflow a store's clock.

@@ -9,7 +9,8 @@ use crate::framing::{Hex, read_framed, write_framed};
 /// Keeps the digest of an argument apart from every other hash.
 const DOMAIN: &[u8] = b"idem-arg/1";
 
-/// The form of [`ArgumentDigests::to_bytes`].
+/// The version of the format, which a record names here for its fingerprint, too: whoever changes how one of them is computed
+/// takes another number, and goes on to compare older records by theirs.
 const FORM: u8 = 1;
 
 const DIGEST: usize = 8;

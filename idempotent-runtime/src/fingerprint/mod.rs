@@ -14,17 +14,35 @@ pub use digests::{ArgumentDigests, MalformedDigests};
 pub use failure::{FingerprintError, SerializeFailure};
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use hmac::{Hmac, KeyInit as _, Mac as _};
+use hmac::{Hmac, KeyInit as _, Mac as _, digest::CtOutput};
 use sha2::Sha256;
 
 use crate::framing::Hex;
 use crate::sha256::sha256;
 
 /// The SHA-256, or with a [`FingerprintKey`] the HMAC-SHA-256, of a call's canonically encoded arguments.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+///
+/// Two are compared in constant time, so that how long a refusal takes tells nothing about the arguments of the call that has the key.
+#[derive(Clone, Copy)]
 pub struct Fingerprint([u8; 32]);
+
+impl PartialEq for Fingerprint {
+    fn eq(&self, other: &Self) -> bool {
+        let secret = |bytes: [u8; 32]| CtOutput::<Sha256>::new(bytes.into());
+        secret(self.0) == secret(other.0)
+    }
+}
+
+impl Eq for Fingerprint {}
+
+impl Hash for Fingerprint {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
 
 impl Fingerprint {
     /// Takes a fingerprint as a store gave it back.

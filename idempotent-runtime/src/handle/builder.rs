@@ -153,7 +153,8 @@ impl Builder {
 
     /// Sets how long records stay after they have expired, for whoever audits: `"90d"`, or a `Duration`.
     ///
-    /// An expired record answers no call, whether it is kept or not. [`lookup`](Idempotency::lookup) finds it as
+    /// An expired record answers no call, whether it is kept or not, unless the call asks to be refused, with
+    /// [`OnExpired::Refuse`](crate::OnExpired::Refuse). [`lookup`](Idempotency::lookup) finds it as
     /// [`Status::Expired`](crate::Status::Expired), until a call uses the key again, whose record takes its place, or a purge
     /// comes by when the time is over. Every handle that purges a store decides for all of its records, so set the same
     /// everywhere; what is longer afterwards counts for what already stands. Redis and the memory store also forget by

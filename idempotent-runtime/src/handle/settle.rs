@@ -75,7 +75,7 @@ impl Settle<'_> {
     /// When the value cannot be encoded, or the store fails.
     pub async fn with_value<T: Serialize>(self, value: &T) -> Result<bool, BoxError> {
         let bytes = self.handle.coder().encode(value)?;
-        Ok(self.done(RawOutcome::value(bytes)).await?)
+        Ok(self.with_outcome(RawOutcome::value(bytes)).await?)
     }
 
     /// It failed for good, with this error, which answers every duplicate from now on. Returns whether there was anything
@@ -86,7 +86,7 @@ impl Settle<'_> {
     /// When the error cannot be encoded, or the store fails.
     pub async fn with_error<E: Serialize>(self, error: &E) -> Result<bool, BoxError> {
         let bytes = self.handle.coder().encode(error)?;
-        Ok(self.done(RawOutcome::error(bytes)).await?)
+        Ok(self.with_outcome(RawOutcome::error(bytes)).await?)
     }
 
     /// It happened, and its outcome is not known: duplicates get [`Error::NotReplayable`]. Returns whether there was
@@ -96,7 +96,7 @@ impl Settle<'_> {
     ///
     /// When the store fails.
     pub async fn as_done(self) -> Result<bool, Error> {
-        self.done(RawOutcome::not_replayable()).await
+        self.with_outcome(RawOutcome::not_replayable()).await
     }
 
     /// Lets a *parked* record be tried again, with a fresh budget: the next call takes over and runs, or reconciles
@@ -122,7 +122,8 @@ impl Settle<'_> {
         .await
     }
 
-    async fn done(self, outcome: RawOutcome) -> Result<bool, Error> {
+    /// Records this outcome, whatever its bytes are.
+    pub(crate) async fn with_outcome(self, outcome: RawOutcome) -> Result<bool, Error> {
         let outcome = outcome.with_schema(self.schema);
         let keep = self.handle.defaults().keep;
         self.write(|record| match record.state {

@@ -7,7 +7,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header::CONTENT_ENCODING, request, response::Parts};
+use http::{
+    HeaderMap, Request, Response, StatusCode, header::CONTENT_ENCODING, request, response::Parts,
+};
 use http_body::Body as HttpBody;
 use tokio::sync::oneshot;
 use tower_service::Service;
@@ -20,13 +22,15 @@ use crate::{
         body::{Body, Ended, Unfinished, Whole, read_to_end},
         client::{Own, Told},
         drain::Barred,
+        grpc,
         guard::{Guard, IsGuarded},
         outcome::{Mark, Verdict, verdict},
         problem::{Kind, Problem},
         routing,
-        rules::Storage,
+        rules::{Protocol, Storage},
         settings::Settings,
     },
+    policy::OnCrash,
     record::{OutcomeKind, RawOutcome},
     run::survive_in_place,
 };
@@ -87,84 +91,133 @@ impl<S> Execution<S> {
         let Settings { door, bounds, .. } = &*guard.settings;
         let _inside = match door.enter(&guard.caller_id(), *bounds) {
             Ok(inside) => inside,
-            Err(barred) => {
-                let told = terms.refuse(barred);
-                return tell(told, Verdict::Release, client);
-            }
+            Err(barred) => return tell(terms.refuse(barred), Verdict::Release, client),
         };
         self.head.extensions.insert(guard.key.clone());
         self.head.extensions.insert(IsGuarded);
-        let handler = pin!(async {
-            let Self {
-                mut service,
-                head,
-                body,
-                ..
-            } = *self;
-            let request = Request::from_parts(head, Body::whole(body));
-            match service.call(request).await {
-                Ok(response) => terms.keep(response).await,
-                Err(error) => terms.fail(|_| Err(error)),
-            }
-        });
-        let came = match survive_in_place(handler).await {
-            Some(came) => came,
-            None => {
-                let operation = &*guard.settings.name;
-                tracing::error!(operation, "a handler panicked");
-                match catch_unwind(AssertUnwindSafe(|| terms.fail(Ok))) {
-                    Ok(came) => came,
-                    Err(_) => return ending(Verdict::from(guard.rules.server_errors), nothing()),
+        let answered = pin!(self.answer());
+        let (own, verdict) = match survive_in_place(answered).await {
+            Some(Ok(response)) => {
+                let (mut head, body) = response.into_parts();
+                let verdict = terms.judge(&mut head);
+                let kept = pin!(terms.keep(head, body, verdict));
+                match survive_in_place(kept).await {
+                    Some(Came::ToAnEnd(told, verdict)) => return tell(told, verdict, client),
+                    Some(Came::ToAStream(response, ended, verdict)) => {
+                        give(client, Own::Streamed(response));
+                        return ending_of_stream(ended, verdict).await;
+                    }
+                    None => (Ok(()), terms.panicked(verdict.or(Some(Verdict::Store)))),
                 }
             }
+            Some(Err(error)) => (Err(error), Verdict::from(guard.rules.server_errors)),
+            None => (Ok(()), terms.panicked(None)),
         };
-        let (ended, verdict) = match came {
-            Came::ToAnEnd(told, verdict) => return tell(told, verdict, client),
-            Came::ToAStream(response, ended, verdict) => {
-                give(client, Own::Streamed(response));
-                (ended, verdict)
-            }
-        };
-        // It ended well also where its client went away, because what the handler did is done when it answers, and is uncertain
-        // where the handler itself broke it off.
-        match (ended.await, verdict) {
-            (Ok(Ended::Failed), _) | (_, Verdict::Uncertain) => RawEnding::Uncertain(nothing()),
-            (Ok(Ended::Whole) | Err(_), _) => RawEnding::RecordWithoutOutcome(nothing()),
+        let told = || terms.fail(|response| own.map(|()| response), verdict);
+        match catch_unwind(AssertUnwindSafe(told)) {
+            Ok(told) => tell(told, verdict, client),
+            Err(_) => ending(verdict, nothing()),
         }
+    }
+
+    async fn answer<B, R, E>(self: Box<Self>) -> Result<Response<R>, E>
+    where
+        S: Service<Request<Body<B>>, Response = Response<R>, Error = E>,
+    {
+        let Self {
+            mut service,
+            head,
+            body,
+            guard: _,
+        } = *self;
+        let request = Request::from_parts(head, Body::whole(body));
+        service.call(request).await
     }
 }
 
 impl Terms {
-    /// Says what is recorded of a response.
-    async fn keep<R, E>(&self, response: Response<R>) -> Came<R, E>
+    /// Says what a response means, before its body is read; `None` where it is said behind that.
+    fn judge(&self, head: &mut Parts) -> Option<Verdict> {
+        head.headers.remove(IDEMPOTENT_REPLAYED);
+        let mark = head.extensions.remove::<Mark>();
+        let errors = self.guard.rules.server_errors;
+        let verdict = match (head.status, mark) {
+            (StatusCode::OK, None) if self.guard.rules.protocol == Protocol::GrpcUnary => {
+                let said = grpc::Code::of(&head.headers)?;
+                self.of_outcome(grpc::verdict(said, errors))
+            }
+            // No handler said so, but a router that knows none.
+            (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::Release,
+            (status, None) if self.guard.rules.rejections.contains(&status) => Verdict::Release,
+            (status, None) => self.of_outcome(verdict(status, None, errors)),
+            (status, mark) => verdict(status, mark, errors),
+        };
+        Some(verdict)
+    }
+
+    /// Says what trailers of gRPC mean. Where they say nothing, nobody knows.
+    fn judge_trailers(&self, trailers: Option<&HeaderMap>) -> Verdict {
+        match trailers.and_then(grpc::Code::of) {
+            Some(said) => self.of_outcome(grpc::verdict(said, self.guard.rules.server_errors)),
+            None => Verdict::Uncertain,
+        }
+    }
+
+    /// An outcome that was not marked is worth what the route says, where it cannot be stored.
+    fn of_outcome(&self, verdict: Verdict) -> Verdict {
+        match verdict {
+            Verdict::Store => self.guard.rules.unrepeatable.into(),
+            verdict => verdict,
+        }
+    }
+
+    /// Says what a panic means, and tells operators of it: of a handler that has given no response, or of one whose response, which
+    /// meant `given`, was being read.
+    ///
+    /// It is nobody's word that nothing happened. So it frees the key only where the handler may run again after a crash, too,
+    /// and never where the handler has answered already.
+    fn panicked(&self, given: Option<Verdict>) -> Verdict {
+        let operation = &*self.guard.settings.name;
+        tracing::error!(operation, "a handler panicked");
+        let on_crash = self.guard.settings.handle.defaults().on_crash;
+        let may_rerun = self.guard.rules.on_crash.unwrap_or(on_crash) == OnCrash::Rerun;
+        match (given, Verdict::from(self.guard.rules.server_errors)) {
+            (Some(Verdict::Uncertain), _) => Verdict::Uncertain,
+            (None, Verdict::Release) if may_rerun => Verdict::Release,
+            (_, Verdict::Release) => Verdict::Uncertain,
+            (_, failed) => failed,
+        }
+    }
+
+    /// Says what is recorded of a response that means this.
+    async fn keep<R, E>(&self, head: Parts, body: R, verdict: Option<Verdict>) -> Came<R, E>
     where
         R: HttpBody<Data = Bytes>,
         R::Error: Into<BoxError>,
     {
-        let (mut head, body) = response.into_parts();
-        head.headers.remove(IDEMPOTENT_REPLAYED);
-        let mark = head.extensions.remove::<Mark>();
-        let verdict = match (head.status, mark) {
-            // No handler said so, but a router that knows none.
-            (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::Release,
-            (status, mark) => verdict(status, mark, self.guard.rules.server_errors),
-        };
-        if verdict == Verdict::Release {
+        if verdict == Some(Verdict::Release) {
             let response = Response::from_parts(head, Body::untouched(body));
-            return Came::to_an_end(Ok(response), verdict, nothing());
+            return Came::to_an_end(Ok(response), Verdict::Release, nothing());
         }
+        // What is said behind a body that is too long is for its client alone.
+        let unread = verdict.unwrap_or_else(|| self.of_outcome(Verdict::Store));
         let limit = self.guard.rules.max_response;
         let fits = |upper| upper <= limit as u64;
-        if !body.size_hint().upper().is_some_and(fits) {
-            return Came::to_a_stream(head, Body::untouched(body), verdict);
+        let streams = !body.size_hint().upper().is_some_and(fits);
+        // A unary response has an end, and servers of gRPC do not tell how far away that is.
+        let is_unary = self.guard.rules.protocol == Protocol::GrpcUnary;
+        if streams && !is_unary {
+            return Came::to_a_stream(head, Body::untouched(body), unread);
         }
         match read_to_end(body, limit).await {
             Ok(whole) => {
+                let verdict =
+                    verdict.unwrap_or_else(|| self.judge_trailers(whole.trailers.as_ref()));
                 let outcome = self.stored(&head, &whole, verdict);
                 let response = Response::from_parts(head, Body::whole(whole));
                 Came::to_an_end(Ok(response), verdict, outcome)
             }
-            Err(Unfinished::TooLong(body)) => Came::to_a_stream(head, body, verdict),
+            Err(Unfinished::TooLong(body)) => Came::to_a_stream(head, body, unread),
             Err(Unfinished::Failed(body)) => {
                 let response = Response::from_parts(head, body);
                 Came::to_an_end(Ok(response), Verdict::Uncertain, nothing())
@@ -176,17 +229,17 @@ impl Terms {
     fn fail<R, E>(
         &self,
         own: impl FnOnce(Response<Body<R>>) -> Result<Response<Body<R>>, E>,
-    ) -> Came<R, E> {
+        verdict: Verdict,
+    ) -> Box<Told<R, E>> {
         let problem = Problem::new(Kind::HandlerFailed);
         let (head, bytes) = self.guard.respond(&problem).into_parts();
         let whole = Whole {
             bytes,
             trailers: None,
         };
-        let verdict = Verdict::from(self.guard.rules.server_errors);
         let outcome = self.stored(&head, &whole, verdict);
-        let response = Response::from_parts(head, Body::whole(whole));
-        Came::to_an_end(own(response), verdict, outcome)
+        let response = own(Response::from_parts(head, Body::whole(whole)));
+        Box::new(Told { response, outcome })
     }
 
     /// Says what is recorded of a request whose handler is not let in.
@@ -203,13 +256,11 @@ impl Terms {
     }
 
     fn stored(&self, head: &Parts, whole: &Whole, verdict: Verdict) -> RawOutcome {
-        let Guard {
-            settings, rules, ..
-        } = &*self.guard;
-        if (verdict, rules.storage) != (Verdict::Store, Storage::Whole) {
+        let is_stored = matches!(verdict, Verdict::Store | Verdict::StoreOrRelease);
+        if !is_stored || self.guard.rules.storage != Storage::Whole {
             return nothing();
         }
-        let operation = &*settings.name;
+        let operation = &*self.guard.settings.name;
         if head.headers.contains_key(CONTENT_ENCODING) {
             tracing::warn!(
                 operation,
@@ -217,20 +268,24 @@ impl Terms {
             );
         }
         let (body, trailers) = (whole.bytes.clone(), whole.trailers.as_ref());
-        let stored = StoredResponse::capture(head, body, trailers, &rules.headers).encode();
-        let Some(seal) = &settings.seal else {
-            return RawOutcome::value(stored);
+        let stored =
+            StoredResponse::capture(head, body, trailers, &self.guard.rules.headers).encode();
+        let sealed = match &self.guard.settings.seal {
+            None => Ok(stored),
+            // The handler has come to its response, so a seal that panics costs no more than one that fails.
+            Some(seal) => catch_unwind(AssertUnwindSafe(|| seal.seal(stored)))
+                .unwrap_or_else(|_| Err("the seal panicked".into())),
         };
-        // The handler has come to its response, so a seal that panics costs no more than one that fails.
-        let sealed = catch_unwind(AssertUnwindSafe(|| seal.seal(stored)))
-            .unwrap_or_else(|_| Err("the seal panicked".into()));
-        sealed.map_or_else(
-            |error| {
+        match sealed {
+            Ok(bytes) if bytes.len() <= self.guard.settings.handle.defaults().max_outcome => {
+                RawOutcome::value(bytes)
+            }
+            Ok(_too_large) => nothing(),
+            Err(error) => {
                 tracing::error!(operation, %error, "a response cannot be sealed, so it is not stored");
                 nothing()
-            },
-            RawOutcome::value,
-        )
+            }
+        }
     }
 }
 
@@ -264,6 +319,16 @@ fn tell<R, E>(
     ending(verdict, outcome)
 }
 
+/// Says how a response ended that is given on: well also where its client went away, because what the handler did is done when it
+/// answers, and uncertain where the handler itself broke it off.
+async fn ending_of_stream(ended: oneshot::Receiver<Ended>, verdict: Verdict) -> RawEnding {
+    match (ended.await, verdict) {
+        (Ok(Ended::Failed), _) | (_, Verdict::Uncertain) => RawEnding::Uncertain(nothing()),
+        (Ok(Ended::Whole) | Err(_), Verdict::StoreOrRelease) => RawEnding::Release(nothing()),
+        (Ok(Ended::Whole) | Err(_), _) => RawEnding::RecordWithoutOutcome(nothing()),
+    }
+}
+
 /// Gives it to the client's side. Where nobody takes it any more it ends here, and with it the watch over its body.
 fn give<R, E>(client: oneshot::Sender<Own<R, E>>, own: Own<R, E>) {
     let given = catch_unwind(AssertUnwindSafe(|| drop(client.send(own))));
@@ -274,9 +339,11 @@ fn give<R, E>(client: oneshot::Sender<Own<R, E>>, own: Own<R, E>) {
 
 fn ending(verdict: Verdict, outcome: RawOutcome) -> RawEnding {
     match verdict {
-        Verdict::Store if outcome.kind == OutcomeKind::Value => RawEnding::Record(outcome),
+        Verdict::Store | Verdict::StoreOrRelease if outcome.kind == OutcomeKind::Value => {
+            RawEnding::Record(outcome)
+        }
         Verdict::Store | Verdict::Discard => RawEnding::RecordWithoutOutcome(outcome),
-        Verdict::Release => RawEnding::Release(outcome),
+        Verdict::Release | Verdict::StoreOrRelease => RawEnding::Release(outcome),
         Verdict::Uncertain => RawEnding::Uncertain(outcome),
     }
 }

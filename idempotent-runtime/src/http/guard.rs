@@ -4,7 +4,7 @@ use std::{pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, Method, Request, Response,
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
     request::Parts,
 };
@@ -21,10 +21,11 @@ use crate::{
         client::{Heard, hear},
         execution::Execution,
         fingerprint::{Target, part},
+        grpc,
         meeting::too_large,
         problem::{Kind, Mismatch, Problem},
         routing,
-        rules::{Echo, KeyScope, MismatchDetails, Rules},
+        rules::{Echo, KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
         scope::Caller,
         settings::Settings,
     },
@@ -94,8 +95,15 @@ impl Guard {
                 return Ok(self.refuse(&Problem::new(Kind::BodyUnreadable)));
             }
         };
+        let sent = &execution.body.bytes;
+        if self.rules.protocol == Protocol::GrpcUnary && !grpc::is_one_message(sent) {
+            let streams = Problem::new(Kind::NotSupported).with_detail(
+                "An idempotency key is supported for unary calls, which send one message. Nothing was done.",
+            );
+            return Ok(self.refuse(&streams));
+        }
         let identity = self.identity(&execution.head);
-        let call = self.describe(&identity, &execution.head, &execution.body.bytes);
+        let call = self.describe(&identity, &execution.head, sent);
         let (client, own) = oneshot::channel();
         let call = pin!(call.run_raw_detached(move |_| execution.run(client)));
         let mut response = match hear(call, own).await {
@@ -148,7 +156,8 @@ impl Guard {
         let mut call = rules
             .comparison
             .describe(call, head, &target, body)
-            .in_flight(rules.in_flight);
+            .in_flight(rules.in_flight)
+            .on_expired(rules.on_expired);
         if let Some(caller) = &self.caller {
             call = call.scope(caller);
         }
@@ -184,7 +193,15 @@ impl Guard {
             trailers: (!stored.trailers().is_empty()).then(|| stored.trailers().clone()),
         };
         let response = match how {
-            How::Replayed { .. } => stored.into_replay(),
+            How::Replayed { .. } => {
+                let mut replay = stored.into_replay();
+                if self.rules.replay_of_created == ReplayOfCreated::Ok
+                    && replay.status() == StatusCode::CREATED
+                {
+                    *replay.status_mut() = StatusCode::OK;
+                }
+                replay
+            }
             // Another run won while this one's lease was lost: for this client its response is no replay of an earlier request.
             _ => stored.into_response(),
         };
@@ -237,8 +254,9 @@ impl Guard {
     }
 
     pub(crate) fn respond(&self, problem: &Problem) -> Response<Bytes> {
-        let problems = &self.settings.problems;
-        problems.respond(problem, &self.method, &self.headers)
+        let protocol = self.rules.protocol;
+        self.settings
+            .refuse(problem, protocol, &self.method, &self.headers)
     }
 
     fn echo<R>(&self, response: &mut Response<Body<R>>) {
@@ -264,12 +282,22 @@ fn named(differing: &[String]) -> impl Iterator<Item = Mismatch> {
 }
 
 /// Tells whether a client that accepts what it says can read a body that is stored in this coding. It is stored in one only where
-/// compression stands inside of the layer, by mistake.
+/// compression stands inside of the layer, by mistake, or where gRPC compresses messages.
 fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
-    let Some(coding) = stored.get(CONTENT_ENCODING) else {
-        return true;
+    let is_accepted = |(coding, accepts)| match stored.get(coding) {
+        Some(coding) => coding == "identity" || accepts_coding(request, accepts, coding),
+        None => true,
     };
-    let accepted = request.get_all(ACCEPT_ENCODING).iter();
+    [
+        (CONTENT_ENCODING, ACCEPT_ENCODING),
+        (grpc::GRPC_ENCODING, grpc::GRPC_ACCEPT_ENCODING),
+    ]
+    .into_iter()
+    .all(is_accepted)
+}
+
+fn accepts_coding(request: &HeaderMap, accepts: HeaderName, coding: &HeaderValue) -> bool {
+    let accepted = request.get_all(accepts).iter();
     let mut accepted = accepted
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','));

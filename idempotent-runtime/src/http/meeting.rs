@@ -9,7 +9,7 @@ use crate::http::{
     guard::{Guard, IsGuarded},
     problem::{Kind, Problem},
     routing,
-    rules::{EarlyData, Presence, Rules},
+    rules::{EarlyData, Presence, Protocol, Rules},
     settings::Settings,
 };
 
@@ -20,7 +20,7 @@ pub(crate) const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idemp
 pub(crate) enum Meeting {
     /// Nothing. Its response says so where the rules ask for that.
     HandOn(Option<HeaderValue>),
-    Refuse(Box<Problem>),
+    Refuse(Box<Problem>, Protocol),
     Guard(Arc<Guard>),
 }
 
@@ -35,6 +35,7 @@ impl Meeting {
         {
             return Meeting::HandOn(None);
         }
+        let refuse = |problem| Meeting::Refuse(Box::new(problem), rules.protocol);
         let names = rules.reader.names();
         let has_key = names.iter().any(|name| head.headers.contains_key(name));
         match (rules.presence, has_key) {
@@ -42,12 +43,12 @@ impl Meeting {
                 return Meeting::HandOn(Some(HeaderValue::from_static("ignored")));
             }
             (Presence::Unsupported, true) => {
-                return Meeting::Refuse(Box::new(Problem::new(Kind::NotSupported)));
+                return refuse(Problem::new(Kind::NotSupported));
             }
             (Presence::Optional, false)
                 if rules.early_data == EarlyData::WithKey && is_early(head) =>
             {
-                return Meeting::Refuse(Box::new(Problem::new(Kind::TooEarly)));
+                return refuse(Problem::new(Kind::TooEarly));
             }
             (Presence::Ignored | Presence::IgnoredAloud | Presence::Unsupported, _)
             | (Presence::Optional, false) => return Meeting::HandOn(None),
@@ -55,7 +56,7 @@ impl Meeting {
         }
         match admit(settings, rules, head, body) {
             Ok(guard) => Meeting::Guard(guard),
-            Err(problem) => Meeting::Refuse(Box::new(problem)),
+            Err(problem) => refuse(problem),
         }
     }
 }

@@ -18,11 +18,15 @@
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod axum;
 mod body;
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+mod checked;
 mod client;
 pub mod contract;
 mod drain;
 mod execution;
 mod fingerprint;
+mod grpc;
 mod guard;
 mod headers;
 mod json;
@@ -39,6 +43,7 @@ mod scope;
 mod seal;
 mod service;
 mod settings;
+mod settle;
 mod stored;
 
 use http::HeaderName;
@@ -48,7 +53,10 @@ pub(crate) use self::body::whole_body;
 
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
-pub use self::axum::Json;
+pub use self::{
+    axum::Json,
+    checked::{Checked, Rejected},
+};
 pub use self::{
     body::Body,
     fingerprint::{BodyComparison, BodyDigest, QueryComparison},
@@ -56,11 +64,15 @@ pub use self::{
     key::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyPolicy, KeyReader, Reason, Syntax},
     layer::IdempotencyLayer,
     outcome::{Mark, ServerErrors},
-    rules::{EarlyData, Echo, KeyScope, MismatchDetails, Presence, Rules, Storage},
+    rules::{
+        EarlyData, Echo, KeyScope, MismatchDetails, Presence, ReplayOfCreated, Rules, Storage,
+        Unrepeatable,
+    },
     scope::Scope,
     seal::Seal,
     service::{IdempotencyService, ResponseFuture},
     settings::{Builder, Unscoped},
+    settle::Settle,
     stored::{StoredBody, StoredResponse, UnreadableResponse},
 };
 

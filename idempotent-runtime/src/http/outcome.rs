@@ -2,6 +2,8 @@
 
 use http::StatusCode;
 
+use crate::http::rules::Unrepeatable;
+
 /// What a handler says about its own response, in place of what its status says: put it among the response's extensions.
 ///
 /// With the feature `axum` it is a part of a response by itself: `(StatusCode::CONFLICT, Mark::Retryable, "sold out")`.
@@ -33,6 +35,9 @@ pub enum ServerErrors {
     /// said.
     Replay,
     /// Nothing happened: the key is released, and a retry runs again. Right only where a failure undoes what was done.
+    ///
+    /// A panic is nobody's word for that: under [`OnCrash::Uncertain`](crate::OnCrash::Uncertain), and where the handler has answered
+    /// and its response was being read, retries are told that nobody knows.
     Release,
     /// Nobody knows: retries are told so until somebody settles it.
     Uncertain,
@@ -42,6 +47,8 @@ pub enum ServerErrors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Store,
+    /// The route says that its handler may run again where there is nothing to replay.
+    StoreOrRelease,
     /// It happened, and there is nothing to replay.
     Discard,
     Release,
@@ -65,6 +72,16 @@ impl From<ServerErrors> for Verdict {
             ServerErrors::Replay => Verdict::Store,
             ServerErrors::Release => Verdict::Release,
             ServerErrors::Uncertain => Verdict::Uncertain,
+        }
+    }
+}
+
+/// What the response is worth that is the outcome, by its status.
+impl From<Unrepeatable> for Verdict {
+    fn from(unrepeatable: Unrepeatable) -> Self {
+        match unrepeatable {
+            Unrepeatable::Refused => Verdict::Store,
+            Unrepeatable::RunAgain => Verdict::StoreOrRelease,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use http::StatusCode;
+
 use crate::{
     http::{
         IdempotencyLayer,
@@ -9,10 +11,10 @@ use crate::{
         fingerprint::{BodyComparison, QueryComparison},
         outcome::ServerErrors,
         problem::Kind,
-        rules::{KeyScope, Presence, Rules, Storage},
+        rules::{KeyScope, Presence, Rules, Storage, Unrepeatable},
         settings::Settings,
     },
-    policy::InFlight,
+    policy::{InFlight, OnExpired},
 };
 
 impl IdempotencyLayer {
@@ -61,12 +63,18 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
         KeyScope::Route => KeySpace::CallerAndRoute,
     };
     contract.retention = rules.ttl.unwrap_or(settings.handle.defaults().ttl);
+    if rules.on_expired == OnExpired::Refuse {
+        let expired = Kind::ResultExpired;
+        contract.answers.push((expired, expired.status()));
+        contract.after_retention = OnRetry::Refused(expired);
+    }
     contract.compared = compared(rules);
     contract.in_flight = match rules.in_flight {
         InFlight::Reject => WhileInFlight::Refused,
         InFlight::Wait(at_most) => WhileInFlight::Waits(at_most),
     };
     contract.outcomes = outcomes(rules);
+    contract.replay_of_created = rules.replay_of_created;
     contract.headers = rules.headers.clone();
     contract.request_limit = Some(rules.max_request as u64);
     contract.response_limit = Some(rules.max_response as u64);
@@ -111,13 +119,22 @@ fn outcomes(rules: &Rules) -> Vec<OutcomeRule> {
         ServerErrors::Release => OnRetry::ProcessedAgain,
         ServerErrors::Uncertain => OnRetry::Refused(Kind::OutcomeUnknown),
     };
-    let unavailable = OnRetry::Refused(Kind::ResultUnavailable);
+    let unavailable = match rules.unrepeatable {
+        Unrepeatable::Refused => OnRetry::Refused(Kind::ResultUnavailable),
+        Unrepeatable::RunAgain => OnRetry::ProcessedAgain,
+    };
     let (failed, others) = match rules.storage {
         Storage::Nothing if failed == OnRetry::Replayed => (unavailable, unavailable),
         Storage::Nothing => (failed, unavailable),
         Storage::Whole => (failed, OnRetry::Replayed),
     };
-    vec![
+    let mut rules_by_status = Vec::new();
+    if !rules.rejections.is_empty() {
+        let rejections: Vec<_> = rules.rejections.iter().map(StatusCode::as_str).collect();
+        let rejections = OutcomeRule::new(rejections.join(", "), OnRetry::ProcessedAgain);
+        rules_by_status.push(rejections);
+    }
+    rules_by_status.extend([
         OutcomeRule::new(
             "304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 429, 431 and 503",
             OnRetry::ProcessedAgain,
@@ -125,5 +142,6 @@ fn outcomes(rules: &Rules) -> Vec<OutcomeRule> {
         OutcomeRule::new("500 and above", failed),
         OutcomeRule::new("those that are streamed or too large", unavailable),
         OutcomeRule::new("all others", others),
-    ]
+    ]);
+    rules_by_status
 }

@@ -1,5 +1,7 @@
 //! What holds for a request: the same for all routes, or another one for some.
 
+mod choice;
+
 use std::time::Duration;
 
 use http::{HeaderName, Method, StatusCode};
@@ -12,7 +14,12 @@ use crate::{
         fingerprint::{BodyComparison, Comparison, QueryComparison},
         outcome::ServerErrors,
     },
-    policy::{InFlight, OnCrash, OnOutage},
+    policy::{InFlight, OnCrash, OnExpired, OnOutage},
+};
+
+pub(crate) use self::choice::Protocol;
+pub use self::choice::{
+    EarlyData, Echo, KeyScope, MismatchDetails, Presence, ReplayOfCreated, Storage, Unrepeatable,
 };
 
 /// What the layer does with requests: begin with a preset, change what differs, and give it to
@@ -37,18 +44,22 @@ use crate::{
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Rules {
+    pub(crate) protocol: Protocol,
     pub(crate) presence: Presence,
     pub(crate) methods: Vec<Method>,
     pub(crate) reader: KeyReader,
     pub(crate) key_scope: KeyScope,
     pub(crate) comparison: Comparison,
     pub(crate) in_flight: InFlight,
+    pub(crate) rejections: Vec<StatusCode>,
     pub(crate) server_errors: ServerErrors,
     pub(crate) storage: Storage,
+    pub(crate) unrepeatable: Unrepeatable,
     pub(crate) headers: HeaderPolicy,
     pub(crate) max_request: usize,
     pub(crate) max_response: usize,
     pub(crate) ttl: Option<Duration>,
+    pub(crate) on_expired: OnExpired,
     pub(crate) lease: Option<Duration>,
     pub(crate) on_crash: Option<OnCrash>,
     pub(crate) on_outage: Option<OnOutage>,
@@ -56,81 +67,10 @@ pub struct Rules {
     pub(crate) mismatch_details: MismatchDetails,
     pub(crate) in_flight_status: StatusCode,
     pub(crate) retry_after: Duration,
+    pub(crate) replay_of_created: ReplayOfCreated,
     pub(crate) echo: Echo,
     pub(crate) early_data: EarlyData,
     pub(crate) mistake: Option<Error>,
-}
-
-/// What becomes of a request without a key, and of one with a key where keys do not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Presence {
-    /// A request without a key is refused.
-    Required,
-    /// A request without a key runs unprotected.
-    Optional,
-    /// Keys do not count: every request runs unprotected, and a key is ignored.
-    Ignored,
-    /// As [`Ignored`](Presence::Ignored), and the response says so: `Idempotency-Status: ignored`.
-    IgnoredAloud,
-    /// Keys are not supported: a request with one is refused with 501, so that its sender does not rely on it.
-    Unsupported,
-}
-
-/// Where a key is unique.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum KeyScope {
-    /// One space for each caller: a key that comes again on another route, or with another method, is refused as used.
-    ///
-    /// The default, because a client that sends one key twice has made a mistake, and running both would hide it: the draft
-    /// forbids to reuse a key with another request.
-    Caller,
-    /// One space for each caller, method and path: the same key on another path is another call. For clients that derive one
-    /// key from a business object and send it to several routes.
-    Route,
-}
-
-/// What is kept of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Storage {
-    /// Everything that a replay needs.
-    Whole,
-    /// That there was one. A retry is told that its result cannot be given. For responses that hold a secret.
-    Nothing,
-}
-
-/// What the refusal of another request with the same key tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum MismatchDetails {
-    /// That it is another request.
-    Hidden,
-    /// In what it differs: method, target, content type, headers or body. The record is the caller's own, so it learns nothing
-    /// about others, unless all callers share one scope.
-    Named,
-}
-
-/// Whether responses to requests with a key repeat it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Echo {
-    /// They do not.
-    Off,
-    /// They do, as it was sent.
-    Key,
-}
-
-/// What becomes of a request that came in the early data of a TLS connection (`Early-Data: 1`, RFC 8470), which an attacker can
-/// repeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum EarlyData {
-    /// It is treated as any other.
-    Accept,
-    /// It is treated as any other where it has a key, which makes a repetition harmless, and refused with 425 where it has none.
-    WithKey,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -140,6 +80,7 @@ impl Rules {
     /// What the draft of the IETF (draft-ietf-httpapi-idempotency-key-header-07) asks for.
     pub fn ietf() -> Self {
         Self {
+            protocol: Protocol::Http,
             presence: Presence::Required,
             methods: vec![Method::POST, Method::PATCH],
             reader: KeyReader::new(),
@@ -150,12 +91,15 @@ impl Rules {
                 headers: Vec::new(),
             },
             in_flight: InFlight::Reject,
+            rejections: Vec::new(),
             server_errors: ServerErrors::Replay,
             storage: Storage::Whole,
+            unrepeatable: Unrepeatable::Refused,
             headers: HeaderPolicy::default(),
             max_request: TWO_MIB,
             max_response: TWO_MIB,
             ttl: None,
+            on_expired: OnExpired::Run,
             lease: None,
             on_crash: None,
             on_outage: None,
@@ -163,6 +107,7 @@ impl Rules {
             mismatch_details: MismatchDetails::Hidden,
             in_flight_status: StatusCode::CONFLICT,
             retry_after: Duration::from_secs(1),
+            replay_of_created: ReplayOfCreated::Created,
             echo: Echo::Off,
             early_data: EarlyData::Accept,
             mistake: None,
@@ -177,6 +122,34 @@ impl Rules {
             ttl: Some(DAY),
             mismatch_status: StatusCode::BAD_REQUEST,
             echo: Echo::Key,
+            ..Self::ietf()
+        }
+    }
+
+    /// What a unary method of gRPC needs, as [`ietf`](Rules::ietf) beside that: the key is in the metadata `idempotency-key`, refusals are
+    /// statuses of gRPC, and what a response means is said by its own status. For
+    /// [`Builder::route`](super::Builder::route) with the method's path, such as `/shop.v1.Orders/Place`.
+    ///
+    /// | what | answer |
+    /// |---|---|
+    /// | a key that is missing or malformed | INVALID_ARGUMENT |
+    /// | another message with the key | FAILED_PRECONDITION |
+    /// | the first call still runs | ABORTED, with a `RetryInfo` |
+    /// | its outcome is unknown, cannot be repeated, or has expired | FAILED_PRECONDITION |
+    /// | the store is out of reach | UNAVAILABLE, with a `RetryInfo` |
+    /// | more than one message | UNIMPLEMENTED |
+    ///
+    /// Each has an `ErrorInfo` of the domain `idempotent-runtime`, whose reason is the problem's code. A replay has the metadata
+    /// `idempotent-replayed: true`. PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE and UNAUTHENTICATED are released;
+    /// CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, INTERNAL and DATA_LOSS are what [`server_errors`](Rules::server_errors) speaks of; every
+    /// other status is the outcome.
+    ///
+    /// Never for a streaming method: messages are read to the end, and what waits for an answer before it goes on would wait for
+    /// ever. The statuses that other rules set, and [`Problems`](super::problem::Problems), are of HTTP and have no effect.
+    pub fn grpc_unary() -> Self {
+        Self {
+            protocol: Protocol::GrpcUnary,
+            methods: vec![Method::POST],
             ..Self::ietf()
         }
     }
@@ -330,6 +303,20 @@ impl Rules {
 
 /// Responses and their replays.
 impl Rules {
+    /// Names statuses with which this service rejects a request before its handler begins, beside the usual ones: 400 and 422,
+    /// say, where extractors of axum check the request. Such a response is not stored, and a retry runs. Right only on
+    /// routes whose handlers answer nothing so once they have done something; elsewhere, the extractor `Checked`
+    /// (feature `axum`) tells the two apart. A [`Mark`](super::Mark) counts more.
+    pub fn rejections(mut self, statuses: impl IntoIterator<Item = StatusCode>) -> Self {
+        self.rejections = statuses.into_iter().collect();
+        if !self.rejections.iter().all(StatusCode::is_client_error) {
+            self.mistake = Some(Error::InvalidPolicy(
+                "a rejection has a status from 400 to 499: what one of 500 or above means is said by `server_errors`",
+            ));
+        }
+        self
+    }
+
     /// Sets what a response of 500 or above means.
     pub fn server_errors(mut self, server_errors: ServerErrors) -> Self {
         self.server_errors = server_errors;
@@ -339,6 +326,13 @@ impl Rules {
     /// Sets what is kept of a response.
     pub fn storage(mut self, storage: Storage) -> Self {
         self.storage = storage;
+        self
+    }
+
+    /// Sets what becomes of the key of a response that cannot be repeated. A [`Mark`](super::Mark) counts more, and a response
+    /// that breaks off leaves its key uncertain in any case.
+    pub fn unrepeatable(mut self, unrepeatable: Unrepeatable) -> Self {
+        self.unrepeatable = unrepeatable;
         self
     }
 
@@ -361,6 +355,20 @@ impl Rules {
             Ok(ttl) => self.ttl = Some(ttl),
             Err(error) => self.mistake = Some(error),
         }
+        self
+    }
+
+    /// Sets what becomes of a key whose response has expired: it is new by default. Under [`OnExpired::Refuse`] a retry that
+    /// comes too late is told so, with 409, as long as the handle [keeps](crate::handle::Builder::keep) the record, which it must
+    /// be told to.
+    pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
+        self.on_expired = on_expired;
+        self
+    }
+
+    /// Sets the status of a replay whose first response was 201: 201 by default. What is stored stays as it is.
+    pub fn replay_of_created(mut self, replay_of_created: ReplayOfCreated) -> Self {
+        self.replay_of_created = replay_of_created;
         self
     }
 

@@ -63,11 +63,10 @@ where
                     .call(Request::from_parts(head, Body::untouched(body))),
                 said,
             },
-            Meeting::Refuse(problem) => {
+            Meeting::Refuse(problem, protocol) => {
                 let refused = self
                     .settings
-                    .problems
-                    .respond(&problem, &head.method, &head.headers);
+                    .refuse(&problem, protocol, &head.method, &head.headers);
                 State::Refused {
                     response: Some(refused.map(Body::from)),
                 }

@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response};
+
 use crate::{
     error::Error,
     handle::Idempotency,
     http::{
         drain::{Bounds, Door},
+        grpc,
         layer::IdempotencyLayer,
-        problem::Problems,
+        problem::{Problem, Problems},
         routes::Pattern,
-        rules::Rules,
+        rules::{Protocol, Rules},
         scope::Scope,
         seal::Seal,
     },
-    request::check_durations,
+    request::{check_durations, check_expired},
 };
 
 /// Sets up the layer: made by [`IdempotencyLayer::builder`].
@@ -209,15 +213,35 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
     if let Some(mistake) = &rules.mistake {
         return Err(mistake.clone());
     }
+    if rules.protocol == Protocol::GrpcUnary && !grpc::is_kept_by(&rules.headers) {
+        return Err(Error::InvalidPolicy(
+            "a response of gRPC is none without `content-type`, `grpc-status`, `grpc-message`, `grpc-status-details-bin` and `grpc-encoding`: keep them",
+        ));
+    }
     let defaults = handle.defaults();
     let (ttl, lease) = (
         rules.ttl.unwrap_or(defaults.ttl),
         rules.lease.unwrap_or(defaults.lease),
     );
-    check_durations(ttl, lease)
+    check_durations(ttl, lease)?;
+    check_expired(rules.on_expired, defaults.keep)
 }
 
 impl Settings {
+    /// Makes the response that refuses a request of that method and those header fields, in the protocol of its rules.
+    pub(crate) fn refuse(
+        &self,
+        problem: &Problem,
+        protocol: Protocol,
+        method: &Method,
+        request: &HeaderMap,
+    ) -> Response<Bytes> {
+        match protocol {
+            Protocol::Http => self.problems.respond(problem, method, request),
+            Protocol::GrpcUnary => grpc::respond(problem),
+        }
+    }
+
     /// What holds for a request to `path`.
     pub(crate) fn rules(&self, path: &str) -> &Arc<Rules> {
         let route = self

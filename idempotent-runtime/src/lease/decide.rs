@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     lease::{Ending, Holding},
-    policy::OnCrash,
+    policy::{OnCrash, OnExpired},
     record::{
-        AttemptId, Draft, FencingToken, Holder, Moment, Record, State, Subject, TokenRule, Version,
+        AttemptId, Draft, FencingToken, Holder, Moment, Record, State, Subject, Time, TokenRule,
+        Version,
     },
     store::Snapshot,
 };
@@ -28,6 +29,8 @@ pub struct Claim {
     pub ttl: Duration,
     /// How long the record stays after that, for whoever audits.
     pub keep: Duration,
+    /// What becomes of the call where its outcome has expired and the record stays.
+    pub on_expired: OnExpired,
     /// How many takeovers a record may see before it is parked.
     pub takeover_budget: u32,
 }
@@ -52,6 +55,8 @@ pub enum Decision {
     Mine(Arc<Record>),
     /// Answers with the recorded outcome.
     Replay(Arc<Record>),
+    /// Refuses: the outcome that was recorded has expired.
+    Expired(Arc<Record>),
     /// Refuses: the key belongs to a call with other arguments.
     KeyReused(Arc<Record>),
     /// Refuses: nobody knows whether it happened.
@@ -114,7 +119,8 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
         draft,
         meaning,
     };
-    if record.is_expired(snapshot.now) {
+    let is_expired = record.is_expired(snapshot.now);
+    if is_expired && !claim.still_refuses(record, snapshot.now) {
         return write(claim.anew(record.token, version()), Meaning::Fresh);
     }
     if record.state != State::Released && record.subject.fingerprint != claim.subject.fingerprint {
@@ -123,6 +129,7 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
     let on_crash = record.on_crash.max(claim.on_crash);
     let can_reconcile = claim.on_crash == OnCrash::Reconcile && on_crash == OnCrash::Reconcile;
     match record.state {
+        State::Done if is_expired => Decision::Expired(Arc::clone(record)),
         State::Done => Decision::Replay(Arc::clone(record)),
         State::Uncertain if can_reconcile => {
             write(claim.over(record, version()), Meaning::Reconcile)
@@ -155,6 +162,14 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
 }
 
 impl Claim {
+    /// Whether an expired record still binds its key. How long it is kept counts by the store's time, and not by when somebody
+    /// purges, so that all stores answer alike.
+    fn still_refuses(&self, record: &Record, now: Time) -> bool {
+        self.on_expired == OnExpired::Refuse
+            && record.state == State::Done
+            && !record.is_forgettable(now, self.keep)
+    }
+
     /// Begins a record: nothing that stood there before counts, except that tokens grow.
     fn anew(&self, token: FencingToken, version: Version) -> Draft {
         Draft {

@@ -217,6 +217,7 @@ mod tests {
     use crate::{
         fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
         lease::{Decision, decide, first},
+        policy::OnExpired,
         record::{Subject, Time},
     };
 
@@ -241,6 +242,7 @@ mod tests {
             lease: LEASE,
             ttl: LEASE,
             keep: Duration::ZERO,
+            on_expired: OnExpired::Run,
             takeover_budget: 5,
         }
     }

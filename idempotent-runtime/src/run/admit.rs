@@ -217,6 +217,9 @@ impl<'a> Admitting<'a> {
             Decision::Uncertain(_) => Next::Done(Admission::Refused(Error::Uncertain {
                 operation: self.operation(),
             })),
+            Decision::Expired(_) => Next::Done(Admission::Refused(Error::Expired {
+                operation: self.operation(),
+            })),
             Decision::Parked(record) => Next::Done(Admission::Refused(Error::Parked {
                 operation: self.operation(),
                 attempts: record.attempt,

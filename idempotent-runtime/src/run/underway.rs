@@ -309,6 +309,7 @@ fn answer_of(error: &Error) -> Answer {
         Error::Unreadable { .. } | Error::NotLoaded { .. } | Error::NotReplayable { .. } => {
             Answer::NotReplayable
         }
+        Error::Expired { .. } => Answer::Expired,
         Error::Store(_) => Answer::StoreFailed,
         _ => Answer::Refused,
     }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use super::fingerprint;
 use super::value::{Value, values};
+use super::{super::Fingerprint, fingerprint};
 
 /// How many pairs of unequal values are compared.
 const PAIRS: usize = 100_000;
@@ -100,5 +100,20 @@ proptest! {
         let nothing = matches!(value.meaning(), super::value::Meaning::None | super::value::Meaning::SomeNone(_));
         let same = fingerprint(&Value::Struct(plain)) == fingerprint(&Value::Struct(wrapped));
         prop_assert_eq!(same, !nothing);
+    }
+}
+
+#[test]
+fn a_fingerprint_is_another_one_where_any_bit_differs() {
+    let bytes = *fingerprint("v").as_bytes();
+    assert_eq!(Fingerprint::from_bytes(bytes), fingerprint("v"));
+    for bit in 0..256 {
+        let mut other = bytes;
+        other[bit / 8] ^= 1 << (bit % 8);
+        assert_ne!(
+            Fingerprint::from_bytes(other),
+            fingerprint("v"),
+            "bit {bit}"
+        );
     }
 }

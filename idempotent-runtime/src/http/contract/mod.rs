@@ -15,6 +15,7 @@ use super::{
     headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
     key::{IDEMPOTENCY_KEY, KeyReader},
     problem::{Kind, Problems},
+    rules::ReplayOfCreated,
 };
 
 /// What a service does with keys, as plain data: whoever knows the settings fills it in, and the rest of this module
@@ -43,12 +44,16 @@ pub struct Contract {
     pub key_space: KeySpace,
     /// How long a response answers retries, counted from when it was made.
     pub retention: Duration,
+    /// What a request gets that comes with the key after that.
+    pub after_retention: OnRetry,
     /// In what a retry must be equal to the first request, such as *method* or *body*.
     pub compared: Vec<Cow<'static, str>>,
     /// What a retry gets that comes while the first request is being processed.
     pub in_flight: WhileInFlight,
     /// What becomes of responses, by their status; the first rule that fits counts.
     pub outcomes: Vec<OutcomeRule>,
+    /// The status of a replay whose first response was 201.
+    pub replay_of_created: ReplayOfCreated,
     /// Which header fields replays repeat.
     pub headers: HeaderPolicy,
     /// The largest body of a request, in bytes.
@@ -145,6 +150,7 @@ impl Contract {
             keys: KeyReader::new(),
             key_space: KeySpace::Caller,
             retention: Duration::from_secs(24 * 60 * 60),
+            after_retention: ProcessedAgain,
             compared: ["method", "target", "content type", "body"]
                 .map(Cow::Borrowed)
                 .to_vec(),
@@ -157,6 +163,7 @@ impl Contract {
                 ),
                 OutcomeRule::new("all others", Replayed),
             ],
+            replay_of_created: ReplayOfCreated::Created,
             headers: HeaderPolicy::new(),
             request_limit: None,
             response_limit: None,

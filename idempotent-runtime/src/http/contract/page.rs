@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Contract, KeySpace, OnRetry, Requirement, WhileInFlight};
-use crate::http::{capitalised, headers::ORIGINAL_REQUEST_ID, problem::Kind};
+use crate::http::{ReplayOfCreated, capitalised, headers::ORIGINAL_REQUEST_ID, problem::Kind};
 
 impl Contract {
     /// Writes it as two Markdown tables, of the settings and of the problems.
@@ -110,15 +110,15 @@ impl Contract {
         for rule in &self.outcomes {
             rows.push((
                 format!("a retry after responses: {}", rule.responses),
-                match rule.on_retry {
-                    OnRetry::Replayed => "gets the first response again".to_owned(),
-                    OnRetry::ProcessedAgain => "is processed again".to_owned(),
-                    OnRetry::Refused(kind) => refused(self, kind),
-                },
+                gets(self, rule.on_retry),
             ));
         }
         let mut row = |setting: &str, value: String| rows.push((setting.to_owned(), value));
         row("responses are kept for", in_words(self.retention));
+        row(
+            "a request with the key after that",
+            gets(self, self.after_retention),
+        );
         row("a repeated response", marks(self));
         if let Some(limit) = self.request_limit {
             row("largest body of a request", format!("{limit} bytes"));
@@ -153,6 +153,14 @@ struct ProblemRow {
     cells: [String; 4],
 }
 
+fn gets(contract: &Contract, on_retry: OnRetry) -> String {
+    match on_retry {
+        OnRetry::Replayed => "gets the first response again".to_owned(),
+        OnRetry::ProcessedAgain => "is processed again".to_owned(),
+        OnRetry::Refused(kind) => refused(contract, kind),
+    }
+}
+
 fn refused(contract: &Contract, kind: Kind) -> String {
     let status = contract
         .answers
@@ -164,6 +172,9 @@ fn refused(contract: &Contract, kind: Kind) -> String {
 
 fn marks(contract: &Contract) -> String {
     let mut text = "has the status, the body and the header fields of the first one, and `Idempotent-Replayed: true`".to_owned();
+    if contract.replay_of_created == ReplayOfCreated::Ok {
+        text.push_str(", and 200 in place of 201");
+    }
     if contract.headers.tells_request_id() {
         push(
             &mut text,

@@ -53,6 +53,7 @@ fn s_125_the_contract_says_all_that_a_resource_must_publish() {
         "| a retry after responses: 408, 425, 429 and 503 | is processed again |",
         "| a retry after responses: all others | gets the first response again |",
         "| responses are kept for | 24 hours |",
+        "| a request with the key after that | is processed again |",
         "| a repeated response | has the status, the body and the header fields of the first one, and `Idempotent-Replayed: true` |",
         "| largest body of a request | 65536 bytes |",
     ] {

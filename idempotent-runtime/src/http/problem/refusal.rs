@@ -17,6 +17,7 @@ impl From<&Error> for Problem {
             Error::NotLoaded { .. } | Error::Unreadable { .. } | Error::NotReplayable { .. } => {
                 Self::new(Kind::ResultUnavailable)
             }
+            Error::Expired { .. } => Self::new(Kind::ResultExpired),
             Error::InvalidKey { part: "scope", .. } => Self::new(Kind::ScopeUnresolved),
             Error::InvalidKey { source, .. } => invalid(source),
             Error::Store(_) => Self::new(Kind::StoreUnavailable),

@@ -324,6 +324,13 @@ async fn the_reasons_why_a_call_got_no_answer_are_problems() {
             None,
         ),
         (
+            Error::Expired {
+                operation: operation.clone(),
+            },
+            Kind::ResultExpired,
+            None,
+        ),
+        (
             Error::KeyReused {
                 operation: operation.clone(),
                 differing: vec!["cents".to_owned()],

@@ -16,7 +16,7 @@ use super::*;
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     lease::{Claim, Decision, Ending, Holding, Meaning, decide, first},
-    policy::OnCrash,
+    policy::{OnCrash, OnExpired},
     record::{AttemptId, Holder, RawOutcome, State, Subject},
 };
 
@@ -53,6 +53,7 @@ fn claim(number: u128) -> Claim {
         lease: Duration::from_secs(30),
         ttl: Duration::from_secs(3600),
         keep: Duration::ZERO,
+        on_expired: OnExpired::Run,
         takeover_budget: 5,
     }
 }

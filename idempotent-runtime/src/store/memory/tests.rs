@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
     lease::{Claim, Ending, Holding, Meaning, first},
-    policy::OnCrash,
+    policy::{OnCrash, OnExpired},
     record::{AttemptId, Holder, RawOutcome, State, Subject},
 };
 
@@ -58,6 +58,7 @@ fn claim(on_crash: OnCrash) -> Claim {
         lease: LEASE,
         ttl: TTL,
         keep: Duration::ZERO,
+        on_expired: OnExpired::Run,
         takeover_budget: 5,
     }
 }

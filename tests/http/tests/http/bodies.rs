@@ -263,30 +263,6 @@ async fn s_91_any_bytes_are_replayed() {
     shop.send(charge()).await.replays(&first);
 }
 
-#[tokio::test]
-async fn s_93_a_stored_coding_is_not_given_to_who_cannot_read_it() {
-    let shop = Shop::with(Rules::ietf(), |_, _| async {
-        let mut response = Response::new(Body::from("compressed"));
-        let coding = HeaderValue::from_static("gzip");
-        response.headers_mut().insert("content-encoding", coding);
-        response
-    });
-    let accepting = |accepted: &str| charge().header("accept-encoding", accepted);
-    let first = shop.send(accepting("gzip")).await;
-    for accepted in ["br, gzip;q=0.5", "*"] {
-        shop.send(accepting(accepted)).await.replays(&first);
-    }
-    for accepted in ["br", "gzip;q=0", "identity"] {
-        shop.send(accepting(accepted))
-            .await
-            .is_problem(409, "result_unavailable");
-    }
-    shop.send(charge())
-        .await
-        .is_problem(409, "result_unavailable");
-    assert_eq!(shop.runs(), 1);
-}
-
 /// A body that knows its length and breaks off before it.
 struct Broken(bool);
 

@@ -12,7 +12,12 @@ use expect_test::expect_file;
 use crate::items::{Item, OPEN, PARTS};
 
 /// Where tests of the front end stand, from the root.
-const TESTS: [&str; 2] = ["idempotent-runtime/src/http", "tests/http/tests"];
+const TESTS: [&str; 4] = [
+    "idempotent-runtime/src/http",
+    "tests/grpc/tests",
+    "tests/http/tests",
+    "tests/it/tests/it/sqlite",
+];
 
 /// The tests of each item, by its number.
 type Tests = BTreeMap<String, BTreeSet<String>>;

@@ -217,22 +217,6 @@ async fn s_109_what_cannot_be_read_is_neither_given_nor_run_again() {
     }
 }
 
-#[tokio::test]
-async fn s_110_s_111_after_its_time_a_key_is_new_purged_or_not() {
-    let (shop, gate, clock) = on_a_clock(Rules::ietf().ttl("36h"));
-    gate.open();
-    let first = shop.send(charge()).await;
-    clock.advance(Duration::from_secs(36 * 60 * 60 - 1));
-    shop.send(charge()).await.replays(&first);
-
-    clock.advance(Duration::from_secs(1));
-
-    let second = shop.send(charge()).await;
-    second.is_fresh();
-    assert_eq!(second.body, "receipt 2");
-    shop.send(charge()).await.replays(&second);
-}
-
 #[test]
 fn s_112_the_front_end_reads_no_clock() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -72,7 +72,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-35", "first request", "runs 1, handler's own status/headers/body byte-identical, no `Idempotent-Replayed`", "draft-07 (SHOULD)"),
         item("S-36", "identical retry after completion", "runs still 1; same status, body bytes, stored headers; `Idempotent-Replayed: true`", "draft-07 (SHOULD), Stripe v1, ACP"),
         item("S-37", "handler sets `Idempotent-Replayed` itself", "layer strips/overwrites; on fresh response never `true`", "decided here"),
-        item("S-38", "first 201 + Location", "replay is 201 + same Location (option: 200)", "draft-07, ACP"),
+        item("S-38", "first 201 + Location", "replay is 201 + same Location (`ReplayOfCreated::Ok`: 200)", "draft-07, ACP"),
         item("S-39", "same key, different body", "422 P(key-reused), runs 1, original record intact: a third identical request still replays", "draft-07 (SHOULD)"),
         item("S-40", "same key, first still running, identical", "409 P(request-in-progress) + `Retry-After: n` (integer ≥ 1), runs 1", "draft-07 (SHOULD), ACP"),
         item("S-41", "same key, first running, different body", "422, not 409", "Leach"),
@@ -108,13 +108,13 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-59k", "`x-a: bc` vs `x-ab: c` style concatenation", "no collision", "practice"),
         item("S-59l", "30 KB+, 1 MB, empty, chunked-vs-sized same bodies", "hash stable; empty ≠ absent irrelevant; chunked == sized", "practice"),
         item("S-59m", "fingerprint of low-entropy secrets", "keyed (HMAC) option, constant-time compare, raw body not stored", "practice"),
-        item("S-59n", "hash algorithm upgraded between deploys", r#"old records still comparable or treated as "unknown → 409/replay policy", never silent 422 storm"#, "decided here"),
+        item("S-59n", "hash algorithm upgraded between deploys", "a record names the version of its fingerprint; one that a release does not know is neither compared nor run, 503 and never 422", "decided here"),
     ] },
     Part { title: "A5 What is stored", items: &[
         item("S-60", "2xx", "replay", "practice"),
         item("S-61", "3xx (303 See Other, 201-like)", "replay incl. Location; 304 never stored", "decided here"),
         item("S-62", "4xx produced by the handler after it began (402, 404, 409-business, 410, 422-validation)", "replay by default", "draft-07, Stripe v1"),
-        item("S-63", "4xx produced *before* the handler (401, 403, 405, 413, 415, 421, 431, extractor rejection)", "key released, retry runs", "Stripe v1"),
+        item("S-63", "4xx produced *before* the handler (401, 403, 405, 413, 415, 421, 431, extractor rejection)", "key released, retry runs; of an extractor's 400 or 422, `Checked` or `Rules::rejections` says that the handler did not begin", "Stripe v1"),
         item("S-64", r#"408, 425, 429, 503 with Retry-After = "not executed""#, "released", "Leach"),
         item("S-65", "500/502/504 or unannotated error, store not transactional with the effect", "configurable, three named policies: `Replay` · `Release` · `Uncertain` (409 P(outcome-unknown) until resolved). Must be an explicit builder choice or documented default = not `Release`", "practice"),
         item("S-66", "same, effect and record in one transaction that rolled back", "released, retry runs once more", "ACP, Crunchy Data"),
@@ -144,11 +144,11 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-86", "body read error / client hangs mid-upload", "400, no claim left behind, no panic", "practice"),
         item("S-87", "handler sees the exact original bytes, Content-Length and (if any) request trailers", "yes; axum `DefaultBodyLimit` still effective", "practice"),
         item("S-88", "SSE (`text/event-stream`) or unknown-length response", r#"delivered unbuffered, first byte not delayed; record → tombstone "completed, not replayable""#, "practice"),
-        item("S-89", "retry of S-88", "409 P(result-unavailable) (default) or re-run if route opts in; not an empty 200", "practice"),
+        item("S-89", "retry of S-88", "409 P(result-unavailable) (default) or re-run if the route opts in by `Unrepeatable::RunAgain`; not an empty 200", "practice"),
         item("S-90", "response > max_response", "full response to first caller, tombstone, retry as S-89, runs 1", "practice"),
         item("S-91", "binary body (invalid UTF-8, NULs, image)", "byte-identical replay", "practice"),
         item("S-92", "compression layer outside: first `Accept-Encoding: gzip`, retry none", "replay plain; and reverse", "practice"),
-        item("S-93", "compression inside (misordered)", "start-up doc + debug warning; if Content-Encoding stored and not acceptable to the retry → 406-free fallback: tombstone", "decided here"),
+        item("S-93", "compression inside (misordered)", "documented, and warned of at each response that is stored compressed, because a layer sees no more of what stands inside than a service; if Content-Encoding stored and not acceptable to the retry → 406-free fallback: tombstone", "decided here"),
         item("S-94", "retry with different `Accept`/`Accept-Language`", "default replays stored representation; option: include in fingerprint", "practice"),
         item("S-95", "response body errors half-way (stream error after 200)", r#"record = outcome uncertain, not "completed 200""#, "decided here"),
         item("S-96", "Range request / 206 on POST", "not stored as complete representation unless whole body read", "RFC 9110, decided here"),
@@ -167,7 +167,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-107", "store unavailable before claim", "503 P(store-unavailable) + Retry-After, runs 0 (fail-open only by explicit opt-in)", "practice"),
         item("S-108", "store unavailable at completion", "real response returned to caller, metric/log, claim handled by S-104 policy, retry must not silently re-run under `Replay/Uncertain`", "practice"),
         item("S-109", "corrupt/unknown-version record", "409 outcome-unknown or 503, never panic, never replay garbage; record kept for inspection", "practice"),
-        item("S-110", "key used again after expiry", "new execution, no error (option tombstone → 409 result-expired)", "Stripe v1, ACP"),
+        item("S-110", "key used again after expiry", "new execution, no error (`OnExpired::Refuse`: 409 result-expired while the record is kept)", "Stripe v1, ACP"),
         item("S-111", "expired-but-unpurged record", "treated as absent atomically (no stale replay, no failed insert)", "practice"),
         item("S-112", "clock skew between nodes ±30 s", "lease/TTL use store time", "decided here"),
     ] },
@@ -175,8 +175,8 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-113", "browser client", "helper returns lists for `Access-Control-Allow-Headers: Idempotency-Key` and `Access-Control-Expose-Headers: Idempotent-Replayed, Idempotency-Key, Retry-After, Location, Link`", "practice"),
         item("S-114", "HTTP/1.0, 1.1, h2, h2c, h3-style lowercase", "identical semantics; replay has no h1-only headers on h2", "RFC 9110"),
         item("S-115", "TLS 0-RTT early data with `Early-Data: 1`", "option 425 (key makes it safe to accept)", "RFC 8470"),
-        item("S-116", "gRPC/tonic unary: metadata `idempotency-key`", "missing/invalid → INVALID_ARGUMENT; reuse → INVALID_ARGUMENT or FAILED_PRECONDITION; in-flight → ABORTED or UNAVAILABLE with RetryInfo; store down → UNAVAILABLE; replay → response metadata `idempotent-replayed: true`; trailers (grpc-status) stored with the body", "AIP-155, decided here"),
-        item("S-117", "gRPC streaming methods", "bypass or reject at registration", "practice"),
+        item("S-116", "gRPC/tonic unary: metadata `idempotency-key`", "missing/invalid → INVALID_ARGUMENT; reuse → FAILED_PRECONDITION; in-flight → ABORTED with RetryInfo; store down → UNAVAILABLE; replay → response metadata `idempotent-replayed: true`; trailers (grpc-status) stored with the body", "AIP-155, decided here"),
+        item("S-117", "gRPC streaming methods", "bypass: only methods that are named are guarded; more than one message to such a one is UNIMPLEMENTED, runs 0", "practice"),
         item("S-118", "rate limiter position", "outside the layer: 429 is never stored; replays still count", "Stripe v1"),
         item("S-119", "tracing/metrics", "outcome label executed/replayed/in_flight/mismatch/uncertain/…; key redacted or hashed in logs", "practice"),
         item("S-120", "problem body", "valid JSON, `status` equals HTTP status, `type` absolute URI, no key echo, no caller identity, `Content-Language` optional; HEAD → no body", "draft-07, RFC 9457"),
@@ -189,30 +189,7 @@ pub(crate) const PARTS: &[Part] = &[
 ];
 
 /// What does not hold, or not wholly, and why.
-pub(crate) const OPEN: &[(&str, &str)] = &[
-    (
-        "S-38",
-        "a replay has the status of the first response; there is no option for another one",
-    ),
-    ("S-59m", "fingerprints are compared in plain time"),
-    (
-        "S-59n",
-        "a record does not name the algorithm of its fingerprint, which is frozen by golden tests in its place",
-    ),
-    (
-        "S-63",
-        "a rejection of an extractor with 400 or 422 looks like the handler's own, and is kept",
-    ),
-    (
-        "S-66",
-        "there is no transactional mode yet; `ServerErrors::Release` leaves it to the handler to undo what it did",
-    ),
-    ("S-89", "a route cannot opt in to running again"),
-    (
-        "S-93",
-        "the wrong order is warned of at the first response that is stored compressed, and not at the start",
-    ),
-    ("S-110", "there is no option to answer `result-expired`"),
-    ("S-116", "there is no mapping to the statuses of gRPC"),
-    ("S-117", "there is no mapping to the statuses of gRPC"),
-];
+pub(crate) const OPEN: &[(&str, &str)] = &[(
+    "S-66",
+    "there is no transactional mode yet; `ServerErrors::Release` leaves it to the handler to undo what it did",
+)];

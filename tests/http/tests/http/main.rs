@@ -1,6 +1,7 @@
 //! The HTTP front end, as its clients meet it: the items of its checklist, each by the number that it has there.
 
 mod harness;
+mod warned;
 
 mod conformance;
 mod items;
@@ -8,14 +9,19 @@ mod items;
 mod applicability;
 mod bodies;
 mod clients;
+mod compression;
 mod environment;
+mod expiry;
 mod failures;
 mod handlers;
 mod header_fields;
 mod identity;
 mod panics;
 mod readme;
+mod rejections;
 mod replay;
+mod settle;
 mod shutdown;
 mod statuses;
 mod syntax;
+mod unrepeatable;

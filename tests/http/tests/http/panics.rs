@@ -6,9 +6,9 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use idempotent_runtime::{
-    BoxError,
+    BoxError, Idempotency, OnCrash,
     http::{
-        IdempotencyLayer, Rules, Seal, ServerErrors,
+        IdempotencyLayer, Mark, Rules, Seal, ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
     testing::Gate,
@@ -100,7 +100,7 @@ async fn s_98_a_response_that_nobody_took_and_that_panics_is_done() {
 async fn s_102_a_panic_while_the_response_is_read_is_the_handlers() {
     for (errors, again_is, runs) in [
         (ServerErrors::Replay, (500, "handler_failed"), 1),
-        (ServerErrors::Release, (500, "handler_failed"), 2),
+        (ServerErrors::Release, (409, "outcome_unknown"), 1),
         (ServerErrors::Uncertain, (409, "outcome_unknown"), 1),
     ] {
         let shop = Shop::with(Rules::ietf().server_errors(errors), |_, _| async {
@@ -116,6 +116,43 @@ async fn s_102_a_panic_while_the_response_is_read_is_the_handlers() {
         let text = String::from_utf8_lossy(&again.body);
         assert!(text.contains(code), "{errors:?}: {text}");
         assert_eq!(shop.runs(), runs, "{errors:?}");
+    }
+}
+
+#[tokio::test]
+async fn s_102_a_panic_never_says_more_than_the_handler_did() {
+    let outcome_unknown = |errors, mark| async move {
+        let shop = Shop::with(
+            Rules::ietf().server_errors(errors),
+            move |_, _| async move {
+                let sized = http_body::SizeHint::with_exact(4);
+                let mut response = Response::new(Body::new(Panics(sized)));
+                response.extensions_mut().insert::<Mark>(mark);
+                response
+            },
+        );
+        shop.send(charge()).await.is_problem(500, "handler_failed");
+        shop.send(charge()).await.is_problem(409, "outcome_unknown");
+        assert_eq!(shop.runs(), 1, "{errors:?} and {mark:?}");
+    };
+    outcome_unknown(ServerErrors::Replay, Mark::Uncertain).await;
+    outcome_unknown(ServerErrors::Release, Mark::NotStored).await;
+    outcome_unknown(ServerErrors::Release, Mark::Final).await;
+}
+
+#[tokio::test]
+async fn s_102_a_panic_frees_no_key_where_a_crash_would_not() {
+    let panics = |_, _| async { panic!("the handler of a test") };
+    let release = || Rules::acp().server_errors(ServerErrors::Release);
+    let by_the_rules = Shop::with(release().on_crash(OnCrash::Uncertain), panics);
+    let shop = Shop::new(Rules::ietf());
+    let strict = Idempotency::builder(shop.store.clone()).on_crash(OnCrash::Uncertain);
+    let strict = strict.build().expect("the settings are sound");
+    let by_the_handle = Shop::over(shop.store, strict, release(), panics);
+    for shop in [by_the_rules, by_the_handle] {
+        shop.send(charge()).await.is_problem(500, "handler_failed");
+        shop.send(charge()).await.is_problem(409, "outcome_unknown");
+        assert_eq!(shop.runs(), 1);
     }
 }
 

@@ -6,7 +6,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use idempotent_runtime::{
     Idempotency, InFlight, MemoryStore,
-    http::{Echo, IdempotencyKey, MismatchDetails, Rules},
+    http::{Echo, IdempotencyKey, MismatchDetails, ReplayOfCreated, Rules},
     testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
 };
 
@@ -99,6 +99,37 @@ async fn s_38_a_replay_of_created_is_created() {
     let again = shop.send(charge()).await;
     assert_eq!(again.status, 201);
     assert_eq!(again.headers["location"], "/receipts/1");
+}
+
+#[tokio::test]
+async fn s_38_a_replay_of_created_is_ok_where_that_is_said() {
+    let rules = || Rules::ietf().replay_of_created(ReplayOfCreated::Ok);
+    let shop = Shop::new(rules());
+    let first = shop.send(charge()).await;
+    assert_eq!(first.status, 201);
+
+    let again = shop.send(charge()).await;
+
+    assert!(again.is_replay());
+    assert_eq!(again.status, 200);
+    assert_eq!(
+        (&again.headers["location"], &again.body),
+        (&first.headers["location"], &first.body)
+    );
+    let contract = shop.layer.contract().to_markdown();
+    assert!(contract.contains("200 in place of 201"), "{contract}");
+    // Another layer over the same records has the status that is stored.
+    let other = Shop::over(shop.store, shop.idem, Rules::ietf(), |_, _| async {
+        Response::new(Body::empty())
+    });
+    assert_eq!(other.send(charge()).await.status, 201);
+    let accepted = Shop::with(rules(), |_, _| async {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::ACCEPTED;
+        response
+    });
+    let first = accepted.send(charge()).await;
+    accepted.send(charge()).await.replays(&first);
 }
 
 #[tokio::test]

@@ -229,7 +229,7 @@ async fn s_90_a_response_that_is_too_large_is_given_once() {
 
 /// Stands for encryption: nobody can read it, and whoever has the mask can open it.
 #[derive(Debug)]
-struct Mask(u8);
+pub(crate) struct Mask(pub(crate) u8);
 
 impl Seal for Mask {
     fn seal(&self, response: Vec<u8>) -> Result<Vec<u8>, BoxError> {

@@ -167,7 +167,10 @@ impl Protocol {
                 world.witness_answer(outcome_of(record.outcome.as_ref()));
                 Phase::Idle
             }
-            Decision::KeyReused(_) | Decision::Uncertain(_) | Decision::Parked(_) => Phase::Idle,
+            Decision::Expired(_)
+            | Decision::KeyReused(_)
+            | Decision::Uncertain(_)
+            | Decision::Parked(_) => Phase::Idle,
         };
     }
 }

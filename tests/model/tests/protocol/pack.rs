@@ -34,6 +34,7 @@ pub(crate) fn claim(caller: Caller, attempt_id: Name) -> Claim {
         lease: LEASE,
         ttl: TTL,
         keep: Duration::ZERO,
+        on_expired: idempotent_runtime::policy::OnExpired::Run,
         takeover_budget: TAKEOVERS,
     }
 }

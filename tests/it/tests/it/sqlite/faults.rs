@@ -1,5 +1,7 @@
 //! Files and rows that fail.
 
+use idempotent_runtime::{Error, Idempotency, RawEnding, RawOutcome};
+
 use super::*;
 
 #[tokio::test]
@@ -247,6 +249,46 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn s_59n_a_fingerprint_of_another_version_is_compared_with_none() {
+    let folder = folder();
+    let path = folder.path().join("records.db");
+    let store = SqliteStore::open(&path).await.expect("the file opens");
+    let idem = Idempotency::new(store);
+    let receipt = RawOutcome::value("receipt");
+    let call = |amount: u32| {
+        let call = idem
+            .call("payments.charge")
+            .key("k")
+            .argument("amount", &amount);
+        let ending = RawEnding::Record(receipt.clone());
+        async move {
+            call.run_raw(|_| async { ending })
+                .await
+                .map(|(outcome, _)| outcome)
+        }
+    };
+    assert_eq!(call(12).await, Ok(receipt.clone()));
+    let of_version = |version: u8| {
+        format!(
+            "UPDATE idempotent_records SET digests = CAST(x'0{version}' || substr(digests, 2) AS BLOB)"
+        )
+    };
+    run(&mut side(&path).await, of_version(2)).await;
+
+    for amount in [12, 13] {
+        let refused = call(amount).await;
+        assert!(
+            matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Corrupt),
+            "{refused:?}"
+        );
+    }
+
+    run(&mut side(&path).await, of_version(1)).await;
+    assert_eq!(call(12).await, Ok(receipt.clone()));
+    assert!(matches!(call(13).await, Err(Error::KeyReused { .. })));
 }
 
 #[tokio::test]

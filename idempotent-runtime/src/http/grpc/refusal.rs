@@ -1,0 +1,97 @@
+//! A refusal as a response of gRPC.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, header::CONTENT_TYPE};
+
+use super::{Code, GRPC_DETAILS, GRPC_MESSAGE, GRPC_STATUS, details};
+use crate::http::problem::{Kind, Problem};
+
+/// Makes the response without a body that says all of it among its header fields.
+pub(crate) fn respond(problem: &Problem) -> Response<Bytes> {
+    let code = code(problem.kind());
+    let mut response = Response::new(Bytes::new());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(code.0)));
+    // What is percent-encoded, and what is in base64, can stand in a header field.
+    if let Ok(message) = HeaderValue::try_from(percent_encoded(problem.detail())) {
+        headers.insert(GRPC_MESSAGE, message);
+    }
+    if let Ok(details) = HeaderValue::try_from(base64(&details::status(code, problem))) {
+        headers.insert(GRPC_DETAILS, details);
+    }
+    response
+}
+
+/// What a client of gRPC is to do is said by the status: to send the call again after UNAVAILABLE, to do so later after ABORTED, and
+/// not to before something has changed after FAILED_PRECONDITION.
+fn code(kind: Kind) -> Code {
+    match kind {
+        Kind::KeyMissing | Kind::KeyInvalid => Code::INVALID_ARGUMENT,
+        Kind::KeyReused | Kind::OutcomeUnknown | Kind::ResultUnavailable | Kind::ResultExpired => {
+            Code::FAILED_PRECONDITION
+        }
+        Kind::RequestInProgress => Code::ABORTED,
+        Kind::ScopeUnresolved => Code::UNAUTHENTICATED,
+        Kind::BodyTooLarge | Kind::TooManyKeys => Code::RESOURCE_EXHAUSTED,
+        Kind::BodyUnreadable
+        | Kind::StoreUnavailable
+        | Kind::Overloaded
+        | Kind::TooEarly
+        | Kind::ResultOutOfReach => Code::UNAVAILABLE,
+        Kind::NotSupported => Code::UNIMPLEMENTED,
+        Kind::HandlerFailed | Kind::Misconfigured => Code::INTERNAL,
+    }
+}
+
+/// Writes a message as the protocol asks for: what is not printable ASCII, and the sign itself, as `%` and two digits.
+fn percent_encoded(message: &str) -> String {
+    let mut encoded = String::with_capacity(message.len());
+    for byte in message.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => encoded.push(char::from(byte)),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// Writes bytes as the values of binary fields are sent: in base64 without padding.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let mut bits = [0; 4];
+        bits[1..=three.len()].copy_from_slice(three);
+        let bits = u32::from_be_bytes(bits);
+        for digit in 0..=three.len() {
+            let six = (bits >> (18 - 6 * digit)) & 0b11_1111;
+            text.push(char::from(DIGITS[six as usize]));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_116_a_message_may_hold_any_text() {
+        assert_eq!(percent_encoded("100 % sure\n"), "100 %25 sure%0A");
+        assert_eq!(percent_encoded("für"), "f%C3%BCr");
+    }
+
+    #[test]
+    fn s_116_binary_fields_are_in_base64_without_padding() {
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"f", "Zg"),
+            (b"fo", "Zm8"),
+            (b"foo", "Zm9v"),
+            (b"\xfb\xff\xfe\x00", "+//+AA"),
+        ] {
+            assert_eq!(base64(bytes), text);
+        }
+    }
+}

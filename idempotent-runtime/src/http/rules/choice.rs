@@ -1,0 +1,102 @@
+//! What the rules can say, where that is a choice.
+
+/// What becomes of a request without a key, and of one with a key where keys do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Presence {
+    /// A request without a key is refused.
+    Required,
+    /// A request without a key runs unprotected.
+    Optional,
+    /// Keys do not count: every request runs unprotected, and a key is ignored.
+    Ignored,
+    /// As [`Ignored`](Presence::Ignored), and the response says so: `Idempotency-Status: ignored`.
+    IgnoredAloud,
+    /// Keys are not supported: a request with one is refused with 501, so that its sender does not rely on it.
+    Unsupported,
+}
+
+/// In which protocol a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http,
+    GrpcUnary,
+}
+
+/// Where a key is unique.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyScope {
+    /// One space for each caller: a key that comes again on another route, or with another method, is refused as used.
+    ///
+    /// The default, because a client that sends one key twice has made a mistake, and running both would hide it: the draft
+    /// forbids to reuse a key with another request.
+    Caller,
+    /// One space for each caller, method and path: the same key on another path is another call. For clients that derive one
+    /// key from a business object and send it to several routes.
+    Route,
+}
+
+/// What is kept of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Storage {
+    /// Everything that a replay needs.
+    Whole,
+    /// That there was one. A retry is told that its result cannot be given. For responses that hold a secret.
+    Nothing,
+}
+
+/// What becomes of a key whose response went out and cannot be repeated: it was streamed, was too large, is
+/// [not to be stored](Storage::Nothing), or could not be sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unrepeatable {
+    /// A retry is told that there is a result that cannot be repeated, and the handler does not run for it.
+    Refused,
+    /// The key is free once the response has ended, or its client has gone away: a retry runs the handler again. Right only where
+    /// doing it twice does no harm: for a search, say, or a stream of events.
+    RunAgain,
+}
+
+/// What the refusal of another request with the same key tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MismatchDetails {
+    /// That it is another request.
+    Hidden,
+    /// In what it differs: method, target, content type, headers or body. The record is the caller's own, so it learns nothing
+    /// about others, unless all callers share one scope.
+    Named,
+}
+
+/// The status of a replay whose first response was 201.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReplayOfCreated {
+    /// 201, as the first one.
+    Created,
+    /// 200, because the replay creates nothing. `Location` and body are those of the first one.
+    Ok,
+}
+
+/// Whether responses to requests with a key repeat it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Echo {
+    /// They do not.
+    Off,
+    /// They do, as it was sent.
+    Key,
+}
+
+/// What becomes of a request that came in the early data of a TLS connection (`Early-Data: 1`, RFC 8470), which an attacker can
+/// repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EarlyData {
+    /// It is treated as any other.
+    Accept,
+    /// It is treated as any other where it has a key, which makes a repetition harmless, and refused with 425 where it has none.
+    WithKey,
+}

@@ -1,0 +1,123 @@
+//! Settles requests whose outcome nobody knows, with the response that their retries are to get.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+
+use crate::{
+    error::{BoxError, Error},
+    handle,
+    http::{HeaderPolicy, IdempotencyLayer, Seal, StoredResponse},
+    key::KeyPart,
+    record::RawOutcome,
+};
+
+/// Settles one request, on somebody's word: made by [`IdempotencyLayer::settle`]. Only a request whose outcome is unknown, or which was
+/// given up, can be settled.
+#[derive(Debug)]
+#[must_use = "nothing is settled until it is said how"]
+pub struct Settle<'a> {
+    record: handle::Settle<'a>,
+    seal: Option<&'a Arc<dyn Seal>>,
+    largest: usize,
+}
+
+impl IdempotencyLayer {
+    /// Begins to settle the request with this key, after somebody found out what happened: its retries are answered with
+    /// *outcome unknown* until then.
+    ///
+    /// `scope` is what [`Scope::of`](super::Scope::of) gives for its caller; `None::<&str>` where all callers share one space. Under
+    /// [`KeyScope::Route`](super::KeyScope::Route), the key is `(method, path, key)`, each of them text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidKey`] when the key or the scope cannot be one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::{Response, StatusCode};
+    /// use idempotent_runtime::{BoxError, http::IdempotencyLayer};
+    ///
+    /// async fn it_happened(layer: &IdempotencyLayer, user: u64, key: &str) -> Result<bool, BoxError> {
+    ///     // The gateway's dashboard shows the charge.
+    ///     let response = Response::builder()
+    ///         .status(StatusCode::CREATED)
+    ///         .header("location", "/receipts/99")
+    ///         .body("receipt 99")?;
+    ///     layer.settle(Some(&user), key)?.with_response(response).await
+    /// }
+    /// ```
+    pub fn settle<S, K>(&self, scope: Option<&S>, key: &K) -> Result<Settle<'_>, Error>
+    where
+        S: KeyPart + ?Sized,
+        K: KeyPart + ?Sized,
+    {
+        let settings = self.settings();
+        Ok(Settle {
+            record: settings.handle.settle(&settings.name, scope, key)?,
+            seal: settings.seal.as_ref(),
+            largest: settings.handle.defaults().max_outcome,
+        })
+    }
+}
+
+impl Settle<'_> {
+    /// It happened, or failed for good, with this response, which answers every retry from now on. Returns whether there was anything
+    /// to settle.
+    ///
+    /// It is sealed where the layer seals. An `http::Response` loses the header fields that
+    /// [`HeaderPolicy::default`](super::HeaderPolicy) does not keep; a [`StoredResponse`] is kept as it is.
+    ///
+    /// # Errors
+    ///
+    /// When the seal or the store fails, or the response is larger than the handle's
+    /// [`max_outcome`](crate::handle::Builder::max_outcome). Nothing is settled then, as far as is known.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it has settled the request or has not; settled again, it stays as it was settled first.
+    pub async fn with_response(
+        self,
+        response: impl Into<StoredResponse>,
+    ) -> Result<bool, BoxError> {
+        let stored = response.into().encode();
+        let bytes = match self.seal {
+            Some(seal) => seal.seal(stored)?,
+            None => stored,
+        };
+        if bytes.len() > self.largest {
+            return Err("the response is larger than the handle's `max_outcome`".into());
+        }
+        Ok(self.record.with_outcome(RawOutcome::value(bytes)).await?)
+    }
+
+    /// It happened, and there is no response to give: retries are told that there is a result that cannot be repeated. Returns whether
+    /// there was anything to settle.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails.
+    pub async fn as_done(self) -> Result<bool, Error> {
+        self.record.as_done().await
+    }
+
+    /// Lets a request that was *given up*, because too many processes vanished that carried it out, be tried again. Returns whether
+    /// there was anything to resume: an unknown outcome can only be settled.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails.
+    pub async fn resume(self) -> Result<bool, Error> {
+        self.record.resume().await
+    }
+}
+
+/// Keeps what [`HeaderPolicy::default`] keeps.
+impl<B: Into<Bytes>> From<Response<B>> for StoredResponse {
+    fn from(response: Response<B>) -> Self {
+        let (head, body) = response.into_parts();
+        Self::capture(&head, body, None, &HeaderPolicy::default())
+    }
+}

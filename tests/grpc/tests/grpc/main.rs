@@ -1,0 +1,7 @@
+//! Unary methods of gRPC behind the layer, with the server and the client of tonic.
+
+mod harness;
+
+mod responses;
+mod streaming;
+mod unary;

@@ -1,0 +1,64 @@
+//! A7: compression inside of the layer, where it does not belong.
+
+use axum::body::Body;
+use http::{HeaderValue, Response};
+use idempotent_runtime::http::{IdempotencyLayer, Rules};
+
+use crate::{
+    harness::{Shop, by_caller, charge},
+    warned::warnings_of,
+};
+
+#[tokio::test]
+async fn s_93_compression_inside_of_the_layer_is_warned_of() {
+    let sent = |name: &'static str, coding: Option<&'static str>| async move {
+        let shop = Shop::new(Rules::ietf());
+        let layer = IdempotencyLayer::builder(shop.idem.clone())
+            .name(name)
+            .scope(by_caller())
+            .build();
+        let layer = layer.expect("the settings are sound");
+        let shop = Shop::behind(layer, shop.store, shop.idem, move |_, _| async move {
+            let mut response = Response::new(Body::from("receipt"));
+            if let Some(coding) = coding {
+                let coding = HeaderValue::from_static(coding);
+                response.headers_mut().insert("content-encoding", coding);
+            }
+            response
+        });
+        warnings_of(name, shop.send(charge())).await
+    };
+
+    let (inside, warnings) = sent("compressed-inside", Some("gzip")).await;
+
+    inside.is_fresh();
+    assert!(
+        warnings.contains("put compression outside of the layer"),
+        "{warnings}"
+    );
+    assert_eq!(sent("not-compressed", None).await.1, "");
+}
+
+#[tokio::test]
+async fn s_93_a_stored_coding_is_not_given_to_who_cannot_read_it() {
+    let shop = Shop::with(Rules::ietf(), |_, _| async {
+        let mut response = Response::new(Body::from("compressed"));
+        let coding = HeaderValue::from_static("gzip");
+        response.headers_mut().insert("content-encoding", coding);
+        response
+    });
+    let accepting = |accepted: &str| charge().header("accept-encoding", accepted);
+    let first = shop.send(accepting("gzip")).await;
+    for accepted in ["br, gzip;q=0.5", "*"] {
+        shop.send(accepting(accepted)).await.replays(&first);
+    }
+    for accepted in ["br", "gzip;q=0", "identity"] {
+        shop.send(accepting(accepted))
+            .await
+            .is_problem(409, "result_unavailable");
+    }
+    shop.send(charge())
+        .await
+        .is_problem(409, "result_unavailable");
+    assert_eq!(shop.runs(), 1);
+}

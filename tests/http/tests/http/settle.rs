@@ -1,0 +1,136 @@
+//! A8: requests whose outcome somebody found out.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{HeaderMap, Response, StatusCode};
+use idempotent_runtime::{
+    Idempotency, OnCrash, Status,
+    http::{IdempotencyLayer, KeyScope, Mark, Rules, StoredResponse},
+    testing::{Fault, Nth, Operation},
+};
+
+use crate::{
+    harness::{Shop, by_caller, charge, on_a_clock, spawn},
+    statuses::Mask,
+};
+
+fn receipt() -> Response<&'static str> {
+    Response::builder()
+        .status(StatusCode::CREATED)
+        .header("location", "/receipts/99")
+        .header("set-cookie", "session=operator")
+        .body("receipt 99")
+        .expect("it is a response")
+}
+
+#[tokio::test]
+async fn s_104_a_crash_is_settled_with_the_response_that_retries_get() {
+    let rules = Rules::ietf().on_crash(OnCrash::Uncertain).lease("5s");
+    let (shop, gate, clock) = on_a_clock(rules);
+    shop.store
+        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+    let vanished = spawn(&shop, charge());
+    gate.arrived(1).await;
+    clock.advance(Duration::from_secs(6));
+    shop.send(charge()).await.is_problem(409, "outcome_unknown");
+
+    let settle = || shop.layer.settle(Some("A"), "k").expect("these are keys");
+    let settled = settle().with_response(receipt()).await;
+
+    assert!(settled.is_ok_and(|settled| settled));
+    let again = shop.send(charge()).await;
+    assert!(again.is_replay());
+    assert_eq!(
+        (again.status.as_u16(), &again.body[..]),
+        (201, &b"receipt 99"[..])
+    );
+    assert_eq!(again.headers["location"], "/receipts/99");
+    assert!(!again.headers.contains_key("set-cookie"));
+    assert_eq!(shop.runs(), 1);
+    // What was settled stays: by another word, and by the handler, which was only slow.
+    let other = settle().with_response(Response::new("another")).await;
+    assert!(other.is_ok_and(|settled| !settled));
+    gate.open();
+    assert_eq!(vanished.await.expect("it is answered").body, "receipt 99");
+}
+
+#[tokio::test]
+async fn s_65_a_settled_response_is_sealed_where_the_layer_seals() {
+    let unsealed = Shop::new(Rules::ietf());
+    let layer = |key_scope| {
+        IdempotencyLayer::builder(unsealed.idem.clone())
+            .scope(by_caller())
+            .rules(Rules::ietf().key_scope(key_scope))
+            .seal(Mask(0x55))
+            .build()
+            .expect("the settings are sound")
+    };
+    for key_scope in [KeyScope::Caller, KeyScope::Route] {
+        let store = unsealed.store.clone();
+        let shop = Shop::behind(
+            layer(key_scope),
+            store,
+            unsealed.idem.clone(),
+            |_, _| async {
+                let mut response = Response::new(Body::empty());
+                response.extensions_mut().insert(Mark::Uncertain);
+                response
+            },
+        );
+        let ask = || charge().caller(&format!("{key_scope:?}"));
+        let caller = format!("{key_scope:?}");
+        shop.send(ask()).await.is_fresh();
+        let settle = match key_scope {
+            KeyScope::Route => shop.layer.settle(Some(&caller), &("POST", "/charges", "k")),
+            _ => shop.layer.settle(Some(&caller), "k"),
+        };
+
+        // A stored response is kept as it is, whatever its fields.
+        let (head, body) = receipt().into_parts();
+        let stored = StoredResponse::new(head.status, head.headers, body, HeaderMap::new());
+        let settled = settle.expect("these are keys").with_response(stored).await;
+
+        assert!(settled.is_ok_and(|settled| settled));
+        let again = shop.send(ask()).await;
+        assert!(again.is_replay());
+        assert_eq!(again.body, "receipt 99");
+        assert_eq!(again.headers["set-cookie"], "session=operator");
+    }
+    let records = unsealed.idem.store().scan(None, 2).await;
+    for (_, record) in records.expect("the store answers") {
+        let bytes = &record.outcome.as_ref().expect("it is settled").bytes;
+        assert!(!bytes.windows(7).any(|piece| piece == b"receipt"));
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_cannot_be_stored_settles_nothing() {
+    let shop = Shop::with(Rules::ietf(), |_, _| async {
+        let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(Mark::Uncertain);
+        response
+    });
+    let small = Idempotency::builder(shop.store.clone())
+        .max_outcome(16)
+        .build();
+    let layer = |seal| {
+        IdempotencyLayer::builder(small.clone().expect("the settings are sound"))
+            .scope(by_caller())
+            .seal(Mask(seal))
+            .build()
+            .expect("the settings are sound")
+    };
+    shop.send(charge()).await.is_fresh();
+    for layer in [layer(0), layer(1)] {
+        let settle = layer.settle(Some("A"), "k").expect("these are keys");
+        assert!(settle.with_response(receipt()).await.is_err());
+    }
+    let status = shop.idem.lookup("http", Some("A"), "k").await;
+    assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
+    let settle = shop.layer.settle(Some("A"), "k").expect("these are keys");
+    assert_eq!(settle.as_done().await, Ok(true));
+    shop.send(charge())
+        .await
+        .is_problem(409, "result_unavailable");
+}
