@@ -67,8 +67,7 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         Compared::Equal => {}
         Compared::Other => return Err(ClientError::KeyReusedLocally { call: call() }.into()),
         Compared::ServerKnows if sending.is_unprotected() => {
-            let why = Why::Undeclared;
-            return Err(ClientError::Unknown { why, call: call() }.into());
+            return Err(undeclared(call()).into());
         }
         Compared::ServerKnows if keyed.age < sending.profile.oldest() => {
             // What stands there is somebody else's, or may be, and stays as it is.
@@ -78,8 +77,10 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         Compared::ServerKnows => return Err(too_old(call()).into()),
     }
     match standing.ending {
-        None if keyed.age < sending.profile.oldest() => Ok(Begun::Again),
-        None => Err(too_old(call()).into()),
+        None if keyed.age >= sending.profile.oldest() => Err(too_old(call()).into()),
+        // The attempt before may have been carried out, and only a server that honours keys would notice.
+        None if sending.is_unprotected() => Err(undeclared(call()).into()),
+        None => Ok(Begun::Again),
         Some(Ending::Burned) => Err(ClientError::KeyReused { call: call() }.into()),
         Some(Ending::Answered {
             status,
@@ -128,6 +129,11 @@ fn compare(asked: &Entry, standing: &Entry) -> Compared {
 
 fn too_old(call: Box<Ended>) -> ClientError {
     let why = Why::Age;
+    ClientError::Unknown { why, call }
+}
+
+fn undeclared(call: Box<Ended>) -> ClientError {
+    let why = Why::Undeclared;
     ClientError::Unknown { why, call }
 }
 

@@ -78,6 +78,11 @@ impl Protection {
     pub(super) fn is_key(self) -> bool {
         matches!(self, Protection::Key | Protection::KeyOnTrial)
     }
+
+    /// What may have happened may be sent again.
+    pub(super) fn repeats(self) -> bool {
+        matches!(self, Protection::Key | Protection::Method)
+    }
 }
 
 /// What to do.

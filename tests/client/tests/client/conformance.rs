@@ -145,7 +145,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "C-22",
         "draft-07 §2.5.1",
-        "where no support is declared, what may have happened is unknown and not sent again",
+        "where no support is declared, what may have happened is unknown and not sent again, nor after a restart",
         Tested,
     ),
     Item(

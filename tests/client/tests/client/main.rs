@@ -11,3 +11,4 @@ mod journal;
 mod journals;
 mod keys;
 mod redirects;
+mod restarts;
