@@ -12,3 +12,4 @@ mod journals;
 mod keys;
 mod redirects;
 mod restarts;
+mod streams;
