@@ -62,7 +62,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "C-08",
         "practice of payment providers",
-        "a restart sends the same bytes with the same key, or reports the call",
+        "a restart sends the same bytes with the same key and the headers that make the request what it is, or reports the call",
         Tested,
     ),
     Item(
@@ -203,7 +203,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "C-32",
         "this project",
-        "the boundary and the bytes of a form with parts are the same at every attempt",
+        "the boundary and the bytes of a form with parts are the same at every attempt, and for one intent in every process",
         Tested,
     ),
     Item(

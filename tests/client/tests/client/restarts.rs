@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use http::{
+    HeaderValue,
+    header::{AUTHORIZATION, HeaderName},
+};
 use idempotent_runtime::{
     client::{
         Call, ClientError, ClientJournal, IdempotencyKeys, Intent, Key, MemoryJournal, Profile,
@@ -49,6 +53,56 @@ fn wish() -> Call {
 fn is_undeclared(ended: &reqwest_middleware::Result<reqwest::Response>) -> bool {
     let why = Why::Undeclared;
     matches!(ended.ending(), ClientError::Unknown { why: told, .. } if *told == why)
+}
+
+/// A request without them would be another one: with other conditions, or for another version.
+#[tokio::test]
+async fn c08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
+    let server = Server::doing([Step::Cut, Step::Cut]).await;
+    let journal = Arc::new(MemoryJournal::new());
+    let profile = || {
+        let profile = Profile::stripe().request_header(HeaderName::from_static("x-schema"));
+        profile.request_header(AUTHORIZATION)
+    };
+    let same = [
+        ("content-type", "text/plain"),
+        ("content-language", "en"),
+        ("if-match", "\"7\""),
+        ("if-none-match", "\"8\""),
+        ("prefer", "return=minimal"),
+        ("stripe-version", "2026-01-01"),
+        ("x-schema", "2"),
+        ("x-http-method-override", "PATCH"),
+    ];
+    let mut secret = HeaderValue::from_static("s3cr3t");
+    secret.set_sensitive(true);
+    let first = life(profile(), Arc::clone(&journal));
+    let mut call = first.client.post(server.url("/pay")).body("pay");
+    for (name, value) in same {
+        call = call.header(name, value);
+    }
+    let call = call.header("accept-language", secret);
+    let call = call.bearer_auth("s3cr3t").header("traceparent", "00-1");
+    assert!(call.with_extension(wish()).send().await.is_err());
+
+    let second = life(profile(), journal);
+    let open = second.keys.unfinished(9).await.expect("a list");
+    let call = open[0].request(&second.client).expect("it can be sent");
+    assert_eq!(call.send().await.expect("an answer").status(), 200);
+
+    let [first, .., again] = &server.seen()[..] else {
+        panic!("it was sent twice")
+    };
+    assert_eq!(first.keys(), again.keys());
+    for (name, value) in same {
+        assert_eq!(again.headers[name], value, "{name}");
+    }
+    for (name, value) in &again.headers {
+        let is_ours = same.iter().any(|(same, _)| *same == name.as_str());
+        let is_made = ["accept", "content-length", "host", "idempotency-key"];
+        let is_made = is_made.contains(&name.as_str());
+        assert!(is_ours || is_made, "{name}: {value:?}");
+    }
 }
 
 /// It may have been done before the restart, and a server that may not know keys would do it again.
