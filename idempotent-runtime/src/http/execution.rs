@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use tower_service::Service;
 
 use crate::{
+    attempt::Attempt,
     call::RawEnding,
     error::BoxError,
     http::{
@@ -87,7 +88,7 @@ where
     ///
     /// A panic of the service's, of the response's body, of the seal or of the renderer ends here: past this function it would be
     /// a crash of the call, after which the handler may run again.
-    pub(crate) async fn run<B>(self, request: Request<Body<B>>) -> RawEnding
+    pub(crate) async fn run<B>(self, attempt: &Attempt, request: Request<Body<B>>) -> RawEnding
     where
         S: Service<Request<Body<B>>, Response = Response<R>, Error = E>,
     {
@@ -97,6 +98,9 @@ where
             caller,
             client,
         } = self;
+        if let Some(refused) = terms.bring(attempt, &caller) {
+            return refused.tell(client).await;
+        }
         let Settings { door, bounds, .. } = &*terms.settings;
         let _inside = match door.enter(&caller, *bounds) {
             Ok(inside) => inside,
@@ -215,6 +219,17 @@ impl Terms {
             },
             RawOutcome::value,
         )
+    }
+}
+
+impl Terms {
+    /// Counts the run of a new key of this caller's; the refusal where it brings them too fast.
+    fn bring<R, E>(&self, attempt: &Attempt, caller: &[u8]) -> Option<Came<R, E>> {
+        let Settings { handle, .. } = &*self.settings;
+        let new_keys = self.settings.new_keys.as_ref()?;
+        let counted = new_keys.begin(attempt, caller, handle.timer());
+        let refused = self.asked.refuse(&self.settings, &counted.err()?);
+        Some(Came::to_an_end(Ok(refused), Verdict::Release, nothing()))
     }
 }
 

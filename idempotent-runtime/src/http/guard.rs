@@ -14,6 +14,7 @@ use tower_service::Service;
 use crate::{
     call::CallBuilder,
     error::{BoxError, Error},
+    handle::Status,
     http::{
         IDEMPOTENCY_KEY, IdempotencyKey, StoredResponse,
         body::{self, Body, Unfinished, read_to_end},
@@ -85,6 +86,9 @@ impl Guard {
             method: head.method.clone(),
             headers: head.headers.clone(),
         };
+        if let Some(problem) = self.too_many_keys(&head).await {
+            return Ok(self.refuse(&asked, problem));
+        }
         let whole = match read_to_end(body, self.rules.max_request).await {
             Ok(whole) => whole,
             Err(Unfinished::TooLong(_)) => return Ok(self.refuse(&asked, too_large(&self.rules))),
@@ -105,7 +109,8 @@ impl Guard {
             routing::is_routed(&head),
         );
         let request = Request::from_parts(head, Body::whole(whole));
-        let call = call.run_raw_detached(move |_| execution.run(request));
+        let call = call
+            .run_raw_detached(move |attempt| async move { execution.run(&attempt, request).await });
         let mut response = match hear(call, own).await {
             Heard::Streamed(response) => response,
             Heard::Answered(Ok((outcome, _)), Some(own)) if own.outcome == outcome => {
@@ -119,6 +124,17 @@ impl Guard {
         };
         self.echo(&asked, &mut response);
         Ok(response)
+    }
+
+    /// The refusal of a new key of a caller that has brought as many as it may. One that is known is answered all the same, and
+    /// where the store does not say so, its claim is what counts.
+    async fn too_many_keys(&self, head: &Parts) -> Option<Problem> {
+        let Settings { handle, name, .. } = &*self.settings;
+        let new_keys = self.settings.new_keys.as_ref()?;
+        let problem = new_keys.refusal(&self.caller_id(), handle.timer())?;
+        let identity = self.identity(head);
+        let known = handle.lookup(name, self.caller.as_ref(), &*identity).await;
+        matches!(known, Ok(Status::Unknown | Status::Expired { .. })).then_some(problem)
     }
 
     /// What tells the caller from others; nothing where they share one space.
