@@ -192,7 +192,7 @@ impl Sending<'_> {
 
     /// Sent again, the call might be done again.
     pub(super) fn is_unprotected(&self) -> bool {
-        matches!(self.protection(), Protection::KeyOnTrial | Protection::None)
+        !self.protection().repeats()
     }
 
     fn observe(&self, attempted: &Attempted) -> Observed {

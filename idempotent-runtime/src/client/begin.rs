@@ -4,7 +4,9 @@ use bytes::Bytes;
 use http::{
     HeaderMap,
     header::{
-        ACCEPT, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, HeaderName,
+        ACCEPT, ACCEPT_LANGUAGE, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE,
+        CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE, HeaderName, IF_MATCH, IF_MODIFIED_SINCE,
+        IF_NONE_MATCH, IF_UNMODIFIED_SINCE,
     },
 };
 use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
@@ -12,10 +14,12 @@ use reqwest_middleware::Result;
 
 use super::{
     call::Source,
+    caller::is_credential,
     decide::Why,
     error::{ClientError, Ended},
     journal::{Ending, Entry},
     outcome::{KeyStatus, Origin, Outcome},
+    profile::Profile,
     retry_after,
     send::{KeyedCall, Sending},
 };
@@ -31,14 +35,25 @@ pub(super) enum Begun {
     Over(Response),
 }
 
-/// The headers that belong to a request itself, and may be written down.
-const KEPT: [HeaderName; 6] = [
+/// The headers that belong to a request itself, and may be written down: what its body is, what is accepted, on which conditions it
+/// is to be carried out, and as which method. Sent again without one of them, it would be another request.
+const KEPT: [HeaderName; 16] = [
     ACCEPT,
     ACCEPT_LANGUAGE,
+    HeaderName::from_static("content-digest"),
+    CONTENT_DISPOSITION,
     CONTENT_ENCODING,
     CONTENT_LANGUAGE,
+    CONTENT_LOCATION,
+    CONTENT_RANGE,
     CONTENT_TYPE,
+    IF_MATCH,
+    IF_MODIFIED_SINCE,
+    IF_NONE_MATCH,
+    IF_UNMODIFIED_SINCE,
     HeaderName::from_static("prefer"),
+    HeaderName::from_static("repr-digest"),
+    HeaderName::from_static("x-http-method-override"),
 ];
 
 pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Result<Begun> {
@@ -67,8 +82,7 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         Compared::Equal => {}
         Compared::Other => return Err(ClientError::KeyReusedLocally { call: call() }.into()),
         Compared::ServerKnows if sending.is_unprotected() => {
-            let why = Why::Undeclared;
-            return Err(ClientError::Unknown { why, call: call() }.into());
+            return Err(undeclared(call()).into());
         }
         Compared::ServerKnows if keyed.age < sending.profile.oldest() => {
             // What stands there is somebody else's, or may be, and stays as it is.
@@ -78,8 +92,10 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         Compared::ServerKnows => return Err(too_old(call()).into()),
     }
     match standing.ending {
-        None if keyed.age < sending.profile.oldest() => Ok(Begun::Again),
-        None => Err(too_old(call()).into()),
+        None if keyed.age >= sending.profile.oldest() => Err(too_old(call()).into()),
+        // The attempt before may have been carried out, and only a server that honours keys would notice.
+        None if sending.is_unprotected() => Err(undeclared(call()).into()),
+        None => Ok(Begun::Again),
         Some(Ending::Burned) => Err(ClientError::KeyReused { call: call() }.into()),
         Some(Ending::Answered {
             status,
@@ -131,9 +147,33 @@ fn too_old(call: Box<Ended>) -> ClientError {
     ClientError::Unknown { why, call }
 }
 
+fn undeclared(call: Box<Ended>) -> ClientError {
+    let why = Why::Undeclared;
+    ClientError::Unknown { why, call }
+}
+
 fn stored(url: &Url, body: Bytes) -> http::Response<Body> {
     let response = http::Response::builder().url(url.clone());
     response.body(body.into()).expect("it has no parts yet")
+}
+
+/// What is written down of the headers of a request: its key, and nothing that says who is asking.
+fn kept(profile: &Profile, headers: &HeaderMap) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    for name in KEPT.iter().chain(&*profile.request_headers) {
+        if *name == profile.header || kept.contains_key(name) {
+            continue;
+        }
+        for value in headers.get_all(name) {
+            if !is_credential(name, value) {
+                kept.append(name, value.clone());
+            }
+        }
+    }
+    for value in headers.get_all(&profile.header) {
+        kept.append(&profile.header, value.clone());
+    }
+    kept
 }
 
 fn entry(sending: &Sending<'_>, keyed: &KeyedCall) -> Entry {
@@ -145,12 +185,7 @@ fn entry(sending: &Sending<'_>, keyed: &KeyedCall) -> Entry {
         Source::Random | Source::Given(_) => None,
     };
     let longest = sending.inner.settings.longest_kept;
-    let mut headers = HeaderMap::new();
-    for name in KEPT.iter().chain([&sending.profile.header]) {
-        for value in request.headers().get_all(name) {
-            headers.append(name, value.clone());
-        }
-    }
+    let headers = kept(sending.profile, request.headers());
     let body = sending.request.bytes().filter(|body| body.len() <= longest);
     Entry {
         id: keyed.live.id.clone(),

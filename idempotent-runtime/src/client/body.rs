@@ -13,7 +13,7 @@ use http_body_util::BodyExt as _;
 use reqwest::{Body, Request};
 use sha2::{Digest as _, Sha256};
 
-use super::call::Factory;
+use super::{boundary, call::Factory};
 use crate::{error::BoxError, framing::write_framed};
 
 /// A request, and where the bytes of its next attempt come from.
@@ -40,8 +40,8 @@ enum Source {
 }
 
 impl Repeatable {
-    /// Reads a body that says how long it is and is at most `limit` bytes long into memory, so that what can differ between
-    /// attempts, such as the boundary of a multipart body, is settled.
+    /// Reads a body that says how long it is and is at most `limit` bytes long into memory. What would differ between two forms
+    /// with the same parts, their boundary, is settled.
     pub(super) async fn new(
         mut request: Request,
         factory: Option<&Factory>,
@@ -82,7 +82,8 @@ impl Repeatable {
         let length = body.size_hint().exact().or(announced);
         if length.is_some_and(|length| length <= limit as u64) {
             let bytes = body.collect().await?.to_bytes();
-            *body = Body::from(bytes);
+            let bytes = boundary::settle(request.headers_mut(), bytes);
+            *request.body_mut() = Some(Body::from(bytes));
             return Ok(Source::Request);
         }
         Ok(Source::Once(request.body_mut().take()))

@@ -1,7 +1,7 @@
 //! Who asks: servers keep the keys of each account apart, so an answer that one caller got is nobody else's.
 
 use http::{
-    HeaderMap,
+    HeaderMap, HeaderValue,
     header::{AUTHORIZATION, COOKIE, HeaderName, PROXY_AUTHORIZATION},
 };
 
@@ -23,6 +23,11 @@ const CREDENTIALS: [HeaderName; 11] = [
     HeaderName::from_static("x-tenant-id"),
 ];
 
+/// Whether a header says who asks, or for whom.
+pub(super) fn is_credential(name: &HeaderName, value: &HeaderValue) -> bool {
+    value.is_sensitive() || CREDENTIALS.contains(name)
+}
+
 /// A digest of who makes the call `id`: of its account where one is named, else of the credentials on the request.
 ///
 /// The key of the call goes into it, so that digests neither tell which calls have one caller, nor can be looked up.
@@ -39,9 +44,7 @@ pub(super) fn caller(id: &EntryId, headers: &HeaderMap, key: &HeaderName) -> [u8
     if id.account.is_empty() {
         let mut credentials: Vec<_> = headers
             .iter()
-            .filter(|(name, value)| {
-                *name != key && (value.is_sensitive() || CREDENTIALS.contains(name))
-            })
+            .filter(|(name, value)| *name != key && is_credential(name, value))
             .collect();
         // The order of the lines of one header counts, that of headers does not.
         credentials.sort_by_key(|(name, _)| name.as_str());

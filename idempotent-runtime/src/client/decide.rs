@@ -78,6 +78,11 @@ impl Protection {
     pub(super) fn is_key(self) -> bool {
         matches!(self, Protection::Key | Protection::KeyOnTrial)
     }
+
+    /// What may have happened may be sent again.
+    pub(super) fn repeats(self) -> bool {
+        matches!(self, Protection::Key | Protection::Method)
+    }
 }
 
 /// What to do.
@@ -252,8 +257,10 @@ fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgem
     if let Some(slug) = answer.problem.slug {
         return match slug {
             Slug::KeyReused => Judgement::Stop(Stopped::KeyReused),
-            // A store that is out of reach may hold the outcome of an earlier attempt.
-            Slug::RequestInProgress | Slug::StoreUnavailable => again(Happened::Perhaps),
+            // A store that is out of reach may hold the outcome of an earlier attempt; a result that is, belongs to one.
+            Slug::RequestInProgress | Slug::StoreUnavailable | Slug::ResultOutOfReach => {
+                again(Happened::Perhaps)
+            }
             Slug::OutcomeUnknown | Slug::HandlerFailed => {
                 Judgement::Stop(Stopped::Unknown(Why::Server))
             }

@@ -14,7 +14,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use super::{
     journal::{ClientJournal, EntryId, MemoryJournal},
     limits::{Budget, Limits},
-    profile::Profile,
+    profile::{Profile, Support},
     redirect,
     resume::Unfinished,
     send,
@@ -126,7 +126,8 @@ impl IdempotencyKeys {
             .filter(|entry| !live.contains(&entry.id))
             .map(|entry| {
                 let profile = self.inner.settings.profile(&entry.id.origin);
-                Unfinished::new(entry, profile, now)
+                let support = self.inner.support(&entry.id.origin);
+                Unfinished::new(entry, profile, support, now)
             })
             .collect())
     }
@@ -279,6 +280,15 @@ impl Inner {
 
     pub(super) fn withdraw(&self, origin: &str) {
         self.with_origin(origin, |state| state.balance -= 1.0);
+    }
+
+    /// What is known of a server, in which its own word counts for more than the application's.
+    pub(super) fn support(&self, origin: &str) -> Support {
+        if self.ignores_keys(origin) {
+            Support::Undeclared
+        } else {
+            self.settings.profile(origin).support
+        }
     }
 
     pub(super) fn ignores_keys(&self, origin: &str) -> bool {

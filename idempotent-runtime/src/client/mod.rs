@@ -4,6 +4,7 @@ mod answer;
 mod attempts;
 mod begin;
 mod body;
+mod boundary;
 mod call;
 mod caller;
 mod conclude;

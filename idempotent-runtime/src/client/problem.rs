@@ -21,6 +21,8 @@ pub(super) enum Slug {
     ResultUnavailable,
     /// The first request ended, and its response is no longer kept.
     ResultExpired,
+    /// The first request was carried out, and its result cannot be read right now.
+    ResultOutOfReach,
     /// The server cannot tell who is calling.
     ScopeUnresolved,
     /// The request is larger than the server keeps track of.
@@ -43,7 +45,7 @@ pub(super) enum Slug {
     Misconfigured,
 }
 
-const SLUGS: [(&str, Slug); 17] = [
+const SLUGS: [(&str, Slug); 18] = [
     ("idempotency-key-missing", Slug::KeyMissing),
     ("idempotency-key-invalid", Slug::KeyInvalid),
     ("idempotency-key-reused", Slug::KeyReused),
@@ -51,6 +53,7 @@ const SLUGS: [(&str, Slug); 17] = [
     ("idempotency-outcome-unknown", Slug::OutcomeUnknown),
     ("idempotency-result-unavailable", Slug::ResultUnavailable),
     ("idempotency-result-expired", Slug::ResultExpired),
+    ("idempotency-result-out-of-reach", Slug::ResultOutOfReach),
     ("idempotency-scope-unresolved", Slug::ScopeUnresolved),
     ("idempotency-body-too-large", Slug::BodyTooLarge),
     ("idempotency-body-unreadable", Slug::BodyUnreadable),

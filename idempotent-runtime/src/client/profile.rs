@@ -15,6 +15,7 @@ pub struct Profile {
     pub(super) support: Support,
     pub(super) conflict: Conflict,
     pub(super) verdicts: Arc<[HeaderName]>,
+    pub(super) request_headers: Arc<[HeaderName]>,
     pub(super) retention: Duration,
     pub(super) skew: Duration,
 }
@@ -62,18 +63,21 @@ impl Profile {
             support: Support::Declared,
             conflict: Conflict::Application,
             verdicts: Arc::new([]),
+            request_headers: Arc::new([]),
             retention: DAY,
             skew: Duration::from_secs(5 * 60),
         }
     }
 
-    /// Stripe's API: bare keys, kept for 24 hours, a 409 while the first request runs, and `Stripe-Should-Retry`.
+    /// Stripe's API: bare keys, kept for 24 hours, a 409 while the first request runs, `Stripe-Should-Retry`, and `Stripe-Version`
+    /// as a part of the request.
     #[must_use]
     pub fn stripe() -> Self {
         Self {
             style: KeyStyle::Bare,
             conflict: Conflict::InProgress,
             verdicts: Arc::new([HeaderName::from_static("stripe-should-retry")]),
+            request_headers: Arc::new([HeaderName::from_static("stripe-version")]),
             ..Self::ietf()
         }
     }
@@ -119,6 +123,16 @@ impl Profile {
     #[must_use]
     pub fn verdict_header(mut self, header: HeaderName) -> Self {
         self.verdicts = self.verdicts.iter().cloned().chain([header]).collect();
+        self
+    }
+
+    /// Adds a header that makes a request what it is, such as one that chooses a version of the API: a journal keeps it, and a call
+    /// that is sent again after a restart has it again. Those that describe the body or make conditions are kept anyway. One that
+    /// says who is asking never is, nor is a value that is marked as sensitive.
+    #[must_use]
+    pub fn request_header(mut self, header: HeaderName) -> Self {
+        let names = self.request_headers.iter().cloned();
+        self.request_headers = names.chain([header]).collect();
         self
     }
 

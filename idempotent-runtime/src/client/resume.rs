@@ -6,7 +6,13 @@ use http::Method;
 use reqwest::Url;
 use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
 
-use super::{call::Call, journal::Entry, key::Key, profile::Profile};
+use super::{
+    call::Call,
+    decide::Protection,
+    journal::Entry,
+    key::Key,
+    profile::{Profile, Support},
+};
 use crate::record::Time;
 
 /// A call that was written down, and of which nobody here knows how it ended.
@@ -25,15 +31,21 @@ pub enum Resend {
     Possible,
     /// Its key is older than the server keeps keys: sent again, it might be done twice. Find out what happened.
     TooOld,
+    /// Nobody knows whether its server honours keys, and its method may not be repeated: sent again, it might be done twice. Find
+    /// out what happened, or [declare](super::KeysBuilder::server) that the server does.
+    Undeclared,
     /// The journal does not have its bytes. Who can make them again sends the call with this key, or this intent.
     BodyNotKept,
 }
 
 impl Unfinished {
-    pub(super) fn new(entry: Entry, profile: &Profile, now: Time) -> Self {
+    pub(super) fn new(entry: Entry, profile: &Profile, support: Support, now: Time) -> Self {
         let age = entry.age(now);
+        let protection = Protection::of(&entry.method).with_key(support);
         let resend = if age >= profile.oldest() {
             Resend::TooOld
+        } else if !protection.repeats() {
+            Resend::Undeclared
         } else if entry.body.is_none() {
             Resend::BodyNotKept
         } else {

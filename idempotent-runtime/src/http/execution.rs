@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tower_service::Service;
 
 use crate::{
+    attempt::Attempt,
     call::RawEnding,
     error::BoxError,
     http::{
@@ -76,6 +77,7 @@ impl<S> Execution<S> {
     /// a crash of the call, after which the handler may run again.
     pub(crate) async fn run<B, R, E>(
         mut self: Box<Self>,
+        attempt: Attempt,
         client: oneshot::Sender<Own<R, E>>,
     ) -> RawEnding
     where
@@ -88,8 +90,12 @@ impl<S> Execution<S> {
             is_routed: routing::is_routed(&self.head),
         };
         let guard = &*terms.guard;
+        let caller = guard.caller_id();
+        if let Some(refused) = terms.bring(&attempt, &caller) {
+            return tell(refused, Verdict::Release, client);
+        }
         let Settings { door, bounds, .. } = &*guard.settings;
-        let _inside = match door.enter(&guard.caller_id(), *bounds) {
+        let _inside = match door.enter(&caller, *bounds) {
             Ok(inside) => inside,
             Err(barred) => return tell(terms.refuse(barred), Verdict::Release, client),
         };
@@ -248,11 +254,7 @@ impl Terms {
             Barred::Shut | Barred::Full => Kind::Overloaded,
             Barred::FullOfThisCaller => Kind::TooManyKeys,
         };
-        let refused = self.guard.refuse(&Problem::new(kind));
-        Box::new(Told {
-            response: Ok(refused),
-            outcome: nothing(),
-        })
+        self.refused(&Problem::new(kind))
     }
 
     fn stored(&self, head: &Parts, whole: &Whole, verdict: Verdict) -> RawOutcome {
@@ -286,6 +288,24 @@ impl Terms {
                 nothing()
             }
         }
+    }
+}
+
+impl Terms {
+    /// Counts the run of a new key of this caller's; the refusal where it brings them too fast.
+    fn bring<R, E>(&self, attempt: &Attempt, caller: &[u8]) -> Option<Box<Told<R, E>>> {
+        let Settings {
+            handle, new_keys, ..
+        } = &*self.guard.settings;
+        let counted = new_keys.as_ref()?.begin(attempt, caller, handle.timer());
+        Some(self.refused(&counted.err()?))
+    }
+
+    fn refused<R, E>(&self, problem: &Problem) -> Box<Told<R, E>> {
+        Box::new(Told {
+            response: Ok(self.guard.refuse(problem)),
+            outcome: nothing(),
+        })
     }
 }
 

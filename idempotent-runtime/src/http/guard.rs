@@ -15,6 +15,7 @@ use tower_service::Service;
 use crate::{
     call::CallBuilder,
     error::{BoxError, Error},
+    handle::Status,
     http::{
         IDEMPOTENCY_KEY, IdempotencyKey, StoredResponse,
         body::{self, Body, Unfinished, read_to_end},
@@ -88,6 +89,9 @@ impl Guard {
         R: HttpBody<Data = Bytes> + Send + 'static,
         R::Error: Into<BoxError>,
     {
+        if let Some(problem) = self.too_many_keys(&execution.head).await {
+            return Ok(self.refuse(&problem));
+        }
         execution.body = match read_to_end(body, self.rules.max_request).await {
             Ok(whole) => whole,
             Err(Unfinished::TooLong(_)) => return Ok(self.refuse(&too_large(&self.rules))),
@@ -105,7 +109,7 @@ impl Guard {
         let identity = self.identity(&execution.head);
         let call = self.describe(&identity, &execution.head, sent);
         let (client, own) = oneshot::channel();
-        let call = pin!(call.run_raw_detached(move |_| execution.run(client)));
+        let call = pin!(call.run_raw_detached(move |attempt| execution.run(attempt, client)));
         let mut response = match hear(call, own).await {
             Heard::Streamed(response) => *response,
             Heard::Answered(Ok((outcome, _)), Some(own)) if own.outcome == outcome => {
@@ -119,6 +123,18 @@ impl Guard {
         };
         self.echo(&mut response);
         Ok(response)
+    }
+
+    /// The refusal of a new key of a caller that has brought as many as it may. One that is known is answered all the same, and
+    /// where the store does not say so, its claim is what counts.
+    async fn too_many_keys(&self, head: &Parts) -> Option<Problem> {
+        let Settings { handle, name, .. } = &*self.settings;
+        let new_keys = self.settings.new_keys.as_ref()?;
+        let problem = new_keys.refusal(&self.caller_id(), handle.timer())?;
+        let identity = self.identity(head);
+        // What is rare is boxed, so that the future of every request does not hold room for it.
+        let known = Box::pin(handle.lookup(name, self.caller.as_ref(), &*identity)).await;
+        matches!(known, Ok(Status::Unknown | Status::Expired { .. })).then_some(problem)
     }
 
     /// What tells the caller from others; nothing where they share one space.

@@ -32,6 +32,7 @@ mod headers;
 mod json;
 mod key;
 mod layer;
+mod limit;
 mod meeting;
 mod outcome;
 pub mod problem;

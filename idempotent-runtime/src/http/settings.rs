@@ -6,12 +6,14 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response};
 
 use crate::{
+    duration::IntoDuration,
     error::Error,
     handle::Idempotency,
     http::{
         drain::{Bounds, Door},
         grpc,
         layer::IdempotencyLayer,
+        limit::{NewKeys, Rate},
         problem::{Problem, Problems},
         routes::Pattern,
         rules::{Protocol, Rules},
@@ -61,6 +63,7 @@ struct Said {
     problems: Problems,
     seal: Option<Arc<dyn Seal>>,
     bounds: Bounds,
+    new_keys: Option<Result<Rate, Error>>,
 }
 
 struct Route {
@@ -87,6 +90,7 @@ pub(crate) struct Settings {
     pub(crate) problems: Problems,
     pub(crate) seal: Option<Arc<dyn Seal>>,
     pub(crate) bounds: Bounds,
+    pub(crate) new_keys: Option<NewKeys>,
     pub(crate) door: Door,
 }
 
@@ -105,6 +109,7 @@ impl Builder<Unscoped> {
                     in_all: usize::MAX,
                     of_one_caller: usize::MAX,
                 },
+                new_keys: None,
             },
         }
     }
@@ -170,6 +175,23 @@ impl<S> Builder<S> {
         self.said.bounds.of_one_caller = handlers;
         self
     }
+
+    /// Sets how many new keys one caller may bring: so many at once, and as many again in each period, evenly. A handler that would
+    /// have to run for another one does not, and the request is refused with 429, and with `Retry-After` until the next one may
+    /// come. There is no bound unless this sets one.
+    ///
+    /// A key leaves a record for its time to live, so this bounds how many of a caller's stand at a time: about as many as it may
+    /// bring in that time, by each process. Requests whose key is known are answered nevertheless, by a replay or as without this
+    /// bound: for a caller that has used up its keys, the store is asked first whether it knows the next one, and nothing is
+    /// written for one that it does not. Requests of one caller that come at the same moment may each be claimed before the
+    /// first of them is counted; their handlers are counted exactly.
+    ///
+    /// It counts in this process, in bounded memory: beyond 65 536 callers with new keys within one period, those who brought the
+    /// fewest begin anew. Where all callers share one space of keys, they are one caller here.
+    pub fn max_new_keys_per_caller(mut self, keys: u32, per: impl IntoDuration) -> Self {
+        self.said.new_keys = Some(Rate::new(keys, per));
+        self
+    }
 }
 
 impl Builder<Scope> {
@@ -177,7 +199,7 @@ impl Builder<Scope> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] when a pattern, the name or a duration cannot be one.
+    /// [`Error::InvalidPolicy`] when a pattern, the name, a bound or a duration cannot be one.
     pub fn build(self) -> Result<IdempotencyLayer, Error> {
         let Self { scope, said } = self;
         if said.name.trim().is_empty() {
@@ -186,6 +208,7 @@ impl Builder<Scope> {
             ));
         }
         check(&said.handle, &said.rules)?;
+        let new_keys = said.new_keys.transpose()?;
         let mut routes = Vec::with_capacity(said.routes.len());
         for route in said.routes {
             let pattern = route.pattern.ok_or(Error::InvalidPolicy(
@@ -204,6 +227,7 @@ impl Builder<Scope> {
             problems: said.problems,
             seal: said.seal,
             bounds: said.bounds,
+            new_keys: new_keys.map(NewKeys::new),
             door: Door::default(),
         }))
     }

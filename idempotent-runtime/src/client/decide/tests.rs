@@ -490,3 +490,65 @@ fn c20_what_is_hopeless_is_unknown_once_something_was_sent() {
     let unknown = Next::Stop(Stopped::Unknown(Why::Hopeless));
     assert_eq!(ietf(&sent, &Observed::Hopeless), unknown);
 }
+
+/// What a server of this crate can say: a kind that is added there does not compile here until the client knows it.
+#[cfg(feature = "tower")]
+fn known_as(kind: crate::http::problem::Kind) -> Slug {
+    use crate::http::problem::Kind;
+    match kind {
+        Kind::KeyMissing => Slug::KeyMissing,
+        Kind::KeyInvalid => Slug::KeyInvalid,
+        Kind::KeyReused => Slug::KeyReused,
+        Kind::RequestInProgress => Slug::RequestInProgress,
+        Kind::OutcomeUnknown => Slug::OutcomeUnknown,
+        Kind::ResultUnavailable => Slug::ResultUnavailable,
+        Kind::ResultExpired => Slug::ResultExpired,
+        Kind::ResultOutOfReach => Slug::ResultOutOfReach,
+        Kind::ScopeUnresolved => Slug::ScopeUnresolved,
+        Kind::BodyTooLarge => Slug::BodyTooLarge,
+        Kind::BodyUnreadable => Slug::BodyUnreadable,
+        Kind::StoreUnavailable => Slug::StoreUnavailable,
+        Kind::Overloaded => Slug::Overloaded,
+        Kind::TooEarly => Slug::TooEarly,
+        Kind::TooManyKeys => Slug::TooManyKeys,
+        Kind::NotSupported => Slug::NotSupported,
+        Kind::HandlerFailed => Slug::HandlerFailed,
+        Kind::Misconfigured => Slug::Misconfigured,
+    }
+}
+
+#[cfg(feature = "tower")]
+#[test]
+fn c25_every_problem_of_the_server_is_known_and_done_as_it_says() {
+    for kind in crate::http::problem::Kind::ALL {
+        let body = format!(r#"{{"type":"https://api.example.com/{}"}}"#, kind.slug());
+        let problem = Problem::read(body.as_bytes());
+        assert_eq!(problem.slug, Some(known_as(*kind)), "{kind:?}");
+
+        let answered = Answered {
+            problem,
+            ..answer(kind.status().as_u16())
+        };
+        let next = ietf(&progress(), &Observed::Answer(answered));
+        let sent_again = matches!(next, Next::RetryAfter(_));
+        assert_eq!(sent_again, kind.is_retryable(), "{kind:?}: {next:?}");
+    }
+}
+
+/// It was carried out: who gives up asking for the result is not told that nothing happened.
+#[test]
+fn c37_a_result_that_is_out_of_reach_is_no_refusal() {
+    let out_of_reach = Observed::Answer(problem(503, Slug::ResultOutOfReach));
+    let last = Progress {
+        attempts: 4,
+        ..progress()
+    };
+    let next = ietf(&last, &out_of_reach);
+    assert_eq!(next, Next::Stop(Stopped::Unknown(Why::Attempts)));
+    let on_trial = Progress {
+        protection: Protection::KeyOnTrial,
+        ..progress()
+    };
+    let next = ietf(&on_trial, &out_of_reach);
+    assert_eq!(next, Next::Stop(Stopped::Unknown(Why::Undeclared)));
+}

@@ -72,7 +72,8 @@
 //!
 //! # idempotency-too-many-keys
 //!
-//! The caller has more keys in use than the service allows. Nothing was done; try again later, with the same key.
+//! The caller has more keys in use than the service allows, or brings new ones faster. Nothing was done; try again later, with the
+//! same key.
 //!
 //! # idempotency-not-supported
 //!

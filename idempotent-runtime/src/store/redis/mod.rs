@@ -43,23 +43,33 @@ use crate::{
 ///
 /// Redis answers before a write is safe. What that means depends on how the server is set up:
 ///
-/// | when | what is forgotten | what follows |
-/// |---|---|---|
-/// | a primary is lost, also of a cluster, and its replica takes over | what the replica had not received yet: under load, up to a third of the last writes | a body that ran may run again |
-/// | the server is killed, only snapshots (the default) | everything since the last snapshot | the same |
-/// | the server is killed, `appendonly yes` with `appendfsync everysec` | about the last second | the same |
-/// | the server is killed, `appendonly yes` with `appendfsync always` | nothing | |
-/// | memory is short, `maxmemory-policy allkeys-…` | any record, also of a call that runs | a body runs twice at once |
-/// | memory is short, `maxmemory-policy volatile-…` | outcomes, before their time to live | a duplicate runs the body again |
-/// | memory is short, `maxmemory-policy noeviction` | nothing | calls fail with [`StoreErrorKind::Full`] |
-/// | the disk is full, `appendfsync everysec` | nothing unless the server is then killed | calls fail with [`StoreErrorKind::Full`] |
-/// | the disk is full, `appendfsync always` | nothing: the server ends itself | calls fail with [`StoreErrorKind::Unavailable`] |
-/// | an orderly failover (`CLUSTER FAILOVER`) | nothing | |
-/// | slots move to another node | nothing | calls may take as long as the [`answer_timeout`](RedisBuilder::answer_timeout), and may then fail with [`StoreErrorKind::Unavailable`] |
-/// | the clock of the server is set back, or that of the replica that takes over | nothing | leases and fencing tokens go by it |
+/// | when | what is forgotten | what follows | shown by |
+/// |---|---|---|---|
+/// | a primary is lost, also of a cluster, and its replica takes over | what the replica had not received yet: under load, up to a third of the last writes | a body that ran may run again | [`f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_received`] |
+/// | the server is killed, only snapshots (the default) | everything since the last snapshot | the same | [`a_server_that_is_killed_forgets_what_no_snapshot_holds`] |
+/// | the server is killed, `appendonly yes` with `appendfsync everysec` | about the last second | the same | no test |
+/// | the server is killed, `appendonly yes` with `appendfsync always` | nothing | | [`e16_redis_killed_in_the_middle_of_a_thousand_calls`] |
+/// | memory is short, `maxmemory-policy allkeys-…` | any record, also of a call that runs | a body runs twice at once | [`a_server_that_evicts_any_key_forgets_what_runs`] |
+/// | memory is short, `maxmemory-policy volatile-…` | outcomes, before their time to live | a duplicate runs the body again | [`a_server_that_evicts_forgets_outcomes`] |
+/// | memory is short, `maxmemory-policy noeviction` | nothing | calls fail with [`StoreErrorKind::Full`] | [`a_server_without_memory_is_full_and_writes_nothing`] |
+/// | the disk is full, `appendfsync everysec` | nothing unless the server is then killed | calls fail with [`StoreErrorKind::Full`] | [`redis_on_a_full_disk`] |
+/// | the disk is full, `appendfsync always` | nothing: the server ends itself | calls fail with [`StoreErrorKind::Unavailable`] | [`redis_that_synchronises_always_on_a_full_disk`] |
+/// | an orderly failover (`CLUSTER FAILOVER`) | nothing | | [`f32_an_orderly_failover_and_its_return_lose_nothing`] |
+/// | slots move to another node | nothing | calls may take as long as the [`answer_timeout`](RedisBuilder::answer_timeout), and may then fail with [`StoreErrorKind::Unavailable`] | [`slots_that_migrate_lose_nothing`] |
+/// | the clock of the server is set back, or that of the replica that takes over | nothing | leases and fencing tokens go by it | no test |
 ///
-/// The tests of the project show each of these, but for two: what `everysec` loses cannot be brought about at will, and nor can a
-/// clock that is set back.
+/// Two have no test: what `everysec` loses cannot be brought about at will, and nor can a clock that is set back.
+///
+/// [`f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_received`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
+/// [`a_server_that_is_killed_forgets_what_no_snapshot_holds`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
+/// [`e16_redis_killed_in_the_middle_of_a_thousand_calls`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/restarts.rs
+/// [`a_server_that_evicts_any_key_forgets_what_runs`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
+/// [`a_server_that_evicts_forgets_outcomes`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
+/// [`a_server_without_memory_is_full_and_writes_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/faults.rs
+/// [`redis_on_a_full_disk`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/limits.rs
+/// [`redis_that_synchronises_always_on_a_full_disk`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/limits.rs
+/// [`f32_an_orderly_failover_and_its_return_lose_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
+/// [`slots_that_migrate_lose_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
 ///
 /// In lease mode a body may run again anyway, and deduplicates downstream by a child key. A call that must not run twice
 /// (`on_crash = uncertain`, `reconcile`) is refused, unless the store was made with

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::{
     RedisStore,
+    prefix::TruthName,
     rows::{Cells, place},
     scripts::Text,
 };
@@ -13,7 +14,7 @@ use crate::{
     identity::RecordId,
     record::Record,
     store::{
-        FastTier, StoreError,
+        FastTier, StoreError, StoreErrorKind,
         sql::{self, COLUMNS},
     },
 };
@@ -21,8 +22,16 @@ use crate::{
 /// Copies of finished outcomes in Redis or Valkey: the fast tier that processes share.
 ///
 /// It decides nothing, so what [Redis can lose](RedisStore#what-redis-can-lose) is lost without harm, and any
-/// `maxmemory-policy` will do. Each copy is a hash of its own under `idempotent:outcome:<id>`, with an expiry; a store with the same
+/// `maxmemory-policy` will do. Each copy is a hash of its own under `idempotent:outcome@<truth>:<id>`, with an expiry; a store with the same
 /// [prefix](super::RedisBuilder::key_prefix) is not disturbed by it. An outcome takes about 1.9 KB and its bytes.
+///
+/// # The name of the truth
+///
+/// A record's id is made of operation, scope and key. Two services, or two stages of one, may have the same ones in databases of
+/// their own, and a Redis that both reach would answer the one with what the other recorded. So the store that decides has a name,
+/// which stands in the key of every copy. All processes in front of one database say the same name, and no two databases have one
+/// name, wherever one Redis is reached with the same prefix. A database that was restored from a backup is another one: it has
+/// forgotten outcomes of which there are copies.
 ///
 /// # Examples
 ///
@@ -30,22 +39,36 @@ use crate::{
 /// # use idempotent_runtime::{Idempotency, MemoryStore, store::{RedisOutcomes, RedisStore, TieredStore}};
 /// # async fn set_up(truth: MemoryStore) -> Result<(), idempotent_runtime::BoxError> {
 /// let redis = RedisStore::connect("redis://localhost").await?;
-/// Idempotency::new(TieredStore::new(truth, RedisOutcomes::new(&redis))).install()?;
+/// let outcomes = RedisOutcomes::new(&redis, "payments-eu")?;
+/// Idempotency::new(TieredStore::new(truth, outcomes)).install()?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct RedisOutcomes {
     store: RedisStore,
+    truth: TruthName,
 }
 
 impl RedisOutcomes {
-    /// Puts copies where `store` would put records, over its connection.
-    #[must_use]
-    pub fn new(store: &RedisStore) -> Self {
-        Self {
+    /// Puts copies where `store` would put records, over its connection. `truth` names the store that they are copies from: 1 to
+    /// 64 ASCII letters, digits and `.`, `_`, `-`.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreErrorKind::Configuration`] for a name that cannot be used.
+    pub fn new(store: &RedisStore, truth: &str) -> Result<Self, StoreError> {
+        let truth = TruthName::new(truth).map_err(|unusable| {
+            StoreError::new(
+                StoreErrorKind::Configuration,
+                "naming the truth behind copies",
+            )
+            .with_source(unusable)
+        })?;
+        Ok(Self {
             store: store.clone(),
-        }
+            truth,
+        })
     }
 
     async fn run(
@@ -56,7 +79,7 @@ impl RedisOutcomes {
         doing: &'static str,
     ) -> Result<redis::Value, StoreError> {
         let inner = &self.store.inner;
-        let key = inner.prefix.outcome_key(id);
+        let key = inner.prefix.outcome_key(&self.truth, id);
         inner.link.run(script, &key, arguments, doing).await
     }
 }

@@ -1,4 +1,4 @@
-//! How our keys begin.
+//! How our keys begin, and what else stands in them.
 
 use std::fmt;
 
@@ -33,9 +33,10 @@ impl KeyPrefix {
         format!("{self}{}", Hex(id.as_bytes()))
     }
 
-    /// The key under which a copy of a finished record stands.
-    pub(super) fn outcome_key(&self, id: &RecordId) -> String {
-        format!("{self}outcome:{}", Hex(id.as_bytes()))
+    /// The key under which a copy of a finished record of this truth stands. No prefix has an `@`, so it is never the key of
+    /// a record; no name has one or a `:`, so that it tells prefix and name apart.
+    pub(super) fn outcome_key(&self, truth: &TruthName, id: &RecordId) -> String {
+        format!("{self}outcome@{}:{}", truth.0, Hex(id.as_bytes()))
     }
 
     /// The record that stands under a key; `None` where the key is another's, perhaps of a prefix that begins with this one.
@@ -67,9 +68,35 @@ impl fmt::Display for KeyPrefix {
     }
 }
 
+/// What the store is called whose records are copied: letters, digits, and nothing that keys are put together with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TruthName(Box<str>);
+
+/// Says why a text cannot name a truth.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "`{0}` cannot name the store that decides: take 1 to {LONGEST} ASCII letters, digits, and `.`, `_`, `-`"
+)]
+pub(super) struct UnusableName(String);
+
+impl TruthName {
+    pub(super) fn new(name: &str) -> Result<Self, UnusableName> {
+        let usable = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if name.bytes().all(usable) && (1..=LONGEST).contains(&name.len()) {
+            Ok(Self(name.into()))
+        } else {
+            Err(UnusableName(name.chars().take(2 * LONGEST).collect()))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn name(name: &str) -> TruthName {
+        TruthName::new(name).expect("a usable name")
+    }
 
     #[test]
     fn f23_a_prefix_is_no_pattern_and_no_slot() {
@@ -92,6 +119,33 @@ mod tests {
         assert_eq!(prefix.id(prefix.key(&id).as_bytes()), Some(id));
         assert_eq!(prefix.id(longer.key(&id).as_bytes()), None);
         assert_eq!(prefix.id(b"a:moved"), None);
-        assert_eq!(prefix.id(prefix.outcome_key(&id).as_bytes()), None);
+        let copy = prefix.outcome_key(&name("ledger"), &id);
+        assert_eq!(prefix.id(copy.as_bytes()), None);
+    }
+
+    #[test]
+    fn f23_a_truth_s_name_ends_where_it_ends() {
+        for usable in ["ledger", "eu-1.ledger_2", "1", &"x".repeat(LONGEST)] {
+            assert!(TruthName::new(usable).is_ok(), "{usable}");
+        }
+        let long = "x".repeat(LONGEST + 1);
+        for bad in [
+            "", "a:b", "a/b", "a@b", "{a}", "a*", "a b", "ä", "a\0", &long,
+        ] {
+            assert!(TruthName::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_copy_s_key_is_no_other_truth_s_and_no_record_s() {
+        let id = RecordId::from_bytes([0xa7; 32]);
+        let mut keys = std::collections::BTreeSet::new();
+        for prefix in ["a", "a:", "a:outcome:", "a:outcome:b:", "a:outcome-b:"] {
+            let prefix = KeyPrefix::new(prefix).expect("a usable prefix");
+            assert!(keys.insert(prefix.key(&id)));
+            for truth in ["b", "bb", "outcome", "b.outcome"] {
+                assert!(keys.insert(prefix.outcome_key(&name(truth), &id)));
+            }
+        }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{FastTier, Shared, TieredStore, tier::Tier, time::StoreTime, turns::Turns};
+use super::{
+    FastTier, Shared, TieredStore, moment::Clocks, tier::Tier, time::StoreTime, turns::Turns,
+};
 use crate::{
-    clock::{SystemTimer, Timer},
+    clock::{Clock, Timer},
     store::Store,
 };
 
@@ -14,7 +16,7 @@ use crate::{
 pub struct TieredBuilder {
     truth: Arc<dyn Store>,
     fast: Arc<dyn FastTier>,
-    timer: Arc<dyn Timer>,
+    clocks: Clocks,
     age: Duration,
     patience: Duration,
     pause: Duration,
@@ -25,7 +27,7 @@ impl TieredBuilder {
         Self {
             truth,
             fast,
-            timer: Arc::new(SystemTimer),
+            clocks: Clocks::default(),
             age: Duration::from_secs(60),
             patience: Duration::from_millis(50),
             pause: Duration::from_secs(1),
@@ -53,7 +55,14 @@ impl TieredBuilder {
 
     /// Sets what measures all of these: for tests with a manual clock.
     pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
-        self.timer = Arc::new(timer);
+        self.clocks.set_timer(timer);
+        self
+    }
+
+    /// Sets the wall clock that tells how long the machine was suspended, while the timer stood still: for tests with a manual
+    /// clock.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clocks.set_wall(clock);
         self
     }
 
@@ -62,7 +71,7 @@ impl TieredBuilder {
     pub fn build(self) -> TieredStore {
         let tier = Tier::new(
             self.fast,
-            Arc::clone(&self.timer),
+            Arc::clone(self.clocks.timer()),
             self.patience,
             self.pause,
         );
@@ -70,7 +79,7 @@ impl TieredBuilder {
             truth: self.truth,
             shared: Arc::new(Shared {
                 tier,
-                timer: self.timer,
+                clocks: self.clocks,
                 age: self.age,
                 time: StoreTime::default(),
                 turns: Turns::default(),

@@ -1,6 +1,7 @@
 //! A fast tier of finished outcomes in front of the store that decides.
 
 mod builder;
+mod moment;
 mod outcomes;
 mod tier;
 mod time;
@@ -12,12 +13,12 @@ use async_trait::async_trait;
 
 pub use self::{builder::TieredBuilder, outcomes::OutcomeCache};
 use self::{
+    moment::{Clocks, Moment},
     tier::Tier,
     time::StoreTime,
     turns::{Turn, Turns},
 };
 use crate::{
-    clock::Timer,
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, Store, StoreError, Swap},
@@ -38,7 +39,9 @@ use crate::{
 /// # What a copy can miss
 ///
 /// The protocol never changes a finished record before it expires, and an expired copy is not given: expiry is judged by the
-/// truth's own clock, which is reckoned on from its last answer, never for longer than the age below. So copies differ from the truth only
+/// truth's own clock, which is reckoned on from its last answer, never for longer than the age below. By the timer or the wall clock
+/// of this machine, whichever went further: one that was suspended gives no expired copy, unless its clock was set back meanwhile by
+/// as much, and one that is set forward only costs a question to the truth. So copies differ from the truth only
 /// where somebody deletes or rewrites finished records past the protocol. What is written through this store or its clones is
 /// out of the tier before the write is answered, as long as the tier answers. What others write is seen when the copy is as old
 /// as copies may [be](TieredBuilder::age), a minute unless set.
@@ -90,7 +93,7 @@ pub trait FastTier: std::fmt::Debug + Send + Sync + 'static {
 #[derive(Debug)]
 struct Shared {
     tier: Tier,
-    timer: Arc<dyn Timer>,
+    clocks: Clocks,
     age: Duration,
     time: StoreTime,
     turns: Turns,
@@ -120,7 +123,7 @@ enum Sought<'a> {
 struct Question<'a> {
     id: &'a RecordId,
     turn: Turn<'a>,
-    sent: Duration,
+    sent: Moment,
     /// Whether the tier said that it has no copy.
     has_no_copy: bool,
 }
@@ -128,7 +131,7 @@ struct Question<'a> {
 impl Shared {
     /// Looks for a copy that may be given as an answer now.
     async fn seek<'a>(&'a self, id: &'a RecordId) -> Sought<'a> {
-        let now = || self.time.reckoned(self.timer.now(), self.age);
+        let now = || self.time.reckoned(self.clocks.now(), self.age);
         let copy = if self.turns.are_under_way(id) || now().is_none() {
             None
         } else {
@@ -144,7 +147,7 @@ impl Shared {
         Sought::Ask(Question {
             id,
             turn: self.turns.look(id),
-            sent: self.timer.now(),
+            sent: self.clocks.now(),
             has_no_copy: matches!(copy, Some(None)),
         })
     }
@@ -157,7 +160,7 @@ impl Shared {
             return self.forget(asked).await;
         };
         // As old as the question, since something else may stand there from then on.
-        let asked_since = self.timer.now().saturating_sub(asked.sent);
+        let asked_since = self.clocks.now().since(asked.sent);
         let left = self.age.saturating_sub(asked_since);
         let at_most = left.min(record.expires.since(answer.now));
         if at_most.is_zero() {
@@ -210,7 +213,7 @@ impl Store for TieredStore {
         };
         // Nothing is given from the tier and nothing put there until this has ended, so it is forgotten at the same time.
         let turn = shared.turns.write(id);
-        let sent = shared.timer.now();
+        let sent = shared.clocks.now();
         let mut swapping = pin!(self.truth.swap(id, Some(seen), next));
         let mut forgetting = pin!(shared.tier.forget(id));
         let mut forgotten = false;

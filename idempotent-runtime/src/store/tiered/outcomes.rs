@@ -9,9 +9,12 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{FastTier, TieredStore};
+use super::{
+    FastTier, TieredStore,
+    moment::{Clocks, Moment},
+};
 use crate::{
-    clock::{SystemTimer, Timer},
+    clock::{Clock, Timer},
     identity::RecordId,
     record::Record,
     store::{Store, StoreError},
@@ -33,7 +36,7 @@ use crate::{
 /// ```
 pub struct OutcomeCache {
     copies: RwLock<Copies>,
-    timer: Arc<dyn Timer>,
+    clocks: Clocks,
     capacity: usize,
     largest: usize,
 }
@@ -44,7 +47,7 @@ impl OutcomeCache {
     pub fn new(capacity: usize) -> Self {
         Self {
             copies: RwLock::default(),
-            timer: Arc::new(SystemTimer),
+            clocks: Clocks::default(),
             capacity,
             largest: 64 * 1024,
         }
@@ -60,7 +63,15 @@ impl OutcomeCache {
     /// Sets what measures the age of copies: for tests with a manual clock.
     #[must_use]
     pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
-        self.timer = Arc::new(timer);
+        self.clocks.set_timer(timer);
+        self
+    }
+
+    /// Sets the wall clock that tells how long the machine was suspended, while the timer stood still: for tests with a manual
+    /// clock.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clocks.set_wall(clock);
         self
     }
 
@@ -83,7 +94,7 @@ impl FastTier for OutcomeCache {
     async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError> {
         let copies = self.copies.read().unwrap_or_else(PoisonError::into_inner);
         let copy = copies.by_id.get(id);
-        let fresh = copy.filter(|copy| self.timer.now() < copy.until);
+        let fresh = copy.filter(|copy| !copy.is_old(self.clocks.now()));
         Ok(fresh.map(|copy| Arc::clone(&copy.record)))
     }
 
@@ -95,10 +106,11 @@ impl FastTier for OutcomeCache {
     ) -> Result<(), StoreError> {
         let outcome = record.outcome.as_ref();
         let length = outcome.map_or(0, |outcome| outcome.bytes.len());
-        let now = self.timer.now();
+        let now = self.clocks.now();
         let copy = Copied {
             record: Arc::clone(record),
-            until: now.saturating_add(at_most),
+            put: now,
+            at_most,
             number: 0,
         };
         let mut copies = self.copies.write().unwrap_or_else(PoisonError::into_inner);
@@ -134,9 +146,15 @@ struct Copies {
 
 struct Copied {
     record: Arc<Record>,
-    /// By the timer.
-    until: Duration,
+    put: Moment,
+    at_most: Duration,
     number: u64,
+}
+
+impl Copied {
+    fn is_old(&self, now: Moment) -> bool {
+        now.since(self.put) >= self.at_most
+    }
 }
 
 impl Copies {
@@ -154,9 +172,9 @@ impl Copies {
     }
 
     /// Forgets those whose time is over, from the first that was put to one whose time is not.
-    fn forget_old(&mut self, now: Duration) {
+    fn forget_old(&mut self, now: Moment) {
         while let Some(first) = self.by_number.first_entry() {
-            let is_old = |copy: &Copied| copy.until <= now;
+            let is_old = |copy: &Copied| copy.is_old(now);
             if !self.by_id.get(first.get()).is_none_or(is_old) {
                 return;
             }

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use super::moment::Moment;
 use crate::record::Time;
 
 /// The time that a store told last, and when it was asked.
@@ -14,14 +15,14 @@ pub(super) struct StoreTime(Mutex<Option<Told>>);
 #[derive(Clone, Copy, Debug)]
 struct Told {
     now: Time,
-    sent: Duration,
+    sent: Moment,
 }
 
 impl StoreTime {
-    /// Takes note of an answer to what was sent at this time of the timer.
-    pub(super) fn told(&self, now: Time, sent: Duration) {
+    /// Takes note of an answer to what was sent at this moment.
+    pub(super) fn told(&self, now: Time, sent: Moment) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_none_or(|last| last.sent <= sent) {
+        if last.is_none_or(|last| sent.is_not_before(last.sent)) {
             *last = Some(Told { now, sent });
         }
     }
@@ -29,10 +30,11 @@ impl StoreTime {
     /// The latest that it can be by the store's clock; `None` where that was not told within `age`.
     ///
     /// The store read its clock after it was asked, so counting from the question never gives an earlier time than its own,
-    /// as long as both clocks go at the same pace. How far they drift apart is bounded by `age`.
-    pub(super) fn reckoned(&self, at: Duration, age: Duration) -> Option<Time> {
+    /// as long as its clock and the ones here go at the same pace. How far they drift apart is bounded by `age`. A later time than
+    /// its own, as after the wall clock here was set forward, only costs a question.
+    pub(super) fn reckoned(&self, at: Moment, age: Duration) -> Option<Time> {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = |told: Told| at.saturating_sub(told.sent);
+        let since = |told: Told| at.since(told.sent);
         let told = last.filter(|told| since(*told) <= age)?;
         Some(told.now.plus(since(told)))
     }
@@ -44,25 +46,41 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// A moment by clocks that go alike.
+    fn at(seconds: u32) -> Moment {
+        Moment::at(seconds * SECOND, seconds * SECOND)
+    }
+
     #[test]
     fn time_goes_on_from_the_question_and_not_for_ever() {
         let time = StoreTime::default();
-        assert_eq!(time.reckoned(SECOND, 10 * SECOND), None);
-        time.told(Time::from_micros(5_000_000), SECOND);
-        let reckoned = time.reckoned(4 * SECOND, 10 * SECOND);
+        assert_eq!(time.reckoned(at(1), 10 * SECOND), None);
+        time.told(Time::from_micros(5_000_000), at(1));
+        let reckoned = time.reckoned(at(4), 10 * SECOND);
         assert_eq!(reckoned, Some(Time::from_micros(8_000_000)));
-        assert_eq!(time.reckoned(12 * SECOND, 10 * SECOND), None);
+        assert_eq!(time.reckoned(at(12), 10 * SECOND), None);
+    }
+
+    #[test]
+    fn a_machine_that_was_suspended_knows_that_time_went_on() {
+        let time = StoreTime::default();
+        time.told(Time::from_micros(5_000_000), at(1));
+        let woken = Moment::at(2 * SECOND, 9 * SECOND);
+        let reckoned = time.reckoned(woken, 10 * SECOND);
+        assert_eq!(reckoned, Some(Time::from_micros(13_000_000)));
+        let woken = Moment::at(2 * SECOND, 12 * SECOND);
+        assert_eq!(time.reckoned(woken, 10 * SECOND), None);
     }
 
     #[test]
     fn the_latest_question_counts_in_whatever_order_answers_come() {
         let time = StoreTime::default();
-        time.told(Time::from_micros(7_000_000), 3 * SECOND);
-        time.told(Time::from_micros(4_000_000), SECOND);
-        let reckoned = time.reckoned(3 * SECOND, SECOND);
+        time.told(Time::from_micros(7_000_000), at(3));
+        time.told(Time::from_micros(4_000_000), at(1));
+        let reckoned = time.reckoned(at(3), SECOND);
         assert_eq!(reckoned, Some(Time::from_micros(7_000_000)));
-        time.told(Time::from_micros(2_000_000), 4 * SECOND);
-        let reckoned = time.reckoned(4 * SECOND, SECOND);
+        time.told(Time::from_micros(2_000_000), at(4));
+        let reckoned = time.reckoned(at(4), SECOND);
         assert_eq!(
             reckoned,
             Some(Time::from_micros(2_000_000)),

@@ -11,10 +11,12 @@ use std::{
 use bytes::Bytes;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use idempotent_runtime::client::{Call, ClientError, Why};
+use idempotent_runtime::client::{Call, ClientError, Intent, Why};
 use reqwest::{Body, multipart};
 
-use crate::kit::{Ending, Frames, Server, Step, answer, client, client_with, outcome};
+use crate::kit::{
+    Client, Ending, Frames, Server, Step, answer, client, client_with, outcome, patient,
+};
 
 /// A body that does not say how long it is.
 fn stream(pieces: &[&'static str]) -> Body {
@@ -134,4 +136,45 @@ async fn c32_a_form_with_parts_is_the_same_at_every_attempt() {
         ended.ending(),
         ClientError::Unknown { why: Why::Body, .. }
     ));
+}
+
+/// Each form is made with a boundary of its own, and a server that compares bytes must not notice.
+#[tokio::test]
+async fn c32_one_intent_is_the_same_form_however_often_it_is_made() {
+    let server = Server::doing([Step::Cut]).await;
+    let ask = async |process: &Client, order: &'static str| {
+        let form = multipart::Form::new()
+            .text("order", order)
+            .part("receipt", multipart::Part::bytes(vec![7; 3_000]));
+        let request = reqwest::Client::new().post(server.url("/pay"));
+        let request = request.multipart(form).build().expect("a request");
+        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let mut extensions = http::Extensions::new();
+        extensions.insert(wish);
+        let http = &process.http;
+        http.execute_with_extensions(request, &mut extensions).await
+    };
+    let once = || client_with(|keys| keys.limits(patient().attempts(1)));
+    let first = once();
+    assert!(ask(&first, "42").await.is_err());
+    ask(&first, "42").await.expect("the same call");
+    let refused = ask(&first, "43").await;
+    let refused = matches!(refused.ending(), ClientError::KeyReusedLocally { .. });
+    assert!(refused, "another form is another call");
+    ask(&once(), "42").await.expect("an answer");
+
+    let seen = server.seen();
+    assert_eq!(seen.len(), 3);
+    for other in &seen {
+        assert_eq!(other.body, seen[0].body);
+        for name in ["idempotency-key", "content-type", "content-length"] {
+            assert_eq!(other.headers[name], seen[0].headers[name]);
+        }
+    }
+    let body = seen[0].body.as_ref().expect("it came whole");
+    assert_eq!(seen[0].headers["content-length"], body.len().to_string());
+    let content_type = seen[0].headers["content-type"].to_str().expect("ASCII");
+    let (_, boundary) = content_type.split_once("boundary=").expect("a boundary");
+    let end = format!("\r\n--{boundary}--\r\n");
+    assert!(body.ends_with(end.as_bytes()));
 }

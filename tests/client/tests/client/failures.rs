@@ -1,9 +1,10 @@
 //! What the client makes of connections that fail, and where it stops.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     client::{Budget, Call, ClientError, IdempotencyKeys, MemoryJournal, Profile, Why},
+    clock::Timer,
     testing::{Cut, Gate, Proxy},
 };
 use reqwest::dns::{Name, Resolve, Resolving};
@@ -427,45 +428,55 @@ async fn c39_who_gives_up_hands_over_the_key_and_the_last_answer() {
     assert!(keys.iter().all(|key| *key == keys[0]));
 }
 
-/// A stream that the server refuses is not counted as an attempt, because the client beneath sends it again by itself.
+/// Where there is no timer of tokio's, one of the application's will do: nothing else is asked how much time has passed.
 #[tokio::test]
-async fn c35_a_refused_stream_is_sent_again_with_the_key() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let serving = tokio::spawn(async move {
-        let (stream, _) = listener.accept().await.expect("a connection");
-        let mut connection = h2::server::handshake(stream).await.expect("HTTP/2");
-        let mut keys = Vec::new();
-        while let Some(request) = connection.accept().await {
-            let (request, mut respond) = request.expect("a request");
-            keys.push(request.headers()["idempotency-key"].clone());
-            if keys.len() == 1 {
-                respond.send_reset(h2::Reason::REFUSED_STREAM);
-                continue;
-            }
-            let response = http::Response::builder().status(201).body(());
-            let sent = respond.send_response(response.expect("a response"), true);
-            sent.expect("it is sent");
-            if keys.len() == 2 {
-                connection.graceful_shutdown();
-            }
-        }
-        keys
-    });
-    let http = reqwest::Client::builder().http2_prior_knowledge();
-    let client = builder(&Pauses::default()).client(http).expect("a client");
+async fn c46_pauses_and_timeouts_go_by_a_timer_of_one_s_own() {
+    let attempt = Duration::from_secs(30);
+    let (timeout, pause) = (Gate::new(), Gate::new());
+    let server = Server::doing([Step::Hang, answer(201).into()]).await;
+    let timer = OneOfEach {
+        attempt,
+        timeout: timeout.clone(),
+        pause: pause.clone(),
+    };
+    let keys = IdempotencyKeys::builder(Profile::ietf()).timer(timer);
+    let keys = keys.limits(patient().attempt_timeout(attempt));
+    let client = keys.client(reqwest::Client::builder()).expect("a client");
+    let call = tokio::spawn(client.post(server.url("/pay")).body("pay").send());
+    server.await_requests(1).await;
+    timeout.arrived(1).await;
+    timeout.open();
+    pause.arrived(1).await;
+    assert_eq!(server.seen().len(), 1, "it pauses");
+    timeout.close();
+    pause.open();
 
-    let response = client
-        .post(format!("http://{address}/pay"))
-        .body("pay")
-        .send()
-        .await;
+    let response = call.await.expect("it ends").expect("an answer");
 
-    let response = response.expect("an answer");
-    assert_eq!(response.status(), 201);
-    assert_eq!(outcome(&response).attempts, 1);
-    drop((response, client));
-    let keys = serving.await.expect("it ends");
-    assert_eq!(keys.len(), 2);
-    assert_eq!(keys[0], keys[1]);
+    assert_eq!(outcome(&response).attempts, 2);
+}
+
+/// A timer that a test moves on by its gates.
+#[derive(Debug)]
+struct OneOfEach {
+    attempt: Duration,
+    timeout: Gate,
+    pause: Gate,
+}
+
+impl Timer for OneOfEach {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let is_timeout = duration == self.attempt;
+        let gate = if is_timeout {
+            &self.timeout
+        } else {
+            &self.pause
+        };
+        let gate = gate.clone();
+        Box::pin(async move { gate.pass().await })
+    }
 }

@@ -11,3 +11,5 @@ mod journal;
 mod journals;
 mod keys;
 mod redirects;
+mod restarts;
+mod streams;

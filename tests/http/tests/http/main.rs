@@ -16,6 +16,7 @@ mod failures;
 mod handlers;
 mod header_fields;
 mod identity;
+mod new_keys;
 mod panics;
 mod readme;
 mod rejections;

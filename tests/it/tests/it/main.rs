@@ -21,6 +21,7 @@ mod keys;
 mod kit;
 mod late_claims;
 mod leases;
+mod manuals;
 mod observed;
 mod outages;
 mod references;

@@ -14,7 +14,7 @@ use idempotent_runtime::{
     BoxError, Error, Idempotency, InFlight, OnCrash, StoreError, StoreErrorKind,
     clock::Clock,
     identity::RecordId,
-    record::{Record, State},
+    record::{Record, State, Time},
     store::{FastTier, MemoryStore, OutcomeCache, Store, Swap, TieredStore},
     testing::{FaultyStore, Gate, ManualClock, Operation},
 };
@@ -267,6 +267,72 @@ async fn a26_expiry_goes_by_the_clock_of_the_store() {
     );
 }
 
+/// A process whose machine has a wall clock of its own, beside the clock of its store and the timer.
+fn with_wall_clock() -> (Process, ManualClock) {
+    let (mut process, wall) = (Process::new(), ManualClock::new());
+    let fast = OutcomeCache::new(100).timer(process.clock.clone());
+    let store = TieredStore::builder(process.truth.clone(), fast.clock(wall.clone()))
+        .age(AGE)
+        .timer(process.clock.clone())
+        .clock(wall.clone());
+    process.store = store.build();
+    process.idem = over(process.store.clone(), &process.clock);
+    (process, wall)
+}
+
+#[tokio::test]
+async fn a26_a_suspended_machine_gives_no_expired_copy() {
+    let (process, wall) = with_wall_clock();
+    let charge = || {
+        let call = process.idem.call("tiered.charge").key("k");
+        let call = call.ttl(10 * SECOND).arguments(&1_u32);
+        let now = process.clock.now();
+        call.run(move |_| async move { Ok::<_, Error>(now.as_micros()) })
+    };
+    let first = charge().await;
+    assert_eq!(charge().await, first);
+    let before = process.truth.round_trips();
+    assert_eq!(charge().await, first);
+    assert_eq!(process.truth.round_trips(), before, "from the copy");
+
+    // The store's time and the time of day go on, and the timer stands still.
+    process
+        .clock
+        .step(Clock::now(&process.clock).plus(10 * SECOND));
+    wall.advance(10 * SECOND);
+
+    assert_ne!(charge().await, first, "the body ran again");
+}
+
+#[tokio::test]
+async fn a28_a_suspended_machine_gives_no_copy_beyond_its_age() {
+    let (process, wall) = with_wall_clock();
+    process.warm("k").await;
+    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let draft = completion(&claim(), b"2".to_vec());
+    let swap = process.truth.swap(&id, Some(record.version), &draft).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+
+    wall.advance(AGE);
+    process.warm("tells the time").await;
+
+    assert_eq!(process.charge("k", 1).await, Ok(2));
+}
+
+#[tokio::test]
+async fn a26_a_wall_clock_that_is_set_costs_a_look_at_most() {
+    let (process, wall) = with_wall_clock();
+    process.warm("k").await;
+    let begun = Clock::now(&wall);
+
+    wall.step(Time::from_micros(begun.as_micros() - 3_600_000_000));
+    assert_eq!(process.trips("k").await, 0, "back: nothing changes");
+
+    wall.step(begun.plus(Duration::from_secs(3600)));
+    assert_eq!(process.trips("k").await, 1, "forward: one look");
+    assert_eq!(process.trips("k").await, 0);
+}
+
 #[tokio::test]
 async fn a28_what_is_written_elsewhere_is_seen_within_the_age() {
     let process = Process::new();
@@ -516,6 +582,7 @@ async fn no_more_copies_are_held_than_allowed() {
 async fn a_cache_forgets_by_age() {
     let clock = ManualClock::new();
     let cache = OutcomeCache::new(10).timer(clock.clone());
+    let cache = cache.clock(clock.clone());
     let truth = MemoryStore::with_clock(clock.clone());
     let id = RecordId::from_bytes([1; 32]);
     let swap = truth.swap(&id, None, &claim()).await;

@@ -11,6 +11,7 @@ use std::{
 
 use idempotent_runtime::{
     Error, Idempotency, InFlight,
+    store::Store,
     testing::{Gate, Proxy},
 };
 use tokio::task::JoinSet;
@@ -78,14 +79,25 @@ async fn two_hundred_duplicates_on_five_connections_are_all_answered<S: Server>(
 }
 
 async fn sixty_four_callers_meet_on_one_key_and_on_many<S: Server>(server: S) {
+    let mut stores = Vec::new();
+    for _ in 0..4 {
+        stores.push(server.at(server.address(), 16).await);
+    }
+    sixty_four_callers_meet(stores).await;
+}
+
+/// Sixty-four callers, of as many processes as there are stores, call with one key and with a thousand. Each body runs once, and
+/// nobody gets an error.
+pub(super) async fn sixty_four_callers_meet(stores: Vec<Arc<dyn Store>>) {
     const KEYS: usize = 1_000;
     // Enough for all callers together to come by every key, and by most of them nine times.
     const TURNS: usize = 150;
-    let mut processes = Vec::new();
-    for _ in 0..4 {
-        let callers = Callers::over(Idempotency::new(server.at(server.address(), 16).await));
+    let processes: Vec<_> = stores
+        .into_iter()
+        .map(|store| Callers::over(Idempotency::new(store)))
+        .collect();
+    for callers in &processes {
         callers.gate.open();
-        processes.push(callers);
     }
     let mut running = JoinSet::new();
     for caller in 0..64 {

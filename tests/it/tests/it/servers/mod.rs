@@ -6,6 +6,7 @@ mod costs;
 mod crowds;
 mod cuts;
 mod interruptions;
+mod isolation;
 mod limits;
 mod mariadb;
 mod neighbours;

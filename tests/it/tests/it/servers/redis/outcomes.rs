@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    Error, Idempotency,
+    Error, Idempotency, StoreErrorKind,
     identity::RecordId,
     record::RawOutcome,
     store::{FastTier, MemoryStore, RedisOutcomes, RedisStore, Store, Swap, TieredStore},
@@ -19,7 +19,12 @@ use crate::{
 /// The copies that processes share, at keys of their own.
 async fn outcomes() -> RedisOutcomes {
     let prefix = super::super::prefix();
-    RedisOutcomes::new(&Redis::open_at(&prefix).await)
+    copies(&Redis::open_at(&prefix).await)
+}
+
+/// The copies of a truth that has no namesake there.
+fn copies(store: &RedisStore) -> RedisOutcomes {
+    RedisOutcomes::new(store, "ledger").expect("a usable name")
 }
 
 mod alone {
@@ -70,10 +75,49 @@ async fn processes_share_the_copies() {
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
+async fn two_truths_over_one_server_never_see_each_other_s_copies() {
+    let redis = Redis::open_at(&super::super::prefix()).await;
+    let mut services = Vec::new();
+    for (name, cents) in [("ledger", 1), ("ledger-2", 2)] {
+        let outcomes = RedisOutcomes::new(&redis, name).expect("a usable name");
+        let truth = FaultyStore::new(MemoryStore::new());
+        let store = TieredStore::new(truth.clone(), outcomes);
+        services.push((Idempotency::new(store), truth, cents));
+    }
+    // The same operation, scope and key: both have a record of one id, and each comes to have a copy.
+    let ask = async |idem: &Idempotency, cents: u32| {
+        let call = idem.call("outcomes.charge").key("k");
+        call.run(|_| async move { Ok::<_, Error>(cents) }).await
+    };
+    for _ in 0..3 {
+        for (idem, _, cents) in &services {
+            assert_eq!(ask(idem, *cents).await, Ok(*cents));
+        }
+    }
+    for (idem, truth, cents) in &services {
+        let before = truth.round_trips();
+        assert_eq!(ask(idem, *cents).await, Ok(*cents));
+        assert_eq!(truth.round_trips(), before, "from the copy");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_truth_without_a_usable_name_is_refused() {
+    let redis = Redis::open_at(&super::super::prefix()).await;
+    for name in ["", "a:b", "a@b"] {
+        let refused = RedisOutcomes::new(&redis, name).map(drop);
+        let kind = refused.map_err(|error| error.kind());
+        assert_eq!(kind, Err(StoreErrorKind::Configuration), "{name}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
 async fn a_copy_is_the_record_for_as_long_as_it_may_be_given() {
     const PLACE: RecordId = RecordId::from_bytes([9; 32]);
     let truth = MemoryStore::new();
-    let cluster = RedisOutcomes::new(&RedisCluster::new().open().await);
+    let cluster = copies(&RedisCluster::new().open().await);
     let outcomes: [Box<dyn FastTier>; 2] = [Box::new(outcomes().await), Box::new(cluster)];
     for (number, outcome) in [
         Some(RawOutcome::value("v").with_schema(7)),
@@ -123,7 +167,7 @@ async fn a_copy_has_an_expiry_and_is_no_record() {
     let server = Private::new().await;
     let store = RedisStore::connect(&server.url()).await.expect("a server");
     let truth = MemoryStore::new();
-    let tiered = TieredStore::builder(truth, RedisOutcomes::new(&store))
+    let tiered = TieredStore::builder(truth, copies(&store))
         .age(Duration::from_secs(30))
         .build();
     let idem = Idempotency::new(tiered);
@@ -131,7 +175,7 @@ async fn a_copy_has_an_expiry_and_is_no_record() {
         assert_eq!(charge(&idem, "k", 1).await, Ok(1));
     }
     let key = server.key().await;
-    assert!(key.starts_with("idempotent:outcome:"), "{key}");
+    assert!(key.starts_with("idempotent:outcome@ledger:"), "{key}");
     let left = server.ask(&format!("PTTL {key}")).await;
     assert!((1..=30_000).contains(&left), "{left}");
     assert_eq!(store.scan(None, 10).await, Ok(Vec::new()));
@@ -143,7 +187,7 @@ async fn losing_the_server_loses_nothing() {
     let server = Private::new().await;
     let store = RedisStore::connect(&server.url()).await.expect("a server");
     let truth = FaultyStore::new(MemoryStore::new());
-    let tiered = TieredStore::builder(truth.clone(), RedisOutcomes::new(&store))
+    let tiered = TieredStore::builder(truth.clone(), copies(&store))
         .pause(Duration::ZERO)
         .build();
     let idem = Idempotency::new(tiered);

@@ -1,0 +1,198 @@
+//! What is open at a restart, at a server of which nobody knows whether it honours keys.
+
+use std::sync::Arc;
+
+use http::{
+    HeaderValue,
+    header::{AUTHORIZATION, HeaderName},
+};
+use idempotent_runtime::{
+    client::{
+        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, Key, MemoryJournal, Profile,
+        Resend, SqliteJournal, Why, journal::EntryId,
+    },
+    testing::ManualClock,
+};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+
+use crate::kit::{Ending, Pauses, Server, Step, answer, patient};
+
+/// One life of a program.
+struct Process {
+    client: ClientWithMiddleware,
+    keys: IdempotencyKeys,
+}
+
+fn life(profile: Profile, journal: impl ClientJournal) -> Process {
+    let keys = IdempotencyKeys::builder(profile)
+        .timer(Pauses::default())
+        .limits(patient().attempts(2))
+        .journal(journal)
+        .clock(ManualClock::new());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    Process { client, keys }
+}
+
+impl Process {
+    async fn charge(&self, server: &Server) -> reqwest_middleware::Result<reqwest::Response> {
+        let call = self.client.post(server.url("/pay")).body("pay");
+        call.with_extension(wish()).send().await
+    }
+
+    async fn resend(&self) -> Resend {
+        let open = self.keys.unfinished(9).await.expect("a list");
+        open[0].resend()
+    }
+}
+
+fn wish() -> Call {
+    Call::new().intent(Intent::new("payments.charge", "order-42"))
+}
+
+fn is_undeclared(ended: &reqwest_middleware::Result<reqwest::Response>) -> bool {
+    let why = Why::Undeclared;
+    matches!(ended.ending(), ClientError::Unknown { why: told, .. } if *told == why)
+}
+
+/// A request without them would be another one: with other conditions, or for another version.
+#[tokio::test]
+async fn c08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
+    let server = Server::doing([Step::Cut, Step::Cut]).await;
+    let journal = Arc::new(MemoryJournal::new());
+    let profile = || {
+        let profile = Profile::stripe().request_header(HeaderName::from_static("x-schema"));
+        profile.request_header(AUTHORIZATION)
+    };
+    let same = [
+        ("content-type", "text/plain"),
+        ("content-language", "en"),
+        ("if-match", "\"7\""),
+        ("if-none-match", "\"8\""),
+        ("prefer", "return=minimal"),
+        ("stripe-version", "2026-01-01"),
+        ("x-schema", "2"),
+        ("x-http-method-override", "PATCH"),
+    ];
+    let mut secret = HeaderValue::from_static("s3cr3t");
+    secret.set_sensitive(true);
+    let first = life(profile(), Arc::clone(&journal));
+    let mut call = first.client.post(server.url("/pay")).body("pay");
+    for (name, value) in same {
+        call = call.header(name, value);
+    }
+    let call = call.header("accept-language", secret);
+    let call = call.bearer_auth("s3cr3t").header("traceparent", "00-1");
+    assert!(call.with_extension(wish()).send().await.is_err());
+
+    let second = life(profile(), journal);
+    let open = second.keys.unfinished(9).await.expect("a list");
+    let call = open[0].request(&second.client).expect("it can be sent");
+    assert_eq!(call.send().await.expect("an answer").status(), 200);
+
+    let [first, .., again] = &server.seen()[..] else {
+        panic!("it was sent twice")
+    };
+    assert_eq!(first.keys(), again.keys());
+    for (name, value) in same {
+        assert_eq!(again.headers[name], value, "{name}");
+    }
+    for (name, value) in &again.headers {
+        let is_ours = same.iter().any(|(same, _)| *same == name.as_str());
+        let is_made = ["accept", "content-length", "host", "idempotency-key"];
+        let is_made = is_made.contains(&name.as_str());
+        assert!(is_ours || is_made, "{name}: {value:?}");
+    }
+}
+
+/// It may have been done before the restart, and a server that may not know keys would do it again.
+#[tokio::test]
+async fn c22_what_is_open_at_a_restart_is_not_sent_again_where_nobody_knows_of_keys() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("calls.db");
+    let server = Server::doing([Step::Cut]).await;
+    let journal = async || SqliteJournal::open(&file).await.expect("a journal");
+    let first = life(Profile::undeclared(), journal().await);
+    assert!(is_undeclared(&first.charge(&server).await));
+    drop(first);
+
+    let second = life(Profile::undeclared(), journal().await);
+    assert_eq!(second.resend().await, Resend::Undeclared);
+    let open = second.keys.unfinished(9).await.expect("a list");
+    assert!(open[0].request(&second.client).is_none());
+    assert!(is_undeclared(&second.charge(&server).await));
+    assert_eq!(server.seen().len(), 1, "nothing was sent");
+    drop(second);
+
+    // Somebody read the documentation.
+    let third = life(Profile::ietf(), journal().await);
+    assert_eq!(third.resend().await, Resend::Possible);
+    let response = third.charge(&server).await.expect("an answer");
+    assert_eq!(response.status(), 200);
+    let keys = server.keys();
+    assert_eq!(keys[0], keys[1]);
+}
+
+#[tokio::test]
+async fn c22_what_its_method_allows_is_sent_again_after_a_restart() {
+    let server = Server::doing([Step::Cut, Step::Cut]).await;
+    let journal = Arc::new(MemoryJournal::new());
+    let first = life(Profile::undeclared(), Arc::clone(&journal));
+    let call = first.client.put(server.url("/order")).body("order");
+    assert!(call.with_extension(wish()).send().await.is_err());
+
+    let second = life(Profile::undeclared(), journal);
+    assert_eq!(second.resend().await, Resend::Possible);
+    let open = second.keys.unfinished(9).await.expect("a list");
+    let call = open[0].request(&second.client).expect("it can be sent");
+    assert_eq!(call.send().await.expect("an answer").status(), 200);
+}
+
+/// The server said so itself, and was declared otherwise.
+#[tokio::test]
+async fn c44_what_is_open_at_a_server_that_ignores_keys_is_not_sent_again() {
+    let ignores = answer(500).with("idempotency-status", "ignored");
+    let server = Server::doing([ignores]).await;
+    let process = life(Profile::ietf(), MemoryJournal::new());
+    drop(process.charge(&server).await);
+    assert_eq!(process.resend().await, Resend::Undeclared);
+    assert!(is_undeclared(&process.charge(&server).await));
+    assert_eq!(server.seen().len(), 1);
+}
+
+/// A server that wants to be asked later did nothing, so that asking later is no repetition.
+#[tokio::test]
+async fn c22_what_did_not_happen_is_not_left_open_where_nobody_knows_of_keys() {
+    let server = Server::doing([answer(429).with("retry-after", "3000")]).await;
+    let process = life(Profile::undeclared(), MemoryJournal::new());
+    let ended = process.charge(&server).await;
+    assert!(matches!(ended.ending(), ClientError::RetryLater { .. }));
+    let response = process.charge(&server).await.expect("an answer");
+    assert_eq!(response.status(), 200);
+}
+
+/// Somebody found out that nothing had happened.
+#[tokio::test]
+async fn c22_a_call_that_is_forgotten_is_new() {
+    let server = Server::doing([Step::Cut]).await;
+    let journal = Arc::new(MemoryJournal::new());
+    let process = life(Profile::undeclared(), Arc::clone(&journal));
+    let key = Key::new("1").expect("a key");
+    let ask = async || {
+        let call = process.client.post(server.url("/pay")).body("pay");
+        let call = call.with_extension(Call::new().key(key.clone()));
+        call.send().await
+    };
+    assert!(is_undeclared(&ask().await));
+    assert!(is_undeclared(&ask().await));
+    assert_eq!(server.seen().len(), 1);
+    let id = EntryId {
+        origin: server.url(""),
+        account: String::new(),
+        key: key.clone(),
+    };
+
+    journal.forget(&id).await.expect("it is forgotten");
+
+    assert_eq!(ask().await.expect("an answer").status(), 200);
+}

@@ -1,0 +1,222 @@
+//! How fast a caller may bring new keys, and what that leaves alone.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use idempotent_runtime::{
+    Error, Idempotency, MemoryStore,
+    http::{IdempotencyLayer, Rules, Scope},
+    record::State,
+    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+};
+
+use crate::harness::{Ask, Shop, by_caller, post, spawn};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A shop that takes three new keys of a caller in ten seconds; the handler of its first run waits at the gate.
+fn shop(scope: Scope) -> (Shop, Gate, ManualClock) {
+    let clock = ManualClock::new();
+    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let idem = Idempotency::builder(store.clone()).timer(clock.clone());
+    let idem = idem.build().expect("the settings are sound");
+    let layer = IdempotencyLayer::builder(idem.clone())
+        .scope(scope)
+        .rules(Rules::ietf().lease("5s"))
+        .max_new_keys_per_caller(3, 10 * SECOND)
+        .build()
+        .expect("the settings are sound");
+    let gate = Gate::new();
+    let inside = gate.clone();
+    let shop = Shop::behind(layer, store, idem, move |run, _| {
+        let gate = inside.clone();
+        async move {
+            if run == 1 {
+                gate.pass().await;
+            }
+            let mut response = Response::new(Body::from(format!("receipt {run}")));
+            *response.status_mut() = StatusCode::CREATED;
+            response
+        }
+    });
+    (shop, gate, clock)
+}
+
+fn open_shop() -> (Shop, ManualClock) {
+    let (shop, gate, clock) = shop(by_caller());
+    gate.open();
+    (shop, clock)
+}
+
+fn charge(key: impl std::fmt::Display) -> Ask {
+    post("/charges").key(key.to_string()).body("amount=12")
+}
+
+#[tokio::test]
+async fn a_caller_that_brings_new_keys_too_fast_is_refused_until_it_may() {
+    let (shop, clock) = open_shop();
+    for key in 0..3 {
+        shop.send(charge(key)).await.is_fresh();
+    }
+
+    let refused = shop.send(charge(3)).await;
+
+    let document = refused.is_problem(429, "too_many_keys");
+    assert_eq!(refused.headers["retry-after"], "4");
+    assert_eq!(document["retry_after"], 4);
+    assert_eq!(document["retryable"], true);
+    assert_eq!(document["key_action"], "keep");
+    assert_eq!(shop.runs(), 3);
+
+    shop.send(charge(3).caller("B")).await.is_fresh();
+    clock.advance(4 * SECOND);
+    shop.send(charge(3)).await.is_fresh();
+    shop.send(charge(4)).await.is_problem(429, "too_many_keys");
+}
+
+/// What it costs the store is one look each, however many there are.
+#[tokio::test]
+async fn a_flood_of_new_keys_writes_nothing() {
+    let (shop, _) = open_shop();
+    for key in 0..3 {
+        shop.send(charge(key)).await.is_fresh();
+    }
+    let claims = shop.store.swaps_to(State::Running);
+    let trips = shop.store.round_trips();
+
+    for key in 3..1_003 {
+        shop.send(charge(key))
+            .await
+            .is_problem(429, "too_many_keys");
+    }
+
+    assert_eq!(shop.store.swaps_to(State::Running), claims);
+    assert_eq!(shop.store.round_trips(), trips + 1_000);
+    assert_eq!(shop.runs(), 3);
+}
+
+#[tokio::test]
+async fn a_known_key_is_answered_whatever_its_caller_has_brought() {
+    let (shop, gate, _) = shop(by_caller());
+    let running = spawn(&shop, charge("running"));
+    gate.arrived(1).await;
+    let first = shop.send(charge("known")).await;
+    first.is_fresh();
+    shop.send(charge("last")).await.is_fresh();
+    shop.send(charge("new"))
+        .await
+        .is_problem(429, "too_many_keys");
+
+    for _ in 0..9 {
+        shop.send(charge("known")).await.replays(&first);
+        let other = charge("known").body("amount=13");
+        shop.send(other).await.is_problem(422, "key_reused");
+        let again = shop.send(charge("running")).await;
+        again.is_problem(409, "request_in_progress");
+    }
+
+    gate.open();
+    let ended = running.await.expect("it is answered");
+    ended.is_fresh();
+    shop.send(charge("running")).await.replays(&ended);
+}
+
+#[tokio::test]
+async fn who_takes_over_from_a_handler_that_vanished_brings_no_new_key() {
+    let (shop, gate, clock) = shop(by_caller());
+    // To the store, a process that is gone is one of which nothing more is heard.
+    let heartbeat = Operation::Heartbeat;
+    shop.store.fault(heartbeat, Nth::Every, Fault::LoseRequest);
+    let vanished = spawn(&shop, charge("taken over"));
+    gate.arrived(1).await;
+    clock.advance(11 * SECOND);
+    for key in 0..3 {
+        shop.send(charge(key)).await.is_fresh();
+    }
+    shop.send(charge("new"))
+        .await
+        .is_problem(429, "too_many_keys");
+
+    shop.send(charge("taken over")).await.is_fresh();
+
+    vanished.abort();
+}
+
+/// Neither was counted when the other was looked at: what runs is counted exactly, and what does not is released.
+#[tokio::test]
+async fn requests_of_one_moment_run_as_many_handlers_as_may_be() {
+    let (shop, clock) = open_shop();
+    for key in 0..2 {
+        shop.send(charge(key)).await.is_fresh();
+    }
+
+    let asked = (2..6)
+        .map(|key| spawn(&shop, charge(key)))
+        .collect::<Vec<_>>();
+    let mut answers = Vec::new();
+    for asked in asked {
+        answers.push(asked.await.expect("it is answered"));
+    }
+
+    let (fresh, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|one| one.status == 201);
+    assert_eq!((fresh.len(), refused.len(), shop.runs()), (1, 3, 3));
+    for refused in refused {
+        refused.is_problem(429, "too_many_keys");
+        assert!(refused.headers.contains_key("retry-after"));
+    }
+    for key in 2..6 {
+        clock.advance(4 * SECOND);
+        assert_eq!(shop.send(charge(key)).await.status, 201);
+    }
+    assert_eq!(shop.runs(), 6);
+}
+
+#[tokio::test]
+async fn callers_who_share_their_keys_are_one_caller() {
+    let (shop, gate, _) = shop(Scope::shared_by_all_callers());
+    gate.open();
+    for caller in ["A", "B", "C"] {
+        shop.send(charge(caller).caller(caller)).await.is_fresh();
+    }
+    let refused = shop.send(charge("D").caller("D")).await;
+    refused.is_problem(429, "too_many_keys");
+}
+
+/// Whether the key is known is then found out by its claim.
+#[tokio::test]
+async fn where_the_store_does_not_say_whether_it_knows_a_key_the_claim_does() {
+    let (shop, _) = open_shop();
+    let first = shop.send(charge(0)).await;
+    for key in 1..3 {
+        shop.send(charge(key)).await.is_fresh();
+    }
+    shop.store
+        .fault(Operation::Load, Nth::Every, Fault::LoseRequest);
+
+    shop.send(charge(0)).await.replays(&first);
+    shop.send(charge(3)).await.is_problem(429, "too_many_keys");
+    assert_eq!(shop.runs(), 3);
+}
+
+#[tokio::test]
+async fn a_request_that_no_key_counts_for_is_not_counted() {
+    let (shop, _) = open_shop();
+    for _ in 0..9 {
+        let ask = Ask::new(http::Method::PUT, "/charges").key("k");
+        assert_eq!(shop.send(ask).await.status, 201);
+    }
+    for key in 0..3 {
+        shop.send(charge(key)).await.is_fresh();
+    }
+}
+
+#[test]
+fn a_bound_that_lets_nothing_through_is_refused() {
+    for (keys, per) in [(0, "1s"), (1, "0s"), (1, "now and then")] {
+        let layer = IdempotencyLayer::builder(Idempotency::memory())
+            .scope(by_caller())
+            .max_new_keys_per_caller(keys, per);
+        assert!(matches!(layer.build(), Err(Error::InvalidPolicy(_))));
+    }
+}

@@ -1,0 +1,54 @@
+//! Manuals that say which test shows what they say.
+
+use std::{fs, path::Path};
+
+/// Where a manual finds the tests of this repository.
+const HERE: &str = "https://github.com/idempotent-rs/idempotent-runtime/blob/main/";
+
+fn read(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join(path));
+    text.unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The tests that a manual links, each with its file.
+fn linked(manual: &str) -> Vec<(&str, &str)> {
+    let lines = manual.lines().map(|line| line.trim_start_matches("/// "));
+    let definitions = lines.filter_map(|line| {
+        let (name, file) = line.strip_prefix("[`")?.split_once("`]: ")?;
+        Some((name, file.strip_prefix(HERE)?))
+    });
+    definitions.collect()
+}
+
+#[test]
+fn f30_each_thing_that_redis_can_lose_is_shown_by_a_test_that_is_there() {
+    let manual = read("idempotent-runtime/src/store/redis/mod.rs");
+    let tests = linked(&manual);
+    for (name, file) in &tests {
+        let text = read(file);
+        let is_there = [format!("fn {name}("), format!(" {name}: ")];
+        let is_there = is_there.iter().any(|test| text.contains(test));
+        assert!(is_there, "there is no `{name}` in {file}");
+    }
+
+    let (_, table) = manual.split_once("| shown by |").expect("a table");
+    let rows = table
+        .lines()
+        .skip(2)
+        .map_while(|row| row.strip_prefix("/// | "));
+    let shown = rows.map(|row| {
+        let (_, shown) = row
+            .trim_end_matches(" |")
+            .rsplit_once(" | ")
+            .expect("cells");
+        shown
+    });
+    let (shown, not_shown): (Vec<_>, Vec<_>) = shown.partition(|shown| *shown != "no test");
+    let links: Vec<_> = tests
+        .iter()
+        .map(|(name, _)| format!("[`{name}`]"))
+        .collect();
+    assert_eq!(shown, links);
+    assert_eq!(not_shown.len(), 2, "the manual says which");
+}
