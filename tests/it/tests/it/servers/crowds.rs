@@ -11,7 +11,7 @@ use std::{
 
 use idempotent_runtime::{
     Error, Idempotency, InFlight,
-    testing::{Gate, Proxy},
+    testing::{Fault, FaultyStore, Gate, Nth, Operation, Proxy},
 };
 use tokio::task::JoinSet;
 
@@ -57,13 +57,19 @@ impl Callers {
 }
 
 async fn two_hundred_duplicates_on_five_connections_are_all_answered<S: Server>(server: S) {
-    let callers = Callers::over(Idempotency::new(server.at(server.address(), 5).await));
+    let store = FaultyStore::new(server.at(server.address(), 5).await);
+    // An open gate holds nobody, and counts who comes by.
+    let waiting = Gate::new();
+    waiting.open();
+    let counted = Fault::Delay(waiting.clone());
+    store.fault(Operation::Wait, Nth::Every, counted);
+    let callers = Callers::over(Idempotency::new(store));
     let mut running = JoinSet::new();
     for _ in 0..200 {
         running.spawn(callers.clone().call("k".into()));
     }
     callers.gate.arrived(1).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    waiting.arrived(199).await;
     callers.gate.open();
 
     let answers: HashSet<_> = running
