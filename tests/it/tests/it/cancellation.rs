@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, mpsc},
     task::Poll,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -362,12 +362,10 @@ async fn a_detached_call_dropped_between_claim_and_body(world: World) {
 /// Blocks its runtime, which has one thread, for more than three leases, while other calls are in the middle of theirs.
 fn blocks_for_three_leases(store: Arc<dyn Store>, duplicates: Arc<dyn Store>) {
     const LEASE: Duration = Duration::from_millis(300);
+    let (begun, has_begun) = mpsc::channel();
+    let (go, go_on) = mpsc::channel();
     let blocked = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(async {
+        on_one_thread(async {
             let built = Idempotency::builder(store).lease(LEASE).build();
             let idem = built.expect("the set-up is sound");
             for number in 0..8 {
@@ -380,40 +378,38 @@ fn blocks_for_three_leases(store: Arc<dyn Store>, duplicates: Arc<dyn Store>) {
             idem.call("charge")
                 .key("k")
                 .run(|_| async {
-                    std::thread::sleep(LEASE * 7 / 2);
+                    begun.send(()).expect("the test waits");
+                    go_on.recv().expect("the test goes on");
                     Ok::<_, Error>("blocked".to_owned())
                 })
                 .await
         })
     });
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let began = Instant::now();
-    runtime.block_on(async {
-        let idem = Idempotency::new(duplicates);
-        let duplicate = || async {
-            let call = idem.call("charge").key("k").in_flight(InFlight::Reject);
-            call.run(|_| async { Ok::<_, Error>("taken over".to_owned()) })
-                .await
-        };
-        // Until the first call stands, a duplicate would be the first.
-        while began.elapsed() < LEASE {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        while began.elapsed() < LEASE * 3 {
-            let answer = duplicate().await;
-            assert!(
-                is_in_progress(&answer),
-                "{answer:?} after {:?}",
-                began.elapsed()
-            );
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
+    // Until the first call stands, a duplicate would be the first.
+    has_begun.recv().expect("the body begins");
+
+    // Were the lease lost at any moment, the duplicate would take over.
+    let duplicate = on_one_thread(async {
+        Idempotency::new(duplicates)
+            .call("charge")
+            .key("k")
+            .in_flight(InFlight::Wait(LEASE * 3))
+            .run(|_| async { Ok::<_, Error>("taken over".to_owned()) })
+            .await
     });
+    go.send(()).expect("the body waits");
+
+    assert!(is_in_progress(&duplicate), "{duplicate:?}");
     let answer = blocked.join().expect("no panic");
     assert_eq!(answer, Ok("blocked".to_owned()));
+}
+
+fn on_one_thread<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+        .block_on(future)
 }
 
 #[test]
