@@ -170,7 +170,7 @@ impl Server for Postgres {
     /// Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
     async fn open(&self, doing: &'static str) -> Result<PgConnection, StoreError> {
         let opened = async {
-            let mut connection = (self.place)().connect().await?;
+            let mut connection = self.place.options().connect().await?;
             if self.way == Way::Prepared {
                 connection.execute(SETTINGS).await?;
             }
@@ -232,8 +232,8 @@ impl Store for PostgresStore {
             .run("waiting for a record", marking)
             .await?;
         inner.listening.begin(&inner.waiters, || {
-            let place = (inner.connections.server().place)();
-            Notifications::of(&inner.statements.channel, place)
+            let options = inner.connections.server().place.options();
+            Notifications::of(&inner.statements.channel, options)
         });
         let pace = || inner.listening.pace();
         inner.waiters.wait(self, id, seen, at_most, pace).await
