@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use self::answer::{APPLIED, REFUSED};
+use super::rows::Way;
 use crate::{
     policy::OnCrash,
     record::State,
@@ -29,13 +30,14 @@ pub(super) mod place {
     pub(in super::super) const RECORD: usize = 5;
 }
 
-/// The text of every statement, for one table.
+/// The text of every statement, for one table, and how they reach the server.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which the record can expire, and `waited`,
 /// which says that somebody waits for it. Only `purge_from` and the id are indexed, and only a claim writes them, so that
 /// every other update is HOT: it writes no index.
 #[derive(Debug)]
 pub(super) struct Statements {
+    pub(super) way: Way,
     pub(super) load: Arc<str>,
     pub(super) create: Arc<str>,
     pub(super) replace: Arc<str>,
@@ -46,7 +48,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    pub(super) fn new(prefix: &TablePrefix) -> Self {
+    pub(super) fn new(prefix: &TablePrefix, way: Way) -> Self {
         let table = format!("{prefix}records");
         let columns = COLUMNS.join(", ");
         let running = State::Running.code();
@@ -136,6 +138,7 @@ impl Statements {
             "SELECT {columns} FROM {table} WHERE id > $1::bytea ORDER BY id LIMIT $2::bigint"
         );
         Self {
+            way,
             load: load.into(),
             create: create.into(),
             replace: replace.into(),
