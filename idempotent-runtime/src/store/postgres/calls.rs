@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::postgres::PgConnection;
 
 use super::{
     rows,
-    statements::{Statements, answer::APPLIED, place},
+    statements::{Statements, place},
 };
 use crate::{
     identity::RecordId,
@@ -49,7 +49,7 @@ impl Statements {
             let [values @ .., _] = sql::written(id, None, next);
             let rows = rows::run(connection, self.way, &self.create, &values, DOING).await?;
             if let Some(row) = rows.first() {
-                return swapped(row, next, DOING);
+                return sql::swapped(row, place::RECORD, next.version, DOING);
             }
             // Somebody was quicker, after this statement began: a new one sees what stands, unless it is gone again.
             let snapshot = self.load(connection, id).await?;
@@ -75,7 +75,7 @@ impl Statements {
             .collect();
         let rows = rows::run(connection, self.way, &self.replace, &values, DOING).await?;
         match rows.first() {
-            Some(row) => swapped(row, next, DOING),
+            Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
             // Not in the same statement: its snapshot may be older than the version that was in the way.
             None => self.load(connection, id).await.map(Swap::Refused),
         }
@@ -124,12 +124,5 @@ impl Statements {
         let values = [bytes(&after), Value::Number(Some(limit.into()))];
         let rows = rows::run(connection, self.way, &self.scan, &values, DOING).await?;
         rows.iter().map(|row| sql::listed(row, DOING)).collect()
-    }
-}
-
-fn swapped(row: &PgRow, next: &Draft, doing: &'static str) -> Result<Swap, StoreError> {
-    match sql::answer(row, doing)? {
-        Some(APPLIED) => sql::stamp(row, place::NOW, next.version, doing).map(Swap::Applied),
-        _ => sql::snapshot(row, place::NOW, place::RECORD, doing).map(Swap::Refused),
     }
 }

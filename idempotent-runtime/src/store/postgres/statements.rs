@@ -3,28 +3,19 @@
 
 use std::sync::Arc;
 
-use self::answer::{APPLIED, REFUSED};
 use super::rows::Way;
 use crate::{
     policy::OnCrash,
     record::State,
-    store::sql::{COLUMNS, TablePrefix},
+    store::sql::{APPLIED, COLUMNS, REFUSED, TablePrefix},
 };
 
 /// The time in microseconds. Not `now()`, which is when the transaction began.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-/// What a write answers in its first column.
-pub(super) mod answer {
-    /// Another version stood there; it follows.
-    pub(in super::super) const REFUSED: i64 = 0;
-    /// It was applied; the stamp follows.
-    pub(in super::super) const APPLIED: i64 = 1;
-}
-
 /// Where the parts of an answer begin. A stamp is NULL where the write was refused, a record where it was applied.
 pub(super) mod place {
-    /// The time, and the stamp that begins with it.
+    /// The time.
     pub(in super::super) const NOW: usize = 1;
     /// The record.
     pub(in super::super) const RECORD: usize = 5;
