@@ -1,5 +1,6 @@
 //! Leases: how long a holder holds, what keeps it, and what it can still do once it has lost it.
 
+mod blocked;
 mod heartbeats;
 
 use std::{
