@@ -1,5 +1,8 @@
 //! A duplicate while the first call is still running.
 
+mod races;
+mod woken;
+
 use std::time::Duration;
 
 use idempotent_runtime::{
@@ -17,12 +20,6 @@ on_every_store![
     c03_wait_then_owner_failed_released,
     c03_wait_then_owner_failed_shared,
     c05_wait_cancelled,
-    c08_parallel_owners,
-    c11_lost_race_mismatch,
-    c11_lost_race_duplicate,
-    c13_wake_by_notification,
-    c13_a_lost_notification_is_made_up_for,
-    c13_a_wait_that_fails_is_made_up_for,
     c16_attach_never_early,
     c17_finished_policy_matrix,
     c18_conflict_names_the_owner,
@@ -243,131 +240,6 @@ async fn c05_wait_cancelled(world: World) {
     let first = inside.ends().await;
     assert_eq!(first, Ok("1, run 1".into()));
     assert_eq!(b.enter(held(world.clone(), open(), "k", 1)).await, first);
-}
-
-async fn c08_parallel_owners(world: World) {
-    let (a, b) = (world.owner().await, world.owner().await);
-
-    let (first, second) = tokio::join!(
-        a.spawn(held(world.clone(), open(), "k", 1)),
-        b.spawn(held(world.clone(), open(), "k", 1)),
-    );
-
-    assert_eq!(first.expect("it does not panic"), Ok("1, run 1".into()));
-    assert_eq!(second.expect("it does not panic"), Ok("1, run 1".into()));
-    assert_eq!(world.runs("k"), 1);
-}
-
-/// A call of `owner` whose claim is held on its way to the store.
-async fn claiming(
-    world: &World,
-    owner: &Owner,
-    amount: u32,
-) -> (Gate, tokio::task::JoinHandle<Result<String, Error>>) {
-    let on_the_way = Gate::new();
-    owner.store.fault(
-        Operation::Claim,
-        Nth::Next,
-        Fault::Delay(on_the_way.clone()),
-    );
-    let task = owner.spawn(held(world.clone(), open(), "k", amount));
-    on_the_way.arrived(1).await;
-    (on_the_way, task)
-}
-
-async fn c11_lost_race_mismatch(world: World) {
-    let (a, b, c) = (
-        world.owner().await,
-        world.owner().await,
-        world.owner().await,
-    );
-    let (b_may_go, b_task) = claiming(&world, &b, 2).await;
-    let (c_may_go, c_task) = claiming(&world, &c, 3).await;
-
-    // B finds the winner running, C finds it done.
-    let inside = Inside::of(&world, &a).await;
-    b_may_go.open();
-    let refused = b_task.await.expect("it does not panic");
-    assert!(
-        matches!(refused, Err(Error::KeyReused { .. })),
-        "{refused:?}"
-    );
-    let first = inside.ends().await;
-    c_may_go.open();
-    let refused = c_task.await.expect("it does not panic");
-    assert!(
-        matches!(refused, Err(Error::KeyReused { .. })),
-        "{refused:?}"
-    );
-
-    assert_eq!(first, Ok("1, run 1".into()));
-    assert_eq!(world.runs("k"), 1);
-}
-
-async fn c11_lost_race_duplicate(world: World) {
-    let (a, b) = (world.owner().await, world.owner().await);
-    let (b_may_go, b_task) = claiming(&world, &b, 1).await;
-    let inside = Inside::of(&world, &a).await;
-
-    b_may_go.open();
-    b.log.await_step(Step::Waiting).await;
-    let first = inside.ends().await;
-
-    assert_eq!(b_task.await.expect("it does not panic"), first);
-    assert_eq!(world.runs("k"), 1);
-}
-
-async fn c13_wake_by_notification(world: World) {
-    // One owner: the waiters of one process. Nothing but being woken ends this wait before the scenario's time is up.
-    const HOUR: Duration = Duration::from_secs(60 * 60);
-    let owner = world
-        .owner_with(|builder| builder.lease(HOUR).in_flight(InFlight::Wait(HOUR)))
-        .await;
-    let inside = Inside::of(&world, &owner).await;
-    let waiting = owner.spawn(held(world.clone(), open(), "k", 1));
-    owner.log.await_step(Step::Waiting).await;
-    let loads = owner.store.calls(Operation::Load);
-
-    let first = inside.ends().await;
-
-    assert_eq!(waiting.await.expect("it does not panic"), first);
-    assert_eq!(
-        owner.store.calls(Operation::Load) - loads,
-        1,
-        "it looks when it is woken, and only then"
-    );
-    assert_eq!(owner.store.calls(Operation::Wait), 1);
-}
-
-async fn c13_a_lost_notification_is_made_up_for(world: World) {
-    // Two owners: on a file, nobody tells the other process, and it looks by itself.
-    let (a, b) = (world.owner().await, world.owner().await);
-    let inside = Inside::of(&world, &a).await;
-    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.log.await_step(Step::Waiting).await;
-
-    let first = inside.ends().await;
-
-    assert_eq!(waiting.await.expect("it does not panic"), first);
-    assert_eq!(b.store.calls(Operation::Load), 1);
-}
-
-async fn c13_a_wait_that_fails_is_made_up_for(world: World) {
-    let (a, b) = (world.owner().await, world.owner().await);
-    b.store.fault(
-        Operation::Wait,
-        Nth::Every,
-        Fault::Fail(StoreErrorKind::Unavailable),
-    );
-    let inside = Inside::of(&world, &a).await;
-    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.timer.await_sleepers(1).await;
-
-    let first = inside.ends().await;
-    world.advance(Duration::from_millis(100)).await;
-
-    assert_eq!(waiting.await.expect("it does not panic"), first);
-    assert_eq!(world.runs("k"), 1);
 }
 
 async fn c16_attach_never_early(world: World) {
