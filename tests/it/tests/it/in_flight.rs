@@ -3,7 +3,7 @@
 mod races;
 mod woken;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     Answer, Error, InFlight, Step, StoreErrorKind, Verdict, idempotent,
@@ -326,6 +326,19 @@ impl From<Error> for Ended {
     }
 }
 
+/// Whom a call that was rejected names: the holder, its attempt, and its trace.
+fn holder_of(rejected: Result<String, Error>) -> (Arc<str>, u32, Option<Arc<str>>) {
+    match rejected {
+        Err(Error::InProgress {
+            holder,
+            attempt,
+            trace_parent,
+            ..
+        }) => (holder, attempt, trace_parent),
+        _ => panic!("{rejected:?}"),
+    }
+}
+
 async fn c18_conflict_names_the_owner(world: World) {
     const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let a = world
@@ -346,16 +359,7 @@ async fn c18_conflict_names_the_owner(world: World) {
     let c = world.owner().await;
     let inside = Inside::of(&world, &c).await;
     let rejected = b.enter(held(world.clone(), open(), "k", 1)).await;
-    let Err(Error::InProgress {
-        holder,
-        attempt,
-        trace_parent,
-        ..
-    }) = rejected
-    else {
-        panic!("{rejected:?}")
-    };
-    assert_eq!((&*holder, attempt, trace_parent), ("owner-3", 2, None));
+    assert_eq!(holder_of(rejected), ("owner-3".into(), 2, None));
     inside.ends().await.expect("it succeeds");
 
     // The first attempt of another key, by the labelled owner.
@@ -370,17 +374,10 @@ async fn c18_conflict_names_the_owner(world: World) {
     let task = d.spawn(held(world.clone(), gate.clone(), "other", 1));
     gate.arrived(1).await;
     let rejected = b.enter(held(world.clone(), open(), "other", 1)).await;
-    let Err(Error::InProgress {
-        holder,
-        attempt,
-        trace_parent,
-        ..
-    }) = rejected
-    else {
-        panic!("{rejected:?}")
-    };
-    assert_eq!((&*holder, attempt), ("till-3", 1));
-    assert_eq!(trace_parent.as_deref(), Some(TRACE));
+    assert_eq!(
+        holder_of(rejected),
+        ("till-3".into(), 1, Some(TRACE.into()))
+    );
     gate.open();
     assert!(task.await.expect("it does not panic").is_ok());
 }
