@@ -81,7 +81,7 @@ impl SqliteJournal {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Configuration`] where the prefix cannot begin a table's name.
+    /// [`StoreErrorKind::Configuration`](crate::store::StoreErrorKind::Configuration) where the prefix cannot begin a table's name.
     pub fn new(pool: SqlitePool, prefix: &str) -> Result<Self, StoreError> {
         Ok(Self {
             connections: Arc::new(Connections::Pool(pool)),
@@ -93,7 +93,7 @@ impl SqliteJournal {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Schema`] where a newer release wrote the tables.
+    /// [`StoreErrorKind::Schema`](crate::store::StoreErrorKind::Schema) where a newer release wrote the tables.
     pub async fn migrate(&self) -> Result<(), StoreError> {
         const DOING: &str = "migrating the journal";
         let mut connection = self.connections.acquire(DOING).await?;
