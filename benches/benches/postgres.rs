@@ -4,22 +4,19 @@
 //!
 //! `IDEMPOTENT_TEST_POSTGRES_URL` says where the server is; `cargo xtask servers` starts one.
 
-use std::sync::Arc;
-
 use benches::{
-    Ratios,
-    calls::{self, ByHand, Receipt},
+    Held,
+    calls::{self, ByHand, MOST_AT_ONCE, Receipt},
 };
 use idempotent_runtime::{Idempotency, store::PostgresStore};
-use sqlx::{ConnectOptions, PgConnection, Row, postgres::PgConnectOptions};
-use tokio::{runtime::Runtime, sync::Mutex};
+use sqlx::{PgConnection, Row};
 
 #[derive(Clone)]
-struct Connections(Arc<Vec<Mutex<PgConnection>>>);
+struct Connections(Held<PgConnection>);
 
 impl ByHand for Connections {
     async fn first(&self, task: usize, order: u64) {
-        let mut connection = self.0[task].lock().await;
+        let mut connection = self.0.of(task).await;
         let claimed = sqlx::query(
             "INSERT INTO bench_calls (id, arguments, state) VALUES ($1, $2, 1) ON CONFLICT DO NOTHING",
         )
@@ -38,7 +35,7 @@ impl ByHand for Connections {
     }
 
     async fn replay(&self, task: usize, order: u64) {
-        let mut connection = self.0[task].lock().await;
+        let mut connection = self.0.of(task).await;
         let row = sqlx::query("SELECT outcome FROM bench_calls WHERE id = $1 AND state = 2")
             .bind(order.to_string())
             .fetch_one(&mut *connection)
@@ -49,36 +46,27 @@ impl ByHand for Connections {
 }
 
 async fn set_up(url: &str) -> (Idempotency, Connections) {
-    let options: PgConnectOptions = url.parse().expect("a URL");
-    let options = options.disable_statement_logging();
-    let mut connections = Vec::new();
-    for _ in 0..64 {
-        connections.push(options.connect().await.expect("the server answers"));
-    }
+    let connections = Held::<PgConnection>::open(url, MOST_AT_ONCE).await;
     sqlx::raw_sql(
         "DROP TABLE IF EXISTS bench_calls, bench_records, bench_schema;
          CREATE TABLE bench_calls (id text PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, outcome bytea)",
     )
-    .execute(&mut connections[0])
+    .execute(&mut *connections.of(0).await)
     .await
     .expect("a table");
     let store = PostgresStore::builder()
         .table_prefix("bench_")
-        .max_connections(64)
+        .max_connections(MOST_AT_ONCE)
         .connect(url);
     let idem = Idempotency::new(store.await.expect("the server answers"));
-    let connections = connections.into_iter().map(Mutex::new).collect();
-    (idem, Connections(Arc::new(connections)))
+    (idem, Connections(connections))
 }
 
 fn main() {
-    let Some(url) = benches::server("IDEMPOTENT_TEST_POSTGRES_URL") else {
-        return;
-    };
-    let runtime = Runtime::new().expect("a runtime");
-    let (idem, by_hand) = runtime.block_on(set_up(&url));
-    let mut ratios = Ratios::new("Postgres", "by hand");
-    let sides = (&idem, &by_hand);
-    calls::compare(&runtime, &mut ratios, "", sides, &[1, 16, 64], (960, 320));
-    ratios.print();
+    calls::compare_on_server(
+        "Postgres",
+        "IDEMPOTENT_TEST_POSTGRES_URL",
+        set_up,
+        (960, 320),
+    );
 }

@@ -4,13 +4,9 @@
 //!
 //! `IDEMPOTENT_TEST_REDIS_URL` says where the server is; `cargo xtask servers` starts one.
 
-use benches::{
-    Ratios,
-    calls::{self, ByHand, Receipt},
-};
+use benches::calls::{self, ByHand, Receipt};
 use idempotent_runtime::{Idempotency, store::RedisStore};
 use redis::{Client, aio::MultiplexedConnection};
-use tokio::runtime::Runtime;
 
 const DAY: u64 = 24 * 60 * 60 * 1_000;
 
@@ -64,13 +60,5 @@ async fn set_up(url: &str) -> (Idempotency, Shared) {
 }
 
 fn main() {
-    let Some(url) = benches::server("IDEMPOTENT_TEST_REDIS_URL") else {
-        return;
-    };
-    let runtime = Runtime::new().expect("a runtime");
-    let (idem, by_hand) = runtime.block_on(set_up(&url));
-    let mut ratios = Ratios::new("Redis", "by hand");
-    let sides = (&idem, &by_hand);
-    calls::compare(&runtime, &mut ratios, "", sides, &[1, 16, 64], (1_920, 960));
-    ratios.print();
+    calls::compare_on_server("Redis", "IDEMPOTENT_TEST_REDIS_URL", set_up, (1_920, 960));
 }

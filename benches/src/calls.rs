@@ -88,6 +88,34 @@ pub async fn ours(idem: &Idempotency, order: u64) {
     result.expect("an answer");
 }
 
+/// Prints how a store on a server compares, where this run measures and `variable` says where the server is.
+///
+/// # Panics
+///
+/// When there is no runtime to be had.
+pub fn compare_on_server<S: ByHand>(
+    product: &'static str,
+    variable: &str,
+    set_up: impl AsyncFnOnce(&str) -> (Idempotency, S),
+    times: (u32, u32),
+) {
+    let Some(url) = crate::server(variable) else {
+        return;
+    };
+    let runtime = Runtime::new().expect("a runtime");
+    let (idem, by_hand) = runtime.block_on(set_up(&url));
+    let mut ratios = Ratios::new(product, "by hand");
+    let sides = (&idem, &by_hand);
+    compare(&runtime, &mut ratios, "", sides, &AT_ONCE, times);
+    ratios.print();
+}
+
+/// How many tasks call a server at once.
+const AT_ONCE: [usize; 3] = [1, 16, MOST_AT_ONCE as usize];
+
+/// The most tasks that call a server at once.
+pub const MOST_AT_ONCE: u32 = 64;
+
 /// Adds replays and first calls to a table, so many `at_once`. Each is measured by so many of them a round.
 pub fn compare(
     runtime: &Runtime,

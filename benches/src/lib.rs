@@ -7,8 +7,11 @@
 )]
 
 pub mod calls;
+mod held;
 
 use std::time::{Duration, Instant};
+
+pub use self::held::Held;
 
 /// How often each side is measured.
 const ROUNDS: usize = 31;

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use sqlx::{ConnectOptions, Connection, Database, Pool};
 use tokio::{
     sync::{Semaphore, SemaphorePermit},
     time::timeout,
@@ -39,7 +40,8 @@ pub(crate) struct Lending<S: Server> {
 }
 
 /// Where the server is: asked at every connection, because passwords may change.
-pub(crate) type Place<O> = Arc<dyn Fn() -> O + Send + Sync>;
+#[derive(Clone)]
+pub(crate) struct Place<O>(Arc<dyn Fn() -> O + Send + Sync>);
 
 /// How many connections there may be, and how long what may take.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +69,26 @@ pub(crate) struct Lent<'a, S: Server> {
     connection: S::Connection,
     lending: &'a Lending<S>,
     _room: SemaphorePermit<'a>,
+}
+
+impl<O: ConnectOptions> Place<O> {
+    pub(crate) fn of_options(options: O) -> Self {
+        Self(Arc::new(move || options.clone()))
+    }
+
+    /// Where the application's pool connects to.
+    pub(crate) fn of_pool<D>(pool: Pool<D>) -> Self
+    where
+        D: Database<Connection: Connection<Options = O>>,
+    {
+        Self(Arc::new(move || (*pool.connect_options()).clone()))
+    }
+
+    /// The options for a connection that is opened now. Its statements are not logged: behind a proxy that pools transactions,
+    /// keys and outcomes stand in them.
+    pub(crate) fn options(&self) -> O {
+        (self.0)().disable_statement_logging()
+    }
 }
 
 impl<S: Server> Lending<S> {

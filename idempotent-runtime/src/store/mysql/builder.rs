@@ -1,8 +1,8 @@
 //! How a MySQL store is set up.
 
-use std::{str::FromStr, sync::Arc, time::Duration};
+use std::{str::FromStr, time::Duration};
 
-use sqlx::{ConnectOptions, MySqlPool, mysql::MySqlConnectOptions};
+use sqlx::{MySqlPool, mysql::MySqlConnectOptions};
 
 use super::{MySqlStore, connection::MySql, failure};
 use crate::store::{
@@ -57,7 +57,7 @@ impl MySqlBuilder {
     /// Sets how many connections the calls may use at once: ten unless set, at least one. Heartbeats have up to two more. A
     /// body that runs and a call that waits hold none.
     pub fn max_connections(mut self, connections: u32) -> Self {
-        self.limits.connections = connections.max(1);
+        self.limits.connections = connections;
         self
     }
 
@@ -116,7 +116,7 @@ impl MySqlBuilder {
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     pub fn options(self, options: MySqlConnectOptions) -> Result<MySqlStore, StoreError> {
-        self.place(Arc::new(move || options.clone()))
+        self.place(Place::of_options(options))
     }
 
     /// Opens connections of the store's own to where the application's pool connects to, with the same options, asked anew for
@@ -128,17 +128,12 @@ impl MySqlBuilder {
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     pub fn pool(self, pool: MySqlPool) -> Result<MySqlStore, StoreError> {
-        self.place(Arc::new(move || (*pool.connect_options()).clone()))
+        self.place(Place::of_pool(pool))
     }
 
     fn place(self, place: Place<MySqlConnectOptions>) -> Result<MySqlStore, StoreError> {
-        // Whatever the application reads and writes, our texts have every character.
-        let ours: Place<MySqlConnectOptions> = Arc::new(move || {
-            let options = place().charset("utf8mb4").set_names(true);
-            options.disable_statement_logging()
-        });
         let server = MySql {
-            place: ours,
+            place,
             lock_wait: self.limits.answer / 2,
             plain: self.plain,
         };

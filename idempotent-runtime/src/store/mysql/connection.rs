@@ -37,7 +37,9 @@ impl Server for MySql {
 
     async fn open(&self, doing: &'static str) -> Result<Connected, StoreError> {
         let failed = |error| failure::of(error, doing);
-        let mut connection = (self.place)().connect().await.map_err(failed)?;
+        // Whatever the application reads and writes, our texts have every character.
+        let options = self.place.options().charset("utf8mb4").set_names(true);
+        let mut connection = options.connect().await.map_err(failed)?;
         let settings = AssertSqlSafe(settings(self.lock_wait));
         let row = connection
             .fetch_one(sqlx::raw_sql(settings))

@@ -1,8 +1,8 @@
 //! How a Postgres store is set up.
 
-use std::{str::FromStr, sync::Arc, time::Duration};
+use std::{str::FromStr, time::Duration};
 
-use sqlx::{ConnectOptions, PgPool, postgres::PgConnectOptions};
+use sqlx::{PgPool, postgres::PgConnectOptions};
 
 use super::{PostgresStore, failure, rows::Way};
 use crate::store::{
@@ -57,7 +57,7 @@ impl PostgresBuilder {
     /// Sets how many connections the calls may use at once: ten unless set, at least one. Heartbeats have one more, and while
     /// somebody waits two more listen. A body that runs and a call that waits hold none.
     pub fn max_connections(mut self, connections: u32) -> Self {
-        self.limits.connections = connections.max(1);
+        self.limits.connections = connections;
         self
     }
 
@@ -112,7 +112,7 @@ impl PostgresBuilder {
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     pub fn options(self, options: PgConnectOptions) -> Result<PostgresStore, StoreError> {
-        self.place(Arc::new(move || options.clone()))
+        self.place(Place::of_options(options))
     }
 
     /// Opens connections of the store's own to where the application's pool connects to, with the same options, asked anew for
@@ -124,13 +124,12 @@ impl PostgresBuilder {
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     pub fn pool(self, pool: PgPool) -> Result<PostgresStore, StoreError> {
-        self.place(Arc::new(move || (*pool.connect_options()).clone()))
+        self.place(Place::of_pool(pool))
     }
 
     fn place(self, place: Place<PgConnectOptions>) -> Result<PostgresStore, StoreError> {
-        let quiet: Place<PgConnectOptions> = Arc::new(move || place().disable_statement_logging());
         Ok(PostgresStore::over(
-            quiet,
+            place,
             self.limits,
             self.way,
             self.prefix?,

@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::postgres::PgConnection;
 
 use super::{
-    rows::{self, Way},
-    statements::{Statements, answer::APPLIED, place},
+    rows,
+    statements::{Statements, place},
 };
 use crate::{
     identity::RecordId,
@@ -21,11 +21,17 @@ impl Statements {
     pub(super) async fn load(
         &self,
         connection: &mut PgConnection,
-        way: Way,
         id: &RecordId,
     ) -> Result<Snapshot, StoreError> {
         const DOING: &str = "loading a record";
-        let rows = rows::run(connection, way, &self.load, &[bytes(id.as_bytes())], DOING).await?;
+        let rows = rows::run(
+            connection,
+            self.way,
+            &self.load,
+            &[bytes(id.as_bytes())],
+            DOING,
+        )
+        .await?;
         let row = rows.first().ok_or_else(|| sql::no_row(DOING))?;
         sql::snapshot(row, place::NOW, place::RECORD, DOING)
     }
@@ -34,7 +40,6 @@ impl Statements {
     pub(super) async fn create(
         &self,
         connection: &mut PgConnection,
-        way: Way,
         id: &RecordId,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
@@ -42,12 +47,12 @@ impl Statements {
         loop {
             // The last one is the version that was seen, and none was.
             let [values @ .., _] = sql::written(id, None, next);
-            let rows = rows::run(connection, way, &self.create, &values, DOING).await?;
+            let rows = rows::run(connection, self.way, &self.create, &values, DOING).await?;
             if let Some(row) = rows.first() {
-                return swapped(row, next, DOING);
+                return sql::swapped(row, place::RECORD, next.version, DOING);
             }
             // Somebody was quicker, after this statement began: a new one sees what stands, unless it is gone again.
-            let snapshot = self.load(connection, way, id).await?;
+            let snapshot = self.load(connection, id).await?;
             if snapshot.record.is_some() {
                 return Ok(Swap::Refused(snapshot));
             }
@@ -58,7 +63,6 @@ impl Statements {
     pub(super) async fn replace(
         &self,
         connection: &mut PgConnection,
-        way: Way,
         id: &RecordId,
         seen: Version,
         next: &Draft,
@@ -69,11 +73,11 @@ impl Statements {
             .into_iter()
             .chain(channel)
             .collect();
-        let rows = rows::run(connection, way, &self.replace, &values, DOING).await?;
+        let rows = rows::run(connection, self.way, &self.replace, &values, DOING).await?;
         match rows.first() {
-            Some(row) => swapped(row, next, DOING),
+            Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
             // Not in the same statement: its snapshot may be older than the version that was in the way.
-            None => self.load(connection, way, id).await.map(Swap::Refused),
+            None => self.load(connection, id).await.map(Swap::Refused),
         }
     }
 
@@ -81,14 +85,13 @@ impl Statements {
     pub(super) async fn mark(
         &self,
         connection: &mut PgConnection,
-        way: Way,
         id: &RecordId,
         seen: Version,
     ) -> Result<(), StoreError> {
         const DOING: &str = "waiting for a record";
         let seen = seen.to_bytes();
         let values = [bytes(id.as_bytes()), bytes(&seen)];
-        rows::run(connection, way, &self.mark, &values, DOING)
+        rows::run(connection, self.way, &self.mark, &values, DOING)
             .await
             .map(drop)
     }
@@ -96,7 +99,6 @@ impl Statements {
     pub(super) async fn purge(
         &self,
         connection: &mut PgConnection,
-        way: Way,
         limit: u32,
         keep: Duration,
     ) -> Result<Vec<RecordId>, StoreError> {
@@ -106,14 +108,13 @@ impl Statements {
             Value::Number(Some(micros(keep))),
             Value::Text(Some(&*self.channel)),
         ];
-        let rows = rows::run(connection, way, &self.purge, &values, DOING).await?;
+        let rows = rows::run(connection, self.way, &self.purge, &values, DOING).await?;
         rows.iter().map(|row| sql::id(row, DOING)).collect()
     }
 
     pub(super) async fn scan(
         &self,
         connection: &mut PgConnection,
-        way: Way,
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
@@ -121,14 +122,7 @@ impl Statements {
         // Shorter than every id, and so before all of them.
         let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
         let values = [bytes(&after), Value::Number(Some(limit.into()))];
-        let rows = rows::run(connection, way, &self.scan, &values, DOING).await?;
+        let rows = rows::run(connection, self.way, &self.scan, &values, DOING).await?;
         rows.iter().map(|row| sql::listed(row, DOING)).collect()
-    }
-}
-
-fn swapped(row: &PgRow, next: &Draft, doing: &'static str) -> Result<Swap, StoreError> {
-    match sql::answer(row, doing)? {
-        Some(APPLIED) => sql::stamp(row, place::NOW, next.version, doing).map(Swap::Applied),
-        _ => sql::snapshot(row, place::NOW, place::RECORD, doing).map(Swap::Refused),
     }
 }

@@ -18,11 +18,11 @@ pub(super) struct Notifications {
 }
 
 impl Notifications {
-    pub(super) fn of(channel: &Arc<str>, place: PgConnectOptions) -> Self {
+    pub(super) fn of(channel: &Arc<str>, options: PgConnectOptions) -> Self {
         Self {
             pool: PgPoolOptions::new()
                 .max_connections(2)
-                .connect_lazy_with(place),
+                .connect_lazy_with(options),
             channel: Arc::clone(channel),
             listener: None,
         }

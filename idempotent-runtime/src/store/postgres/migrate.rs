@@ -50,12 +50,9 @@ CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
 
 /// The statements that make the tables, for people who run their own migrations.
 pub(super) fn ddl(prefix: &TablePrefix) -> String {
-    let mut text = schema_table(prefix);
-    for (version, step) in schema::missing(&steps(prefix), 0) {
-        text.push_str(step);
-        text.push_str(&applied(prefix, version));
-    }
-    text
+    schema::ddl(schema_table(prefix), &steps(prefix), |version| {
+        applied(prefix, version)
+    })
 }
 
 /// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.

@@ -56,7 +56,6 @@ pub struct PostgresStore {
 #[derive(Debug)]
 struct Inner {
     connections: Lending<Postgres>,
-    way: Way,
     statements: Arc<Statements>,
     prefix: TablePrefix,
     waiters: Arc<Waiters>,
@@ -95,8 +94,7 @@ impl PostgresStore {
         Self {
             inner: Arc::new(Inner {
                 connections: Lending::new(Postgres { place, way }, limits),
-                way,
-                statements: Arc::new(Statements::new(&prefix)),
+                statements: Arc::new(Statements::new(&prefix, way)),
                 prefix,
                 waiters: Arc::default(),
                 listening: Arc::default(),
@@ -146,7 +144,7 @@ impl PostgresStore {
 
 impl Inner {
     fn tells(&self) -> bool {
-        self.way == Way::Prepared
+        self.statements.way == Way::Prepared
     }
 }
 
@@ -170,7 +168,7 @@ impl Server for Postgres {
     /// Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
     async fn open(&self, doing: &'static str) -> Result<PgConnection, StoreError> {
         let opened = async {
-            let mut connection = (self.place)().connect().await?;
+            let mut connection = self.place.options().connect().await?;
             if self.way == Way::Prepared {
                 connection.execute(SETTINGS).await?;
             }
@@ -184,8 +182,7 @@ impl Server for Postgres {
 impl Store for PostgresStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let inner = &*self.inner;
-        let loading =
-            async |connection: &mut _| inner.statements.load(connection, inner.way, id).await;
+        let loading = async |connection: &mut _| inner.statements.load(connection, id).await;
         inner.connections.run("loading a record", loading).await
     }
 
@@ -200,10 +197,9 @@ impl Store for PostgresStore {
             return self.load(id).await.map(Swap::Refused);
         }
         let inner = &*self.inner;
-        let (statements, way) = (&inner.statements, inner.way);
         let writing = async |connection: &mut _| match seen {
-            None => statements.create(connection, way, id, next).await,
-            Some(seen) => statements.replace(connection, way, id, seen, next).await,
+            None => inner.statements.create(connection, id, next).await,
+            Some(seen) => inner.statements.replace(connection, id, seen, next).await,
         };
         let answer = inner.connections.run("writing a record", writing).await?;
         if matches!(answer, Swap::Applied(_)) {
@@ -225,15 +221,14 @@ impl Store for PostgresStore {
                 .wait(self, id, seen, at_most, || Pace::ALONE)
                 .await;
         }
-        let marking =
-            async |connection: &mut _| inner.statements.mark(connection, inner.way, id, seen).await;
+        let marking = async |connection: &mut _| inner.statements.mark(connection, id, seen).await;
         inner
             .connections
             .run("waiting for a record", marking)
             .await?;
         inner.listening.begin(&inner.waiters, || {
-            let place = (inner.connections.server().place)();
-            Notifications::of(&inner.statements.channel, place)
+            let options = inner.connections.server().place.options();
+            Notifications::of(&inner.statements.channel, options)
         });
         let pace = || inner.listening.pace();
         inner.waiters.wait(self, id, seen, at_most, pace).await
@@ -241,12 +236,8 @@ impl Store for PostgresStore {
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let inner = &*self.inner;
-        let purging = async |connection: &mut _| {
-            inner
-                .statements
-                .purge(connection, inner.way, limit, keep)
-                .await
-        };
+        let purging =
+            async |connection: &mut _| inner.statements.purge(connection, limit, keep).await;
         let gone = inner
             .connections
             .run("purging expired records", purging)
@@ -263,9 +254,8 @@ impl Store for PostgresStore {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let inner = &*self.inner;
-        let (statements, way) = (&inner.statements, inner.way);
         let listing =
-            async |connection: &mut _| statements.scan(connection, way, after, limit).await;
+            async |connection: &mut _| inner.statements.scan(connection, after, limit).await;
         inner.connections.run("listing records", listing).await
     }
 
@@ -275,7 +265,6 @@ impl Store for PostgresStore {
         Ok(Some(Arc::new(Self {
             inner: Arc::new(Inner {
                 connections: inner.connections.another(2),
-                way: inner.way,
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),

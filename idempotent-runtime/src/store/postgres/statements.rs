@@ -3,39 +3,32 @@
 
 use std::sync::Arc;
 
-use self::answer::{APPLIED, REFUSED};
+use super::rows::Way;
 use crate::{
     policy::OnCrash,
     record::State,
-    store::sql::{COLUMNS, TablePrefix},
+    store::sql::{APPLIED, COLUMNS, REFUSED, TablePrefix},
 };
 
 /// The time in microseconds. Not `now()`, which is when the transaction began.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-/// What a write answers in its first column.
-pub(super) mod answer {
-    /// Another version stood there; it follows.
-    pub(in super::super) const REFUSED: i64 = 0;
-    /// It was applied; the stamp follows.
-    pub(in super::super) const APPLIED: i64 = 1;
-}
-
 /// Where the parts of an answer begin. A stamp is NULL where the write was refused, a record where it was applied.
 pub(super) mod place {
-    /// The time, and the stamp that begins with it.
+    /// The time.
     pub(in super::super) const NOW: usize = 1;
     /// The record.
     pub(in super::super) const RECORD: usize = 5;
 }
 
-/// The text of every statement, for one table.
+/// The text of every statement, for one table, and how they reach the server.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which the record can expire, and `waited`,
 /// which says that somebody waits for it. Only `purge_from` and the id are indexed, and only a claim writes them, so that
 /// every other update is HOT: it writes no index.
 #[derive(Debug)]
 pub(super) struct Statements {
+    pub(super) way: Way,
     pub(super) load: Arc<str>,
     pub(super) create: Arc<str>,
     pub(super) replace: Arc<str>,
@@ -46,7 +39,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    pub(super) fn new(prefix: &TablePrefix) -> Self {
+    pub(super) fn new(prefix: &TablePrefix, way: Way) -> Self {
         let table = format!("{prefix}records");
         let columns = COLUMNS.join(", ");
         let running = State::Running.code();
@@ -136,6 +129,7 @@ impl Statements {
             "SELECT {columns} FROM {table} WHERE id > $1::bytea ORDER BY id LIMIT $2::bigint"
         );
         Self {
+            way,
             load: load.into(),
             create: create.into(),
             replace: replace.into(),

@@ -14,12 +14,9 @@ use crate::{
     record::{Draft, Record, Version, micros},
     store::{
         Snapshot, StoreError, Swap,
-        sql::{self, COLUMNS, Value},
+        sql::{self, APPLIED, COLUMNS, Value},
     },
 };
-
-/// The answer of a script that did what it was asked.
-const APPLIED: i64 = 1;
 
 impl Inner {
     pub(super) async fn load(
@@ -49,7 +46,7 @@ impl Inner {
             )
             .await?;
         let cells = Cells::of(answer, doing)?;
-        if sql::answer(&cells, doing)? == Some(APPLIED) {
+        if sql::is_applied(&cells, doing)? {
             return sql::stamp(&cells, place::NOW, next.version, doing).map(Swap::Applied);
         }
         sql::snapshot(&cells.with_id(id), place::NOW, place::RECORD, doing).map(Swap::Refused)

@@ -3,16 +3,43 @@
 use std::sync::Arc;
 
 use super::{Cell, Damaged, Row, decode};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+use crate::store::Swap;
 use crate::{
     record::Version,
     store::{Snapshot, Stamp, StoreError, StoreErrorKind},
 };
 
-/// Reads what a write answers in its first column.
+/// What a write answers in its first column where another version stood there. The time follows, and then the record.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) const REFUSED: i64 = 0;
+
+/// What a write answers in its first column where it was applied. The stamp follows, which begins with the time.
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
-pub(crate) fn answer(row: &impl Row, doing: &'static str) -> Result<Option<i64>, StoreError> {
+pub(crate) const APPLIED: i64 = 1;
+
+/// Tells whether a write was applied.
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+pub(crate) fn is_applied(row: &impl Row, doing: &'static str) -> Result<bool, StoreError> {
     row.number(0)
+        .map(|answer| answer == Some(APPLIED))
         .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(error))
+}
+
+/// Reads what a write of `version` answered. Where it was refused, the columns of the record begin at `record`.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) fn swapped(
+    row: &impl Row,
+    record: usize,
+    version: Version,
+    doing: &'static str,
+) -> Result<Swap, StoreError> {
+    const NOW: usize = 1;
+    if is_applied(row, doing)? {
+        stamp(row, NOW, version, doing).map(Swap::Applied)
+    } else {
+        snapshot(row, NOW, record, doing).map(Swap::Refused)
+    }
 }
 
 /// Reads the time at `now`, and the record whose columns begin at `record`.

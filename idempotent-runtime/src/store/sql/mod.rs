@@ -17,9 +17,15 @@ mod prefix;
 pub(crate) mod version;
 
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
-pub(crate) use self::answers::answer;
+pub(crate) use self::answers::APPLIED;
+#[cfg(feature = "redis")]
+pub(crate) use self::answers::is_applied;
+#[cfg(any(feature = "mysql", feature = "redis"))]
+pub(crate) use self::answers::stamp;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::answers::{REFUSED, swapped};
 pub(crate) use self::{
-    answers::{snapshot, stamp},
+    answers::snapshot,
     columns::COLUMNS,
     decode::{Cell, Damaged, Row},
     encode::{Value, written},

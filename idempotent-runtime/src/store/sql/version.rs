@@ -30,6 +30,15 @@ pub(crate) fn check(found: i64, known: usize, doing: &'static str) -> Result<(),
     )
 }
 
+/// The text that makes the tables: that of the versions, and then each step, with what notes that it was applied.
+pub(crate) fn ddl(mut text: String, steps: &[String], applied: impl Fn(i64) -> String) -> String {
+    for (version, step) in missing(steps, 0) {
+        text.push_str(step);
+        text.push_str(&applied(version));
+    }
+    text
+}
+
 /// The steps that a schema of version `found` still lacks, with the version that each one leads to.
 pub(crate) fn missing(steps: &[String], found: i64) -> impl Iterator<Item = (i64, &String)> {
     let done = usize::try_from(found).unwrap_or(0);

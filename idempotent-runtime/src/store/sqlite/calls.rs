@@ -8,15 +8,15 @@ use sqlx::{
     sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow},
 };
 
-use super::{
-    failure, rows,
-    statements::{Statements, answer::APPLIED},
-};
+use super::{failure, rows, statements::Statements};
 use crate::{
     identity::RecordId,
     record::{Draft, Moment, Record, Version, micros},
     store::{Snapshot, StoreError, Swap, sql},
 };
+
+/// Where the columns of a record begin in what a refused write answers.
+const RECORD: usize = 2;
 
 impl Statements {
     pub(super) async fn load(
@@ -44,7 +44,7 @@ impl Statements {
         // Read to the end where something was written, because what goes wrong at the commit comes after the row.
         while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
             if let Either::Right(row) = answer.map_err(|error| failure::of(error, DOING))? {
-                match swapped(&row, next, DOING)? {
+                match sql::swapped(&row, RECORD, next.version, DOING)? {
                     Swap::Refused(snapshot) => return Ok(Swap::Refused(snapshot)),
                     Swap::Applied(stamp) => applied = Some(stamp),
                 }
@@ -111,14 +111,8 @@ async fn replace(
 ) -> Result<Swap, StoreError> {
     const DOING: &str = "writing a record";
     let rows = all(connection, written(text, id, Some(seen), next), DOING).await?;
-    swapped(rows.first().ok_or_else(|| sql::no_row(DOING))?, next, DOING)
-}
-
-fn swapped(row: &SqliteRow, next: &Draft, doing: &'static str) -> Result<Swap, StoreError> {
-    match sql::answer(row, doing)? {
-        Some(APPLIED) => sql::stamp(row, 1, next.version, doing).map(Swap::Applied),
-        _ => sql::snapshot(row, 1, 2, doing).map(Swap::Refused),
-    }
+    let row = rows.first().ok_or_else(|| sql::no_row(DOING))?;
+    sql::swapped(row, RECORD, next.version, DOING)
 }
 
 fn query(text: &Arc<str>) -> Query<'static, Sqlite, SqliteArguments> {

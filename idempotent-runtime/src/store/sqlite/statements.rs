@@ -2,25 +2,16 @@
 
 use std::sync::Arc;
 
-use self::answer::{APPLIED, REFUSED};
 use crate::{
     policy::OnCrash,
     record::State,
-    store::sql::{COLUMNS, TablePrefix},
+    store::sql::{APPLIED, COLUMNS, REFUSED, TablePrefix},
 };
 
 /// The time in microseconds. `unixepoch('subsec')` is a float of seconds with three exact decimals, so it is rounded to
 /// milliseconds before it becomes an integer. Within one statement SQLite answers the same time everywhere, and reads the
 /// clock after it has the lock it writes under.
 pub(super) const NOW: &str = "CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000";
-
-/// What a write answers in its first column.
-pub(super) mod answer {
-    /// Another version stood there; it follows.
-    pub(in super::super) const REFUSED: i64 = 0;
-    /// It was applied; the stamp follows.
-    pub(in super::super) const APPLIED: i64 = 1;
-}
 
 /// The text of every statement, for one table.
 ///

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use super::{FIRST_PAUSE, LONGEST_PAUSE, Waiter, Waiters, jittered};
+use super::{
+    Waiter, Waiters,
+    polling::{FIRST_PAUSE, LONGEST_PAUSE, jittered},
+};
 #[cfg(any(feature = "postgres", feature = "redis"))]
 use crate::sync::atomic::Ordering;
 use crate::{

@@ -6,15 +6,15 @@ use std::{
     pin::Pin,
     sync::{Arc, mpsc},
     task::Poll,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, Idempotency, InFlight, MemoryStore, OnCrash, Step, Store, StoreError, idempotent,
+    Error, Idempotency, OnCrash, Step, Store, StoreError, idempotent,
     identity::RecordId,
     record::{Draft, Record, State, Version},
-    store::{Snapshot, SqliteStore, Swap},
+    store::{Snapshot, Swap},
     testing::ManualClock,
     try_current,
 };
@@ -336,81 +336,6 @@ async fn a_detached_call_dropped_once_it_is_claimed(world: World) {
     assert_eq!(charge.call().await, Ok("charged".into()));
     assert_eq!(owner.log.count(Step::Recorded), 1);
     assert_eq!(world.runs("k"), 1);
-}
-
-/// Blocks its runtime, which has one thread, for more than three leases, while other calls are in the middle of theirs.
-fn blocks_for_three_leases(store: Arc<dyn Store>, duplicates: Arc<dyn Store>) {
-    const LEASE: Duration = Duration::from_millis(300);
-    let blocked = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
-        runtime.block_on(async {
-            let built = Idempotency::builder(store).lease(LEASE).build();
-            let idem = built.expect("the set-up is sound");
-            for number in 0..8 {
-                let other = idem.call("other").key(&number);
-                tokio::spawn(other.run(|_| async {
-                    yield_now().await;
-                    Ok::<_, Error>(())
-                }));
-            }
-            idem.call("charge")
-                .key("k")
-                .run(|_| async {
-                    std::thread::sleep(LEASE * 7 / 2);
-                    Ok::<_, Error>("blocked".to_owned())
-                })
-                .await
-        })
-    });
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let began = Instant::now();
-    runtime.block_on(async {
-        let idem = Idempotency::new(duplicates);
-        let duplicate = || async {
-            let call = idem.call("charge").key("k").in_flight(InFlight::Reject);
-            call.run(|_| async { Ok::<_, Error>("taken over".to_owned()) })
-                .await
-        };
-        // Until the first call stands, a duplicate would be the first.
-        while began.elapsed() < LEASE {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        while began.elapsed() < LEASE * 3 {
-            let answer = duplicate().await;
-            assert!(
-                is_in_progress(&answer),
-                "{answer:?} after {:?}",
-                began.elapsed()
-            );
-            tokio::time::sleep(Duration::from_millis(40)).await;
-        }
-    });
-    let answer = blocked.join().expect("no panic");
-    assert_eq!(answer, Ok("blocked".to_owned()));
-}
-
-#[test]
-fn blocking_user_code_does_not_lose_the_lease_on_memory() {
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    blocks_for_three_leases(Arc::clone(&store), store);
-}
-
-#[test]
-fn blocking_user_code_does_not_lose_the_lease_on_sqlite() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("idempotency.db");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let open = || -> Arc<dyn Store> {
-        let opened = runtime.block_on(SqliteStore::open(&path));
-        Arc::new(opened.expect("the file opens"))
-    };
-    blocks_for_three_leases(open(), open());
 }
 
 /// Asks, when it is dropped, which attempt runs there.

@@ -1,6 +1,9 @@
 //! A duplicate while the first call is still running.
 
-use std::time::Duration;
+mod races;
+mod woken;
+
+use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     Answer, Error, InFlight, Step, StoreErrorKind, Verdict, idempotent,
@@ -17,12 +20,6 @@ on_every_store![
     c03_wait_then_owner_failed_released,
     c03_wait_then_owner_failed_shared,
     c05_wait_cancelled,
-    c08_parallel_owners,
-    c11_lost_race_mismatch,
-    c11_lost_race_duplicate,
-    c13_wake_by_notification,
-    c13_a_lost_notification_is_made_up_for,
-    c13_a_wait_that_fails_is_made_up_for,
     c16_attach_never_early,
     c17_finished_policy_matrix,
     c18_conflict_names_the_owner,
@@ -245,131 +242,6 @@ async fn c05_wait_cancelled(world: World) {
     assert_eq!(b.enter(held(world.clone(), open(), "k", 1)).await, first);
 }
 
-async fn c08_parallel_owners(world: World) {
-    let (a, b) = (world.owner().await, world.owner().await);
-
-    let (first, second) = tokio::join!(
-        a.spawn(held(world.clone(), open(), "k", 1)),
-        b.spawn(held(world.clone(), open(), "k", 1)),
-    );
-
-    assert_eq!(first.expect("it does not panic"), Ok("1, run 1".into()));
-    assert_eq!(second.expect("it does not panic"), Ok("1, run 1".into()));
-    assert_eq!(world.runs("k"), 1);
-}
-
-/// A call of `owner` whose claim is held on its way to the store.
-async fn claiming(
-    world: &World,
-    owner: &Owner,
-    amount: u32,
-) -> (Gate, tokio::task::JoinHandle<Result<String, Error>>) {
-    let on_the_way = Gate::new();
-    owner.store.fault(
-        Operation::Claim,
-        Nth::Next,
-        Fault::Delay(on_the_way.clone()),
-    );
-    let task = owner.spawn(held(world.clone(), open(), "k", amount));
-    on_the_way.arrived(1).await;
-    (on_the_way, task)
-}
-
-async fn c11_lost_race_mismatch(world: World) {
-    let (a, b, c) = (
-        world.owner().await,
-        world.owner().await,
-        world.owner().await,
-    );
-    let (b_may_go, b_task) = claiming(&world, &b, 2).await;
-    let (c_may_go, c_task) = claiming(&world, &c, 3).await;
-
-    // B finds the winner running, C finds it done.
-    let inside = Inside::of(&world, &a).await;
-    b_may_go.open();
-    let refused = b_task.await.expect("it does not panic");
-    assert!(
-        matches!(refused, Err(Error::KeyReused { .. })),
-        "{refused:?}"
-    );
-    let first = inside.ends().await;
-    c_may_go.open();
-    let refused = c_task.await.expect("it does not panic");
-    assert!(
-        matches!(refused, Err(Error::KeyReused { .. })),
-        "{refused:?}"
-    );
-
-    assert_eq!(first, Ok("1, run 1".into()));
-    assert_eq!(world.runs("k"), 1);
-}
-
-async fn c11_lost_race_duplicate(world: World) {
-    let (a, b) = (world.owner().await, world.owner().await);
-    let (b_may_go, b_task) = claiming(&world, &b, 1).await;
-    let inside = Inside::of(&world, &a).await;
-
-    b_may_go.open();
-    b.log.await_step(Step::Waiting).await;
-    let first = inside.ends().await;
-
-    assert_eq!(b_task.await.expect("it does not panic"), first);
-    assert_eq!(world.runs("k"), 1);
-}
-
-async fn c13_wake_by_notification(world: World) {
-    // One owner: the waiters of one process. Nothing but being woken ends this wait before the scenario's time is up.
-    const HOUR: Duration = Duration::from_secs(60 * 60);
-    let owner = world
-        .owner_with(|builder| builder.lease(HOUR).in_flight(InFlight::Wait(HOUR)))
-        .await;
-    let inside = Inside::of(&world, &owner).await;
-    let waiting = owner.spawn(held(world.clone(), open(), "k", 1));
-    owner.log.await_step(Step::Waiting).await;
-    let loads = owner.store.calls(Operation::Load);
-
-    let first = inside.ends().await;
-
-    assert_eq!(waiting.await.expect("it does not panic"), first);
-    assert_eq!(
-        owner.store.calls(Operation::Load) - loads,
-        1,
-        "it looks when it is woken, and only then"
-    );
-    assert_eq!(owner.store.calls(Operation::Wait), 1);
-}
-
-async fn c13_a_lost_notification_is_made_up_for(world: World) {
-    // Two owners: on a file, nobody tells the other process, and it looks by itself.
-    let (a, b) = (world.owner().await, world.owner().await);
-    let inside = Inside::of(&world, &a).await;
-    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.log.await_step(Step::Waiting).await;
-
-    let first = inside.ends().await;
-
-    assert_eq!(waiting.await.expect("it does not panic"), first);
-    assert_eq!(b.store.calls(Operation::Load), 1);
-}
-
-async fn c13_a_wait_that_fails_is_made_up_for(world: World) {
-    let (a, b) = (world.owner().await, world.owner().await);
-    b.store.fault(
-        Operation::Wait,
-        Nth::Every,
-        Fault::Fail(StoreErrorKind::Unavailable),
-    );
-    let inside = Inside::of(&world, &a).await;
-    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.timer.await_sleepers(1).await;
-
-    let first = inside.ends().await;
-    world.advance(Duration::from_millis(100)).await;
-
-    assert_eq!(waiting.await.expect("it does not panic"), first);
-    assert_eq!(world.runs("k"), 1);
-}
-
 async fn c16_attach_never_early(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let durable = Gate::new();
@@ -454,6 +326,19 @@ impl From<Error> for Ended {
     }
 }
 
+/// Whom a call that was rejected names: the holder, its attempt, and its trace.
+fn holder_of(rejected: Result<String, Error>) -> (Arc<str>, u32, Option<Arc<str>>) {
+    match rejected {
+        Err(Error::InProgress {
+            holder,
+            attempt,
+            trace_parent,
+            ..
+        }) => (holder, attempt, trace_parent),
+        _ => panic!("{rejected:?}"),
+    }
+}
+
 async fn c18_conflict_names_the_owner(world: World) {
     const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let a = world
@@ -474,16 +359,7 @@ async fn c18_conflict_names_the_owner(world: World) {
     let c = world.owner().await;
     let inside = Inside::of(&world, &c).await;
     let rejected = b.enter(held(world.clone(), open(), "k", 1)).await;
-    let Err(Error::InProgress {
-        holder,
-        attempt,
-        trace_parent,
-        ..
-    }) = rejected
-    else {
-        panic!("{rejected:?}")
-    };
-    assert_eq!((&*holder, attempt, trace_parent), ("owner-3", 2, None));
+    assert_eq!(holder_of(rejected), ("owner-3".into(), 2, None));
     inside.ends().await.expect("it succeeds");
 
     // The first attempt of another key, by the labelled owner.
@@ -498,17 +374,10 @@ async fn c18_conflict_names_the_owner(world: World) {
     let task = d.spawn(held(world.clone(), gate.clone(), "other", 1));
     gate.arrived(1).await;
     let rejected = b.enter(held(world.clone(), open(), "other", 1)).await;
-    let Err(Error::InProgress {
-        holder,
-        attempt,
-        trace_parent,
-        ..
-    }) = rejected
-    else {
-        panic!("{rejected:?}")
-    };
-    assert_eq!((&*holder, attempt), ("till-3", 1));
-    assert_eq!(trace_parent.as_deref(), Some(TRACE));
+    assert_eq!(
+        holder_of(rejected),
+        ("till-3".into(), 1, Some(TRACE.into()))
+    );
     gate.open();
     assert!(task.await.expect("it does not panic").is_ok());
 }

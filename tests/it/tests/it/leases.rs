@@ -1,5 +1,6 @@
 //! Leases: how long a holder holds, what keeps it, and what it can still do once it has lost it.
 
+mod blocked;
 mod heartbeats;
 
 use std::{
@@ -17,8 +18,10 @@ use idempotent_runtime::{
     testing::{Fault, Gate, Nth, Operation},
 };
 
+use tokio::task::JoinHandle;
+
 use crate::{
-    charge::{Charge, LEASE, Mode, is_in_progress, vanished},
+    charge::{Answer, Charge, LEASE, Mode, is_in_progress, vanished},
     harness::{Owner, World},
 };
 
@@ -92,11 +95,7 @@ async fn d03_timeout_then_next_succeeds(world: World) {
 }
 
 /// A holder whose lease ended unnoticed: its heartbeats do not arrive.
-async fn paused(
-    world: &World,
-    charge: Charge,
-    owner: &Owner,
-) -> (tokio::task::JoinHandle<crate::charge::Answer>, Gate) {
+async fn paused(world: &World, charge: Charge, owner: &Owner) -> (JoinHandle<Answer>, Gate) {
     let begun = charge.begun().await;
     owner
         .store
@@ -267,25 +266,25 @@ async fn d19_clock_skew(world: World) {
     );
 }
 
-async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: World) {
-    let owner = world.owner().await;
-    let slow = Gate::new();
-    owner.store.fault(
-        Operation::Claim,
-        Nth::Call(1),
-        Fault::DelayAnswer(slow.clone()),
-    );
-    owner
-        .store
-        .fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
-    let inside = Gate::new();
-    let call = Charge::of(&world, &owner).held_at(&inside).spawn();
+/// A call inside its body: the answer to its claim came so late, and was lost, so that it was claimed again.
+async fn claimed_late(world: &World, owner: &Owner, late: Duration) -> (JoinHandle<Answer>, Gate) {
+    let (slow, inside) = (Gate::new(), Gate::new());
+    for fault in [Fault::DelayAnswer(slow.clone()), Fault::LoseAnswer] {
+        owner.store.fault(Operation::Claim, Nth::Call(1), fault);
+    }
+    let call = Charge::of(world, owner).held_at(&inside).spawn();
     slow.arrived(1).await;
-    world.advance(LEASE * 3 / 4).await;
+    world.advance(late).await;
     slow.open();
     owner.timer.await_sleepers(1).await;
     owner.timer.advance(Duration::from_millis(15));
     inside.arrived(1).await;
+    (call, inside)
+}
+
+async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: World) {
+    let owner = world.owner().await;
+    let (call, inside) = claimed_late(&world, &owner, LEASE * 3 / 4).await;
 
     // Three quarters of the lease are gone, so that a heartbeat is overdue.
     owner.log.await_step(Step::Heartbeat).await;
@@ -297,23 +296,7 @@ async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: W
 
 async fn a_claim_whose_answer_came_after_its_lease_is_made_anew(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
-    let slow = Gate::new();
-    owner.store.fault(
-        Operation::Claim,
-        Nth::Call(1),
-        Fault::DelayAnswer(slow.clone()),
-    );
-    owner
-        .store
-        .fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
-    let inside = Gate::new();
-    let call = Charge::of(&world, &owner).held_at(&inside).spawn();
-    slow.arrived(1).await;
-    world.advance(LEASE).await;
-    slow.open();
-    owner.timer.await_sleepers(1).await;
-    owner.timer.advance(Duration::from_millis(15));
-    inside.arrived(1).await;
+    let (call, inside) = claimed_late(&world, &owner, LEASE).await;
 
     let duplicate = Charge::of(&world, &other).rejecting().call().await;
 

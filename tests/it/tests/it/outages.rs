@@ -149,6 +149,17 @@ async fn e13_open_does_not_run_beside_a_known_holder(world: World) {
     }
 }
 
+/// Calls what was `charge` under a new name, while time goes on.
+async fn renamed(owner: &Owner) -> crate::charge::Answer {
+    let call = owner
+        .call("payments.charge")
+        .key("k")
+        .arguments(&1)
+        .also_accept_name("charge");
+    let call = call.run(|_| async { Ok::<_, Error>("ran".to_owned()) });
+    in_passing_time(owner, call).await
+}
+
 async fn e14_lookup_fails(world: World) {
     let owner = world.owner().await;
     assert_eq!(
@@ -163,13 +174,7 @@ async fn e14_lookup_fails(world: World) {
 
     let status = owner.idem.lookup("charge", None::<&str>, "k").await;
     assert!(matches!(status, Err(Error::Store(_))), "{status:?}");
-    let renamed = owner
-        .call("payments.charge")
-        .key("k")
-        .arguments(&1)
-        .also_accept_name("charge");
-    let renamed = renamed.run(|_| async { Ok::<_, Error>("ran".to_owned()) });
-    let answer = in_passing_time(&owner, renamed).await;
+    let answer = renamed(&owner).await;
 
     assert!(
         is_store_error(&answer),
@@ -191,13 +196,7 @@ async fn e14_a_look_at_the_old_identity_is_tried_again(world: World) {
         owner.store.fault(Operation::Load, Nth::Call(look), lost);
     }
 
-    let renamed = owner
-        .call("payments.charge")
-        .key("k")
-        .arguments(&1)
-        .also_accept_name("charge");
-    let renamed = renamed.run(|_| async { Ok::<_, Error>("ran".to_owned()) });
-    let answer = in_passing_time(&owner, renamed).await;
+    let answer = renamed(&owner).await;
 
     assert_eq!(answer, before);
     assert_eq!(owner.store.calls(Operation::Load), 3);

@@ -44,6 +44,11 @@ fn kind<T>(answer: Result<T, StoreError>) -> Option<StoreErrorKind> {
     })
 }
 
+async fn stands(store: &dyn Store) -> bool {
+    let looked = store.load(&ID).await;
+    looked.expect("a look is answered").record.is_some()
+}
+
 fn is_applied(answer: Result<Swap, StoreError>) -> bool {
     matches!(answer.expect("a swap is answered"), Swap::Applied(_))
 }

@@ -13,18 +13,16 @@ use crate::{
     world::{Caller, World},
 };
 
-const RERUN: Caller = Caller {
-    arguments: 0,
-    on_crash: OnCrash::Rerun,
-};
-const RECONCILE: Caller = Caller {
-    arguments: 0,
-    on_crash: OnCrash::Reconcile,
-};
-const AT_MOST_ONCE: Caller = Caller {
-    arguments: 0,
-    on_crash: OnCrash::Uncertain,
-};
+const RERUN: Caller = calling_with(OnCrash::Rerun);
+const RECONCILE: Caller = calling_with(OnCrash::Reconcile);
+const AT_MOST_ONCE: Caller = calling_with(OnCrash::Uncertain);
+
+const fn calling_with(on_crash: OnCrash) -> Caller {
+    Caller {
+        arguments: 0,
+        on_crash,
+    }
+}
 
 fn other_arguments(caller: Caller) -> Caller {
     Caller {

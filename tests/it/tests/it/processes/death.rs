@@ -316,6 +316,7 @@ async fn d28_killed_at_any_moment(place: Place) {
             let survivors = survivors.clone();
             async move {
                 let process = Process::stopped(&Role::Stream(job.clone())).await;
+                // Waiting for an event would choose the moment, and the point is that nobody chooses it.
                 let (id, moment) = (process.id(), rand::random_range(0..40_000));
                 tokio::time::sleep(Duration::from_micros(moment)).await;
                 process.kill().await;

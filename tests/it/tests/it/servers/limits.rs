@@ -104,10 +104,15 @@ async fn is_survived(server: Spare) {
     assert_eq!(caller.charge(1, 10, || ()).await, old);
 
     disk.free();
+    goes_on(&caller, &server, [(1, old), (2, new)]).await;
+}
+
+/// It takes calls again, and what these were answered is what another client is given.
+async fn goes_on(caller: &Caller, server: &Spare, answered: [(u32, Result<Vec<u8>, Error>); 2]) {
     caller.is_answered().await;
     assert!(caller.idem.shutdown(Duration::from_secs(20)).await);
-    let other = Caller::of(&server).await;
-    for (key, expected) in [(1, old), (2, new)] {
+    let other = Caller::of(server).await;
+    for (key, expected) in answered {
         assert_eq!(other.charge(key, 10, || ()).await, expected, "call {key}");
     }
     assert_eq!(other.runs(), 0);
@@ -151,16 +156,22 @@ async fn redis_that_synchronises_always_on_a_full_disk() {
 
     disk.free();
     server.start().await;
-    caller.is_answered().await;
-    assert!(caller.idem.shutdown(Duration::from_secs(20)).await);
-    let other = Caller::of(&server).await;
-    for (key, expected) in [(1, old), (2, new)] {
-        assert_eq!(other.charge(key, 10, || ()).await, expected, "call {key}");
-    }
-    assert_eq!(other.runs(), 0);
+    goes_on(&caller, &server, [(1, old), (2, new)]).await;
 }
 
-/// Every connection that the server has is somebody else's.
+/// Every connection that the server has is somebody else's, until they are given back.
+async fn waits_for_a_connection<C: Connection>(server: &Spare, store: impl Store) {
+    let caller = Caller::over(Arc::new(store));
+    let mut others = Vec::new();
+    while let Ok(other) = C::connect(&server.url()).await {
+        others.push(other);
+    }
+
+    assert_eq!(caller.is_refused().await, StoreErrorKind::Unavailable);
+    drop(others);
+    in_time(caller.is_answered()).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn postgres_without_a_connection_to_spare() {
@@ -168,15 +179,8 @@ async fn postgres_without_a_connection_to_spare() {
     let _migrated = server.store().await;
     let options = server.url().parse().expect("a URL");
     let store = PostgresStore::builder().options(options);
-    let caller = Caller::over(Arc::new(store.expect("the options can be used")));
-    let mut others = Vec::new();
-    while let Ok(other) = PgConnection::connect(&server.url()).await {
-        others.push(other);
-    }
-
-    assert_eq!(caller.is_refused().await, StoreErrorKind::Unavailable);
-    drop(others);
-    in_time(caller.is_answered()).await;
+    let store = store.expect("the options can be used");
+    waits_for_a_connection::<PgConnection>(&server, store).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -186,15 +190,8 @@ async fn mariadb_without_a_connection_to_spare() {
     let _migrated = server.store().await;
     let options = server.url().parse().expect("a URL");
     let store = MySqlStore::builder().options(options);
-    let caller = Caller::over(Arc::new(store.expect("the options can be used")));
-    let mut others = Vec::new();
-    while let Ok(other) = MySqlConnection::connect(&server.url()).await {
-        others.push(other);
-    }
-
-    assert_eq!(caller.is_refused().await, StoreErrorKind::Unavailable);
-    drop(others);
-    in_time(caller.is_answered()).await;
+    let store = store.expect("the options can be used");
+    waits_for_a_connection::<MySqlConnection>(&server, store).await;
 }
 
 /// Nothing is decided on a standby, where a replay is given only to whom an outage may not keep from it. Promoted, it goes on.

@@ -123,9 +123,7 @@ impl Server for MariaDb {
     }
 
     async fn at(&self, address: SocketAddr, connections: u32) -> Arc<dyn Store> {
-        let url = self
-            .url
-            .replace(&self.address().to_string(), &address.to_string());
+        let url = super::url_at(&self.url, address);
         let builder = self.builder().max_connections(connections);
         Arc::new(builder.connect(&url).await.expect("the server answers"))
     }

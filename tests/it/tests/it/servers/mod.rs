@@ -81,6 +81,11 @@ fn address(url: &str) -> SocketAddr {
     first.expect("the host has an address")
 }
 
+/// The same URL with another address.
+fn url_at(url: &str, other: SocketAddr) -> String {
+    url.replace(&address(url).to_string(), &other.to_string())
+}
+
 /// Takes time away from every record, where the clock is the server's and cannot be moved.
 fn ageing(prefix: &str, by: Duration) -> String {
     let by = by.as_micros();

@@ -1,5 +1,6 @@
 //! Postgres, and Postgres behind a proxy that pools transactions.
 
+mod notifications;
 mod places;
 mod schema;
 
@@ -86,9 +87,7 @@ impl Server for Postgres {
     }
 
     async fn at(&self, address: SocketAddr, connections: u32) -> Arc<dyn Store> {
-        let url = self
-            .url
-            .replace(&self.address().to_string(), &address.to_string());
+        let url = super::url_at(&self.url, address);
         let store = PostgresStore::builder()
             .table_prefix(&self.prefix)
             .max_connections(connections)

@@ -91,9 +91,7 @@ impl Server for Redis {
 
     /// One connection, however many are allowed.
     async fn at(&self, address: SocketAddr, _connections: u32) -> Arc<dyn Store> {
-        let url = self
-            .url
-            .replace(&self.address().to_string(), &address.to_string());
+        let url = super::url_at(&self.url, address);
         Arc::new(self.open(&url).await)
     }
 

@@ -13,40 +13,11 @@ async fn what_is_in_memory_is_shared_by_clones_and_heartbeats_and_nobody_else() 
         .await
         .expect("a connection")
         .expect("a named memory has room for two");
-    assert!(
-        heartbeats
-            .load(&ID)
-            .await
-            .expect("a look is answered")
-            .record
-            .is_some()
-    );
-    assert!(
-        store
-            .clone()
-            .load(&ID)
-            .await
-            .expect("a look is answered")
-            .record
-            .is_some()
-    );
-    assert!(
-        stranger
-            .load(&ID)
-            .await
-            .expect("a look is answered")
-            .record
-            .is_none()
-    );
+    assert!(stands(&*heartbeats).await);
+    assert!(stands(&store.clone()).await);
+    assert!(!stands(&stranger).await);
     drop(store);
-    assert!(
-        heartbeats
-            .load(&ID)
-            .await
-            .expect("a look is answered")
-            .record
-            .is_some()
-    );
+    assert!(stands(&*heartbeats).await);
 
     let private = SqlitePoolOptions::new()
         .max_connections(1)

@@ -14,14 +14,7 @@ async fn e17_a_file_that_may_only_be_read_answers_looks_and_denies_writes() {
         .await
         .expect("a current file needs no write to open");
 
-    assert!(
-        store
-            .load(&ID)
-            .await
-            .expect("a look is answered")
-            .record
-            .is_some()
-    );
+    assert!(stands(&store).await);
     let duplicate = store.swap(&ID, None, &claim()).await;
     assert!(!is_applied(duplicate), "a replay is a look");
     let other = RecordId::from_bytes([8; 32]);
@@ -67,14 +60,7 @@ async fn a_file_that_somebody_locks_is_busy_until_the_lock_is_gone() {
         kind(store.swap(&ID, Some(draft.version), &ending).await),
         Some(StoreErrorKind::Busy)
     );
-    assert!(
-        store
-            .load(&ID)
-            .await
-            .expect("a look needs no lock")
-            .record
-            .is_some()
-    );
+    assert!(stands(&store).await, "a look needs no lock");
     let duplicate = store.swap(&ID, None, &claim()).await;
     assert!(!is_applied(duplicate), "a replay needs no lock");
     soon.open(&path)

@@ -97,14 +97,7 @@ async fn f23_an_unsafe_prefix_is_refused_and_two_prefixes_do_not_meet() {
     };
     let (orders, refunds) = (open("orders_").await, open("Refunds2_").await);
     assert!(is_applied(orders.swap(&ID, None, &claim()).await));
-    assert!(
-        refunds
-            .load(&ID)
-            .await
-            .expect("a look is answered")
-            .record
-            .is_none()
-    );
+    assert!(!stands(&refunds).await);
     assert!(is_applied(refunds.swap(&ID, None, &claim()).await));
 }
 

@@ -48,14 +48,7 @@ async fn f27_missing_tables_ask_for_a_migration_which_can_run_again() {
     }
     assert!(is_applied(store.swap(&ID, None, &claim()).await));
     store.migrate().await.expect("live records do not mind");
-    assert!(
-        store
-            .load(&ID)
-            .await
-            .expect("a look is answered")
-            .record
-            .is_some()
-    );
+    assert!(stands(&store).await);
 }
 
 #[tokio::test]
@@ -114,14 +107,7 @@ async fn migrations_of_the_application_in_the_same_file_keep_working() {
     migrate(&pool).await;
     store.migrate().await.expect("nothing is left to do");
     store.check_schema().await.expect("the tables are right");
-    assert!(
-        store
-            .load(&ID)
-            .await
-            .expect("a look is answered")
-            .record
-            .is_some()
-    );
+    assert!(stands(&store).await);
 }
 
 const CHILD: &str = "IT_SQLITE_FIRST_START";

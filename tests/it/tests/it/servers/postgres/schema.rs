@@ -49,12 +49,8 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn the_statements_as_text_make_tables_that_are_right() {
-    let prefix = prefix();
     let pool = pool().await;
-    let store = PostgresStore::builder()
-        .table_prefix(&prefix)
-        .pool(pool.clone());
-    let store = store.expect("the options can be used");
+    let store = beside(&pool, &prefix());
     let missing = store.check_schema().await.map_err(|error| error.kind());
     assert_eq!(missing, Err(StoreErrorKind::Schema));
 
@@ -72,6 +68,13 @@ async fn the_statements_as_text_make_tables_that_are_right() {
     assert_eq!(answer.ok(), Some(1));
 }
 
+fn beside(pool: &PgPool, prefix: &str) -> PostgresStore {
+    PostgresStore::builder()
+        .table_prefix(prefix)
+        .pool(pool.clone())
+        .expect("the options can be used")
+}
+
 async fn pool() -> PgPool {
     PgPoolOptions::new()
         .max_connections(1)
@@ -86,11 +89,7 @@ async fn pool() -> PgPool {
 async fn a_pool_that_is_used_up_is_in_nobodys_way() {
     let pool = pool().await;
     let transaction = pool.begin().await.expect("a transaction");
-    let prefix = prefix();
-    let store = PostgresStore::builder()
-        .table_prefix(&prefix)
-        .pool(pool.clone());
-    let store = store.expect("the options can be used");
+    let store = beside(&pool, &prefix());
     store.migrate().await.expect("the tables are made");
     let idem = Idempotency::new(store);
 
@@ -112,10 +111,7 @@ async fn a_cancelled_begin_loses_no_acknowledged_write() {
         .await
         .expect("a pool");
     let prefix = prefix();
-    let store = PostgresStore::builder()
-        .table_prefix(&prefix)
-        .pool(pool.clone());
-    let store = store.expect("the options can be used");
+    let store = beside(&pool, &prefix);
     store.migrate().await.expect("the tables are made");
     let idem = Idempotency::new(store);
     for number in 0..400_u32 {

@@ -1,0 +1,255 @@
+//! The shapes of functions: free ones and methods, with patterns, already boxed, and beside a wrong attribute.
+
+use expect_test::expect;
+use quote::quote;
+
+use super::picture;
+
+#[test]
+fn a_function_with_a_skipped_argument() {
+    // Input:
+    picture(
+        quote!(
+            name = "payments.charge",
+            key = req.order_id,
+            scope = req.merchant,
+            ttl = "24h",
+            skip(gateway)
+        ),
+        quote! {
+            /// Charges once.
+            #[must_use]
+            pub async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
+                gateway.charge(req).await
+            }
+        },
+        // Output:
+        &expect![[r#"
+            /// Charges once.
+            #[must_use]
+            pub async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
+                #[allow(clippy::used_underscore_binding)]
+                let prepared_idempotent_call = {
+                    static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
+                            "payments.charge",
+                        )
+                        .key("req.order_id")
+                        .scope("req.merchant")
+                        .ttl(::idempotent_runtime::__private::Duration::new(86400u64, 0u32));
+                    let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
+                    __call.key(&req.order_id);
+                    __call.scope(&req.merchant);
+                    __call.argument("req", req);
+                    __call
+                };
+                let __body = async move {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                        Result<Receipt, PayError>,
+                    > {
+                        return __ret;
+                    }
+                    { gateway.charge(req).await }
+                };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
+                #[allow(clippy::large_futures)]
+                let __ret = prepared_idempotent_call
+                    .run(
+                        __body,
+                        ::idempotent_runtime::__private::Recorded,
+                        ::idempotent_runtime::__private::Whole,
+                    )
+                    .await;
+                __ret
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn a_derived_name_and_a_pattern() {
+    // Input:
+    picture(
+        quote!(key = body.id, skip(app)),
+        quote! {
+            async fn create<T: Store>(State(app): State<App<T>>, Json(body): Json<Order>) -> Result<Json<Order>, ApiError> {
+                app.insert(&body).await?;
+                Ok(Json(body))
+            }
+        },
+        // Output:
+        &expect![[r#"
+            async fn create<T: Store>(
+                State(app): State<App<T>>,
+                Json(body): Json<Order>,
+            ) -> Result<Json<Order>, ApiError> {
+                #[allow(clippy::used_underscore_binding)]
+                let prepared_idempotent_call = {
+                    static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
+                            ::idempotent_runtime::__private::core::concat!(
+                                ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
+                                ::idempotent_runtime::__private::core::module_path!(), "::", "create"
+                            ),
+                        )
+                        .key("body.id");
+                    let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
+                    __call.key(&body.id);
+                    __call.argument("body", &body);
+                    __call
+                };
+                let __body = async move {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                        Result<Json<Order>, ApiError>,
+                    > {
+                        return __ret;
+                    }
+                    {
+                        app.insert(&body).await?;
+                        Ok(Json(body))
+                    }
+                };
+                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
+                #[allow(clippy::large_futures)]
+                let __ret = prepared_idempotent_call
+                    .run(
+                        __body,
+                        ::idempotent_runtime::__private::Recorded,
+                        ::idempotent_runtime::__private::Whole,
+                    )
+                    .await;
+                __ret
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn a_method_that_async_trait_has_boxed() {
+    // Input:
+    picture(
+        quote!(name = "pay", key = (self.shop, body.id), skip(app)),
+        quote! {
+            fn pay<'life0, 'life1, 'async_trait>(
+                &'life0 self,
+                app: &'life1 App,
+                __arg2: Json<Body>,
+            ) -> ::core::pin::Pin<Box<dyn ::core::future::Future<Output = Result<Paid, PayError>> + Send + 'async_trait>>
+            where
+                'life0: 'async_trait,
+                'life1: 'async_trait,
+                Self: 'async_trait,
+            {
+                Box::pin(async move {
+                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<Result<Paid, PayError>> {
+                        #[allow(unreachable_code)]
+                        return __ret;
+                    }
+                    let __self = self;
+                    let Json(body) = { let __arg2 = __arg2; __arg2 };
+                    let __ret: Result<Paid, PayError> = { __self.pay_now(app, body).await };
+                    #[allow(unreachable_code)]
+                    __ret
+                })
+            }
+        },
+        // Output:
+        &expect![[r#"
+            impl Shop {
+                fn pay<'life0, 'life1, 'async_trait>(
+                    &'life0 self,
+                    app: &'life1 App,
+                    __arg2: Json<Body>,
+                ) -> ::core::pin::Pin<
+                    Box<
+                        dyn ::core::future::Future<
+                            Output = Result<Paid, PayError>,
+                        > + Send + 'async_trait,
+                    >,
+                >
+                where
+                    'life0: 'async_trait,
+                    'life1: 'async_trait,
+                    Self: 'async_trait,
+                {
+                    Box::pin(async move {
+                        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                            Result<Paid, PayError>,
+                        > {
+                            #[allow(unreachable_code)] return __ret;
+                        }
+                        let __self = self;
+                        let Json(body) = {
+                            let __arg2 = __arg2;
+                            __arg2
+                        };
+                        let __ret: Result<Paid, PayError> = {
+                            #[allow(clippy::used_underscore_binding)]
+                            let prepared_idempotent_call = {
+                                static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
+                                        "pay",
+                                    )
+                                    .key("(self.shop, body.id)");
+                                let mut __call = ::idempotent_runtime::__private::begin(
+                                    &__IDEMPOTENT_SITE,
+                                );
+                                __call
+                                    .key(
+                                        &(
+                                            ::idempotent_runtime::__private::part(&__self.shop),
+                                            ::idempotent_runtime::__private::part(&body.id),
+                                        ),
+                                    );
+                                __call.argument("body", &body);
+                                __call
+                            };
+                            let __body = async move {
+                                if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                                    Result<Paid, PayError>,
+                                > {
+                                    return __ret;
+                                }
+                                { __self.pay_now(app, body).await }
+                            };
+                            let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
+                            #[allow(clippy::large_futures)]
+                            let __ret = prepared_idempotent_call
+                                .run(
+                                    __body,
+                                    ::idempotent_runtime::__private::Recorded,
+                                    ::idempotent_runtime::__private::Whole,
+                                )
+                                .await;
+                            __ret
+                        };
+                        #[allow(unreachable_code)] __ret
+                    })
+                }
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn a_wrong_attribute_leaves_the_function_as_written() {
+    // Input:
+    picture(
+        quote!(ttl = "1x", tll = 5),
+        quote! {
+            async fn charge(req: &Charge) -> Result<Receipt, PayError> { gateway.charge(req).await }
+        },
+        // Output:
+        &expect![[r#"
+            ::core::compile_error! {
+                "unknown unit `x` in the duration `1x`; the units are `w`, `d`, `h`, `m`, `s` and `ms`, as in `\"24h\"`, `\"1h30m\"` or `\"500ms\"`"
+            }
+            ::core::compile_error! {
+                "unknown argument `tll`, did you mean `ttl`? known are `key`, `scope`, `ttl`, `name`, `skip`, `in_flight`, `on_error`, `on_crash`, `on_cancel`, `lease`, `handle`, `key_from_arguments`, `fingerprint`, `on_missing_key`, `on_outage`, `tx`, `outcome`, `version`, `upgrade`, `also_accept` and `crate`"
+            }
+            ::core::compile_error! {
+                "`#[idempotent]` needs a `key`, which says when two calls are the same one: write `key = …` with the argument `req`, or `key_from_arguments`"
+            }
+            async fn charge(req: &Charge) -> Result<Receipt, PayError> {
+                gateway.charge(req).await
+            }
+        "#]],
+    );
+}

@@ -1,0 +1,387 @@
+//! The method form, which applications and the layers for HTTP and queues write.
+
+use std::future::Future;
+
+use super::refused;
+use crate::{
+    attempt::Attempt,
+    duration::IntoDuration,
+    error::Error,
+    handle::Idempotency,
+    key::KeyPart,
+    observe::How,
+    outcome::{
+        Classified, FromRefusal, Keep, LeftUncertain, OnError, Outcome, Recorded, Reference,
+        Released, Upgraded, Whole,
+    },
+    policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled},
+    record::RawOutcome,
+    request::{Call, Fingerprintable, Request},
+    run::{Typed, run_detached, run_raw, run_raw_detached, run_typed},
+};
+
+/// A call in the method form: says what the attribute says, one method for each argument.
+#[derive(Debug)]
+#[must_use = "a call does nothing until it is run"]
+pub struct CallBuilder<P, K> {
+    call: Call,
+    on_error: P,
+    keep: K,
+    mistake: Option<Error>,
+}
+
+impl CallBuilder<Recorded, Whole> {
+    pub(crate) fn new(handle: &Idempotency, name: &str) -> Self {
+        let mut call = Call::named(name.into());
+        call.handle(handle);
+        Self {
+            call,
+            on_error: Recorded,
+            keep: Whole,
+            mistake: None,
+        }
+    }
+}
+
+impl<P, K> CallBuilder<P, K> {
+    /// Sets the key. Without one, the fingerprint of the arguments is the key.
+    pub fn key<T: KeyPart + ?Sized>(mut self, key: &T) -> Self {
+        self.call.key(key);
+        self
+    }
+
+    /// Sets the scope: tenant, user, consumer. It is a part of the identity.
+    pub fn scope<T: KeyPart + ?Sized>(mut self, scope: &T) -> Self {
+        self.call.scope(scope);
+        self
+    }
+
+    /// Sets what must be equal in a retry.
+    pub fn arguments<T: Fingerprintable + ?Sized>(mut self, arguments: &T) -> Self {
+        self.call.fingerprint(arguments);
+        self
+    }
+
+    /// Adds an argument that must be equal in a retry, by name, so that [`Error::KeyReused`] can name it.
+    pub fn argument<T: Fingerprintable + ?Sized>(mut self, name: &'static str, value: &T) -> Self {
+        self.call.argument(name, value);
+        self
+    }
+
+    /// Sets how long the outcome answers duplicates: `"24h"`, or a `Duration`.
+    pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
+        match ttl.into_duration() {
+            Ok(ttl) => self.call.ttl(ttl),
+            Err(error) => self.mistake = Some(error),
+        }
+        self
+    }
+
+    /// Sets how long the holder may be silent: `"30s"`, or a `Duration`.
+    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
+        match lease.into_duration() {
+            Ok(lease) => self.call.lease(lease),
+            Err(error) => self.mistake = Some(error),
+        }
+        self
+    }
+
+    /// Sets what a duplicate does while the first call runs.
+    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
+        self.call.in_flight(in_flight);
+        self
+    }
+
+    /// Sets what becomes of a record whose holder vanished: `Rerun` or `Uncertain`. For `Reconcile`, give
+    /// [`reconcile`](Self::reconcile) the function to ask.
+    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
+        if on_crash == OnCrash::Reconcile {
+            self.mistake = Some(Error::InvalidPolicy(
+                "`reconcile` needs a function to ask: use `reconcile(…)`",
+            ));
+        }
+        self.call.policy().on_crash = Some(on_crash);
+        self
+    }
+
+    /// Sets what becomes of a call whose key, or a part of it, is `None`.
+    pub fn on_missing_key(mut self, on_missing_key: OnMissingKey) -> Self {
+        self.call.policy().on_missing_key = Some(on_missing_key);
+        self
+    }
+
+    /// Sets what becomes of the call when the store cannot be reached at the claim.
+    pub fn on_outage(mut self, on_outage: OnOutage) -> Self {
+        self.call.policy().on_outage = Some(on_outage);
+        self
+    }
+
+    /// Sets what becomes of the call where its outcome has expired, while its record is
+    /// [kept](crate::handle::Builder::keep), without which nothing can be refused.
+    pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
+        self.call.policy().on_expired = on_expired;
+        self
+    }
+
+    /// Sets the schema version of the outcome.
+    pub fn version(mut self, version: u32) -> Self {
+        self.call.policy().version = version;
+        self
+    }
+
+    /// Sets the operation's name in an older build, under which it is also looked up.
+    pub fn also_accept_name(mut self, name: &str) -> Self {
+        self.call.also_accept_name(name);
+        self
+    }
+
+    /// Sets the key in an older build, under which the call is also looked up.
+    pub fn also_accept_key<T: KeyPart + ?Sized>(mut self, key: &T) -> Self {
+        self.call.also_accept_key(key);
+        self
+    }
+
+    /// Runs this one call without touching the store.
+    pub fn unprotected(mut self) -> Self {
+        self.call.opt_out();
+        self
+    }
+
+    /// An `Err` says that nothing happened: the record is released, and a retry runs again.
+    pub fn release_errors(self) -> CallBuilder<Released, K> {
+        self.with_on_error(Released)
+    }
+
+    /// An `Err` says that nobody knows: the record becomes *uncertain*.
+    pub fn uncertain_errors(self) -> CallBuilder<LeftUncertain, K> {
+        self.with_on_error(LeftUncertain)
+    }
+
+    /// A function from `&E` to [`Verdict`](crate::Verdict) or [`Unrecorded`](crate::Unrecorded) decides, error by error.
+    pub fn classify_errors<F>(self, classify: F) -> CallBuilder<Classified<F>, K> {
+        self.with_on_error(Classified(classify))
+    }
+
+    /// Reads what older versions of the program stored.
+    ///
+    /// # Examples
+    ///
+    /// The closure's argument needs its type, [`Stored`](crate::Stored): the compiler looks inside the closure before it
+    /// knows.
+    ///
+    /// ```
+    /// use idempotent_runtime::{Error, Idempotency, Stored};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Error> {
+    /// let idem = Idempotency::memory();
+    /// // An older build stored a number of cents.
+    /// idem.call("prices.quote").key("k").run(|_| async { Ok::<u64, Error>(1_250) }).await?;
+    ///
+    /// let price = idem
+    ///     .call("prices.quote")
+    ///     .key("k")
+    ///     .version(1)
+    ///     .upgrade(|stored: Stored| Ok(format!("{} cents", stored.decode::<u64>()?)))
+    ///     .run(|_| async { Ok::<_, Error>("1250 cents".to_owned()) })
+    ///     .await?;
+    /// assert_eq!(price, "1250 cents");
+    /// # Ok(()) }
+    /// ```
+    pub fn upgrade<F>(self, upgrade: F) -> CallBuilder<P, Upgraded<F>> {
+        self.with_keep(Upgraded(upgrade))
+    }
+
+    /// Stores only what `save` makes of the value, and reads the value back with `load`.
+    pub fn reference<S, L>(self, save: S, load: L) -> CallBuilder<P, Reference<S, L>> {
+        self.with_keep(Reference(save, load))
+    }
+
+    /// Runs the call.
+    ///
+    /// # Errors
+    ///
+    /// The body's own, recorded or not, or one of ours when there is no answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, it changes nothing. Dropped after the body was polled, the body stops, and `on_crash`
+    /// applies as soon as that is written: in the background, usually within milliseconds. Until then a duplicate waits, or,
+    /// with [`InFlight::Reject`], still sees it running. See [`run_detached`](Self::run_detached).
+    pub async fn run<R, F, B>(self, body: F) -> R
+    where
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+        F: FnOnce(Attempt) -> B,
+        B: Future<Output = R>,
+    {
+        self.run_detailed(body).await.0
+    }
+
+    /// Runs the call and tells how the result came about.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_detailed<R, F, B>(self, body: F) -> (R, How)
+    where
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+        F: FnOnce(Attempt) -> B,
+        B: Future<Output = R>,
+    {
+        let typed = Typed {
+            on_error: self.on_error,
+            keep: self.keep,
+        };
+        match prepare(self.call, self.mistake) {
+            Ok(request) => run_typed(request, typed, body).await,
+            Err(error) => (refused(error), How::Refused),
+        }
+    }
+
+    /// Runs the body in a task of its own: once the key is claimed, this future may be dropped, and the call runs on and is
+    /// recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before the key is claimed, it leaves nothing behind. Dropped later, it changes nothing: the call runs on and
+    /// is recorded. Where the runtime itself shuts down, the body stops as under [`run`](Self::run).
+    pub async fn run_detached<R, F, B>(self, body: F) -> R
+    where
+        R: Outcome + Send + 'static,
+        R::Value: Send,
+        R::Error: FromRefusal + Send,
+        P: OnError<R::Error> + Send + Sync + 'static,
+        K: Keep<R::Value, Reading: Send> + Clone + Send + Sync + 'static,
+        F: FnOnce(Attempt) -> B + Send + 'static,
+        B: Future<Output = R> + Send + 'static,
+    {
+        let typed = Typed {
+            on_error: self.on_error,
+            keep: self.keep,
+        };
+        match prepare(self.call, self.mistake) {
+            Ok(request) => run_detached(request, typed, body).await.0,
+            Err(error) => refused(error),
+        }
+    }
+
+    /// Runs the call, and asks `ask` what became of an attempt that vanished before the body may run again.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run), and what `ask` answers as [`Reconciled::Failed`]. [`Error::Uncertain`] where it answers
+    /// [`Reconciled::Unknown`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped while it waits, it changes nothing. Dropped while `ask` or the body runs, either stops, and the record becomes
+    /// *uncertain* as soon as that is written; the next call asks again.
+    pub async fn reconcile<R, A, Q, F, B>(mut self, ask: A, body: F) -> R
+    where
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+        A: FnOnce(Attempt) -> Q,
+        Q: Future<Output = Reconciled<R::Value, R::Error>>,
+        F: FnOnce(Attempt) -> B,
+        B: Future<Output = R>,
+    {
+        self.call.policy().on_crash = Some(OnCrash::Reconcile);
+        self.run(|attempt| async move {
+            let asked = attempt.clone();
+            match crate::run::reconcile::<R, _, _>(|| ask(asked)).await {
+                Some(answer) => answer,
+                None => body(attempt).await,
+            }
+        })
+        .await
+    }
+
+    /// Runs the call on bytes: what the layers for HTTP and queues use. The outcome that comes back is the body's own or the recorded one.
+    ///
+    /// # Errors
+    ///
+    /// One of ours when there is no answer.
+    pub async fn run_raw<F, B>(self, body: F) -> Result<(RawOutcome, How), Error>
+    where
+        F: FnOnce(Attempt) -> B,
+        B: Future<Output = RawEnding>,
+    {
+        run_raw(prepare(self.call, self.mistake)?, body).await
+    }
+
+    /// Runs the call on bytes, and the body in a task of its own: once the key is claimed, this future may be dropped, and the call
+    /// runs on and is recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_raw`](Self::run_raw).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run_detached`](Self::run_detached).
+    pub fn run_raw_detached<F, B>(
+        self,
+        body: F,
+    ) -> impl Future<Output = Result<(RawOutcome, How), Error>> + Send + use<F, B, P, K>
+    where
+        F: FnOnce(Attempt) -> B + Send + 'static,
+        B: Future<Output = RawEnding> + Send + 'static,
+    {
+        run_raw_detached(prepare(self.call, self.mistake).map_err(Box::new), body)
+    }
+
+    fn with_on_error<Q>(self, on_error: Q) -> CallBuilder<Q, K> {
+        CallBuilder {
+            call: self.call,
+            on_error,
+            keep: self.keep,
+            mistake: self.mistake,
+        }
+    }
+
+    fn with_keep<Q>(self, keep: Q) -> CallBuilder<P, Q> {
+        CallBuilder {
+            call: self.call,
+            on_error: self.on_error,
+            keep,
+            mistake: self.mistake,
+        }
+    }
+}
+
+fn prepare(call: Call, mistake: Option<Error>) -> Result<Box<Request>, Error> {
+    match mistake {
+        Some(mistake) => Err(mistake),
+        None => call.prepare(),
+    }
+}
+
+/// How a body on bytes ends; its own caller gets the outcome in each case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RawEnding {
+    /// This is the outcome: it is recorded, and answers duplicates.
+    Record(RawOutcome),
+    /// It happened, and its outcome is not to be kept: duplicates get [`Error::NotReplayable`].
+    RecordWithoutOutcome(RawOutcome),
+    /// Nothing happened: a retry runs again.
+    Release(RawOutcome),
+    /// Nobody knows what happened.
+    Uncertain(RawOutcome),
+}

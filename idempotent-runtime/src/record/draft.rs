@@ -1,0 +1,85 @@
+//! What a caller asks a store to write.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    AttemptId, FencingToken, Holder, RawOutcome, Record, State, Subject, Time, TokenRule, Version,
+};
+use crate::policy::OnCrash;
+
+/// The next version of a record, as a caller asks a store to write it. What depends on the
+/// store's clock is said relative to it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Draft {
+    /// Names the version that is written.
+    pub version: Version,
+    /// The subject of a record that begins, which sets `created`; `None` keeps both.
+    pub subject: Option<Arc<Subject>>,
+    /// Where the call will stand. Anything but running sets `finished`.
+    pub state: State,
+    /// The token.
+    pub token: TokenRule,
+    /// The attempt number.
+    pub attempt: u32,
+    /// Whose claim it is.
+    pub attempt_id: AttemptId,
+    /// Who writes, for people.
+    pub holder: Holder,
+    /// What becomes of it when its holder vanishes.
+    pub on_crash: OnCrash,
+    /// The end of the lease.
+    pub lease: Moment,
+    /// When the record may stop binding calls.
+    pub expires: Moment,
+    /// How long the record stays from then on, for whoever audits. No part of the record: it is for a store that forgets by
+    /// itself, and a purge is told it [again](crate::Store::purge).
+    pub keep: Duration,
+    /// The outcome that stands afterwards.
+    pub outcome: Option<RawOutcome>,
+}
+
+impl Draft {
+    /// Makes the record that stands after this draft was written over `previous` at `now`:
+    /// the meaning of every field, once, for every store that keeps records in memory.
+    #[must_use]
+    pub fn apply(&self, previous: Option<&Record>, now: Time) -> Record {
+        let moment = |moment: Moment, kept: Option<Time>| match moment {
+            Moment::Keep => kept.unwrap_or(now),
+            Moment::In(duration) => now.plus(duration),
+        };
+        let (subject, created) = match (&self.subject, previous) {
+            (Some(subject), _) => (Arc::clone(subject), now),
+            (None, Some(previous)) => (Arc::clone(&previous.subject), previous.created),
+            (None, None) => (Arc::new(Subject::unknown()), now),
+        };
+        Record {
+            subject,
+            state: self.state,
+            version: self.version,
+            token: match self.token {
+                TokenRule::Keep => {
+                    previous.map_or(FencingToken::from_u64(0), |record| record.token)
+                }
+                TokenRule::Above(floor) => floor.next(now),
+            },
+            attempt: self.attempt,
+            attempt_id: self.attempt_id,
+            holder: self.holder.clone(),
+            on_crash: self.on_crash,
+            lease_end: moment(self.lease, previous.map(|record| record.lease_end)),
+            created,
+            finished: (self.state != State::Running).then_some(now),
+            expires: moment(self.expires, previous.map(|record| record.expires)),
+            outcome: self.outcome.clone(),
+        }
+    }
+}
+
+/// How a draft says a moment of the store's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Moment {
+    /// As it stands.
+    Keep,
+    /// This long after the write.
+    In(Duration),
+}

@@ -1,0 +1,181 @@
+//! Looking again and again, where nobody says that a record moved.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    task::Poll,
+    time::Duration,
+};
+
+use crate::{
+    identity::RecordId,
+    record::Version,
+    store::{Store, StoreError},
+};
+
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(5);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Looks again and again, in growing intervals, until the record is no longer at version `seen`,
+/// `woken` resolves, or `at_most` has passed. `woken` was registered before, so that what is
+/// written between two looks wakes it; [`std::future::pending`] where nobody wakes.
+pub(crate) async fn poll_until_moved<S: Store + ?Sized>(
+    store: &S,
+    id: &RecordId,
+    seen: Version,
+    at_most: Duration,
+    woken: impl Future<Output = ()>,
+) -> Result<(), StoreError> {
+    let looking = async {
+        let mut pause = FIRST_PAUSE;
+        while store
+            .load(id)
+            .await?
+            .record
+            .is_some_and(|record| record.version == seen)
+        {
+            tokio::time::sleep(jittered(pause)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        Ok(())
+    };
+    let mut looking = pin!(tokio::time::timeout(at_most, looking));
+    let mut woken = pin!(woken);
+    poll_fn(|context| {
+        if woken.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        looking
+            .as_mut()
+            .poll(context)
+            .map(|looked| looked.unwrap_or(Ok(())))
+    })
+    .await
+}
+
+/// Somewhere in the upper half of `pause`, so that those who began together do not look together.
+pub(super) fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(rand::random_range(0.5..=1.0))
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    };
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::{
+        record::{Draft, Record, Time},
+        store::{MemoryStore, Snapshot, Swap, waiters::Waiters},
+    };
+
+    const ONE: RecordId = RecordId::from_bytes([1; 32]);
+
+    /// Answers the same version for so many looks, then that nothing stands there.
+    #[derive(Debug)]
+    struct Stubborn {
+        inner: MemoryStore,
+        looks: AtomicU32,
+        moves_at: u32,
+    }
+
+    #[async_trait]
+    impl Store for Stubborn {
+        async fn load(&self, _: &RecordId) -> Result<Snapshot, StoreError> {
+            let look = self.looks.fetch_add(1, Ordering::SeqCst) + 1;
+            let record =
+                (look < self.moves_at).then(|| Arc::new(crate::store::memory::tests::record(SEEN)));
+            Ok(Snapshot {
+                now: Time::from_micros(0),
+                record,
+            })
+        }
+        async fn swap(
+            &self,
+            id: &RecordId,
+            seen: Option<Version>,
+            next: &Draft,
+        ) -> Result<Swap, StoreError> {
+            self.inner.swap(id, seen, next).await
+        }
+        async fn wait(
+            &self,
+            id: &RecordId,
+            seen: Version,
+            at_most: Duration,
+        ) -> Result<(), StoreError> {
+            poll_until_moved(self, id, seen, at_most, std::future::pending()).await
+        }
+        async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+            self.inner.purge(limit, keep).await
+        }
+        async fn scan(
+            &self,
+            after: Option<RecordId>,
+            limit: u32,
+        ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+            self.inner.scan(after, limit).await
+        }
+    }
+
+    const SEEN: Version = Version::from_u128(7);
+
+    fn stubborn(moves_at: u32) -> Stubborn {
+        Stubborn {
+            inner: MemoryStore::new(),
+            looks: AtomicU32::new(0),
+            moves_at,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn polling_sees_what_nobody_wakes_for() {
+        let store = stubborn(4);
+        let began = tokio::time::Instant::now();
+
+        store
+            .wait(&ONE, SEEN, Duration::from_secs(60))
+            .await
+            .expect("the store answers");
+
+        // Three pauses of 5, 10 and 20 ms, each shortened by at most half; tokio rounds up to whole milliseconds.
+        let took = began.elapsed();
+        assert!(
+            took >= Duration::from_micros(17_500) && took <= Duration::from_millis(38),
+            "{took:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn polling_slows_down_to_two_looks_a_second_and_ends_at_its_bound() {
+        let store = stubborn(u32::MAX);
+        let began = tokio::time::Instant::now();
+
+        store
+            .wait(&ONE, SEEN, Duration::from_secs(60))
+            .await
+            .expect("the store answers");
+
+        assert!(began.elapsed() < Duration::from_millis(60_002));
+        let looks = store.looks.load(Ordering::SeqCst);
+        assert!((120..=260).contains(&looks), "{looks} looks");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wake_ends_polling_at_once() {
+        let (store, waiters) = (stubborn(u32::MAX), Waiters::new());
+        let woken = waiters.register(&ONE);
+        let began = tokio::time::Instant::now();
+        waiters.wake(&ONE);
+
+        poll_until_moved(&store, &ONE, SEEN, Duration::from_secs(60), woken)
+            .await
+            .expect("the store answers");
+
+        assert_eq!(began.elapsed(), Duration::ZERO);
+    }
+}

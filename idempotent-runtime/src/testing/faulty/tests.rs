@@ -1,0 +1,165 @@
+use super::*;
+use crate::{
+    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    policy::OnCrash,
+    record::{AttemptId, Draft, FencingToken, Holder, Subject},
+    store::MemoryStore,
+};
+
+const ID: RecordId = RecordId::from_bytes([1; 32]);
+
+fn claim() -> Draft {
+    Draft {
+        version: Version::random(),
+        subject: Some(Arc::new(Subject {
+            operation: "op".into(),
+            scope: Vec::new(),
+            key: Vec::new(),
+            fingerprint: Fingerprinted::stored(
+                Fingerprint::from_bytes([0; 32]),
+                ArgumentDigests::from_bytes(&[1]).expect("no arguments"),
+            ),
+        })),
+        state: State::Running,
+        token: TokenRule::Above(FencingToken::from_u64(0)),
+        attempt: 1,
+        attempt_id: AttemptId::random(),
+        holder: Holder {
+            label: "h".into(),
+            trace_parent: None,
+        },
+        on_crash: OnCrash::Rerun,
+        lease: Moment::In(Duration::from_secs(30)),
+        expires: Moment::In(Duration::from_secs(60)),
+        keep: Duration::ZERO,
+        outcome: None,
+    }
+}
+
+fn heartbeat(of: &Draft) -> Draft {
+    Draft {
+        version: Version::random(),
+        subject: None,
+        token: TokenRule::Keep,
+        ..of.clone()
+    }
+}
+
+fn store() -> FaultyStore {
+    FaultyStore::new(MemoryStore::new())
+}
+
+async fn stands(store: &FaultyStore) -> bool {
+    store
+        .load(&ID)
+        .await
+        .expect("a load is answered")
+        .record
+        .is_some()
+}
+
+#[tokio::test]
+async fn a_lost_request_is_not_applied_and_a_lost_answer_is() {
+    for (fault, applied) in [
+        (Fault::LoseRequest, false),
+        (Fault::LoseAnswer, true),
+        (Fault::Fail(StoreErrorKind::Full), false),
+    ] {
+        let store = store();
+        store.fault(Operation::Claim, Nth::Call(1), fault);
+        assert!(store.swap(&ID, None, &claim()).await.is_err());
+        assert_eq!(stands(&store).await, applied);
+        assert!(
+            store.swap(&ID, None, &claim()).await.is_ok(),
+            "only the first call fails"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_outage_lasts_until_it_is_healed() {
+    let store = store();
+    store.outage(StoreErrorKind::Unavailable);
+    for _ in 0..3 {
+        assert!(
+            store
+                .load(&ID)
+                .await
+                .is_err_and(|error| error.is_transient())
+        );
+        assert!(store.swap(&ID, None, &claim()).await.is_err());
+        assert!(store.purge(1, Duration::ZERO).await.is_err());
+    }
+    store.heal();
+    assert!(!stands(&store).await);
+    assert_eq!(
+        (store.calls(Operation::Load), store.calls(Operation::Swap)),
+        (4, 3)
+    );
+}
+
+#[tokio::test]
+async fn a_delay_holds_the_call_before_and_a_delayed_answer_after_it_is_applied() {
+    for (after, held) in [(false, Gate::new()), (true, Gate::new())] {
+        let store = store();
+        let fault = if after {
+            Fault::DelayAnswer(held.clone())
+        } else {
+            Fault::Delay(held.clone())
+        };
+        store.fault(Operation::Swap, Nth::Next, fault);
+        let swap = tokio::spawn({
+            let store = store.clone();
+            async move { store.swap(&ID, None, &claim()).await }
+        });
+        held.arrived(1).await;
+        assert_eq!(stands(&store).await, after);
+        assert_eq!(store.under_way(), 1);
+        held.open();
+        assert!(swap.await.expect("the swap ends").is_ok());
+        assert_eq!(store.under_way(), 0);
+        assert!(stands(&store).await);
+    }
+}
+
+#[tokio::test]
+async fn swaps_are_told_apart_by_what_they_are_for() {
+    let store = store();
+    let draft = claim();
+    store.fault(Operation::Heartbeat, Nth::Call(2), Fault::LoseRequest);
+    assert!(store.swap(&ID, None, &draft).await.is_ok());
+    let beat = heartbeat(&draft);
+    assert!(store.swap(&ID, Some(draft.version), &beat).await.is_ok());
+    assert!(
+        store
+            .swap(&ID, Some(beat.version), &heartbeat(&draft))
+            .await
+            .is_err()
+    );
+    let stopped = Draft {
+        lease: Moment::In(Duration::ZERO),
+        ..heartbeat(&draft)
+    };
+    assert!(store.swap(&ID, Some(beat.version), &stopped).await.is_ok());
+    let done = Draft {
+        state: State::Done,
+        ..heartbeat(&draft)
+    };
+    assert!(store.swap(&ID, Some(stopped.version), &done).await.is_ok());
+
+    let counted = [
+        Operation::Claim,
+        Operation::Heartbeat,
+        Operation::Ending,
+        Operation::Swap,
+    ];
+    assert_eq!(
+        counted.map(|operation| store.calls(operation)),
+        [1, 2, 2, 5]
+    );
+    assert_eq!(
+        (store.swaps_to(State::Running), store.swaps_to(State::Done)),
+        (4, 1)
+    );
+    assert_eq!(store.round_trips(), 3);
+}

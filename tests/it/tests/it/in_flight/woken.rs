@@ -1,0 +1,62 @@
+//! How a call that waits comes to know that the first one has ended.
+
+use super::*;
+
+on_every_store![
+    c13_wake_by_notification,
+    c13_a_lost_notification_is_made_up_for,
+    c13_a_wait_that_fails_is_made_up_for,
+];
+
+async fn c13_wake_by_notification(world: World) {
+    // One owner: the waiters of one process. Nothing but being woken ends this wait before the scenario's time is up.
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let owner = world
+        .owner_with(|builder| builder.lease(HOUR).in_flight(InFlight::Wait(HOUR)))
+        .await;
+    let inside = Inside::of(&world, &owner).await;
+    let waiting = owner.spawn(held(world.clone(), open(), "k", 1));
+    owner.log.await_step(Step::Waiting).await;
+    let loads = owner.store.calls(Operation::Load);
+
+    let first = inside.ends().await;
+
+    assert_eq!(waiting.await.expect("it does not panic"), first);
+    assert_eq!(
+        owner.store.calls(Operation::Load) - loads,
+        1,
+        "it looks when it is woken, and only then"
+    );
+    assert_eq!(owner.store.calls(Operation::Wait), 1);
+}
+
+async fn c13_a_lost_notification_is_made_up_for(world: World) {
+    // Two owners: on a file, nobody tells the other process, and it looks by itself.
+    let (a, b) = (world.owner().await, world.owner().await);
+    let inside = Inside::of(&world, &a).await;
+    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
+    b.log.await_step(Step::Waiting).await;
+
+    let first = inside.ends().await;
+
+    assert_eq!(waiting.await.expect("it does not panic"), first);
+    assert_eq!(b.store.calls(Operation::Load), 1);
+}
+
+async fn c13_a_wait_that_fails_is_made_up_for(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    b.store.fault(
+        Operation::Wait,
+        Nth::Every,
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+    let inside = Inside::of(&world, &a).await;
+    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
+    b.timer.await_sleepers(1).await;
+
+    let first = inside.ends().await;
+    world.advance(Duration::from_millis(100)).await;
+
+    assert_eq!(waiting.await.expect("it does not panic"), first);
+    assert_eq!(world.runs("k"), 1);
+}

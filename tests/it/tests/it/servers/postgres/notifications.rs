@@ -1,0 +1,112 @@
+//! Who waits in another process is told, and of nothing else.
+
+use std::{sync::Arc, time::Duration};
+
+use idempotent_runtime::{
+    identity::RecordId,
+    record::{Draft, Version},
+    store::{PostgresStore, Store, StoreError, Swap},
+    testing::conformance::Subject,
+};
+use sqlx::postgres::PgListener;
+use tokio::task::JoinHandle;
+
+use super::Postgres;
+use crate::harness::{claim, completion, in_time};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const WAITED_FOR: RecordId = RecordId::from_bytes([1; 32]);
+const OTHER: RecordId = RecordId::from_bytes([2; 32]);
+
+/// What the server tells about the records of one table.
+struct Told {
+    listener: PgListener,
+    channel: String,
+}
+
+impl Told {
+    async fn of(server: &Postgres) -> Self {
+        let mut listener = PgListener::connect(&server.url).await.expect("a listener");
+        let channel = format!("{}moved", server.prefix);
+        listener.listen(&channel).await.expect("it listens");
+        Self { listener, channel }
+    }
+
+    /// All that was told until now.
+    async fn so_far(&mut self) -> Vec<String> {
+        const END: &str = "end";
+        let end = sqlx::query("SELECT pg_notify($1, $2)")
+            .bind(&self.channel)
+            .bind(END);
+        end.execute(&mut self.listener).await.expect("it is told");
+        let mut told = Vec::new();
+        loop {
+            match self.next().await {
+                last if last == END => return told,
+                next => told.push(next),
+            }
+        }
+    }
+
+    async fn next(&mut self) -> String {
+        let told = in_time(self.listener.recv())
+            .await
+            .expect("it still listens");
+        told.payload().to_owned()
+    }
+}
+
+/// A process that waits, and has begun to: it has marked the record, and says that it listens.
+async fn waiting(
+    server: &Postgres,
+    told: &mut Told,
+    seen: Version,
+) -> JoinHandle<Result<(), StoreError>> {
+    let waiter = Arc::new(server.open().await);
+    let waiting = tokio::spawn(async move { waiter.wait(&WAITED_FOR, seen, HOUR).await });
+    assert_eq!(told.next().await, "hello");
+    waiting
+}
+
+async fn applied(store: &PostgresStore, id: &RecordId, seen: Option<Version>, next: &Draft) {
+    let swap = store.swap(id, seen, next).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_completion_is_told_where_somebody_waits() {
+    let server = Postgres::new().await;
+    let (holder, mut told) = (server.open().await, Told::of(&server).await);
+    let claims = [OTHER, WAITED_FOR].map(|id| (id, claim()));
+    for (id, claim) in &claims {
+        applied(&holder, id, None, claim).await;
+    }
+    let waiting = waiting(&server, &mut told, claims[1].1.version).await;
+
+    for (id, claim) in &claims {
+        let done = completion(claim, Vec::new());
+        applied(&holder, id, Some(claim.version), &done).await;
+    }
+
+    assert_eq!(told.so_far().await, [WAITED_FOR.to_hex()]);
+    assert_eq!(in_time(waiting).await.expect("no panic"), Ok(()));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_purge_is_told_where_somebody_waits() {
+    let server = Postgres::new().await;
+    let (holder, mut told) = (server.open().await, Told::of(&server).await);
+    let claims = [OTHER, WAITED_FOR].map(|id| (id, claim()));
+    for (id, claim) in &claims {
+        applied(&holder, id, None, claim).await;
+    }
+    let waiting = waiting(&server, &mut told, claims[1].1.version).await;
+
+    server.advance(2 * HOUR).await;
+    assert_eq!(holder.purge(10, Duration::ZERO).await, Ok(2));
+
+    assert_eq!(told.so_far().await, [WAITED_FOR.to_hex()]);
+    assert_eq!(in_time(waiting).await.expect("no panic"), Ok(()));
+}
