@@ -32,7 +32,7 @@ impl Notifications {
 impl Channel for Notifications {
     type Error = sqlx::Error;
 
-    const WHEN_LOST: &str = "say `transaction_pooling(true)` where a proxy pools transactions";
+    const WHEN_LOST: &str = "say `transaction_pooling()` where a proxy pools transactions";
 
     async fn open(&mut self) -> sqlx::Result<()> {
         self.listener = None;

@@ -123,6 +123,7 @@ pub(super) async fn sixty_four_callers_meet(stores: Vec<Arc<dyn Store>>) {
     assert_eq!(runs, KEYS as u64 + 1);
 }
 
+/// What is promised is a rate, so it is counted over real time.
 async fn a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_second<S: Server>(server: S) {
     let (holder, proxy) = (
         Callers::over(Idempotency::new(server.at(server.address(), 2).await)),

@@ -134,7 +134,7 @@ async fn sessions_behind_a_proxy_are_discarded() {
     let pool = PgPoolOptions::new().max_connections(4);
     let pool = pool.connect(&proxy).await.expect("the proxy answers");
     let store = PostgresStore::builder().table_prefix(&prefix());
-    let store = store.transaction_pooling(true).connect(&proxy).await;
+    let store = store.transaction_pooling().connect(&proxy).await;
     let store = store.expect("the server answers");
     let traffic = is_survived(Arc::new(store), async || discard(&pool, 4).await);
     assert_eq!(traffic.await.refused, 0);

@@ -157,7 +157,7 @@ async fn postgres_with_repeatable_reads_fails_nobody() {
 #[ignore = "needs a server: cargo xtask test"]
 async fn postgres_that_is_told_no_isolation_fails_no_caller() {
     for level in ["serializable", "repeatable read"] {
-        let pooled = PostgresStore::builder().transaction_pooling(true);
+        let pooled = PostgresStore::builder().transaction_pooling();
         let stores = postgres_at(level, pooled).await;
         in_time(sixty_four_callers_meet(stores)).await;
     }

@@ -52,12 +52,12 @@ impl Postgres {
     }
 
     async fn open(&self) -> PostgresStore {
-        PostgresStore::builder()
-            .table_prefix(&self.prefix)
-            .transaction_pooling(self.behind_proxy)
-            .connect(&self.url)
-            .await
-            .expect("the server answers")
+        let mut builder = PostgresStore::builder().table_prefix(&self.prefix);
+        if self.behind_proxy {
+            builder = builder.transaction_pooling();
+        }
+        let connected = builder.connect(&self.url).await;
+        connected.expect("the server answers")
     }
 }
 
