@@ -68,7 +68,7 @@ struct Inner {
     loss: Notify,
 }
 
-/// Where a reconciliation stands.
+/// Where a body stands, or the reconciliation before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
@@ -82,6 +82,10 @@ pub(crate) enum Stage {
     Unknown,
     /// It said *run again*.
     RunAgain,
+    /// The body has said that it happened, and only gives away an outcome that is not kept.
+    Happened,
+    /// Likewise, and it said that nobody knows what happened.
+    InDoubt,
 }
 
 impl Attempt {
@@ -166,6 +170,11 @@ impl Attempt {
         polled
     }
 
+    /// Makes something as a part of this attempt.
+    pub(crate) fn make<T>(&self, make: impl FnOnce() -> T) -> T {
+        CURRENT.sync_scope(self.clone(), make)
+    }
+
     /// Does `what` as a part of this attempt. Of no type of a caller's, so that it is compiled once.
     pub(crate) fn inside(&self, what: &mut dyn FnMut()) {
         CURRENT.sync_scope(self.clone(), what);
@@ -222,6 +231,8 @@ impl Attempt {
             stage if stage == Stage::Answered as u8 => Stage::Answered,
             stage if stage == Stage::Unknown as u8 => Stage::Unknown,
             stage if stage == Stage::RunAgain as u8 => Stage::RunAgain,
+            stage if stage == Stage::Happened as u8 => Stage::Happened,
+            stage if stage == Stage::InDoubt as u8 => Stage::InDoubt,
             _ => Stage::Body,
         }
     }

@@ -382,6 +382,8 @@ pub enum RawEnding {
     RecordWithoutOutcome(RawOutcome),
     /// Nothing happened: a retry runs again.
     Release(RawOutcome),
+    /// The body was not let begin. It says nothing of what an earlier attempt did: a retry runs as if this one had not been.
+    NotBegun(RawOutcome),
     /// Nobody knows what happened.
     Uncertain(RawOutcome),
 }

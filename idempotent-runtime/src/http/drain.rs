@@ -23,6 +23,13 @@ pub(crate) struct Bounds {
     pub(crate) of_one_caller: usize,
 }
 
+impl Bounds {
+    pub(crate) const NONE: Self = Self {
+        in_all: usize::MAX,
+        of_one_caller: usize::MAX,
+    };
+}
+
 /// Why a handler is not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Barred {

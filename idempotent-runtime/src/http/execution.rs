@@ -15,14 +15,14 @@ use tokio::sync::oneshot;
 use tower_service::Service;
 
 use crate::{
-    attempt::Attempt,
+    attempt::{Attempt, Stage},
     call::RawEnding,
     error::BoxError,
     http::{
         IDEMPOTENT_REPLAYED, StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
         client::{Own, Told},
-        drain::Barred,
+        drain::{Barred, Bounds},
         grpc,
         guard::{Guard, IsGuarded},
         outcome::{Mark, Verdict, verdict},
@@ -95,9 +95,18 @@ impl<S> Execution<S> {
             return tell(refused, Verdict::Release, client);
         }
         let Settings { door, bounds, .. } = &*guard.settings;
-        let _inside = match door.enter(&caller, *bounds) {
+        // What an earlier handler may have begun is not left lying for want of room.
+        let bounds = if attempt.is_takeover() {
+            Bounds::NONE
+        } else {
+            *bounds
+        };
+        let _inside = match door.enter(&caller, bounds) {
             Ok(inside) => inside,
-            Err(barred) => return tell(terms.refuse(barred), Verdict::Release, client),
+            Err(barred) => {
+                give(client, Own::Whole(terms.refuse(barred)));
+                return RawEnding::NotBegun(nothing());
+            }
         };
         self.head.extensions.insert(guard.key.clone());
         self.head.extensions.insert(IsGuarded);
@@ -106,6 +115,12 @@ impl<S> Execution<S> {
             Some(Ok(response)) => {
                 let (mut head, body) = response.into_parts();
                 let verdict = terms.judge(&mut head);
+                // The handler has answered. Reading and sending its body may take long, and is not to make it run again.
+                match verdict {
+                    Some(Verdict::Store | Verdict::Discard) => attempt.reach(Stage::Happened),
+                    Some(Verdict::Uncertain) => attempt.reach(Stage::InDoubt),
+                    Some(Verdict::Release | Verdict::StoreOrRelease) | None => {}
+                }
                 let kept = pin!(terms.keep(head, body, verdict));
                 match survive_in_place(kept).await {
                     Some(Came::ToAnEnd(told, verdict)) => return tell(told, verdict, client),

@@ -105,10 +105,7 @@ impl Builder<Unscoped> {
                 routes: Vec::new(),
                 problems: Problems::default(),
                 seal: None,
-                bounds: Bounds {
-                    in_all: usize::MAX,
-                    of_one_caller: usize::MAX,
-                },
+                bounds: Bounds::NONE,
                 new_keys: None,
             },
         }

@@ -12,7 +12,7 @@ use crate::{
     lease::{Claim, Ending, Holding, Meaning},
     observe::Step,
     policy::{OnCancel, OnCrash},
-    record::{FencingToken, Version},
+    record::{FencingToken, RawOutcome, Version},
     request::Request,
     run::{
         ending::{self, Ended},
@@ -176,7 +176,12 @@ impl Drop for Held {
             return;
         }
         let known = self.known.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ending) = known.take() {
+        let said = || match self.lease.attempt.stage() {
+            Stage::Happened => Some(Ending::Done(RawOutcome::not_replayable())),
+            Stage::InDoubt => Some(Ending::Uncertain),
+            _ => None,
+        };
+        if let Some(ending) = known.take().or_else(said) {
             self.lease.begin_ending();
             let (lease, place) = (Arc::clone(&self.lease), self.place.take());
             let reran = lease.attempt.stage() == Stage::RunAgain;

@@ -58,7 +58,7 @@ where
     B: Future<Output = RawEnding>,
 {
     let left = {
-        let body = pin!(Some(body(attempt.clone())));
+        let body = pin!(Some(call.make(&attempt, body)));
         call.run(&attempt, body).await
     };
     let (ending, own) = leave(&call, left);
@@ -93,6 +93,7 @@ fn leave(call: &Underway, left: RawEnding) -> (Ending, RawOutcome) {
             (Ending::Done(RawOutcome::not_replayable()), outcome)
         }
         RawEnding::Release(outcome) => (Ending::Release, outcome),
+        RawEnding::NotBegun(outcome) => (Ending::Unpolled, outcome),
         RawEnding::Uncertain(outcome) => (Ending::Uncertain, outcome),
     }
 }

@@ -111,7 +111,7 @@ where
     B: Future<Output = R>,
 {
     let left = {
-        let body = pin!(Some(body(attempt.clone())));
+        let body = pin!(Some(call.make(&attempt, body)));
         call.run(&attempt, body).await
     };
     typed.answer(&mut call, Ok((left, attempt))).await

@@ -138,6 +138,16 @@ impl Underway {
         )
     }
 
+    /// Has the body made as a part of `attempt`. What makes it is the application's code, too: where that panics, it may have done
+    /// something.
+    pub(crate) fn make<B>(&mut self, attempt: &Attempt, body: impl FnOnce(Attempt) -> B) -> B {
+        if let Some(held) = &mut self.held {
+            held.begin();
+        }
+        let _inside = self.span.enter();
+        attempt.make(|| body(attempt.clone()))
+    }
+
     /// Runs the body as a part of `attempt`.
     pub(crate) fn run<'a, B>(
         &'a mut self,

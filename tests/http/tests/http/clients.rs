@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use idempotent_runtime::{
     http::{IdempotencyLayer, Rules},
-    testing::assert_idempotent,
+    testing::{Fault, Nth, Operation, assert_idempotent},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -21,7 +21,7 @@ use tokio::{
 };
 use tower::{ServiceBuilder, ServiceExt};
 
-use crate::harness::{Ask, Shop, by_caller, charge, post, spawn, waiting};
+use crate::harness::{Ask, Shop, by_caller, charge, on_a_clock, post, spawn, waiting};
 
 /// Says when it is dropped.
 struct Dropped(Option<oneshot::Sender<()>>);
@@ -250,6 +250,40 @@ async fn a_caller_has_a_bound_of_its_own() {
     gate.open();
     first.await.expect("it is answered").is_fresh();
     shop.send(second).await.is_fresh();
+}
+
+/// Who takes over stands for a handler that may have acted. Refused for want of room, it would free the key for another request.
+#[tokio::test]
+async fn who_takes_over_finds_room() {
+    let (shop, gate, clock) = on_a_clock(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(by_caller())
+        .max_in_flight_per_caller(1)
+        .build()
+        .expect("the settings are sound");
+    let inside = gate.clone();
+    let shop = Shop::behind(layer, shop.store, shop.idem, move |run, _| {
+        let gate = inside.clone();
+        async move {
+            if run == 1 {
+                gate.pass().await;
+            }
+            Response::default()
+        }
+    });
+    let beats = Operation::Heartbeat;
+    shop.store.fault(beats, Nth::Every, Fault::LoseRequest);
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+    clock.advance(Duration::from_secs(31));
+
+    shop.send(charge()).await.is_fresh();
+
+    assert_eq!(shop.runs(), 2);
+    let other = shop.send(charge().body("amount=13")).await;
+    other.is_problem(422, "key_reused");
+    gate.open();
+    first.await.expect("it is answered");
 }
 
 #[tokio::test]

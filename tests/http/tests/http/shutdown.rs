@@ -1,19 +1,26 @@
 //! A8: the end of a service.
 
-use std::time::Duration;
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::body::Body;
-use http::{Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use idempotent_runtime::{
     InFlight,
     http::Rules,
+    record::State,
     testing::{Fault, Gate, Nth, Operation},
 };
 use tokio::sync::{mpsc, oneshot};
+use tower::ServiceExt;
 
 use crate::{
     clients::is_recorded,
-    harness::{Shop, charge, post, spawn, waiting},
+    harness::{Shop, charge, on_a_clock, post, spawn, waiting},
 };
 
 #[tokio::test]
@@ -74,6 +81,72 @@ async fn s_101_a_request_whose_body_arrives_after_the_shutdown_does_not_run() {
     assert_eq!(shop.runs(), 0);
 }
 
+#[tokio::test]
+async fn s_101_a_takeover_that_comes_too_late_leaves_the_key_bound() {
+    let (shop, gate, clock) = on_a_clock(Rules::ietf());
+    let beats = Operation::Heartbeat;
+    shop.store.fault(beats, Nth::Every, Fault::LoseRequest);
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+    clock.advance(Duration::from_secs(31));
+    let (sender, receiver) = mpsc::unbounded_channel::<bytes::Bytes>();
+    let (asked, asks) = oneshot::channel();
+    let slow = Body::new(Asked {
+        body: crate::bodies::Live(receiver),
+        asked: Some(asked),
+    });
+    let slow = tokio::spawn(shop.clone().send_owned(charge().streaming(slow)));
+    asks.await.expect("the body is read");
+    assert!(!shop.layer.shutdown(Duration::ZERO).await, "a handler runs");
+
+    sender.send("amount=12".into()).expect("it is read");
+    drop(sender);
+
+    let refused = slow.await.expect("it is answered");
+    refused.is_problem(503, "overloaded");
+    assert_eq!(shop.store.swaps_to(State::Released), 0);
+    gate.open();
+    first.await.expect("it is answered");
+}
+
+/// A body that never ends.
+struct Endless;
+
+impl http_body::Body for Endless {
+    type Data = bytes::Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
+
+#[test]
+fn s_101_a_handler_that_has_answered_does_not_run_again_for_a_runtime_that_ends() {
+    let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
+    // What the first runtime leaves is written in the background.
+    let wait = InFlight::Wait(Duration::from_secs(60));
+    let shop = Shop::with(Rules::ietf().in_flight(wait), |run, _| async move {
+        match run {
+            1 => Response::new(Body::new(Endless)),
+            _ => Response::default(),
+        }
+    });
+    let first = runtime();
+    let request: Request<Body> = charge().into();
+    let answered = first.block_on(shop.router.clone().oneshot(request));
+    assert_eq!(answered.expect("a router does not fail").status(), 200);
+
+    drop(first);
+
+    let again = runtime().block_on(shop.send(charge()));
+    again.is_problem(409, "result_unavailable");
+    assert_eq!(shop.runs(), 1);
+}
+
 /// Says when it is asked for a piece.
 struct Asked {
     body: crate::bodies::Live,
@@ -82,16 +155,16 @@ struct Asked {
 
 impl http_body::Body for Asked {
     type Data = bytes::Bytes;
-    type Error = std::convert::Infallible;
+    type Error = Infallible;
 
     fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
         if let Some(asked) = self.asked.take() {
             asked.send(()).expect("the test waits");
         }
-        std::pin::Pin::new(&mut self.body).poll_frame(cx)
+        Pin::new(&mut self.body).poll_frame(cx)
     }
 }
 

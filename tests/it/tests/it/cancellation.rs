@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, Idempotency, OnCrash, Step, Store, StoreError, idempotent,
+    Error, Idempotency, OnCrash, Step, Store, StoreError, current, idempotent,
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, Swap},
@@ -22,13 +22,14 @@ use tokio::{sync::oneshot, task::yield_now};
 
 use crate::{
     charge::{Answer, Charge, Found, MODES, Mode, is_in_progress, is_uncertain},
-    harness::World,
+    harness::{Owner, World},
 };
 
 on_every_store![
     a_call_dropped_at_every_await,
     a_waiter_dropped_at_every_await,
     a_panic_at_every_await,
+    a_panic_while_the_body_is_made,
     a_runtime_that_ends_at_every_await,
     a_heartbeat_thread_ends_with_its_handle,
     a_detached_call_dropped_once_it_is_claimed,
@@ -233,6 +234,23 @@ async fn a_waiter_dropped_at_every_await(world: World) {
     gate.open();
     assert_eq!(first.await.expect("no panic"), Ok("charged".into()));
     assert_eq!(world.runs("k"), 1);
+}
+
+/// What makes the body is the application's code, too: it sees its attempt, and may have done something when it panics.
+async fn a_panic_while_the_body_is_made(world: World) {
+    let (first, next) = (world.owner().await, world.owner().await);
+    let pay = |owner: &Owner| owner.call("pay").key("k").on_crash(OnCrash::Uncertain);
+
+    let panicked = first.spawn(pay(&first).run(|_| {
+        let number = current().number();
+        assert_ne!(number, 1, "a planned panic");
+        async move { Ok::<_, Error>(number) }
+    }));
+
+    assert!(panicked.await.is_err_and(|ended| ended.is_panic()));
+    first.settled().await;
+    let answer = pay(&next).run(async |_| Ok::<_, Error>(2)).await;
+    assert!(matches!(answer, Err(Error::Uncertain { .. })), "{answer:?}");
 }
 
 async fn a_panic_at_every_await(world: World) {
