@@ -25,7 +25,7 @@ use crate::{
         Snapshot, Store, StoreError, Swap,
         lending::{Lending, Limits, Place, Server},
         listening::Listening,
-        sql::TablePrefix,
+        sql::{self, TablePrefix},
         waiters::{Waiters, look::Pace},
     },
 };
@@ -167,14 +167,14 @@ impl Server for Postgres {
 
     /// Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
     async fn open(&self, doing: &'static str) -> Result<PgConnection, StoreError> {
-        let opened = async {
-            let mut connection = self.place.options().connect().await?;
-            if self.way == Way::Prepared {
-                connection.execute(SETTINGS).await?;
-            }
-            Ok(connection)
-        };
-        opened.await.map_err(|error| failure::of(error, doing))
+        let opened = self.place.options().connect().await;
+        let mut connection =
+            opened.map_err(|error| sql::while_opening(error, doing, failure::of))?;
+        if self.way == Way::Prepared {
+            let set = connection.execute(SETTINGS).await;
+            set.map_err(|error| failure::of(error, doing))?;
+        }
+        Ok(connection)
     }
 }
 
