@@ -38,6 +38,14 @@ use crate::{
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
 ///
+/// # Encryption
+///
+/// With one of the `tls-` features, the URL switches it on, for heartbeats and notifications too:
+/// `postgres://app@db.example/shop?sslmode=verify-full`, with `&sslrootcert=/path/authority.pem` for an authority of your own.
+/// Where the URL says nothing, sqlx encrypts only if the server offers it, and does not verify who answers. A certificate
+/// that is not trusted, and a server without encryption, are of the kind
+/// [`Configuration`](crate::store::StoreErrorKind::Configuration).
+///
 /// # Examples
 ///
 /// ```no_run
