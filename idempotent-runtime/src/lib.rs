@@ -57,7 +57,7 @@
 //! | `postgres` | the Postgres store, by sqlx |
 //! | `mysql` | the MariaDB and MySQL store, by sqlx |
 //! | `redis`, `redis-cluster` | the Redis store, for Valkey too, by the crate redis |
-//! | `tls-rustls`, `tls-native-tls` and their kind | encryption on the way to a server, by the names of sqlx |
+//! | `tls-rustls`, `tls-native-tls` and their kind | encryption on the way to a server, by the names of sqlx; the URL switches it on, as each store says |
 //! | `tower` | the HTTP front end as a layer for services of tower, on the types of the crate http |
 //! | `axum` | the same for axum 0.8, with extractors and responses |
 //! | `client` | keys and retries for calls that a program makes: a middleware for reqwest |

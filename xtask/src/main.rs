@@ -48,7 +48,7 @@ fn lend() -> ExitCode {
         }
     };
     for (name, value) in servers.environment() {
-        println!("export {name}={value}");
+        println!("export {name}='{value}'");
     }
     let seconds = began.elapsed().as_secs_f32();
     println!("# ready after {seconds:.1} s; Ctrl-C ends them");

@@ -35,7 +35,8 @@ const FEATURES: [&str; 16] = [
     "rust_decimal",
 ];
 
-/// Every feature but those that choose an encryption: programs take one, and some need libraries of the system.
+/// Every feature but those that choose an encryption: programs take one, and some need libraries of the system. The package
+/// that tests encryption names its own.
 fn all_features() -> String {
     let named = FEATURES.iter().filter(|feature| !feature.is_empty());
     let named: Vec<_> = named

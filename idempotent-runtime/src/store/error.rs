@@ -26,7 +26,7 @@ pub enum StoreErrorKind {
     Schema,
     /// What stands in the store is not what this crate wrote.
     Corrupt,
-    /// The store was set up wrongly: a bad URL, a bad name, a server of another kind.
+    /// The store was set up wrongly: a bad URL, a bad name, a server of another kind, or one whose certificate is not trusted.
     Configuration,
     /// Anything else that the driver reports.
     Other,

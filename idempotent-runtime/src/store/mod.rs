@@ -1,6 +1,8 @@
 //! What a store does: it keeps versioned cells and has a clock. Mechanism, never policy.
 
 mod error;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod handshake;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod lending;
 #[cfg(any(feature = "postgres", feature = "redis"))]

@@ -73,8 +73,7 @@ fn command_line(servers: &[&Server], rights: Rights) -> String {
         Rights::Root => "",
         Rights::Sudo | Rights::Asked => "sudo ",
     };
-    let mut packages: Vec<&str> = servers.iter().map(|server| server.package).collect();
-    packages.dedup();
+    let packages = each_once(servers.iter().map(|server| server.package));
     format!(
         "{sudo}apt-get update; {sudo}env DEBIAN_FRONTEND=noninteractive \
          apt-get install --yes --no-install-recommends {}",
@@ -83,11 +82,8 @@ fn command_line(servers: &[&Server], rights: Rights) -> String {
 }
 
 fn advice(servers: &[&Server], command: &str) -> String {
-    let mut programs: Vec<String> = servers
-        .iter()
-        .map(|server| format!("`{}`", server.program))
-        .collect();
-    programs.dedup();
+    let programs = each_once(servers.iter().map(|server| server.program));
+    let programs: Vec<String> = programs.iter().map(|name| format!("`{name}`")).collect();
     let variables: Vec<&str> = servers.iter().map(|server| server.variable).collect();
     format!(
         "servers are missing ({}): run\n\n    {command}\n\nor say where they are, in {}",
@@ -96,23 +92,34 @@ fn advice(servers: &[&Server], command: &str) -> String {
     )
 }
 
+fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut once = Vec::new();
+    for name in names {
+        if !once.contains(&name) {
+            once.push(name);
+        }
+    }
+    once
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::{PROXIES, SERVERS};
+    use crate::servers::STAGES;
 
     fn named(name: &str) -> &'static Server {
-        let found = SERVERS.iter().find(|server| server.name == name);
+        let mut all = STAGES.into_iter().flatten();
+        let found = all.find(|server| server.name == name);
         found.expect("there is one of that name")
     }
 
     #[test]
     fn installs_each_package_once_and_only_what_is_missing() {
-        let all: Vec<&Server> = SERVERS.iter().chain(&PROXIES).collect();
+        let all: Vec<&Server> = STAGES.into_iter().flatten().collect();
         assert_eq!(
             command_line(&all, Rights::Root),
             "apt-get update; env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
-             postgresql mariadb-server redis-server pgbouncer"
+             openssl postgresql mariadb-server redis-server pgbouncer"
         );
         assert_eq!(
             command_line(&[named("mariadb")], Rights::Asked),

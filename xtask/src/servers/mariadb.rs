@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::{Ending, Start, find, ports};
+use super::{Ending, Start, authority::Certificate, find, ports};
 
 const SETTINGS: [&str; 9] = [
     "--bind-address=127.0.0.1",
@@ -25,7 +25,25 @@ GRANT ALL ON *.* TO idempotent@'%' WITH GRANT OPTION;
 ";
 
 pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
-    let part = start.part("mariadb", Ending::Kill)?;
+    serve(start, &[])
+}
+
+/// Starts one that lets nobody in who does not encrypt.
+pub(super) fn start_encrypted(start: &Start<'_>) -> io::Result<String> {
+    let certificate = Certificate::of(start)?;
+    let settings = [
+        "--require-secure-transport=ON".to_owned(),
+        format!("--ssl-cert={}", certificate.file.display()),
+        format!("--ssl-key={}", certificate.key.display()),
+    ];
+    let url = serve(start, &settings)?;
+    let authority = certificate.authority.display();
+    Ok(format!("{url}?ssl-mode=VERIFY_IDENTITY&ssl-ca={authority}"))
+}
+
+/// Starts one with settings of its own.
+fn serve(start: &Start<'_>, settings: &[String]) -> io::Result<String> {
+    let part = start.part(start.name, Ending::Kill)?;
     let install = find::beside(start.program, "mariadb-install-db")
         .ok_or_else(|| io::Error::other("`mariadb-install-db` is not there"))?;
     let data = format!("--datadir={}", part.path("data").display());
@@ -43,7 +61,8 @@ pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
                 .args(["--no-defaults", &data])
                 .arg(format!("--port={port}"))
                 .arg(format!("--init-file={}", script.display()))
-                .args(SETTINGS);
+                .args(SETTINGS)
+                .args(settings);
             server
         },
         |port| greets(port).unwrap_or(false),

@@ -2,6 +2,7 @@
 //! folder, and gone afterwards, however this process ends. A server whose address stands in the environment is used
 //! instead.
 
+mod authority;
 mod cluster;
 mod find;
 mod folder;
@@ -34,6 +35,7 @@ struct Server {
 /// What a server is started with.
 struct Start<'a> {
     name: &'static str,
+    variable: &'static str,
     program: &'a Path,
     folder: &'a Folder,
     /// The addresses that are known so far.
@@ -44,9 +46,19 @@ impl<'a> Start<'a> {
     fn part(&self, name: &str, ending: Ending) -> io::Result<Part<'a>> {
         Part::create(self.folder, name, ending)
     }
+
+    /// What a variable says: where an earlier stage has put it, or else whoever runs this.
+    fn known(&self, variable: &str) -> Option<String> {
+        let mut known = self.environment.iter();
+        let known = known.find(|(name, _)| *name == variable);
+        known.map_or_else(|| given(variable), |(_, value)| Some(value.clone()))
+    }
 }
 
 const POSTGRES: &str = "IDEMPOTENT_TEST_POSTGRES_URL";
+
+/// Who vouches for the encrypted servers.
+const AUTHORITY: &str = "IDEMPOTENT_TEST_AUTHORITY";
 
 /// For tests that start a server of their own, to kill or to starve it: the folders of the programs, as in the path.
 const PROGRAMS: &str = "IDEMPOTENT_TEST_PROGRAMS";
@@ -58,64 +70,97 @@ pub(crate) struct Servers {
     _folder: Folder,
 }
 
-/// These start side by side.
-const SERVERS: [Server; 5] = [
-    Server {
-        name: "postgres",
-        variable: POSTGRES,
-        program: "postgres",
-        package: "postgresql",
-        start: postgres::start,
-    },
-    // What a statement writes can be counted only where nobody else writes.
-    Server {
-        name: "postgres-alone",
-        variable: "IDEMPOTENT_TEST_POSTGRES_ALONE_URL",
-        program: "postgres",
-        package: "postgresql",
-        start: postgres::start,
-    },
-    Server {
-        name: "mariadb",
-        variable: "IDEMPOTENT_TEST_MARIADB_URL",
-        program: "mariadbd",
-        package: "mariadb-server",
-        start: mariadb::start,
-    },
-    Server {
-        name: "redis",
-        variable: "IDEMPOTENT_TEST_REDIS_URL",
-        program: "redis-server",
-        package: "redis-server",
-        start: redis::start,
-    },
-    Server {
-        name: "redis-cluster",
-        variable: "IDEMPOTENT_TEST_REDIS_CLUSTER_URLS",
-        program: "redis-server",
-        package: "redis-server",
-        start: cluster::start,
-    },
+/// Those of one stage start side by side, and know the addresses of the stages before.
+const STAGES: [&[Server]; 3] = [
+    &[
+        // No server, but made like one: a file that the encrypted ones need, and who verifies them.
+        Server {
+            name: "authority",
+            variable: AUTHORITY,
+            program: "openssl",
+            package: "openssl",
+            start: authority::start,
+        },
+    ],
+    &[
+        Server {
+            name: "postgres",
+            variable: POSTGRES,
+            program: "postgres",
+            package: "postgresql",
+            start: postgres::start,
+        },
+        // What a statement writes can be counted only where nobody else writes.
+        Server {
+            name: "postgres-alone",
+            variable: "IDEMPOTENT_TEST_POSTGRES_ALONE_URL",
+            program: "postgres",
+            package: "postgresql",
+            start: postgres::start,
+        },
+        Server {
+            name: "postgres-tls",
+            variable: "IDEMPOTENT_TEST_POSTGRES_TLS_URL",
+            program: "postgres",
+            package: "postgresql",
+            start: postgres::start_encrypted,
+        },
+        Server {
+            name: "mariadb",
+            variable: "IDEMPOTENT_TEST_MARIADB_URL",
+            program: "mariadbd",
+            package: "mariadb-server",
+            start: mariadb::start,
+        },
+        Server {
+            name: "mariadb-tls",
+            variable: "IDEMPOTENT_TEST_MARIADB_TLS_URL",
+            program: "mariadbd",
+            package: "mariadb-server",
+            start: mariadb::start_encrypted,
+        },
+        Server {
+            name: "redis",
+            variable: "IDEMPOTENT_TEST_REDIS_URL",
+            program: "redis-server",
+            package: "redis-server",
+            start: redis::start,
+        },
+        Server {
+            name: "redis-tls",
+            variable: "IDEMPOTENT_TEST_REDIS_TLS_URL",
+            program: "redis-server",
+            package: "redis-server",
+            start: redis::start_encrypted,
+        },
+        Server {
+            name: "redis-cluster",
+            variable: "IDEMPOTENT_TEST_REDIS_CLUSTER_URLS",
+            program: "redis-server",
+            package: "redis-server",
+            start: cluster::start,
+        },
+    ],
+    // In front of another one.
+    &[Server {
+        name: "pgbouncer",
+        variable: "IDEMPOTENT_TEST_PGBOUNCER_URL",
+        program: "pgbouncer",
+        package: "pgbouncer",
+        start: pgbouncer::start,
+    }],
 ];
-
-/// These stand in front of another one, whose address they need.
-const PROXIES: [Server; 1] = [Server {
-    name: "pgbouncer",
-    variable: "IDEMPOTENT_TEST_PGBOUNCER_URL",
-    program: "pgbouncer",
-    package: "pgbouncer",
-    start: pgbouncer::start,
-}];
 
 impl Servers {
     /// Starts every server whose address does not stand in the environment.
     pub(crate) fn start() -> io::Result<Self> {
-        let servers = wanted(&SERVERS);
-        let proxies = wanted(&PROXIES);
-        install::missing(servers.iter().chain(&proxies).copied())?;
+        let stages = STAGES.map(wanted);
+        install::missing(stages.iter().flatten().copied())?;
         let folder = Folder::create()?;
-        let mut environment = start_all(&servers, &folder, &[])?;
-        environment.extend(start_all(&proxies, &folder, &environment)?);
+        let mut environment = Vec::new();
+        for stage in &stages {
+            environment.extend(start_all(stage, &folder, &environment)?);
+        }
         environment.push((PROGRAMS, programs()));
         Ok(Self {
             environment,
@@ -138,8 +183,9 @@ fn wanted(servers: &'static [Server]) -> Vec<&'static Server> {
 
 /// Where the programs of the servers lie; those that come with one lie beside it.
 fn programs() -> String {
-    let found = SERVERS
-        .iter()
+    let found = STAGES
+        .into_iter()
+        .flatten()
         .flat_map(|server| find::program(server.program));
     let files = found.flat_map(|program| program.canonicalize());
     let mut folders: Vec<_> = files
@@ -196,6 +242,7 @@ fn start_one(
         .ok_or_else(|| io::Error::other(format!("`{}` is not there", server.program)))?;
     (server.start)(&Start {
         name: server.name,
+        variable: server.variable,
         program: &program,
         folder,
         environment,

@@ -49,10 +49,12 @@ impl<'a> Part<'a> {
         Ok(path)
     }
 
-    /// A program that runs in this folder, and writes nowhere else.
+    /// A program that runs in this folder, and writes nowhere else. What whoever runs us has at home it does not find: a
+    /// client's own certificate, say.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = self.folder.command(program);
-        command.current_dir(&self.path).env("TMPDIR", &self.path);
+        command.current_dir(&self.path);
+        command.envs(["HOME", "TMPDIR"].map(|variable| (variable, &self.path)));
         command
     }
 

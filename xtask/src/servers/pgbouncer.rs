@@ -2,13 +2,11 @@
 
 use std::{fmt::Write as _, io};
 
-use super::{Ending, POSTGRES, Start, given, ports};
+use super::{Ending, POSTGRES, Start, ports};
 
 pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
     let part = start.part("pgbouncer", Ending::Kill)?;
-    let known = |(variable, value): &(&str, String)| (*variable == POSTGRES).then(|| value.clone());
-    let behind = start.environment.iter().find_map(known);
-    let behind = behind.or_else(|| given(POSTGRES)).unwrap_or_default();
+    let behind = start.known(POSTGRES).unwrap_or_default();
     let behind = Behind::parse(&behind)
         .ok_or_else(|| io::Error::other(format!("`{POSTGRES}` is not understood")))?;
     let version = part.command(start.program).arg("--version").output()?;

@@ -2,7 +2,7 @@
 
 use std::{io, process::Command};
 
-use super::{Ending, Start, find};
+use super::{Ending, Start, authority::Certificate, find, part::Part};
 
 const INITDB: [&str; 6] = [
     "--username=idempotent",
@@ -24,7 +24,27 @@ const SETTINGS: [&str; 6] = [
 ];
 
 pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
+    serve(start, &start.part(start.name, Ending::Quit)?, &[])
+}
+
+/// Starts one that lets nobody in who does not encrypt.
+pub(super) fn start_encrypted(start: &Start<'_>) -> io::Result<String> {
     let part = start.part(start.name, Ending::Quit)?;
+    let certificate = Certificate::of(start)?;
+    let who = part.write("who", "hostssl all all 127.0.0.1/32 trust\n")?;
+    let settings = [
+        "ssl=on".to_owned(),
+        format!("ssl_cert_file={}", certificate.file.display()),
+        format!("ssl_key_file={}", certificate.key.display()),
+        format!("hba_file={}", who.display()),
+    ];
+    let url = serve(start, &part, &settings)?;
+    let authority = certificate.authority.display();
+    Ok(format!("{url}?sslmode=verify-full&sslrootcert={authority}"))
+}
+
+/// Starts one with settings of its own.
+fn serve(start: &Start<'_>, part: &Part<'_>, settings: &[String]) -> io::Result<String> {
     let tool = |name: &str| {
         let program = find::beside(start.program, name);
         let program =
@@ -36,7 +56,10 @@ pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
         |port| {
             let mut server = part.command(start.program);
             server.args(["-D", "data", "-p", &port.to_string()]);
-            server.args(SETTINGS.iter().flat_map(|setting| ["-c", *setting]));
+            let settings = SETTINGS
+                .into_iter()
+                .chain(settings.iter().map(String::as_str));
+            server.args(settings.flat_map(|setting| ["-c", setting]));
             server
         },
         |port| {

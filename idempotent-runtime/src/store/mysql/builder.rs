@@ -95,7 +95,7 @@ impl MySqlBuilder {
     /// # Errors
     ///
     /// [`Configuration`] for an option that cannot be used, a wrong password, a database that is not there,
-    /// a server that is too old, [`Unavailable`] where nobody answers in time, and as
+    /// a server that is too old, a certificate that is not trusted, [`Unavailable`] where nobody answers in time, and as
     /// [`MySqlStore::migrate`].
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration

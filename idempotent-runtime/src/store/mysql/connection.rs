@@ -11,6 +11,7 @@ use super::failure;
 use crate::store::{
     StoreError, StoreErrorKind,
     lending::{Place, Server},
+    sql,
 };
 
 /// Where the server is.
@@ -39,7 +40,9 @@ impl Server for MySql {
         let failed = |error| failure::of(error, doing);
         // Whatever the application reads and writes, our texts have every character.
         let options = self.place.options().charset("utf8mb4").set_names(true);
-        let mut connection = options.connect().await.map_err(failed)?;
+        let opened = options.connect().await;
+        let mut connection =
+            opened.map_err(|error| sql::while_opening(error, doing, failure::of))?;
         let settings = AssertSqlSafe(settings(self.lock_wait));
         let row = connection
             .fetch_one(sqlx::raw_sql(settings))

@@ -53,6 +53,8 @@ fn kind_of_number(number: u16) -> StoreErrorKind {
         | 1118 | 1153 | 1301 | 1406 => StoreErrorKind::Full,
         // A user, password, host or way of logging in that the server does not know; a locked account, an old password.
         1045 | 1130 | 1251 | 1524 | 1698 | 1820 | 1862 | 3118 | 4151
+        // A server that wants encryption.
+        | 3159
         // No database, an unknown one; no InnoDB; a binary log of statements, which cannot be written at READ COMMITTED.
         | 1046 | 1049 | 1286 | 1665
         // A server that does not know what we say: not one of those that we know.

@@ -41,9 +41,16 @@ use crate::{
 /// These servers notify nobody. A call that waits is woken at once by its own process; what another process wrote it finds by
 /// looking, at most half a second later, one of all who wait for the same record in this process.
 ///
-/// MySQL wants its passwords encrypted: choose one of the `tls-` features, or sqlx's own `mysql-rsa`.
-///
 /// The store opens connections of its own: see [`new`](Self::new).
+///
+/// # Encryption
+///
+/// With one of the `tls-` features, the URL switches it on, for heartbeats too:
+/// `mysql://app@db.example/shop?ssl-mode=VERIFY_IDENTITY`, with `&ssl-ca=/path/authority.pem` for an authority of your own. Where
+/// the URL says nothing, sqlx encrypts only if the server offers it, and does not verify who answers. A certificate that is
+/// not trusted, and a server without encryption, are of the kind
+/// [`Configuration`](crate::store::StoreErrorKind::Configuration). MySQL wants its passwords encrypted: without a `tls-` feature,
+/// take sqlx's own `mysql-rsa`.
 ///
 /// # Examples
 ///

@@ -95,8 +95,8 @@ impl PostgresBuilder {
     ///
     /// # Errors
     ///
-    /// [`Configuration`] for an option that cannot be used, a wrong password, a database that is not there,
-    /// [`Unavailable`] where nobody answers in time, and as [`PostgresStore::migrate`].
+    /// [`Configuration`] for an option that cannot be used, a wrong password, a database that is not there, a certificate that is
+    /// not trusted, [`Unavailable`] where nobody answers in time, and as [`PostgresStore::migrate`].
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable

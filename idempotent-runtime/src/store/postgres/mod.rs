@@ -25,7 +25,7 @@ use crate::{
         Snapshot, Store, StoreError, Swap,
         lending::{Lending, Limits, Place, Server},
         listening::Listening,
-        sql::TablePrefix,
+        sql::{self, TablePrefix},
         waiters::{Waiters, look::Pace},
     },
 };
@@ -37,6 +37,14 @@ use crate::{
 /// was recorded survives a crash of the server unless `synchronous_commit` was turned off.
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
+///
+/// # Encryption
+///
+/// With one of the `tls-` features, the URL switches it on, for heartbeats and notifications too:
+/// `postgres://app@db.example/shop?sslmode=verify-full`, with `&sslrootcert=/path/authority.pem` for an authority of your own.
+/// Where the URL says nothing, sqlx encrypts only if the server offers it, and does not verify who answers. A certificate
+/// that is not trusted, and a server without encryption, are of the kind
+/// [`Configuration`](crate::store::StoreErrorKind::Configuration).
 ///
 /// # Examples
 ///
@@ -167,14 +175,14 @@ impl Server for Postgres {
 
     /// Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
     async fn open(&self, doing: &'static str) -> Result<PgConnection, StoreError> {
-        let opened = async {
-            let mut connection = self.place.options().connect().await?;
-            if self.way == Way::Prepared {
-                connection.execute(SETTINGS).await?;
-            }
-            Ok(connection)
-        };
-        opened.await.map_err(|error| failure::of(error, doing))
+        let opened = self.place.options().connect().await;
+        let mut connection =
+            opened.map_err(|error| sql::while_opening(error, doing, failure::of))?;
+        if self.way == Way::Prepared {
+            let set = connection.execute(SETTINGS).await;
+            set.map_err(|error| failure::of(error, doing))?;
+        }
+        Ok(connection)
     }
 }
 

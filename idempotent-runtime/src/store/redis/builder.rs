@@ -93,8 +93,8 @@ impl RedisBuilder {
     ///
     /// # Errors
     ///
-    /// [`StoreErrorKind::Configuration`] for an option that cannot be used, a wrong password, a server that is none of
-    /// Redis 7 or newer or Valkey, or one that is refused for
+    /// [`StoreErrorKind::Configuration`] for an option that cannot be used, a wrong password, a certificate that is not
+    /// trusted, a server that is none of Redis 7 or newer or Valkey, or one that is refused for
     /// [at most once](Self::accept_at_most_once_until_failover); [`StoreErrorKind::Unavailable`] where nobody answers in time.
     pub async fn connect(self, url: &str) -> Result<RedisStore, StoreError> {
         let client = Client::open(url).map_err(|error| failure::of(error, DOING))?;

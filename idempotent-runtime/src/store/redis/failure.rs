@@ -1,12 +1,34 @@
 //! What an error of the driver or the server means to a caller.
 
+use std::{error::Error, io, sync::Arc};
+
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{StoreError, StoreErrorKind, handshake};
 
 /// Gives an error its kind, and keeps it as the source.
 pub(super) fn of(error: RedisError, doing: &'static str) -> StoreError {
     StoreError::new(kind(&error), doing).with_source(error)
+}
+
+/// The same for an error that kept a connection from being made.
+pub(super) fn while_opening(error: RedisError, doing: &'static str) -> StoreError {
+    let kind = match error.kind() {
+        // What the other encryption reports has a kind of its own.
+        ErrorKind::Client => StoreErrorKind::Configuration,
+        ErrorKind::Io if io_error(&error).is_some_and(handshake::is_refused) => {
+            StoreErrorKind::Configuration
+        }
+        _ => kind(&error),
+    };
+    StoreError::new(kind, doing).with_source(error)
+}
+
+/// The system's error in one of the driver, which shows the pointer that it shares it by.
+fn io_error(error: &RedisError) -> Option<&io::Error> {
+    let shared = error.source()?;
+    let shared = shared.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
+    shared.downcast_ref()
 }
 
 /// Whether the connection is of no more use: it is gone, or leads to a server that was the primary once.
@@ -92,6 +114,18 @@ mod tests {
         let value = parse_redis_value(format!("-{said}\r\n").as_bytes()).expect("an answer");
         let error = value.extract_error().map(|_: Value| ());
         kind(&error.expect_err("an error"))
+    }
+
+    #[test]
+    fn only_while_a_connection_is_made_is_invalid_data_a_matter_of_the_handshake() {
+        let refused = || RedisError::from(io::Error::from(io::ErrorKind::InvalidData));
+        let opening = |error| while_opening(error, "").kind();
+        assert_eq!(opening(refused()), StoreErrorKind::Configuration);
+        assert_eq!(of(refused(), "").kind(), StoreErrorKind::Unavailable);
+        let broken = RedisError::from(io::Error::from(io::ErrorKind::ConnectionReset));
+        assert_eq!(opening(broken), StoreErrorKind::Unavailable);
+        let native = RedisError::from((ErrorKind::Client, "the handshake failed"));
+        assert_eq!(opening(native), StoreErrorKind::Configuration);
     }
 
     #[test]

@@ -272,7 +272,7 @@ impl Link {
             Ok((line, open.number))
         };
         match timeout(self.limits.connect, making).await {
-            Ok(made) => made.map_err(|error: RedisError| failure::of(error, doing)),
+            Ok(made) => made.map_err(|error: RedisError| failure::while_opening(error, doing)),
             Err(late) => Err(StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late)),
         }
     }

@@ -75,6 +75,14 @@ use crate::{
 /// (`on_crash = uncertain`, `reconcile`) is refused, unless the store was made with
 /// [`accept_at_most_once_until_failover`](RedisBuilder::accept_at_most_once_until_failover).
 ///
+/// # Encryption
+///
+/// With one of the `tls-` features, the URL switches it on, for heartbeats and notifications too: `rediss://db.example`. The
+/// server is always verified. For an authority of your own, make the client with `redis::Client::build_with_tls` and pass it to
+/// [`client`](RedisBuilder::client); or, with `tls-rustls-ring-native-roots`, name its file in the variable
+/// `SSL_CERT_FILE`. A certificate that is not trusted is of the kind [`StoreErrorKind::Configuration`]. The protocol has no word
+/// for encryption: where only one side encrypts, nobody answers, which is [`StoreErrorKind::Unavailable`].
+///
 /// # What stands there
 ///
 /// `HGETALL idempotent:<id in hexadecimal digits>` shows a record: a hash, so that people can read it and a write touches only

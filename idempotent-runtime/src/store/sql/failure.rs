@@ -2,6 +2,8 @@
 
 use sqlx::Error;
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::store::handshake;
 use crate::store::{StoreError, StoreErrorKind};
 
 /// Says that a statement which always answers with a row answered with none.
@@ -9,16 +11,34 @@ pub(crate) fn no_row(doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Other, doing).with_source(Error::RowNotFound)
 }
 
+/// Gives an error that kept a connection from being made its kind; `of` gives one to what is no matter of the handshake.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn while_opening(
+    error: Error,
+    doing: &'static str,
+    of: fn(Error, &'static str) -> StoreError,
+) -> StoreError {
+    match &error {
+        Error::Io(refused) if handshake::is_refused(refused) => {
+            StoreError::new(StoreErrorKind::Configuration, doing).with_source(error)
+        }
+        _ => of(error, doing),
+    }
+}
+
 /// The kind of what went wrong between a server and us.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn kind_on_the_way(error: &Error) -> StoreErrorKind {
     match error {
         // The server may have gone, or may never have been one of the kind that was expected.
-        Error::Io(_) | Error::Tls(_) | Error::Protocol(_) => StoreErrorKind::Unavailable,
+        Error::Io(_) | Error::Protocol(_) => StoreErrorKind::Unavailable,
         Error::PoolTimedOut | Error::PoolClosed | Error::WorkerCrashed => {
             StoreErrorKind::Unavailable
         }
-        Error::Configuration(_) | Error::InvalidArgument(_) => StoreErrorKind::Configuration,
+        // Encryption fails so only before it stands: the server has none, or the program was built without.
+        Error::Configuration(_) | Error::InvalidArgument(_) | Error::Tls(_) => {
+            StoreErrorKind::Configuration
+        }
         Error::ColumnDecode { .. } | Error::Decode(_) | Error::ColumnNotFound(_) => {
             StoreErrorKind::Corrupt
         }

@@ -31,7 +31,10 @@ pub(crate) use self::{
     encode::{Value, written},
 };
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) use self::{encode::bytes, failure::kind_on_the_way};
+pub(crate) use self::{
+    encode::bytes,
+    failure::{kind_on_the_way, while_opening},
+};
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::{
     failure::no_row,

@@ -1,0 +1,117 @@
+//! The stores over TLS, on servers that let nobody in without it: `cargo xtask test` starts them, with a certificate of a
+//! private authority.
+
+mod mariadb;
+mod postgres;
+mod redis;
+
+use std::{error::Error as _, fmt, sync::Arc, time::Duration};
+
+use idempotent_runtime::{
+    Error, Idempotency, InFlight, Observer, Step, StoreError, StoreErrorKind, Transition,
+    store::Store, testing::Gate,
+};
+use tokio::task::JoinHandle;
+
+/// More than a loaded machine needs, and a failure instead of a test that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Less than [`PATIENCE`], so that it is the store that ends a connection which nobody answers.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One process runs a call and another waits for it, until `meanwhile` has seen what it wanted, after a heartbeat. Then both
+/// are answered, and so is a replay.
+async fn works<S: Store + Clone>(holder: S, waiter: S, meanwhile: impl AsyncFnOnce()) {
+    let all = async {
+        let (inside, beat) = (Gate::new(), Beat::default());
+        let begin = |store: S, outcome| {
+            let idem = Idempotency::builder(store)
+                .lease("3s")
+                .in_flight(InFlight::Wait(PATIENCE))
+                .observer(beat.clone())
+                .build()
+                .expect("the options can be used");
+            charge(idem, inside.clone(), outcome)
+        };
+        let first = begin(holder, 1);
+        inside.arrived(1).await;
+        let second = begin(waiter.clone(), 2);
+        beat.0.notified().await;
+        meanwhile().await;
+        inside.open();
+
+        assert_eq!(first.await.expect("no panic"), Ok(1));
+        assert_eq!(second.await.expect("no panic"), Ok(1));
+        assert_eq!(begin(waiter, 3).await.expect("no panic"), Ok(1));
+        assert_eq!(inside.arrivals(), 1, "one body ran");
+    };
+    in_time(all).await;
+}
+
+fn charge(idem: Idempotency, inside: Gate, outcome: u32) -> JoinHandle<Result<u32, Error>> {
+    tokio::spawn(async move {
+        let call = idem.call("charge").key("k");
+        let answer = call.run(async |_| {
+            inside.pass().await;
+            Ok(outcome)
+        });
+        answer.await
+    })
+}
+
+/// Is notified of the first heartbeat.
+#[derive(Clone, Default)]
+struct Beat(Arc<tokio::sync::Notify>);
+
+impl Observer for Beat {
+    fn transition(&self, transition: &Transition<'_>) {
+        if transition.step == Step::Heartbeat {
+            self.0.notify_one();
+        }
+    }
+}
+
+/// A call over connections that cannot be made is refused for that, and its body does not run.
+async fn runs_nothing(store: impl Store) {
+    let inside = Gate::new();
+    let answer = in_time(charge(Idempotency::new(store), inside.clone(), 1)).await;
+    let Err(Error::Store(error)) = answer.expect("no panic") else {
+        panic!("it needs a store");
+    };
+    assert_eq!(error.kind(), StoreErrorKind::Configuration, "{error:?}");
+    assert_eq!(inside.arrivals(), 0, "the body ran");
+}
+
+/// A store that is refused for how it is set up, which trying again does not change, and for this reason.
+fn is_refused<T: fmt::Debug>(answer: Result<T, StoreError>, reason: &str) {
+    let error = answer.expect_err("it is refused");
+    assert_eq!(error.kind(), StoreErrorKind::Configuration, "{error:?}");
+    let source = error.source().expect("the driver's error is kept");
+    assert!(source.to_string().contains(reason), "{source}");
+}
+
+async fn in_time<F: Future>(scenario: F) -> F::Output {
+    let ended = tokio::time::timeout(PATIENCE, scenario).await;
+    ended.expect("the scenario waits for something that never happens")
+}
+
+/// Where a server is, or whom it is trusted by.
+///
+/// # Panics
+///
+/// Where nobody says: a store whose server is missing is a failure.
+fn variable(name: &str) -> String {
+    std::env::var(name)
+        .unwrap_or_else(|_| panic!("{name} is not set: `cargo xtask test` starts the servers"))
+}
+
+/// A URL with other options.
+fn with_options(url: &str, options: &str) -> String {
+    let (place, _) = url.split_once('?').unwrap_or((url, ""));
+    format!("{place}?{options}")
+}
+
+/// Tables or keys of its own for each test.
+fn prefix() -> String {
+    format!("t{:016x}_", rand::random::<u64>())
+}

@@ -1,0 +1,138 @@
+//! Redis that has no port but the encrypted one.
+
+use std::{env, time::Duration};
+
+use idempotent_runtime::{
+    StoreErrorKind,
+    store::{RedisStore, redis::RedisBuilder},
+};
+use redis::{Client, TlsCertificates};
+use tokio::process::Command;
+use tokio_stream::StreamExt;
+
+use super::{CONNECT_TIMEOUT, in_time, is_refused, prefix, variable, works};
+
+const URL: &str = "IDEMPOTENT_TEST_REDIS_TLS_URL";
+const PLAIN_URL: &str = "IDEMPOTENT_TEST_REDIS_URL";
+const AUTHORITY: &str = "IDEMPOTENT_TEST_AUTHORITY";
+
+/// Where the system's authorities are read from, if it is set.
+const SYSTEM: &str = "SSL_CERT_FILE";
+
+/// A client that trusts the private authority.
+fn client() -> Client {
+    let root_cert = std::fs::read(variable(AUTHORITY)).expect("the authority's file");
+    let certificates = TlsCertificates {
+        client_tls: None,
+        root_cert: Some(root_cert),
+    };
+    Client::build_with_tls(variable(URL), certificates).expect("a URL")
+}
+
+fn builder(prefix: &str) -> RedisBuilder {
+    let builder = RedisStore::builder().key_prefix(prefix);
+    builder.connect_timeout(CONNECT_TIMEOUT)
+}
+
+/// Whoever waits listens, on a server that has no port without encryption.
+async fn encrypts_all(holder: RedisStore, waiter: RedisStore, prefix: &str) {
+    let client = client();
+    let connection = client.get_multiplexed_async_connection().await;
+    let mut connection = connection.expect("the server answers");
+    let mut command = redis::cmd("CONFIG");
+    let plain = command.arg("GET").arg("port");
+    let plain: (String, u16) = plain.query_async(&mut connection).await.expect("an answer");
+    assert_eq!(plain, ("port".to_owned(), 0));
+    let told = client.get_async_pubsub().await;
+    let mut told = told.expect("the server answers");
+    let channel = format!("{prefix}moved");
+    told.subscribe(&channel).await.expect("it listens");
+    let mut told = told.into_on_message();
+
+    let sees = async || {
+        // The store's own word that it listens.
+        let hello = told.next().await.expect("the server tells");
+        assert_eq!(hello.get_payload_bytes(), b"hello");
+        let mut listening = redis::cmd("PUBSUB");
+        let listening = listening.arg("NUMSUB").arg(&channel);
+        let listening = listening.query_async(&mut connection).await;
+        let (_, listening): (String, u64) = listening.expect("an answer");
+        assert_eq!(listening, 2, "this test and the store");
+    };
+    works(holder, waiter, sees).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn every_connection_of_a_url_is_encrypted() {
+    let authority = variable(AUTHORITY);
+    if env::var(SYSTEM).is_ok_and(|trusted| trusted == authority) {
+        let (prefix, url) = (prefix(), variable(URL));
+        let open = async || builder(&prefix).connect(&url).await;
+        let (holder, waiter) = (open().await, open().await);
+        let (holder, waiter) = (holder.expect("it answers"), waiter.expect("it answers"));
+        return encrypts_all(holder, waiter, &prefix).await;
+    }
+    // A URL names no authority. It goes by those of the system, which this test sets for a process of its own.
+    let this = env::current_exe().expect("this test has a file");
+    let name = "redis::every_connection_of_a_url_is_encrypted";
+    let mut child = Command::new(this);
+    child.args(["--exact", name, "--include-ignored"]);
+    let child = child.env(SYSTEM, authority).kill_on_drop(true).output();
+    let output = in_time(child).await.expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn every_connection_of_a_client_is_encrypted() {
+    let prefix = prefix();
+    let open = async || {
+        let made = builder(&prefix).client(client()).await;
+        made.expect("the server answers")
+    };
+    encrypts_all(open().await, open().await, &prefix).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn the_connection_of_an_application_is_used_as_it_is() {
+    let prefix = prefix();
+    let open = async || {
+        let manager = client().get_connection_manager().await;
+        let manager = manager.expect("the server answers");
+        let made = builder(&prefix).connection(manager).await;
+        made.expect("the server answers")
+    };
+    works(open().await, open().await, async || ()).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_server_that_nobody_trusted_vouches_for_is_refused() {
+    let (prefix, url) = (prefix(), variable(URL));
+    let connecting = builder(&prefix).connect(&url);
+    is_refused(in_time(connecting).await, "certificate");
+}
+
+/// The protocol has no word for encryption: who does not encrypt gets no answer, and neither does who alone does.
+async fn nobody_answers(url: String) {
+    let builder = RedisStore::builder().connect_timeout(Duration::from_millis(500));
+    let answer = in_time(builder.connect(&url)).await;
+    let error = answer.expect_err("it cannot be made");
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_plain_connection_gets_no_answer() {
+    nobody_answers(variable(URL).replace("rediss://", "redis://")).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_server_without_encryption_gives_no_answer() {
+    nobody_answers(variable(PLAIN_URL).replace("redis://", "rediss://")).await;
+}
