@@ -90,6 +90,9 @@ impl Protection {
 pub(super) enum Next {
     /// Hand the answer, or the error, to the caller: it is what happened.
     Return,
+    /// Hand the last answer, or the error, to the caller, because there is nothing else to hand over: it does not tell what
+    /// happened.
+    GiveUp(Happened),
     /// Send the same bytes with the same key after this long.
     RetryAfter(Duration),
     /// Stop, and tell the caller.
@@ -156,7 +159,7 @@ pub(super) fn decide(
             Next::Stop(Stopped::Unknown(Why::Refused))
         }
         // Without a key there is nothing to resume: the last answer says all there is.
-        Judgement::Stop(_) if !progress.protection.is_key() => Next::Return,
+        Judgement::Stop(_) if !progress.protection.is_key() => Next::GiveUp(Happened::Perhaps),
         Judgement::Stop(stopped) => Next::Stop(stopped),
         Judgement::Again {
             happened,
@@ -210,8 +213,9 @@ enum Judgement {
     Stop(Stopped),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Happened {
+/// Whether a call without an outcome may have taken effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Happened {
     No,
     Perhaps,
 }
@@ -347,7 +351,7 @@ fn again(
     // The server's word that it may be asked again does not protect what may have happened.
     if happened == Happened::Perhaps || progress.may_have_happened {
         match progress.protection {
-            Protection::None => return Next::Return,
+            Protection::None => return Next::GiveUp(Happened::Perhaps),
             Protection::KeyOnTrial => return Next::Stop(Stopped::Unknown(Why::Undeclared)),
             Protection::Key | Protection::Method => {}
         }
@@ -390,12 +394,15 @@ fn again(
 }
 
 fn give_up(progress: &Progress, happened: Happened, why: Why) -> Next {
-    match progress.protection {
-        Protection::Method | Protection::None => Next::Return,
-        _ if happened == Happened::Perhaps || progress.may_have_happened => {
-            Next::Stop(Stopped::Unknown(why))
-        }
-        _ => Next::Stop(Stopped::Exhausted(why)),
+    let happened = if progress.may_have_happened {
+        Happened::Perhaps
+    } else {
+        happened
+    };
+    match (progress.protection, happened) {
+        (Protection::Method | Protection::None, _) => Next::GiveUp(happened),
+        (_, Happened::Perhaps) => Next::Stop(Stopped::Unknown(why)),
+        (_, Happened::No) => Next::Stop(Stopped::Exhausted(why)),
     }
 }
 

@@ -66,6 +66,8 @@ fn ietf(progress: &Progress, observed: &Observed) -> Next {
 
 const HALF_A_SECOND: Next = Next::RetryAfter(Duration::from_millis(500));
 
+const GIVEN_UP: Next = Next::GiveUp(Happened::Perhaps);
+
 /// The decision table of the default profile, row by row.
 #[test]
 fn the_table_row_by_row() {
@@ -359,7 +361,7 @@ fn c22_no_word_of_the_server_s_protects_a_call() {
         };
         let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
         assert_eq!(ends(Protection::KeyOnTrial), unknown, "{answer:?}");
-        assert_eq!(ends(Protection::None), Next::Return, "{answer:?}");
+        assert_eq!(ends(Protection::None), GIVEN_UP, "{answer:?}");
         assert_eq!(ends(Protection::Key), HALF_A_SECOND, "{answer:?}");
         assert_eq!(ends(Protection::Method), HALF_A_SECOND, "{answer:?}");
     }
@@ -378,7 +380,7 @@ fn c22_what_an_earlier_attempt_may_have_done_is_not_sent_again_unprotected() {
     };
     let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
     assert_eq!(ends(Protection::KeyOnTrial), unknown);
-    assert_eq!(ends(Protection::None), Next::Return);
+    assert_eq!(ends(Protection::None), GIVEN_UP);
 }
 
 #[test]
@@ -427,7 +429,14 @@ fn c29_every_bound_ends_a_call_and_what_may_have_happened_is_not_forgotten() {
             protection: Protection::Method,
             ..progress
         };
-        assert_eq!(ietf(&get, &Observed::Lost), Next::Return);
+        assert_eq!(ietf(&get, &Observed::Lost), GIVEN_UP);
+        let unsent = Next::GiveUp(Happened::No);
+        assert_eq!(ietf(&get, &Observed::NotSent), unsent);
+        let sent_before = Progress {
+            may_have_happened: true,
+            ..get
+        };
+        assert_eq!(ietf(&sent_before, &Observed::NotSent), GIVEN_UP);
     }
 }
 
@@ -474,7 +483,7 @@ fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
             assert_eq!(ended, unknown, "{refusal:?}");
         }
         let ended = ends(false, Protection::Method, refusal);
-        assert_eq!(ended, Next::Return, "there is no key to resume by");
+        assert_eq!(ended, GIVEN_UP, "there is no key to resume by");
     }
     for outcome in [answer(201), answer(402), answer(404)] {
         assert_eq!(ends(true, Protection::Key, outcome), Next::Return);
@@ -532,6 +541,36 @@ fn c25_every_problem_of_the_server_is_known_and_done_as_it_says() {
         let next = ietf(&progress(), &Observed::Answer(answered));
         let sent_again = matches!(next, Next::RetryAfter(_));
         assert_eq!(sent_again, kind.is_retryable(), "{kind:?}: {next:?}");
+    }
+}
+
+/// What the method protects may be asked for again, and what it is told at last is no outcome.
+#[test]
+fn c11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() {
+    let last = Progress {
+        attempts: 4,
+        protection: Protection::Method,
+        ..progress()
+    };
+    let open = [
+        problem(409, Slug::RequestInProgress),
+        problem(409, Slug::OutcomeUnknown),
+        problem(409, Slug::ResultExpired),
+        problem(422, Slug::KeyReused),
+        problem(503, Slug::StoreUnavailable),
+        stripe(409, "invalid_request_error", "idempotency_key_in_use"),
+    ];
+    for answer in open {
+        assert_eq!(
+            ietf(&last, &Observed::Answer(answer.clone())),
+            GIVEN_UP,
+            "{answer:?}"
+        );
+    }
+    let unreadable = Observed::Answer(problem(400, Slug::BodyUnreadable));
+    assert_eq!(ietf(&last, &unreadable), Next::GiveUp(Happened::No));
+    for outcome in [answer(404), answer(409), answer(200)] {
+        assert_eq!(ietf(&last, &Observed::Answer(outcome)), Next::Return);
     }
 }
 

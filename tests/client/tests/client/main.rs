@@ -13,3 +13,4 @@ mod keys;
 mod redirects;
 mod restarts;
 mod streams;
+mod undecided;
