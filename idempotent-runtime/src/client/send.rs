@@ -86,7 +86,7 @@ pub(super) async fn send(
     } else {
         0
     };
-    let request = Repeatable::new(request, call.factory.as_ref(), limit).await?;
+    let request = Repeatable::new(request, profile, call.factory.as_ref(), limit).await?;
     let mut sending = Sending {
         inner,
         profile,

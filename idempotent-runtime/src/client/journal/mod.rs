@@ -108,7 +108,8 @@ pub struct Entry {
     /// A one-way digest of who asked, from which no credentials can be read; `None` where an earlier release wrote the entry.
     /// Once it has an ending, that was told to this caller, and to no other.
     pub caller: Option<[u8; 32]>,
-    /// The digest of method, target, content type and body; `None` for a stream, whose bytes nobody had seen.
+    /// The digest of method, target, body and the headers that belong to the request itself; `None` for a stream, whose bytes
+    /// nobody had seen. An earlier release took no header into it but the content type.
     pub digest: Option<[u8; 32]>,
     /// The body, where it is in memory and not too long.
     pub body: Option<Bytes>,
