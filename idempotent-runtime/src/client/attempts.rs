@@ -177,6 +177,7 @@ impl Sending<'_> {
             keyed: self.keyed.is_some(),
             protection: self.protection(),
             may_have_happened: self.may_have_happened,
+            led_on: self.led_on.load(Ordering::Relaxed),
             was_early: self.was_early,
             repeatable: self.request.is_repeatable(),
             budget_left: self.inner.has_budget(&self.origin),

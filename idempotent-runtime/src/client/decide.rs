@@ -53,6 +53,8 @@ pub(super) struct Progress {
     pub(super) protection: Protection,
     /// An attempt may have taken effect, this one left aside.
     pub(super) may_have_happened: bool,
+    /// An attempt was led on to another address: what was answered there is about that address.
+    pub(super) led_on: bool,
     /// It was told once that it came too early.
     pub(super) was_early: bool,
     /// Its body can be sent again.
@@ -139,7 +141,7 @@ pub enum Why {
     /// Sending it again would fail in the same way.
     Hopeless,
     /// The server, or somebody before it, did not let a later attempt through, such as with 401 or 501: that says nothing
-    /// about the earlier one.
+    /// about the earlier one. Nor does a failure of the address that it was led on to.
     Refused,
 }
 
@@ -233,6 +235,13 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
                     Judgement::Stop(Stopped::Unknown(Why::Refused))
                 }
                 judgement => judgement,
+            }
+        }
+        // The call was answered by being led on, and whether what it was led on to is to be had is another question.
+        Observed::Answer(answer) if progress.led_on && answer.status.as_u16() >= 400 => {
+            match answered(profile, progress, answer) {
+                open @ (Judgement::Again { .. } | Judgement::Stop(Stopped::Unknown(_))) => open,
+                _ => Judgement::Stop(Stopped::Unknown(Why::Refused)),
             }
         }
         Observed::Answer(answer) => answered(profile, progress, answer),

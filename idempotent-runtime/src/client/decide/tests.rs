@@ -8,6 +8,7 @@ fn progress() -> Progress {
         keyed: true,
         protection: Protection::Key,
         may_have_happened: false,
+        led_on: false,
         was_early: false,
         repeatable: true,
         budget_left: true,
@@ -488,6 +489,40 @@ fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
     for outcome in [answer(201), answer(402), answer(404)] {
         assert_eq!(ends(true, Protection::Key, outcome), Next::Return);
     }
+}
+
+#[test]
+fn c34_a_failure_of_what_a_call_was_led_on_to_leaves_it_open() {
+    let ends = |keyed, protection, answer: Answered| {
+        let led_on = Progress {
+            may_have_happened: true,
+            led_on: true,
+            keyed,
+            protection,
+            ..progress()
+        };
+        ietf(&led_on, &Observed::Answer(answer))
+    };
+    let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+    let failures = [
+        answer(400),
+        answer(404),
+        answer(410),
+        problem(422, Slug::KeyReused),
+        problem(409, Slug::ResultExpired),
+    ];
+    for failure in failures {
+        for protection in [Protection::Key, Protection::KeyOnTrial, Protection::Method] {
+            let ended = ends(true, protection, failure.clone());
+            assert_eq!(ended, unknown, "{failure:?}");
+        }
+        let ended = ends(false, Protection::Method, failure);
+        assert_eq!(ended, GIVEN_UP, "there is no key to resume by");
+    }
+    for outcome in [answer(200), answer(304)] {
+        assert_eq!(ends(true, Protection::Key, outcome), Next::Return);
+    }
+    assert_eq!(ends(true, Protection::Key, answer(500)), HALF_A_SECOND);
 }
 
 #[test]
