@@ -320,7 +320,7 @@ fn by_status(
 ) -> Judgement {
     let keyed = progress.protection == Protection::Key;
     match answer.status.as_u16() {
-        409 if keyed && profile.conflict == Conflict::InProgress => again(Happened::Perhaps),
+        409 if may_be_running(profile, progress, answer) => again(Happened::Perhaps),
         425 if !progress.was_early => again(Happened::No),
         429 if answer.retry_after.is_some() => again(Happened::No),
         501 if keyed || progress.protection == Protection::KeyOnTrial => {
@@ -334,6 +334,15 @@ fn by_status(
         },
         _ => Judgement::Known,
     }
+}
+
+/// A bare conflict may be about the key. Once an attempt may have come through, the draft has a server say so of that one.
+fn may_be_running(profile: &Profile, progress: &Progress, answer: &Answered) -> bool {
+    progress.keyed
+        && match profile.conflict {
+            Conflict::InProgress => true,
+            Conflict::Application => progress.may_have_happened && !answer.replayed,
+        }
 }
 
 /// A server error leaves open what was done before it; a refusal does not.

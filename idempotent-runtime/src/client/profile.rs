@@ -44,7 +44,8 @@ pub enum Support {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Conflict {
-    /// It is the application's, and the answer.
+    /// It is the application's, and the answer. After an attempt that may have been done, it leaves that one open, unless it says
+    /// of itself that it is a recorded answer: a server may also mean that the attempt is still running.
     Application,
     /// The first request with this key is still running.
     InProgress,

@@ -267,6 +267,36 @@ fn stripe_s_errors_and_bare_conflicts() {
 }
 
 #[test]
+fn c13_a_bare_conflict_is_the_answer_only_while_nothing_else_may_be_running() {
+    let sent = Progress {
+        may_have_happened: true,
+        ..progress()
+    };
+    assert_eq!(
+        ietf(&progress(), &Observed::Answer(answer(409))),
+        Next::Return
+    );
+    for protection in [Protection::Key, Protection::Method] {
+        let sent = Progress { protection, ..sent };
+        assert_eq!(ietf(&sent, &Observed::Answer(answer(409))), HALF_A_SECOND);
+        let recorded = Observed::Answer(replayed(409));
+        assert_eq!(ietf(&sent, &recorded), Next::Return);
+    }
+    let unkeyed = Progress {
+        keyed: false,
+        protection: Protection::Method,
+        ..sent
+    };
+    assert_eq!(ietf(&unkeyed, &Observed::Answer(answer(409))), Next::Return);
+    let last = Progress {
+        attempts: 4,
+        ..sent
+    };
+    let unknown = Next::Stop(Stopped::Unknown(Why::Attempts));
+    assert_eq!(ietf(&last, &Observed::Answer(answer(409))), unknown);
+}
+
+#[test]
 fn c24_the_vendor_s_word_counts_for_more_than_the_status() {
     let says = |status, verdict| {
         Observed::Answer(Answered {

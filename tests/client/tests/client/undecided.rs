@@ -3,13 +3,16 @@
 use async_trait::async_trait;
 use http::{Extensions, Method};
 use idempotent_runtime::{
-    client::{Call, IdempotencyKeys, Intent, Key, Limits, MemoryJournal, Origin, Profile},
+    client::{
+        Call, ClientError, IdempotencyKeys, Intent, Key, Limits, MemoryJournal, Origin, Profile,
+        Why,
+    },
     testing::ManualClock,
 };
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 
-use crate::kit::{Answer, Pauses, Server, answer, json, outcome, patient, problem};
+use crate::kit::{Answer, Ending, Pauses, Server, Step, answer, json, outcome, patient, problem};
 
 struct Process {
     client: ClientWithMiddleware,
@@ -131,5 +134,68 @@ async fn c02_a_call_that_gave_up_keeps_its_key_for_who_retries_outside() {
         assert_eq!(response.expect("an answer").status(), 200);
         let keys = server.keys();
         assert_eq!(keys[0] == keys[1], same, "what has an outcome is over");
+    }
+}
+
+/// The draft lets a server answer 409 while the first request is still running, and a lost one may be.
+#[tokio::test]
+async fn c13_a_bare_conflict_after_a_lost_answer_is_asked_again() {
+    let server = Server::doing([Step::Cut, answer(409).into(), answer(201).into()]).await;
+    let process = process(Profile::ietf(), patient());
+    let call = process.client.post(server.url("/pay")).body("pay");
+    let response = call.with_extension(wish()).send().await.expect("an answer");
+    assert_eq!(response.status(), 201);
+    assert_eq!(outcome(&response).attempts, 3);
+}
+
+#[tokio::test]
+async fn c13_a_bare_conflict_after_a_lost_answer_is_no_outcome() {
+    for profile in [Profile::ietf(), Profile::stripe()] {
+        let server = Server::doing([Step::Cut, answer(409).into()]).await;
+        let process = process(profile, patient().attempts(2));
+        let ask = || {
+            let call = process.client.post(server.url("/pay")).body("pay");
+            call.with_extension(wish()).send()
+        };
+        let ended = ask().await;
+        let ClientError::Unknown { why, call, .. } = ended.ending() else {
+            panic!("{ended:?}")
+        };
+        assert_eq!(*why, Why::Attempts);
+        assert_eq!(call.answer.as_ref().expect("the conflict").status, 409);
+        let again = ask().await.expect("an answer");
+        assert_eq!(outcome(&again).origin, Origin::Server);
+        assert_eq!(server.seen().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn c13_a_conflict_that_was_recorded_is_the_answer_also_after_a_lost_one() {
+    let recorded = answer(409).with("idempotent-replayed", "true");
+    let server = Server::doing([Step::Cut, recorded.into()]).await;
+    let process = process(Profile::ietf(), patient());
+    let ask = || {
+        let call = process.client.post(server.url("/pay")).body("pay");
+        call.with_extension(wish()).send()
+    };
+    assert_eq!(ask().await.expect("the conflict").status(), 409);
+    let again = ask().await.expect("the conflict");
+    assert_eq!(outcome(&again).origin, Origin::Journal);
+    assert_eq!(server.seen().len(), 2);
+}
+
+/// Nobody knows of keys there, but the 409 of this one is said to be about them.
+#[tokio::test]
+async fn c13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome() {
+    let profile = || {
+        let conflict = idempotent_runtime::client::Conflict::InProgress;
+        Profile::undeclared().conflict(conflict)
+    };
+    for method in [Method::POST, Method::PUT] {
+        let server = Server::doing([answer(409)]).await;
+        let process = process(profile(), patient().attempts(1));
+        let call = process.client.request(method, server.url("/order"));
+        let _ = call.body("order").with_extension(wish()).send().await;
+        assert_eq!(process.open().await, 1);
     }
 }
