@@ -79,7 +79,7 @@ fn ending(inner: &Inner, read: &Read) -> Ending {
     }
 }
 
-/// Writes how a call ended. A call whose key nobody can name again is forgotten instead.
+/// Writes how a call ended. A call whose key nobody can name again is forgotten instead, unless another process took it up.
 pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     if !keyed.journaled {
         return;
@@ -88,19 +88,21 @@ pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     let told = if keyed.named {
         inner.journal.finish(id, &keyed.caller, &ending).await
     } else {
-        inner.journal.forget(id).await
+        inner.journal.withdraw(id, &keyed.begun).await
     };
     if let Err(error) = told {
         tracing::warn!(%error, "a call ended and the journal does not know: it will be sent again with its key");
     }
 }
 
-/// Lets the key of a call that did not happen be used as if it was new.
+/// Lets the key of a call that did not happen be used as if it was new, where no other process took the call up meanwhile: what
+/// that one did is not known here.
 pub(super) async fn nothing_happened(inner: &Inner, keyed: &KeyedCall) {
     if !keyed.journaled {
         return;
     }
-    if let Err(error) = inner.journal.forget(&keyed.live.id).await {
+    let withdrawn = inner.journal.withdraw(&keyed.live.id, &keyed.begun);
+    if let Err(error) = withdrawn.await {
         tracing::warn!(%error, "a call did not happen and the journal does not know");
     }
 }
