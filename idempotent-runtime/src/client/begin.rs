@@ -105,19 +105,24 @@ enum Compared {
 /// Compares what is asked for with what stands. `without_headers` is the digest of what is asked for as an earlier release made it,
 /// of less than is compared now: where that stands, headers may differ, so nothing is answered from it.
 fn compare(asked: &Entry, without_headers: Option<[u8; 32]>, standing: &Entry) -> Compared {
-    let digests = asked.digest.zip(standing.digest);
+    let is_open = standing.ending.is_none();
     let same_caller = asked.caller == standing.caller;
-    let equal = if standing.digest.is_some() && standing.digest == without_headers {
-        None
-    } else {
-        digests.map(|(one, other)| one == other)
+    let Some(stands) = standing.digest else {
+        // Nothing is ever answered from an entry without a digest, so whoever makes its stream again may say how it ended.
+        return if is_open {
+            Compared::Equal
+        } else {
+            Compared::ServerKnows
+        };
     };
-    match equal {
-        Some(true) if same_caller => Compared::Equal,
-        Some(false) if same_caller => Compared::Other,
-        // An unfinished call may be resumed with a new token, and by a process that sees its stream for the first time.
-        Some(true) | None if standing.ending.is_none() => Compared::Equal,
-        _ => Compared::ServerKnows,
+    match asked.digest {
+        // An unfinished call may be resumed with a new token.
+        Some(asked) if asked == stands && (same_caller || is_open) => Compared::Equal,
+        Some(_) if without_headers == Some(stands) && is_open => Compared::Equal,
+        Some(_) if without_headers == Some(stands) => Compared::ServerKnows,
+        Some(asked) if asked != stands && same_caller => Compared::Other,
+        // What a stream is told must not be taken for the answer to the bytes that stand there.
+        Some(_) | None => Compared::ServerKnows,
     }
 }
 
@@ -213,6 +218,19 @@ mod tests {
             let ended = compared(caller, WITHOUT_HEADERS, over.clone());
             assert_eq!(ended, Compared::ServerKnows);
             assert_eq!(compared(caller, WITHOUT_HEADERS, None), Compared::Equal);
+        }
+    }
+
+    #[test]
+    fn c11_a_stream_is_nothing_but_an_open_stream() {
+        let asked = entry(1, None, None);
+        let bytes = entry(1, Some(ASKED), None);
+        assert_eq!(compare(&asked, None, &bytes), Compared::ServerKnows);
+        for again in [&asked, &bytes] {
+            let open = entry(1, None, None);
+            assert_eq!(compare(again, None, &open), Compared::Equal);
+            let over = entry(1, None, Some(Ending::Gone));
+            assert_eq!(compare(again, None, &over), Compared::ServerKnows);
         }
     }
 
