@@ -14,7 +14,8 @@ use super::{
     body::Changed,
     decide::{self, Observed, Progress, Protection},
     error::ClientError,
-    failure, finish,
+    failure,
+    finish::{self, Meaning},
     profile::Support,
     redirect::{self, TooMany},
     send::{Sending, Stash},
@@ -66,13 +67,15 @@ impl Sending<'_> {
             }
             match step {
                 decide::Next::Return => {
+                    let meaning = finish::meaning(&attempted);
                     // A retry out there would repeat the call; what comes after its outcome is another call.
-                    if let Attempted::Answered(read) = &attempted
-                        && finish::is_outcome(read)
-                    {
+                    if meaning == Meaning::Outcome {
                         extensions.remove::<Stash>();
                     }
-                    return self.hand_on(attempted).await;
+                    return self.hand_on(attempted, meaning).await;
+                }
+                decide::Next::GiveUp(happened) => {
+                    return self.hand_on(attempted, happened.into()).await;
                 }
                 decide::Next::Stop(stopped) => return self.stop(stopped, attempted).await,
                 decide::Next::RetryAfter(pause) => {
@@ -174,6 +177,7 @@ impl Sending<'_> {
             keyed: self.keyed.is_some(),
             protection: self.protection(),
             may_have_happened: self.may_have_happened,
+            led_on: self.led_on.load(Ordering::Relaxed),
             was_early: self.was_early,
             repeatable: self.request.is_repeatable(),
             budget_left: self.inner.has_budget(&self.origin),

@@ -1,25 +1,16 @@
 //! Before the first byte of a call leaves: what the journal says about it, and what it is told.
 
 use bytes::Bytes;
-use http::{
-    HeaderMap,
-    header::{
-        ACCEPT, ACCEPT_LANGUAGE, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE,
-        CONTENT_LOCATION, CONTENT_RANGE, CONTENT_TYPE, HeaderName, IF_MATCH, IF_MODIFIED_SINCE,
-        IF_NONE_MATCH, IF_UNMODIFIED_SINCE,
-    },
-};
 use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
 use reqwest_middleware::Result;
 
 use super::{
     call::Source,
-    caller::is_credential,
     decide::Why,
     error::{ClientError, Ended},
     journal::{Ending, Entry},
     outcome::{KeyStatus, Origin, Outcome},
-    profile::Profile,
+    own_headers::own_headers,
     retry_after,
     send::{KeyedCall, Sending},
 };
@@ -34,27 +25,6 @@ pub(super) enum Begun {
     /// The call is over.
     Over(Response),
 }
-
-/// The headers that belong to a request itself, and may be written down: what its body is, what is accepted, on which conditions it
-/// is to be carried out, and as which method. Sent again without one of them, it would be another request.
-const KEPT: [HeaderName; 16] = [
-    ACCEPT,
-    ACCEPT_LANGUAGE,
-    HeaderName::from_static("content-digest"),
-    CONTENT_DISPOSITION,
-    CONTENT_ENCODING,
-    CONTENT_LANGUAGE,
-    CONTENT_LOCATION,
-    CONTENT_RANGE,
-    CONTENT_TYPE,
-    IF_MATCH,
-    IF_MODIFIED_SINCE,
-    IF_NONE_MATCH,
-    IF_UNMODIFIED_SINCE,
-    HeaderName::from_static("prefer"),
-    HeaderName::from_static("repr-digest"),
-    HeaderName::from_static("x-http-method-override"),
-];
 
 pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Result<Begun> {
     let entry = entry(sending, keyed);
@@ -78,7 +48,8 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         return Err(too_old(call()).into());
     };
     keyed.age = standing.age(now);
-    match compare(&entry, &standing) {
+    let without_headers = sending.request.without_headers;
+    match compare(&entry, without_headers, &standing) {
         Compared::Equal => {}
         Compared::Other => return Err(ClientError::KeyReusedLocally { call: call() }.into()),
         Compared::ServerKnows if sending.is_unprotected() => {
@@ -121,6 +92,7 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
 }
 
 /// How a call is to be taken that has the key of one in the journal.
+#[derive(Debug, PartialEq, Eq)]
 enum Compared {
     /// It is the same one.
     Equal,
@@ -130,15 +102,27 @@ enum Compared {
     ServerKnows,
 }
 
-fn compare(asked: &Entry, standing: &Entry) -> Compared {
-    let digests = asked.digest.zip(standing.digest);
+/// Compares what is asked for with what stands. `without_headers` is the digest of what is asked for as an earlier release made it,
+/// of less than is compared now: where that stands, headers may differ, so nothing is answered from it.
+fn compare(asked: &Entry, without_headers: Option<[u8; 32]>, standing: &Entry) -> Compared {
+    let is_open = standing.ending.is_none();
     let same_caller = asked.caller == standing.caller;
-    match digests.map(|(one, other)| one == other) {
-        Some(true) if same_caller => Compared::Equal,
-        Some(false) if same_caller => Compared::Other,
-        // An unfinished call may be resumed with a new token, and by a process that sees its stream for the first time.
-        Some(true) | None if standing.ending.is_none() => Compared::Equal,
-        _ => Compared::ServerKnows,
+    let Some(stands) = standing.digest else {
+        // Nothing is ever answered from an entry without a digest, so whoever makes its stream again may say how it ended.
+        return if is_open {
+            Compared::Equal
+        } else {
+            Compared::ServerKnows
+        };
+    };
+    match asked.digest {
+        // An unfinished call may be resumed with a new token.
+        Some(asked) if asked == stands && (same_caller || is_open) => Compared::Equal,
+        Some(_) if without_headers == Some(stands) && is_open => Compared::Equal,
+        Some(_) if without_headers == Some(stands) => Compared::ServerKnows,
+        Some(asked) if asked != stands && same_caller => Compared::Other,
+        // What a stream is told must not be taken for the answer to the bytes that stand there.
+        Some(_) | None => Compared::ServerKnows,
     }
 }
 
@@ -157,25 +141,6 @@ fn stored(url: &Url, body: Bytes) -> http::Response<Body> {
     response.body(body.into()).expect("it has no parts yet")
 }
 
-/// What is written down of the headers of a request: its key, and nothing that says who is asking.
-fn kept(profile: &Profile, headers: &HeaderMap) -> HeaderMap {
-    let mut kept = HeaderMap::new();
-    for name in KEPT.iter().chain(&*profile.request_headers) {
-        if *name == profile.header || kept.contains_key(name) {
-            continue;
-        }
-        for value in headers.get_all(name) {
-            if !is_credential(name, value) {
-                kept.append(name, value.clone());
-            }
-        }
-    }
-    for value in headers.get_all(&profile.header) {
-        kept.append(&profile.header, value.clone());
-    }
-    kept
-}
-
 fn entry(sending: &Sending<'_>, keyed: &KeyedCall) -> Entry {
     let request = sending.request.request();
     let now = sending.inner.clock.now();
@@ -185,7 +150,11 @@ fn entry(sending: &Sending<'_>, keyed: &KeyedCall) -> Entry {
         Source::Random | Source::Given(_) => None,
     };
     let longest = sending.inner.settings.longest_kept;
-    let headers = kept(sending.profile, request.headers());
+    let key = &sending.profile.header;
+    let mut headers = own_headers(sending.profile, request.headers());
+    for value in request.headers().get_all(key) {
+        headers.append(key, value.clone());
+    }
     let body = sending.request.bytes().filter(|body| body.len() <= longest);
     Entry {
         id: keyed.live.id.clone(),
@@ -193,10 +162,84 @@ fn entry(sending: &Sending<'_>, keyed: &KeyedCall) -> Entry {
         url: request.url().clone(),
         headers,
         caller: Some(keyed.caller),
+        begun: Some(keyed.begun),
         digest: sending.request.digest,
         body: body.map(Bytes::copy_from_slice),
         created: begun.map_or(used, |begun| begun.min(used)),
         deadline: now.plus(sending.deadline),
         ending: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, Method};
+
+    use super::*;
+    use crate::{
+        client::{journal::EntryId, key::Key},
+        record::Time,
+    };
+
+    const ASKED: [u8; 32] = [1; 32];
+    const WITHOUT_HEADERS: [u8; 32] = [2; 32];
+    const OTHER: [u8; 32] = [3; 32];
+
+    fn entry(caller: u8, digest: Option<[u8; 32]>, ending: Option<Ending>) -> Entry {
+        Entry {
+            id: EntryId {
+                origin: "https://api.example.com".into(),
+                account: String::new(),
+                key: Key::new("1").expect("a key"),
+            },
+            method: Method::POST,
+            url: "https://api.example.com/pay".parse().expect("a URL"),
+            headers: HeaderMap::new(),
+            caller: Some([caller; 32]),
+            begun: None,
+            digest,
+            body: None,
+            created: Time::from_micros(0),
+            deadline: Time::from_micros(1),
+            ending,
+        }
+    }
+
+    fn compared(caller: u8, standing: [u8; 32], ending: Option<Ending>) -> Compared {
+        let asked = entry(1, Some(ASKED), None);
+        let standing = entry(caller, Some(standing), ending);
+        compare(&asked, Some(WITHOUT_HEADERS), &standing)
+    }
+
+    #[test]
+    fn c10_an_entry_of_an_earlier_release_is_resumed_and_answers_nobody() {
+        let over = Some(Ending::Gone);
+        for caller in [1, 2] {
+            let ended = compared(caller, WITHOUT_HEADERS, over.clone());
+            assert_eq!(ended, Compared::ServerKnows);
+            assert_eq!(compared(caller, WITHOUT_HEADERS, None), Compared::Equal);
+        }
+    }
+
+    #[test]
+    fn c11_a_stream_is_nothing_but_an_open_stream() {
+        let asked = entry(1, None, None);
+        let bytes = entry(1, Some(ASKED), None);
+        assert_eq!(compare(&asked, None, &bytes), Compared::ServerKnows);
+        for again in [&asked, &bytes] {
+            let open = entry(1, None, None);
+            assert_eq!(compare(again, None, &open), Compared::Equal);
+            let over = entry(1, None, Some(Ending::Gone));
+            assert_eq!(compare(again, None, &over), Compared::ServerKnows);
+        }
+    }
+
+    #[test]
+    fn c10_other_bytes_of_the_same_caller_are_another_request() {
+        for ending in [None, Some(Ending::Gone)] {
+            assert_eq!(compared(1, ASKED, ending.clone()), Compared::Equal);
+            assert_eq!(compared(1, OTHER, ending.clone()), Compared::Other);
+            assert_eq!(compared(2, OTHER, ending), Compared::ServerKnows);
+        }
     }
 }

@@ -7,13 +7,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{
+    HeaderMap, HeaderValue,
+    header::{CONTENT_LENGTH, CONTENT_TYPE},
+};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use reqwest::{Body, Request};
+use reqwest::{Body, Request, Url};
 use sha2::{Digest as _, Sha256};
 
-use super::{boundary, call::Factory};
+use super::{boundary, call::Factory, own_headers::own_headers, profile::Profile};
 use crate::{error::BoxError, framing::write_framed};
 
 /// A request, and where the bytes of its next attempt come from.
@@ -21,8 +24,10 @@ use crate::{error::BoxError, framing::write_framed};
 pub(super) struct Repeatable {
     request: Request,
     body: Source,
-    /// Of method, target, content type and body; `None` for a stream, whose bytes nobody has seen yet.
+    /// Of method, target, body and the request's own headers; `None` for a stream, whose bytes nobody has seen yet.
     pub(super) digest: Option<[u8; 32]>,
+    /// The digest as it was made before headers were a part of it.
+    pub(super) without_headers: Option<[u8; 32]>,
 }
 
 #[derive(Debug)]
@@ -44,6 +49,7 @@ impl Repeatable {
     /// with the same parts, their boundary, is settled.
     pub(super) async fn new(
         mut request: Request,
+        profile: &Profile,
         factory: Option<&Factory>,
         limit: usize,
     ) -> reqwest::Result<Self> {
@@ -62,11 +68,14 @@ impl Repeatable {
             Source::Made { digest, .. } => Some(*digest),
             Source::Once(_) => None,
         };
-        let digest = body_digest.map(|body| digest(&request, &body));
+        let headers = own_headers(profile, request.headers());
+        let digest = body_digest.map(|body| digest(&request, &headers, &body));
+        let without_headers = body_digest.map(|body| digest_without_headers(&request, &body));
         Ok(Self {
             request,
             body,
             digest,
+            without_headers,
         })
     }
 
@@ -167,19 +176,43 @@ impl Repeatable {
     }
 }
 
-/// What must be equal in a call that is sent again. The content type stands for how the body is to be read.
-fn digest(request: &Request, body: &[u8; 32]) -> [u8; 32] {
+/// What must be equal in a call that is sent again.
+fn digest(request: &Request, headers: &HeaderMap, body: &[u8; 32]) -> [u8; 32] {
+    let mut buffer = Vec::new();
+    for part in [
+        &b"idempotent-client-request-2"[..],
+        request.method().as_str().as_bytes(),
+        target(request).as_str().as_bytes(),
+        body,
+    ] {
+        write_framed(&mut buffer, part);
+    }
+    let mut headers: Vec<_> = headers.iter().collect();
+    // The order of the lines of one header counts, that of headers does not.
+    headers.sort_by_key(|(name, _)| name.as_str());
+    for (name, value) in headers {
+        write_framed(&mut buffer, name.as_str().as_bytes());
+        write_framed(&mut buffer, value.as_bytes());
+    }
+    Sha256::digest(&buffer).into()
+}
+
+/// A fragment is never sent.
+fn target(request: &Request) -> Url {
     let mut url = request.url().clone();
     url.set_fragment(None);
+    url
+}
+
+/// The form that stands in journals of earlier releases.
+fn digest_without_headers(request: &Request, body: &[u8; 32]) -> [u8; 32] {
     let content_type = request.headers().get(CONTENT_TYPE);
     let mut buffer = Vec::new();
     for part in [
         &b"idempotent-client-request-1"[..],
         request.method().as_str().as_bytes(),
-        url.as_str().as_bytes(),
-        content_type
-            .map(http::HeaderValue::as_bytes)
-            .unwrap_or_default(),
+        target(request).as_str().as_bytes(),
+        content_type.map(HeaderValue::as_bytes).unwrap_or_default(),
         body,
     ] {
         write_framed(&mut buffer, part);
@@ -258,27 +291,66 @@ mod tests {
     }
 
     async fn digest_of(request: Request) -> Option<[u8; 32]> {
-        let repeatable = Repeatable::new(request, None, 100).await;
+        let profile = Profile::stripe();
+        let repeatable = Repeatable::new(request, &profile, None, 100).await;
         repeatable.expect("it is read").digest
     }
 
+    fn with(name: &'static str, value: &'static str) -> Request {
+        let mut request = request(Method::POST, "http://a/b?c=1", "x");
+        let value = HeaderValue::from_static(value);
+        request.headers_mut().insert(name, value);
+        request
+    }
+
     #[tokio::test]
-    async fn c10_method_target_type_and_body_are_in_the_digest() {
+    async fn c10_method_target_body_and_own_headers_are_in_the_digest() {
         let first = digest_of(request(Method::POST, "http://a/b?c=1", "x")).await;
         assert!(first.is_some());
         let again = digest_of(request(Method::POST, "http://a/b?c=1#d", "x")).await;
         assert_eq!(first, again);
-        let mut typed = request(Method::POST, "http://a/b?c=1", "x");
-        let json = http::HeaderValue::from_static("application/json");
-        typed.headers_mut().insert(CONTENT_TYPE, json);
         for other in [
             request(Method::PATCH, "http://a/b?c=1", "x"),
             request(Method::POST, "http://a/b?c=2", "x"),
             request(Method::POST, "http://a/b?c=1", "y"),
-            typed,
+            with("content-type", "application/json"),
+            with("if-match", "\"1\""),
+            with("stripe-version", "2026-01-01"),
         ] {
             assert_ne!(first, digest_of(other).await);
         }
+        for same in [
+            with("idempotency-key", "\"1\""),
+            with("authorization", "Bearer 1"),
+            with("traceparent", "00-1"),
+        ] {
+            assert_eq!(first, digest_of(same).await);
+        }
+        let one = digest_of(with("if-match", "1")).await;
+        assert_ne!(one, digest_of(with("if-match", "2")).await);
+        assert_ne!(one, digest_of(with("if-none-match", "1")).await);
+    }
+
+    /// What stands in a file is a promise: both forms are those of every release since.
+    #[tokio::test]
+    async fn c10_digests_are_the_same_in_every_release() {
+        let mut request = with("content-type", "text/plain");
+        let match_seven = HeaderValue::from_static("\"7\"");
+        request.headers_mut().insert("if-match", match_seven);
+        let repeatable = Repeatable::new(request, &Profile::ietf(), None, 100).await;
+        let repeatable = repeatable.expect("it is read");
+        let hex = |digest: Option<[u8; 32]>| {
+            let digest = digest.expect("it is in memory");
+            digest.map(|byte| format!("{byte:02x}")).concat()
+        };
+        assert_eq!(
+            hex(repeatable.digest),
+            "43bfe04c3e6fbdaf2679f52b0553ce0f9d637b25282bb7f13614f21873e0ccfc"
+        );
+        assert_eq!(
+            hex(repeatable.without_headers),
+            "e9325bbe21c3feedb47b05b25e4ea0830dcc25cef01ce3d30ad8085842859b28"
+        );
     }
 
     #[tokio::test]
@@ -292,7 +364,8 @@ mod tests {
                 }
             }));
             let request = request(Method::POST, "http://a/", "");
-            let repeatable = Repeatable::new(request, Some(&factory), 0).await;
+            let profile = Profile::ietf();
+            let repeatable = Repeatable::new(request, &profile, Some(&factory), 0).await;
             let mut repeatable = repeatable.expect("it is hashed");
 
             let mut same = repeatable.next();

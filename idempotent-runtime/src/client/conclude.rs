@@ -9,7 +9,7 @@ use super::{
     decide::Stopped,
     error::{ClientError, Ended},
     failure::transport,
-    finish,
+    finish::{self, Meaning},
     journal::Ending,
     key::Key,
     outcome::{KeyStatus, Origin, Outcome},
@@ -17,18 +17,21 @@ use super::{
 };
 
 impl Sending<'_> {
-    /// Hands over what the last attempt showed: it is the outcome.
-    pub(super) async fn hand_on(mut self, attempted: Attempted) -> Result<Response> {
+    /// Hands over what the last attempt showed, and tells the journal what that means.
+    pub(super) async fn hand_on(
+        mut self,
+        attempted: Attempted,
+        meaning: Meaning,
+    ) -> Result<Response> {
         match attempted {
             Attempted::Answered(mut read) => {
-                if let Some(keyed) = self.keyed.take() {
-                    finish::answered(self.inner, &keyed, &read, self.may_have_happened).await;
-                    let outcome = self.outcome(Some(keyed.key().clone()), &read);
-                    read.response.extensions_mut().insert(outcome);
-                } else {
-                    let outcome = self.outcome(None, &read);
-                    read.response.extensions_mut().insert(outcome);
+                let keyed = self.keyed.take();
+                if let Some(keyed) = &keyed {
+                    self.tell(keyed, &read, meaning).await;
                 }
+                let key = keyed.map(|keyed| keyed.key().clone());
+                let outcome = self.outcome(key, &read);
+                read.response.extensions_mut().insert(outcome);
                 Ok(read.response)
             }
             Attempted::Failed(error) => {
@@ -42,6 +45,17 @@ impl Sending<'_> {
                 Err(error)
             }
             Attempted::TimedOut => Err(ClientError::TimedOut.into()),
+        }
+    }
+
+    async fn tell(&self, keyed: &KeyedCall, read: &Read, meaning: Meaning) {
+        match meaning {
+            Meaning::Outcome => finish::answered(self.inner, keyed, read).await,
+            Meaning::NotDone if !self.may_have_happened => {
+                finish::nothing_happened(self.inner, keyed).await;
+            }
+            // The call can be resumed with its key.
+            Meaning::NotDone | Meaning::Open => {}
         }
     }
 
@@ -62,7 +76,7 @@ impl Sending<'_> {
     /// Ends a call that has no outcome.
     pub(super) async fn stop(mut self, stopped: Stopped, attempted: Attempted) -> Result<Response> {
         let Some(keyed) = self.keyed.take() else {
-            return self.hand_on(attempted).await;
+            return self.hand_on(attempted, Meaning::Open).await;
         };
         match stopped {
             Stopped::KeyReused => finish::ended(self.inner, &keyed, Ending::Burned).await,

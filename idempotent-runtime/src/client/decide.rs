@@ -53,6 +53,8 @@ pub(super) struct Progress {
     pub(super) protection: Protection,
     /// An attempt may have taken effect, this one left aside.
     pub(super) may_have_happened: bool,
+    /// An attempt was led on to another address: what was answered there is about that address.
+    pub(super) led_on: bool,
     /// It was told once that it came too early.
     pub(super) was_early: bool,
     /// Its body can be sent again.
@@ -90,6 +92,9 @@ impl Protection {
 pub(super) enum Next {
     /// Hand the answer, or the error, to the caller: it is what happened.
     Return,
+    /// Hand the last answer, or the error, to the caller, because there is nothing else to hand over: it does not tell what
+    /// happened.
+    GiveUp(Happened),
     /// Send the same bytes with the same key after this long.
     RetryAfter(Duration),
     /// Stop, and tell the caller.
@@ -136,7 +141,7 @@ pub enum Why {
     /// Sending it again would fail in the same way.
     Hopeless,
     /// The server, or somebody before it, did not let a later attempt through, such as with 401 or 501: that says nothing
-    /// about the earlier one.
+    /// about the earlier one. Nor does a failure of the address that it was led on to.
     Refused,
 }
 
@@ -156,7 +161,7 @@ pub(super) fn decide(
             Next::Stop(Stopped::Unknown(Why::Refused))
         }
         // Without a key there is nothing to resume: the last answer says all there is.
-        Judgement::Stop(_) if !progress.protection.is_key() => Next::Return,
+        Judgement::Stop(_) if !progress.protection.is_key() => Next::GiveUp(Happened::Perhaps),
         Judgement::Stop(stopped) => Next::Stop(stopped),
         Judgement::Again {
             happened,
@@ -210,8 +215,9 @@ enum Judgement {
     Stop(Stopped),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Happened {
+/// Whether a call without an outcome may have taken effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Happened {
     No,
     Perhaps,
 }
@@ -229,6 +235,13 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
                     Judgement::Stop(Stopped::Unknown(Why::Refused))
                 }
                 judgement => judgement,
+            }
+        }
+        // The call was answered by being led on, and whether what it was led on to is to be had is another question.
+        Observed::Answer(answer) if progress.led_on && answer.status.as_u16() >= 400 => {
+            match answered(profile, progress, answer) {
+                open @ (Judgement::Again { .. } | Judgement::Stop(Stopped::Unknown(_))) => open,
+                _ => Judgement::Stop(Stopped::Unknown(Why::Refused)),
             }
         }
         Observed::Answer(answer) => answered(profile, progress, answer),
@@ -307,7 +320,7 @@ fn by_status(
 ) -> Judgement {
     let keyed = progress.protection == Protection::Key;
     match answer.status.as_u16() {
-        409 if keyed && profile.conflict == Conflict::InProgress => again(Happened::Perhaps),
+        409 if may_be_running(profile, progress, answer) => again(Happened::Perhaps),
         425 if !progress.was_early => again(Happened::No),
         429 if answer.retry_after.is_some() => again(Happened::No),
         501 if keyed || progress.protection == Protection::KeyOnTrial => {
@@ -321,6 +334,15 @@ fn by_status(
         },
         _ => Judgement::Known,
     }
+}
+
+/// A bare conflict may be about the key. Once an attempt may have come through, the draft has a server say so of that one.
+fn may_be_running(profile: &Profile, progress: &Progress, answer: &Answered) -> bool {
+    progress.keyed
+        && match profile.conflict {
+            Conflict::InProgress => true,
+            Conflict::Application => progress.may_have_happened && !answer.replayed,
+        }
 }
 
 /// A server error leaves open what was done before it; a refusal does not.
@@ -347,7 +369,7 @@ fn again(
     // The server's word that it may be asked again does not protect what may have happened.
     if happened == Happened::Perhaps || progress.may_have_happened {
         match progress.protection {
-            Protection::None => return Next::Return,
+            Protection::None => return Next::GiveUp(Happened::Perhaps),
             Protection::KeyOnTrial => return Next::Stop(Stopped::Unknown(Why::Undeclared)),
             Protection::Key | Protection::Method => {}
         }
@@ -390,12 +412,15 @@ fn again(
 }
 
 fn give_up(progress: &Progress, happened: Happened, why: Why) -> Next {
-    match progress.protection {
-        Protection::Method | Protection::None => Next::Return,
-        _ if happened == Happened::Perhaps || progress.may_have_happened => {
-            Next::Stop(Stopped::Unknown(why))
-        }
-        _ => Next::Stop(Stopped::Exhausted(why)),
+    let happened = if progress.may_have_happened {
+        Happened::Perhaps
+    } else {
+        happened
+    };
+    match (progress.protection, happened) {
+        (Protection::Method | Protection::None, _) => Next::GiveUp(happened),
+        (_, Happened::Perhaps) => Next::Stop(Stopped::Unknown(why)),
+        (_, Happened::No) => Next::Stop(Stopped::Exhausted(why)),
     }
 }
 

@@ -5,7 +5,14 @@ use http::{
     header::{CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LINK, LOCATION},
 };
 
-use super::{answer::Read, decide::is_refusal, journal::Ending, keys::Inner, send::KeyedCall};
+use super::{
+    answer::Read,
+    attempts::Attempted,
+    decide::{Happened, is_refusal},
+    journal::Ending,
+    keys::Inner,
+    send::KeyedCall,
+};
 
 /// The headers that describe a body, and are given back with it.
 const KEPT: [HeaderName; 6] = [
@@ -17,42 +24,43 @@ const KEPT: [HeaderName; 6] = [
     LOCATION,
 ];
 
-/// Tells the journal of an answer that went to the caller.
-pub(super) async fn answered(
-    inner: &Inner,
-    keyed: &KeyedCall,
-    read: &Read,
-    may_have_happened: bool,
-) {
-    match meaning(read) {
-        Meaning::Outcome => ended(inner, keyed, ending(inner, read)).await,
-        Meaning::Refusal if !may_have_happened => nothing_happened(inner, keyed).await,
-        // The call can be resumed with its key.
-        Meaning::Refusal | Meaning::Open => {}
-    }
-}
-
-/// The answer is what the call came to, and no refusal or failure.
-pub(super) fn is_outcome(read: &Read) -> bool {
-    matches!(meaning(read), Meaning::Outcome)
-}
-
-enum Meaning {
+/// What the last attempt of a call means to whoever asks for that call later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
     /// It is what the call came to.
     Outcome,
-    /// The server, or somebody before it, did not let the request through.
-    Refusal,
+    /// This attempt did nothing, such as one that the server, or somebody before it, did not let through.
+    NotDone,
     /// It does not say what happened.
     Open,
 }
 
-fn meaning(read: &Read) -> Meaning {
+/// What an attempt means after which there is nothing more to find out.
+pub(super) fn meaning(attempted: &Attempted) -> Meaning {
+    let Attempted::Answered(read) = attempted else {
+        return Meaning::Open;
+    };
     let status = read.response.status();
     match status.as_u16() {
-        _ if is_refusal(status, read.problem().slug) => Meaning::Refusal,
+        _ if is_refusal(status, read.problem().slug) => Meaning::NotDone,
         408 | 500.. => Meaning::Open,
         _ => Meaning::Outcome,
     }
+}
+
+/// What an attempt means that is the last one only because no other one is allowed.
+impl From<Happened> for Meaning {
+    fn from(happened: Happened) -> Self {
+        match happened {
+            Happened::No => Meaning::NotDone,
+            Happened::Perhaps => Meaning::Open,
+        }
+    }
+}
+
+/// Writes the answer that a call came to.
+pub(super) async fn answered(inner: &Inner, keyed: &KeyedCall, read: &Read) {
+    ended(inner, keyed, ending(inner, read)).await;
 }
 
 fn ending(inner: &Inner, read: &Read) -> Ending {
@@ -71,7 +79,7 @@ fn ending(inner: &Inner, read: &Read) -> Ending {
     }
 }
 
-/// Writes how a call ended. A call whose key nobody can name again is forgotten instead.
+/// Writes how a call ended. A call whose key nobody can name again is forgotten instead, unless another process took it up.
 pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     if !keyed.journaled {
         return;
@@ -80,19 +88,21 @@ pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     let told = if keyed.named {
         inner.journal.finish(id, &keyed.caller, &ending).await
     } else {
-        inner.journal.forget(id).await
+        inner.journal.withdraw(id, &keyed.begun).await
     };
     if let Err(error) = told {
         tracing::warn!(%error, "a call ended and the journal does not know: it will be sent again with its key");
     }
 }
 
-/// Lets the key of a call that did not happen be used as if it was new.
+/// Lets the key of a call that did not happen be used as if it was new, where no other process took the call up meanwhile: what
+/// that one did is not known here.
 pub(super) async fn nothing_happened(inner: &Inner, keyed: &KeyedCall) {
     if !keyed.journaled {
         return;
     }
-    if let Err(error) = inner.journal.forget(&keyed.live.id).await {
+    let withdrawn = inner.journal.withdraw(&keyed.live.id, &keyed.begun);
+    if let Err(error) = withdrawn.await {
         tracing::warn!(%error, "a call did not happen and the journal does not know");
     }
 }

@@ -17,6 +17,7 @@ mod key;
 mod keys;
 mod limits;
 mod outcome;
+mod own_headers;
 mod problem;
 mod profile;
 mod redirect;

@@ -44,7 +44,8 @@ pub enum Support {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Conflict {
-    /// It is the application's, and the answer.
+    /// It is the application's, and the answer. After an attempt that may have been done, it leaves that one open, unless it says
+    /// of itself that it is a recorded answer: a server may also mean that the attempt is still running.
     Application,
     /// The first request with this key is still running.
     InProgress,
@@ -127,8 +128,9 @@ impl Profile {
     }
 
     /// Adds a header that makes a request what it is, such as one that chooses a version of the API: a journal keeps it, and a call
-    /// that is sent again after a restart has it again. Those that describe the body or make conditions are kept anyway. One that
-    /// says who is asking never is, nor is a value that is marked as sensitive.
+    /// that is sent again after a restart has it again. With another value it is another request, which is refused under the same key.
+    /// Those that describe the body or make conditions are kept and compared anyway. One that says who is asking never is, nor is a
+    /// value that is marked as sensitive.
     #[must_use]
     pub fn request_header(mut self, header: HeaderName) -> Self {
         let names = self.request_headers.iter().cloned();

@@ -50,6 +50,8 @@ pub(super) struct KeyedCall {
     pub(super) age: Duration,
     /// A digest of who asks.
     pub(super) caller: [u8; 32],
+    /// What tells this begin of the call from every other one, in this process and in those that share its journal.
+    pub(super) begun: [u8; 16],
     /// The call stands in the journal.
     pub(super) journaled: bool,
     /// The caller can name the key again, so that it is worth remembering how the call ended.
@@ -86,7 +88,7 @@ pub(super) async fn send(
     } else {
         0
     };
-    let request = Repeatable::new(request, call.factory.as_ref(), limit).await?;
+    let request = Repeatable::new(request, profile, call.factory.as_ref(), limit).await?;
     let mut sending = Sending {
         inner,
         profile,
@@ -209,6 +211,7 @@ impl Sending<'_> {
         let mut keyed = KeyedCall {
             live,
             caller,
+            begun: rand::random(),
             age: now.saturating_sub(since),
             journaled: named || self.inner.journals_all,
             named,

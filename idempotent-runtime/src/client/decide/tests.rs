@@ -1,5 +1,8 @@
 use super::*;
 
+#[path = "tests/open.rs"]
+mod open;
+
 fn progress() -> Progress {
     Progress {
         attempts: 1,
@@ -8,6 +11,7 @@ fn progress() -> Progress {
         keyed: true,
         protection: Protection::Key,
         may_have_happened: false,
+        led_on: false,
         was_early: false,
         repeatable: true,
         budget_left: true,
@@ -65,6 +69,8 @@ fn ietf(progress: &Progress, observed: &Observed) -> Next {
 }
 
 const HALF_A_SECOND: Next = Next::RetryAfter(Duration::from_millis(500));
+
+const GIVEN_UP: Next = Next::GiveUp(Happened::Perhaps);
 
 /// The decision table of the default profile, row by row.
 #[test]
@@ -359,26 +365,10 @@ fn c22_no_word_of_the_server_s_protects_a_call() {
         };
         let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
         assert_eq!(ends(Protection::KeyOnTrial), unknown, "{answer:?}");
-        assert_eq!(ends(Protection::None), Next::Return, "{answer:?}");
+        assert_eq!(ends(Protection::None), GIVEN_UP, "{answer:?}");
         assert_eq!(ends(Protection::Key), HALF_A_SECOND, "{answer:?}");
         assert_eq!(ends(Protection::Method), HALF_A_SECOND, "{answer:?}");
     }
-}
-
-#[test]
-fn c22_what_an_earlier_attempt_may_have_done_is_not_sent_again_unprotected() {
-    let limited = Observed::Answer(after(429, 0));
-    let ends = |protection| {
-        let progress = Progress {
-            protection,
-            may_have_happened: true,
-            ..progress()
-        };
-        ietf(&progress, &limited)
-    };
-    let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
-    assert_eq!(ends(Protection::KeyOnTrial), unknown);
-    assert_eq!(ends(Protection::None), Next::Return);
 }
 
 #[test]
@@ -427,7 +417,14 @@ fn c29_every_bound_ends_a_call_and_what_may_have_happened_is_not_forgotten() {
             protection: Protection::Method,
             ..progress
         };
-        assert_eq!(ietf(&get, &Observed::Lost), Next::Return);
+        assert_eq!(ietf(&get, &Observed::Lost), GIVEN_UP);
+        let unsent = Next::GiveUp(Happened::No);
+        assert_eq!(ietf(&get, &Observed::NotSent), unsent);
+        let sent_before = Progress {
+            may_have_happened: true,
+            ..get
+        };
+        assert_eq!(ietf(&sent_before, &Observed::NotSent), GIVEN_UP);
     }
 }
 
@@ -440,55 +437,6 @@ fn c26_too_early_is_tried_once_more() {
     for answer in [answer(425), problem(425, Slug::TooEarly)] {
         assert_eq!(ietf(&early, &Observed::Answer(answer)), Next::Return);
     }
-}
-
-/// A refusal is about one attempt, and says nothing about another one that came through.
-#[test]
-fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
-    let ends = |keyed, protection, answer: Answered| {
-        let sent = Progress {
-            may_have_happened: true,
-            keyed,
-            protection,
-            ..progress()
-        };
-        ietf(&sent, &Observed::Answer(answer))
-    };
-    let refusals = [
-        answer(401),
-        answer(403),
-        answer(407),
-        answer(429),
-        answer(308),
-        answer(501),
-        problem(501, Slug::NotSupported),
-        problem(400, Slug::KeyMissing),
-        problem(400, Slug::ScopeUnresolved),
-        problem(413, Slug::BodyTooLarge),
-        problem(500, Slug::Misconfigured),
-    ];
-    let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
-    for refusal in refusals {
-        for protection in [Protection::Key, Protection::KeyOnTrial, Protection::Method] {
-            let ended = ends(true, protection, refusal.clone());
-            assert_eq!(ended, unknown, "{refusal:?}");
-        }
-        let ended = ends(false, Protection::Method, refusal);
-        assert_eq!(ended, Next::Return, "there is no key to resume by");
-    }
-    for outcome in [answer(201), answer(402), answer(404)] {
-        assert_eq!(ends(true, Protection::Key, outcome), Next::Return);
-    }
-}
-
-#[test]
-fn c20_what_is_hopeless_is_unknown_once_something_was_sent() {
-    let sent = Progress {
-        may_have_happened: true,
-        ..progress()
-    };
-    let unknown = Next::Stop(Stopped::Unknown(Why::Hopeless));
-    assert_eq!(ietf(&sent, &Observed::Hopeless), unknown);
 }
 
 /// What a server of this crate can say: a kind that is added there does not compile here until the client knows it.
@@ -533,22 +481,4 @@ fn c25_every_problem_of_the_server_is_known_and_done_as_it_says() {
         let sent_again = matches!(next, Next::RetryAfter(_));
         assert_eq!(sent_again, kind.is_retryable(), "{kind:?}: {next:?}");
     }
-}
-
-/// It was carried out: who gives up asking for the result is not told that nothing happened.
-#[test]
-fn c37_a_result_that_is_out_of_reach_is_no_refusal() {
-    let out_of_reach = Observed::Answer(problem(503, Slug::ResultOutOfReach));
-    let last = Progress {
-        attempts: 4,
-        ..progress()
-    };
-    let next = ietf(&last, &out_of_reach);
-    assert_eq!(next, Next::Stop(Stopped::Unknown(Why::Attempts)));
-    let on_trial = Progress {
-        protection: Protection::KeyOnTrial,
-        ..progress()
-    };
-    let next = ietf(&on_trial, &out_of_reach);
-    assert_eq!(next, Next::Stop(Stopped::Unknown(Why::Undeclared)));
 }

@@ -137,7 +137,10 @@ fn strip(entry: &mut Entry) {
 impl ClientJournal for MemoryJournal {
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
         let mut calls = self.calls();
-        if let Some(standing) = calls.entries.get(&entry.id) {
+        if let Some(standing) = calls.entries.get_mut(&entry.id) {
+            if standing.ending.is_none() {
+                standing.begun = entry.begun;
+            }
             return Ok(Some(standing.clone()));
         }
         calls.make_room()?;
@@ -159,6 +162,15 @@ impl ClientJournal for MemoryJournal {
             entry.body = None;
         });
         calls.shed();
+        Ok(())
+    }
+
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<(), StoreError> {
+        let mut calls = self.calls();
+        let standing = calls.entries.get(id);
+        if standing.is_some_and(|entry| entry.ending.is_none() && entry.begun == Some(*begun)) {
+            calls.remove(id);
+        }
         Ok(())
     }
 

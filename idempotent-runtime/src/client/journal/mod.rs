@@ -29,7 +29,8 @@ use crate::{record::Time, store::StoreError};
 #[async_trait]
 pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// Writes `entry` where nothing stands under its id, and answers `None` once it will survive whatever the journal is
-    /// meant to survive; else it answers with what stands there, and writes nothing.
+    /// meant to survive; else it answers with what stands there. An entry without an ending is taken up by that: from then on it
+    /// counts as [begun](Entry::begun) by `entry`, in the same atomic step. Nothing else of it changes.
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError>;
 
     /// Writes the ending of the entry under `id`, where one stands, and in place of its [`caller`](Entry::caller) the one who
@@ -41,7 +42,11 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
         ending: &Ending,
     ) -> Result<(), StoreError>;
 
-    /// Deletes the entry under `id`, where one stands.
+    /// Deletes the entry under `id`, where one stands that has no ending and was [begun](Entry::begun) by this begin, and by no
+    /// other since: what somebody else took up meanwhile stays.
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<(), StoreError>;
+
+    /// Deletes the entry under `id`, where one stands, whoever is making the call.
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError>;
 
     /// At most `limit` entries without an ending, oldest first.
@@ -68,6 +73,10 @@ impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
         ending: &Ending,
     ) -> Result<(), StoreError> {
         (**self).finish(id, caller, ending).await
+    }
+
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<(), StoreError> {
+        (**self).withdraw(id, begun).await
     }
 
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
@@ -108,7 +117,11 @@ pub struct Entry {
     /// A one-way digest of who asked, from which no credentials can be read; `None` where an earlier release wrote the entry.
     /// Once it has an ending, that was told to this caller, and to no other.
     pub caller: Option<[u8; 32]>,
-    /// The digest of method, target, content type and body; `None` for a stream, whose bytes nobody had seen.
+    /// Which begin this is, a random number of its own each time: in the journal, the last one that may have sent the call; `None`
+    /// where an earlier release wrote the entry.
+    pub begun: Option<[u8; 16]>,
+    /// The digest of method, target, body and the headers that belong to the request itself; `None` for a stream, whose bytes
+    /// nobody had seen. An earlier release took no header into it but the content type.
     pub digest: Option<[u8; 32]>,
     /// The body, where it is in memory and not too long.
     pub body: Option<Bytes>,

@@ -125,8 +125,8 @@ impl ClientJournal for SqliteJournal {
             let insert = self
                 .query(
                     "INSERT INTO",
-                    "(origin, account, call_key, method, url, headers, caller, digest, body, created, deadline) \
-                     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1",
+                    "(origin, account, call_key, method, url, headers, caller, begun, digest, body, created, deadline) \
+                     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1",
                 )
                 .bind(entry.id.origin.clone())
                 .bind(entry.id.account.clone())
@@ -135,6 +135,7 @@ impl ClientJournal for SqliteJournal {
                 .bind(entry.url.as_str().to_owned())
                 .bind(encoded(&entry.headers))
                 .bind(entry.caller.map(Vec::from))
+                .bind(entry.begun.map(Vec::from))
                 .bind(entry.digest.map(Vec::from))
                 .bind(entry.body.as_ref().map(|body| body.to_vec()))
                 .bind(entry.created.as_micros())
@@ -142,15 +143,30 @@ impl ClientJournal for SqliteJournal {
             if !self.run(DOING, insert).await?.is_empty() {
                 return Ok(None);
             }
+            let take_up = self
+                .query(
+                    "UPDATE",
+                    &format!(
+                        "SET begun = ? WHERE origin = ? AND account = ? AND call_key = ? \
+                         AND ending IS NULL RETURNING {COLUMNS}"
+                    ),
+                )
+                .bind(entry.begun.map(Vec::from))
+                .bind(entry.id.origin.clone())
+                .bind(entry.id.account.clone())
+                .bind(entry.id.key.as_str().to_owned());
+            if let Some(row) = self.run(DOING, take_up).await?.first() {
+                return decoded(row, DOING).map(Some);
+            }
             let select = self
                 .query(
                     &format!("SELECT {COLUMNS} FROM"),
-                    "WHERE origin = ? AND account = ? AND call_key = ?",
+                    "WHERE origin = ? AND account = ? AND call_key = ? AND ending IS NOT NULL",
                 )
                 .bind(entry.id.origin.clone())
                 .bind(entry.id.account.clone())
                 .bind(entry.id.key.as_str().to_owned());
-            // Where it was forgotten in between, nothing stands there any more.
+            // Where it was deleted in between, nothing stands there any more.
             if let Some(row) = self.run(DOING, select).await?.first() {
                 return decoded(row, DOING).map(Some);
             }
@@ -193,6 +209,21 @@ impl ClientJournal for SqliteJournal {
             .bind(id.account.clone())
             .bind(id.key.as_str().to_owned());
         self.run("writing the ending of a call into the journal", update)
+            .await
+            .map(drop)
+    }
+
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<(), StoreError> {
+        let delete = self
+            .query(
+                "DELETE FROM",
+                "WHERE origin = ? AND account = ? AND call_key = ? AND ending IS NULL AND begun = ?",
+            )
+            .bind(id.origin.clone())
+            .bind(id.account.clone())
+            .bind(id.key.as_str().to_owned())
+            .bind(begun.to_vec());
+        self.run("withdrawing a call from the journal", delete)
             .await
             .map(drop)
     }

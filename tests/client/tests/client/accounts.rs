@@ -200,3 +200,92 @@ async fn c11_a_stream_is_never_answered_by_the_journal() {
     let keys = server.keys();
     assert_eq!(keys[0], keys[1], "the server compares the bytes");
 }
+
+/// Headers that make a request what it is make another one of it: what one organisation was answered is not for the other.
+#[tokio::test]
+async fn c10_a_request_with_other_headers_of_its_own_is_another_one() {
+    let of_their_own = http::HeaderName::from_static("x-org");
+    for name in ["x-org", "if-match", "prefer", "x-http-method-override"] {
+        let server = Server::doing([answer(200).body("of a"), answer(200).body("of b")]).await;
+        let profile = Profile::ietf().request_header(of_their_own.clone());
+        let url = server.url("/").parse().expect("a URL");
+        let client = client_with(|keys| keys.server(&url, profile));
+        let ask = |value: &str| {
+            let call = client.post(&server.url("/pay")).header(name, value);
+            call.with_extension(wish())
+        };
+        assert_eq!(text(ask("a")).await, from_server("of a"), "{name}");
+        let other = ask("b").send().await;
+        assert!(
+            matches!(other.ending(), ClientError::KeyReusedLocally { .. }),
+            "{name}: {other:?}"
+        );
+        assert_eq!(text(ask("a")).await, from_journal("of a"), "{name}");
+        assert_eq!(server.seen().len(), 1, "{name}");
+    }
+}
+
+/// Who asks is known by the account, and what changes from one attempt to the next is no part of the request.
+#[tokio::test]
+async fn c10_credentials_and_passing_headers_make_no_other_request() {
+    let server = Server::doing([answer(200).body("done")]).await;
+    let profile = Profile::ietf().request_header(http::header::AUTHORIZATION);
+    let url = server.url("/").parse().expect("a URL");
+    let client = client_with(|keys| keys.server(&url, profile).account("A"));
+    let ask = |token: &str| {
+        let mut secret = http::HeaderValue::from_str(token).expect("a value");
+        secret.set_sensitive(true);
+        let call = client.post(&server.url("/pay")).bearer_auth(token);
+        let call = call.header("prefer", secret).header("traceparent", token);
+        call.with_extension(wish())
+    };
+    assert_eq!(text(ask("1")).await, from_server("done"));
+    assert_eq!(text(ask("2")).await, from_journal("done"));
+}
+
+fn streamed(text: &'static str) -> reqwest::Body {
+    let frame = hyper::body::Frame::data(bytes::Bytes::from_static(text.as_bytes()));
+    let frames = Frames::of([Ok::<_, std::io::Error>(frame)]);
+    reqwest::Body::wrap(http_body_util::StreamBody::new(frames))
+}
+
+/// Nobody saw whether the stream has the bytes of the call that is open.
+#[tokio::test]
+async fn c11_what_a_stream_was_told_is_not_told_to_whom_sent_bytes() {
+    let steps = [
+        Step::Cut,
+        answer(200).body("of two").into(),
+        answer(200).body("of one").into(),
+    ];
+    let server = Server::doing(steps).await;
+    let client = client_with(|keys| keys.limits(patient().attempts(1)));
+    let ask = |body: reqwest::Body| {
+        let call = client.http.post(server.url("/pay")).body(body);
+        call.with_extension(wish())
+    };
+    assert!(ask("one".into()).send().await.is_err());
+    assert_eq!(text(ask(streamed("two"))).await, from_server("of two"));
+    assert_eq!(text(ask("one".into())).await, from_server("of one"));
+    assert_eq!(text(ask("one".into())).await, from_journal("of one"));
+}
+
+/// Nothing is answered from an entry without a digest, so that whoever makes its bytes again may close it.
+#[tokio::test]
+async fn c08_a_stream_that_is_open_is_closed_by_who_sends_it_again() {
+    for again in [|| streamed("one"), || reqwest::Body::from("one")] {
+        let server = Server::doing([Step::Cut]).await;
+        let keys = builder(&Pauses::default()).limits(patient().attempts(1));
+        let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+        let client = ClientBuilder::new(http).with(keys.clone()).build();
+        let ask = |body| {
+            let call = client.post(server.url("/pay")).body(body);
+            call.with_extension(wish()).send()
+        };
+        assert!(ask(streamed("one")).await.is_err());
+        assert_eq!(keys.unfinished(9).await.expect("a list").len(), 1);
+        ask(again()).await.expect("an answer");
+        assert!(keys.unfinished(9).await.expect("a list").is_empty());
+        let third = ask(again()).await.expect("an answer");
+        assert_eq!(outcome(&third).origin, Origin::Server);
+    }
+}

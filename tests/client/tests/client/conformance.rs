@@ -89,7 +89,12 @@ const ITEMS: [Item; 47] = [
         "409 in progress waits `Retry-After` and repeats the key, also in Stripe's words and as a bare 409 where the profile says so",
         Tested,
     ),
-    Item("C-13", "this project", "another 409 is the answer", Tested),
+    Item(
+        "C-13",
+        "draft-07 §2.7",
+        "another 409 is the answer; after an attempt that may have been done it is asked again, and is no outcome",
+        Tested,
+    ),
     Item(
         "C-14",
         "RFC 9110 §10.2.3",

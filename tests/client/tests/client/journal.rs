@@ -146,6 +146,10 @@ impl ClientJournal for Watched {
         self.inner.finish(id, caller, ending).await
     }
 
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<(), StoreError> {
+        self.inner.withdraw(id, begun).await
+    }
+
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
         self.inner.forget(id).await
     }

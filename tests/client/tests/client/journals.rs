@@ -42,6 +42,7 @@ async fn every_journal_keeps_the_contract() {
             .into_iter()
             .collect(),
             caller: Some([8; 32]),
+            begun: Some([1; 16]),
             digest: Some([7; 32]),
             body: Some(Bytes::from_static(b"\0\xff")),
             created: Time::from_micros(created),
@@ -90,6 +91,35 @@ async fn every_journal_keeps_the_contract() {
             std::slice::from_ref(&stream)
         );
 
+        let withdrawn = journal.withdraw(&old.id, &[1; 16]).await;
+        withdrawn.expect("what is over stays");
+        let again = Entry {
+            begun: Some([2; 16]),
+            ..old.clone()
+        };
+        let over = journal.begin(&again).await.expect("an answer");
+        let over = over.expect("it stands");
+        assert_eq!((over.ending, over.begun), (Some(Ended::Burned), old.begun));
+        let over = journal.begin(&again).await.expect("an answer");
+        let over = over.expect("it stands");
+        assert_eq!(over.begun, old.begun, "nobody takes up what is over");
+
+        let taken_up = Entry {
+            begun: Some([2; 16]),
+            ..stream.clone()
+        };
+        let begun = journal.begin(&taken_up).await;
+        assert_eq!(begun, Ok(Some(taken_up.clone())));
+        let withdrawn = journal.withdraw(&stream.id, &[1; 16]).await;
+        withdrawn.expect("it is somebody else's now");
+        assert_eq!(
+            journal.unfinished(9).await.expect("a list"),
+            std::slice::from_ref(&taken_up)
+        );
+        let withdrawn = journal.withdraw(&stream.id, &[2; 16]).await;
+        withdrawn.expect("it is withdrawn");
+        assert_eq!(journal.begin(&stream).await, Ok(None));
+
         assert_eq!(journal.purge(Time::from_micros(2), 9).await, Ok(1));
         assert_eq!(journal.purge(Time::from_micros(9), 9).await, Ok(1));
         assert_eq!(
@@ -113,6 +143,7 @@ fn call(number: usize, body: &Bytes) -> Entry {
         url: "https://api.example.com/pay".parse().expect("a URL"),
         headers: http::HeaderMap::new(),
         caller: Some([8; 32]),
+        begun: Some([1; 16]),
         digest: Some([7; 32]),
         body: Some(body.clone()),
         created: Time::from_micros(i64::try_from(number).expect("it is small")),
@@ -205,6 +236,7 @@ async fn c08_a_journal_of_the_first_release_is_read() {
     assert_eq!((entry.method.as_str(), entry.url.path()), ("POST", "/pay"));
     assert_eq!(entry.headers["content-type"], "text/plain");
     assert_eq!((entry.id.account.as_str(), entry.caller), ("", None));
+    assert_eq!(entry.begun, None);
     assert_eq!(entry.digest, Some([7; 32]));
     assert_eq!(entry.body.as_deref(), Some(&b"pay"[..]));
     assert_eq!(entry.created, Time::from_micros(1_000));

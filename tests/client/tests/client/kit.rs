@@ -41,6 +41,8 @@ pub(crate) enum Step {
     Chunked(Answer),
     /// Answers when the gate is opened.
     Behind(Gate),
+    /// Answers this when the gate is opened.
+    AnswerBehind(Gate, Answer),
 }
 
 #[derive(Clone, Debug)]
@@ -205,15 +207,7 @@ async fn serve(
     state.arrived.notify_waiters();
     let step = lock(&state.script).pop_front();
     match step.unwrap_or_else(|| answer(200).into()) {
-        Step::Answer(answer) => {
-            let mut response = Response::builder().status(answer.status);
-            for (name, value) in answer.headers {
-                response = response.header(name, value);
-            }
-            let body = Full::new(Bytes::from(answer.body));
-            let body = body.map_err(|never: Infallible| match never {}).boxed();
-            Ok(response.body(body).expect("a response"))
-        }
+        Step::Answer(answer) => Ok(whole(answer)),
         Step::Cut => Err(io::ErrorKind::ConnectionReset.into()),
         Step::CutBody => {
             let frames = [
@@ -245,7 +239,21 @@ async fn serve(
             gate.pass().await;
             Ok(Response::new(BoxBody::default()))
         }
+        Step::AnswerBehind(gate, answer) => {
+            gate.pass().await;
+            Ok(whole(answer))
+        }
     }
+}
+
+fn whole(answer: Answer) -> Response<BoxBody<Bytes, io::Error>> {
+    let mut response = Response::builder().status(answer.status);
+    for (name, value) in answer.headers {
+        response = response.header(name, value);
+    }
+    let body = Full::new(Bytes::from(answer.body));
+    let body = body.map_err(|never: Infallible| match never {}).boxed();
+    response.body(body).expect("a response")
 }
 
 /// Frames, one after the other, each when the one before is on its way.

@@ -12,4 +12,6 @@ mod journals;
 mod keys;
 mod redirects;
 mod restarts;
+mod sharing;
 mod streams;
+mod undecided;

@@ -1,6 +1,6 @@
 //! Redirects: the client beneath takes every header along, so a key is kept at its origin by what it may follow.
 
-use idempotent_runtime::client::{Call, ClientError, IdempotencyKeys, Intent, Profile};
+use idempotent_runtime::client::{Call, ClientError, IdempotencyKeys, Intent, Origin, Profile};
 
 use crate::kit::{Ending, Server, Step, answer, client, client_with, outcome, patient};
 
@@ -127,6 +127,9 @@ async fn c34_a_call_that_was_led_on_is_not_taken_for_not_done() {
         answer(403).into(),
         answer(429).with("retry-after", "0").into(),
         answer(501).into(),
+        answer(404).into(),
+        answer(409).into(),
+        answer(410).into(),
         Step::Cut,
         Step::CutBody,
     ];
@@ -152,6 +155,40 @@ async fn c34_a_call_that_was_led_on_is_not_taken_for_not_done() {
             "{fails:?} is remembered: {other:?}"
         );
     }
+}
+
+/// What is not to be found yet is there later: the call is led on again, and does nothing twice because of its key.
+#[tokio::test]
+async fn c34_a_failure_that_a_call_was_led_on_to_is_not_its_outcome() {
+    let see = || answer(303).with("location", "/receipts/1");
+    let found = answer(200).body("receipt");
+    let server = Server::doing([see(), answer(404), see(), found]).await;
+    let client = client();
+    let ask = || {
+        let call = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        client.post(&server.url("/pay")).with_extension(call).send()
+    };
+    let ended = ask().await;
+    let ClientError::Unknown { call, .. } = ended.ending() else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(call.answer.as_ref().expect("the last one").status, 404);
+
+    let response = ask().await.expect("an answer");
+    assert_eq!(response.text().await.expect("a body"), "receipt");
+    let again = ask().await.expect("an answer");
+    assert_eq!(outcome(&again).origin, Origin::Journal, "it is known now");
+    let keys = server.keys();
+    assert_eq!(keys[0], keys[2]);
+    assert_eq!(keys.len(), 4);
+}
+
+#[tokio::test]
+async fn c34_what_has_no_key_is_told_what_it_was_led_on_to() {
+    let see = answer(303).with("location", "/receipts/1");
+    let server = Server::doing([see, answer(404)]).await;
+    let call = client().http.get(server.url("/receipts")).send().await;
+    assert_eq!(call.expect("the last answer").status(), 404);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use crate::{
     store::{StoreError, StoreErrorKind, sqlite::failure},
 };
 
-pub(super) const COLUMNS: &str = "origin, account, call_key, method, url, headers, caller, digest, body, created, deadline, ending, status, answer_headers, answer_body";
+pub(super) const COLUMNS: &str = "origin, account, call_key, method, url, headers, caller, digest, body, created, deadline, ending, status, answer_headers, answer_body, begun";
 
 pub(super) const ANSWERED: i64 = 0;
 pub(super) const GONE: i64 = 1;
@@ -61,6 +61,7 @@ fn entry(row: &SqliteRow) -> sqlx::Result<Option<Entry>> {
     let (url, headers): (String, Vec<u8>) = (row.try_get(4)?, row.try_get(5)?);
     let caller: Option<Vec<u8>> = row.try_get(6)?;
     let digest: Option<Vec<u8>> = row.try_get(7)?;
+    let begun: Option<Vec<u8>> = row.try_get(15)?;
     let body: Option<Vec<u8>> = row.try_get(8)?;
     let (Ok(key), Ok(method), Ok(url), Some(headers)) = (
         Key::new(key),
@@ -75,6 +76,9 @@ fn entry(row: &SqliteRow) -> sqlx::Result<Option<Entry>> {
     else {
         return Ok(None);
     };
+    let Ok(begun) = begun.map(<[u8; 16]>::try_from).transpose() else {
+        return Ok(None);
+    };
     Ok(Some(Entry {
         id: EntryId {
             origin: row.try_get(0)?,
@@ -85,6 +89,7 @@ fn entry(row: &SqliteRow) -> sqlx::Result<Option<Entry>> {
         url,
         headers,
         caller,
+        begun,
         digest,
         body: body.map(Bytes::from),
         created: Time::from_micros(row.try_get(9)?),

@@ -9,7 +9,7 @@ use crate::store::{
 };
 
 /// Every step that was ever released, oldest first. A released step never changes.
-fn steps(prefix: &TablePrefix) -> [String; 2] {
+fn steps(prefix: &TablePrefix) -> [String; 3] {
     let first = format!(
         "CREATE TABLE {prefix}calls (
     origin TEXT NOT NULL,
@@ -60,7 +60,8 @@ CREATE INDEX {prefix}calls_open ON {prefix}calls (created) WHERE ending IS NULL;
 CREATE INDEX {prefix}calls_over ON {prefix}calls (created) WHERE ending IS NOT NULL;
 "
     );
-    [first, accounts]
+    let begins = format!("ALTER TABLE {prefix}calls ADD COLUMN begun BLOB;\n");
+    [first, accounts, begins]
 }
 
 /// Brings the tables to this build's version.

@@ -1,0 +1,180 @@
+//! Calls of which an attempt may have come through: what leaves them open, and what is their outcome.
+
+use super::*;
+
+/// What the method protects may be asked for again, and what it is told at last is no outcome.
+#[test]
+fn c11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() {
+    let last = Progress {
+        attempts: 4,
+        protection: Protection::Method,
+        ..progress()
+    };
+    let open = [
+        problem(409, Slug::RequestInProgress),
+        problem(409, Slug::OutcomeUnknown),
+        problem(409, Slug::ResultExpired),
+        problem(422, Slug::KeyReused),
+        problem(503, Slug::StoreUnavailable),
+        stripe(409, "invalid_request_error", "idempotency_key_in_use"),
+    ];
+    for answer in open {
+        assert_eq!(
+            ietf(&last, &Observed::Answer(answer.clone())),
+            GIVEN_UP,
+            "{answer:?}"
+        );
+    }
+    let unreadable = Observed::Answer(problem(400, Slug::BodyUnreadable));
+    assert_eq!(ietf(&last, &unreadable), Next::GiveUp(Happened::No));
+    for outcome in [answer(404), answer(409), answer(200)] {
+        assert_eq!(ietf(&last, &Observed::Answer(outcome)), Next::Return);
+    }
+}
+
+#[test]
+fn c34_a_failure_of_what_a_call_was_led_on_to_leaves_it_open() {
+    let ends = |keyed, protection, answer: Answered| {
+        let led_on = Progress {
+            may_have_happened: true,
+            led_on: true,
+            keyed,
+            protection,
+            ..progress()
+        };
+        ietf(&led_on, &Observed::Answer(answer))
+    };
+    let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+    let failures = [
+        answer(400),
+        answer(404),
+        answer(410),
+        problem(422, Slug::KeyReused),
+        problem(409, Slug::ResultExpired),
+    ];
+    for failure in failures {
+        for protection in [Protection::Key, Protection::KeyOnTrial, Protection::Method] {
+            let ended = ends(true, protection, failure.clone());
+            assert_eq!(ended, unknown, "{failure:?}");
+        }
+        let ended = ends(false, Protection::Method, failure);
+        assert_eq!(ended, GIVEN_UP, "there is no key to resume by");
+    }
+    for outcome in [answer(200), answer(304)] {
+        assert_eq!(ends(true, Protection::Key, outcome), Next::Return);
+    }
+    assert_eq!(ends(true, Protection::Key, answer(500)), HALF_A_SECOND);
+}
+
+#[test]
+fn c13_a_bare_conflict_is_the_answer_only_while_nothing_else_may_be_running() {
+    let sent = Progress {
+        may_have_happened: true,
+        ..progress()
+    };
+    assert_eq!(
+        ietf(&progress(), &Observed::Answer(answer(409))),
+        Next::Return
+    );
+    for protection in [Protection::Key, Protection::Method] {
+        let sent = Progress { protection, ..sent };
+        assert_eq!(ietf(&sent, &Observed::Answer(answer(409))), HALF_A_SECOND);
+        let recorded = Observed::Answer(replayed(409));
+        assert_eq!(ietf(&sent, &recorded), Next::Return);
+    }
+    let unkeyed = Progress {
+        keyed: false,
+        protection: Protection::Method,
+        ..sent
+    };
+    assert_eq!(ietf(&unkeyed, &Observed::Answer(answer(409))), Next::Return);
+    let last = Progress {
+        attempts: 4,
+        ..sent
+    };
+    let unknown = Next::Stop(Stopped::Unknown(Why::Attempts));
+    assert_eq!(ietf(&last, &Observed::Answer(answer(409))), unknown);
+}
+
+/// A refusal is about one attempt, and says nothing about another one that came through.
+#[test]
+fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
+    let ends = |keyed, protection, answer: Answered| {
+        let sent = Progress {
+            may_have_happened: true,
+            keyed,
+            protection,
+            ..progress()
+        };
+        ietf(&sent, &Observed::Answer(answer))
+    };
+    let refusals = [
+        answer(401),
+        answer(403),
+        answer(407),
+        answer(429),
+        answer(308),
+        answer(501),
+        problem(501, Slug::NotSupported),
+        problem(400, Slug::KeyMissing),
+        problem(400, Slug::ScopeUnresolved),
+        problem(413, Slug::BodyTooLarge),
+        problem(500, Slug::Misconfigured),
+    ];
+    let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+    for refusal in refusals {
+        for protection in [Protection::Key, Protection::KeyOnTrial, Protection::Method] {
+            let ended = ends(true, protection, refusal.clone());
+            assert_eq!(ended, unknown, "{refusal:?}");
+        }
+        let ended = ends(false, Protection::Method, refusal);
+        assert_eq!(ended, GIVEN_UP, "there is no key to resume by");
+    }
+    for outcome in [answer(201), answer(402), answer(404)] {
+        assert_eq!(ends(true, Protection::Key, outcome), Next::Return);
+    }
+}
+
+#[test]
+fn c20_what_is_hopeless_is_unknown_once_something_was_sent() {
+    let sent = Progress {
+        may_have_happened: true,
+        ..progress()
+    };
+    let unknown = Next::Stop(Stopped::Unknown(Why::Hopeless));
+    assert_eq!(ietf(&sent, &Observed::Hopeless), unknown);
+}
+
+/// It was carried out: who gives up asking for the result is not told that nothing happened.
+#[test]
+fn c37_a_result_that_is_out_of_reach_is_no_refusal() {
+    let out_of_reach = Observed::Answer(problem(503, Slug::ResultOutOfReach));
+    let last = Progress {
+        attempts: 4,
+        ..progress()
+    };
+    let next = ietf(&last, &out_of_reach);
+    assert_eq!(next, Next::Stop(Stopped::Unknown(Why::Attempts)));
+    let on_trial = Progress {
+        protection: Protection::KeyOnTrial,
+        ..progress()
+    };
+    let next = ietf(&on_trial, &out_of_reach);
+    assert_eq!(next, Next::Stop(Stopped::Unknown(Why::Undeclared)));
+}
+
+#[test]
+fn c22_what_an_earlier_attempt_may_have_done_is_not_sent_again_unprotected() {
+    let limited = Observed::Answer(after(429, 0));
+    let ends = |protection| {
+        let progress = Progress {
+            protection,
+            may_have_happened: true,
+            ..progress()
+        };
+        ietf(&progress, &limited)
+    };
+    let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
+    assert_eq!(ends(Protection::KeyOnTrial), unknown);
+    assert_eq!(ends(Protection::None), GIVEN_UP);
+}

@@ -1,0 +1,86 @@
+//! Several processes with one journal: what one of them was told is not what another one did.
+
+use std::sync::Arc;
+
+use idempotent_runtime::{
+    client::{
+        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, SqliteJournal,
+    },
+    testing::{Gate, ManualClock},
+};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+
+use crate::kit::{Ending, Pauses, Server, Step, answer, builder, patient, problem};
+
+struct Process {
+    client: ClientWithMiddleware,
+    keys: IdempotencyKeys,
+}
+
+fn process(journal: &Arc<dyn ClientJournal>, clock: &ManualClock) -> Process {
+    let keys = builder(&Pauses::default())
+        .limits(patient().attempts(1))
+        .journal(Arc::clone(journal))
+        .clock(clock.clone());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    Process { client, keys }
+}
+
+impl Process {
+    fn ask(
+        &self,
+        server: &Server,
+        body: &'static str,
+    ) -> impl Future<Output = reqwest_middleware::Result<reqwest::Response>> + Send + 'static {
+        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let call = self.client.post(server.url("/pay")).body(body);
+        call.with_extension(wish).send()
+    }
+
+    async fn open(&self) -> usize {
+        self.keys.unfinished(9).await.expect("a list").len()
+    }
+}
+
+/// One of them sends, and is told only later that nothing came of it; the other one takes the call up meanwhile, and loses its
+/// answer.
+#[tokio::test]
+async fn c33_what_another_process_took_up_is_not_forgotten_by_who_was_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = SqliteJournal::open(folder.path().join("calls.db")).await;
+    let journals: [Arc<dyn ClientJournal>; 2] = [
+        Arc::new(MemoryJournal::new()),
+        Arc::new(file.expect("a journal")),
+    ];
+    for journal in journals {
+        for refusal in [answer(401), problem(503, "idempotency-overloaded")] {
+            let clock = ManualClock::new();
+            let gate = Gate::new();
+            let refused = Step::AnswerBehind(gate.clone(), refusal);
+            let server = Server::doing([refused, Step::Cut]).await;
+            let first = process(&journal, &clock);
+            let second = process(&journal, &clock);
+            let call = tokio::spawn(first.ask(&server, "pay"));
+            gate.arrived(1).await;
+            let ended = second.ask(&server, "pay").await;
+            assert!(
+                matches!(ended.ending(), ClientError::Unknown { .. }),
+                "{ended:?}"
+            );
+
+            gate.open();
+            let _ = call.await.expect("it ends");
+
+            assert_eq!(second.open().await, 1, "it may have been carried out");
+            let other = first.ask(&server, "other").await;
+            assert!(
+                matches!(other.ending(), ClientError::KeyReusedLocally { .. }),
+                "{other:?}"
+            );
+            let resumed = second.ask(&server, "pay").await;
+            assert_eq!(resumed.expect("an answer").status(), 200);
+            assert_eq!(second.open().await, 0);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Answers that do not tell what a call came to: they are told, and not remembered as what it came to.
+
+use async_trait::async_trait;
+use http::{Extensions, Method};
+use idempotent_runtime::{
+    client::{
+        Call, ClientError, IdempotencyKeys, Intent, Key, Limits, MemoryJournal, Origin, Profile,
+        Why,
+    },
+    testing::ManualClock,
+};
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
+
+use crate::kit::{Answer, Ending, Pauses, Server, Step, answer, json, outcome, patient, problem};
+
+struct Process {
+    client: ClientWithMiddleware,
+    keys: IdempotencyKeys,
+}
+
+fn process(profile: Profile, limits: Limits) -> Process {
+    let keys = IdempotencyKeys::builder(profile)
+        .timer(Pauses::default())
+        .limits(limits)
+        .journal(MemoryJournal::new())
+        .clock(ManualClock::new());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    Process { client, keys }
+}
+
+impl Process {
+    async fn open(&self) -> usize {
+        self.keys.unfinished(9).await.expect("a list").len()
+    }
+}
+
+fn wish() -> Call {
+    Call::new().intent(Intent::new("orders.put", "42"))
+}
+
+/// What may come of it later, or came of it and is not told.
+fn undecided() -> [Answer; 4] {
+    [
+        problem(409, "idempotency-request-in-progress"),
+        problem(409, "idempotency-outcome-unknown"),
+        json(
+            409,
+            r#"{"error":{"type":"invalid_request_error","code":"idempotency_key_in_use"}}"#,
+        ),
+        json(409, r#"{"retryable":true,"key_action":"keep"}"#),
+    ]
+}
+
+/// The method may be repeated and was, for as long as it is allowed to: the last answer is all there is to tell.
+#[tokio::test]
+async fn c11_the_last_answer_of_a_call_that_gives_up_is_not_its_outcome() {
+    for method in [Method::PUT, Method::DELETE] {
+        for call in [wish(), Call::new().key(Key::new("1").expect("a key"))] {
+            for last in undecided() {
+                let server = Server::doing([last.clone()]).await;
+                let process = process(Profile::undeclared(), patient().attempts(1));
+                let ask = || {
+                    let url = server.url("/order");
+                    let request = process.client.request(method.clone(), url).body("order");
+                    request.with_extension(call.clone()).send()
+                };
+
+                let first = ask().await.expect("the last answer");
+                assert_eq!(first.status(), 409);
+                assert_eq!(process.open().await, 1, "{last:?} leaves it open");
+
+                let again = ask().await.expect("an answer");
+                assert_eq!(again.status(), 200, "{last:?}");
+                assert_eq!(outcome(&again).origin, Origin::Server, "{last:?}");
+                assert_eq!(process.open().await, 0);
+            }
+        }
+    }
+}
+
+/// Who was told that nothing happened may have done something else since.
+#[tokio::test]
+async fn c39_a_call_that_gives_up_and_did_nothing_is_neither_open_nor_over() {
+    for last in [
+        problem(400, "idempotency-body-unreadable"),
+        problem(503, "idempotency-overloaded"),
+    ] {
+        let server = Server::doing([last.clone()]).await;
+        let process = process(Profile::undeclared(), patient().attempts(1));
+        let ask = || {
+            let call = process.client.put(server.url("/order")).body("order");
+            call.with_extension(wish()).send()
+        };
+        ask().await.expect("the last answer");
+        assert_eq!(process.open().await, 0, "{last:?}");
+        let again = ask().await.expect("an answer");
+        assert_eq!(outcome(&again).origin, Origin::Server, "{last:?}");
+    }
+}
+
+/// Asks a second time, whatever the answer was.
+struct Twice;
+
+#[async_trait]
+impl Middleware for Twice {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        let again = request.try_clone().expect("its body is in memory");
+        next.clone().run(request, extensions).await?;
+        next.run(again, extensions).await
+    }
+}
+
+#[tokio::test]
+async fn c02_a_call_that_gave_up_keeps_its_key_for_who_retries_outside() {
+    for (last, same) in [
+        (problem(409, "idempotency-request-in-progress"), true),
+        (answer(409), false),
+    ] {
+        let server = Server::doing([last]).await;
+        let keys = IdempotencyKeys::builder(Profile::undeclared())
+            .timer(Pauses::default())
+            .limits(patient().attempts(1));
+        let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+        let client = ClientBuilder::new(http).with(Twice).with(keys).build();
+        let call = client.put(server.url("/order")).body("order");
+        let response = call.with_extension(Call::new().keyed()).send().await;
+        assert_eq!(response.expect("an answer").status(), 200);
+        let keys = server.keys();
+        assert_eq!(keys[0] == keys[1], same, "what has an outcome is over");
+    }
+}
+
+/// The draft lets a server answer 409 while the first request is still running, and a lost one may be.
+#[tokio::test]
+async fn c13_a_bare_conflict_after_a_lost_answer_is_asked_again() {
+    let server = Server::doing([Step::Cut, answer(409).into(), answer(201).into()]).await;
+    let process = process(Profile::ietf(), patient());
+    let call = process.client.post(server.url("/pay")).body("pay");
+    let response = call.with_extension(wish()).send().await.expect("an answer");
+    assert_eq!(response.status(), 201);
+    assert_eq!(outcome(&response).attempts, 3);
+}
+
+#[tokio::test]
+async fn c13_a_bare_conflict_after_a_lost_answer_is_no_outcome() {
+    for profile in [Profile::ietf(), Profile::stripe()] {
+        let server = Server::doing([Step::Cut, answer(409).into()]).await;
+        let process = process(profile, patient().attempts(2));
+        let ask = || {
+            let call = process.client.post(server.url("/pay")).body("pay");
+            call.with_extension(wish()).send()
+        };
+        let ended = ask().await;
+        let ClientError::Unknown { why, call, .. } = ended.ending() else {
+            panic!("{ended:?}")
+        };
+        assert_eq!(*why, Why::Attempts);
+        assert_eq!(call.answer.as_ref().expect("the conflict").status, 409);
+        let again = ask().await.expect("an answer");
+        assert_eq!(outcome(&again).origin, Origin::Server);
+        assert_eq!(server.seen().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn c13_a_conflict_that_was_recorded_is_the_answer_also_after_a_lost_one() {
+    let recorded = answer(409).with("idempotent-replayed", "true");
+    let server = Server::doing([Step::Cut, recorded.into()]).await;
+    let process = process(Profile::ietf(), patient());
+    let ask = || {
+        let call = process.client.post(server.url("/pay")).body("pay");
+        call.with_extension(wish()).send()
+    };
+    assert_eq!(ask().await.expect("the conflict").status(), 409);
+    let again = ask().await.expect("the conflict");
+    assert_eq!(outcome(&again).origin, Origin::Journal);
+    assert_eq!(server.seen().len(), 2);
+}
+
+/// Nobody knows of keys there, but the 409 of this one is said to be about them.
+#[tokio::test]
+async fn c13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome() {
+    let profile = || {
+        let conflict = idempotent_runtime::client::Conflict::InProgress;
+        Profile::undeclared().conflict(conflict)
+    };
+    for method in [Method::POST, Method::PUT] {
+        let server = Server::doing([answer(409)]).await;
+        let process = process(profile(), patient().attempts(1));
+        let call = process.client.request(method, server.url("/order"));
+        let _ = call.body("order").with_extension(wish()).send().await;
+        assert_eq!(process.open().await, 1);
+    }
+}
