@@ -25,6 +25,7 @@ use crate::{
         drain::Barred,
         grpc,
         guard::{Guard, IsGuarded},
+        limit::Place,
         outcome::{Mark, Verdict, verdict},
         problem::{Kind, Problem},
         routing,
@@ -42,6 +43,8 @@ pub(crate) struct Execution<S> {
     service: S,
     pub(crate) head: request::Parts,
     pub(crate) body: Whole,
+    /// For its key, where that may be new and new keys are counted.
+    pub(crate) place: Option<Place>,
     guard: Arc<Guard>,
 }
 
@@ -66,6 +69,7 @@ impl<S> Execution<S> {
             service,
             head,
             body: Whole::default(),
+            place: None,
             guard,
         })
     }
@@ -91,14 +95,14 @@ impl<S> Execution<S> {
         };
         let guard = &*terms.guard;
         let caller = guard.caller_id();
-        if let Some(refused) = terms.bring(&attempt, &caller) {
-            return tell(refused, Verdict::Release, client);
-        }
         let Settings { door, bounds, .. } = &*guard.settings;
         let _inside = match door.enter(&caller, *bounds) {
             Ok(inside) => inside,
             Err(barred) => return tell(terms.refuse(barred), Verdict::Release, client),
         };
+        if let Some(refused) = terms.bring(self.place.take(), &attempt, &caller) {
+            return tell(refused, Verdict::Release, client);
+        }
         self.head.extensions.insert(guard.key.clone());
         self.head.extensions.insert(IsGuarded);
         let answered = pin!(self.answer());
@@ -134,6 +138,7 @@ impl<S> Execution<S> {
             mut service,
             head,
             body,
+            place: _,
             guard: _,
         } = *self;
         let request = Request::from_parts(head, Body::whole(body));
@@ -293,11 +298,18 @@ impl Terms {
 
 impl Terms {
     /// Counts the run of a new key of this caller's; the refusal where it brings them too fast.
-    fn bring<R, E>(&self, attempt: &Attempt, caller: &[u8]) -> Option<Box<Told<R, E>>> {
+    fn bring<R, E>(
+        &self,
+        place: Option<Place>,
+        attempt: &Attempt,
+        caller: &[u8],
+    ) -> Option<Box<Told<R, E>>> {
         let Settings {
             handle, new_keys, ..
         } = &*self.guard.settings;
-        let counted = new_keys.as_ref()?.begin(attempt, caller, handle.timer());
+        let counted = new_keys
+            .as_ref()?
+            .begin(place, attempt, caller, handle.timer());
         Some(self.refused(&counted.err()?))
     }
 

@@ -23,6 +23,7 @@ use crate::{
         execution::Execution,
         fingerprint::{Target, part},
         grpc,
+        limit::Place,
         meeting::too_large,
         problem::{Kind, Mismatch, Problem},
         routing,
@@ -89,8 +90,9 @@ impl Guard {
         R: HttpBody<Data = Bytes> + Send + 'static,
         R::Error: Into<BoxError>,
     {
-        if let Some(problem) = self.too_many_keys(&execution.head).await {
-            return Ok(self.refuse(&problem));
+        match self.place(&execution.head).await {
+            Ok(place) => execution.place = place,
+            Err(problem) => return Ok(self.refuse(&problem)),
         }
         execution.body = match read_to_end(body, self.rules.max_request).await {
             Ok(whole) => whole,
@@ -125,16 +127,24 @@ impl Guard {
         Ok(response)
     }
 
-    /// The refusal of a new key of a caller that has brought as many as it may. One that is known is answered all the same, and
-    /// where the store does not say so, its claim is what counts.
-    async fn too_many_keys(&self, head: &Parts) -> Option<Problem> {
+    /// A place for the key, in case it is new; the refusal of a new one, where its caller has brought as many as it may. One that is
+    /// known is answered all the same, and where the store does not say so, its claim is what counts.
+    async fn place(&self, head: &Parts) -> Result<Option<Place>, Problem> {
         let Settings { handle, name, .. } = &*self.settings;
-        let new_keys = self.settings.new_keys.as_ref()?;
-        let problem = new_keys.refusal(&self.caller_id(), handle.timer())?;
+        let Some(new_keys) = &self.settings.new_keys else {
+            return Ok(None);
+        };
+        let problem = match new_keys.place(&self.caller_id(), handle.timer()) {
+            Ok(place) => return Ok(Some(place)),
+            Err(problem) => problem,
+        };
         let identity = self.identity(head);
         // What is rare is boxed, so that the future of every request does not hold room for it.
         let known = Box::pin(handle.lookup(name, self.caller.as_ref(), &*identity)).await;
-        matches!(known, Ok(Status::Unknown | Status::Expired { .. })).then_some(problem)
+        match known {
+            Ok(Status::Unknown | Status::Expired { .. }) => Err(problem),
+            _ => Ok(None),
+        }
     }
 
     /// What tells the caller from others; nothing where they share one space.
