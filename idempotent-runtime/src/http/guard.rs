@@ -4,7 +4,7 @@ use std::{pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
+    HeaderMap, HeaderName, Method, Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
     request::Parts,
 };
@@ -309,10 +309,13 @@ fn named(differing: &[String]) -> impl Iterator<Item = Mismatch> {
 
 /// Tells whether a client that accepts what it says can read a body that is stored in this coding. It is stored in one only where
 /// compression stands inside of the layer, by mistake, or where gRPC compresses messages.
+///
+/// Who refuses a body without a coding can be given one nevertheless: what compresses it stands outside.
 fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
-    let is_accepted = |(coding, accepts)| match stored.get(coding) {
-        Some(coding) => coding == "identity" || accepts_coding(request, accepts, coding),
-        None => true,
+    let is_accepted = |(codings, accepts): (HeaderName, HeaderName)| {
+        items(stored, &codings)
+            .filter(|coding| !coding.eq_ignore_ascii_case("identity"))
+            .all(|coding| accepts_coding(request, &accepts, coding))
     };
     [
         (CONTENT_ENCODING, ACCEPT_ENCODING),
@@ -322,16 +325,32 @@ fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
     .all(is_accepted)
 }
 
-fn accepts_coding(request: &HeaderMap, accepts: HeaderName, coding: &HeaderValue) -> bool {
-    let accepted = request.get_all(accepts).iter();
-    let mut accepted = accepted
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    let coding = coding.as_bytes();
-    accepted.any(|item| {
-        let mut words = item.split(';').map(str::trim);
-        let name = words.next().unwrap_or_default();
-        let is_refused = words.any(|word| matches!(word, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
-        (name == "*" || name.as_bytes().eq_ignore_ascii_case(coding)) && !is_refused
+/// Tells whether a request accepts a coding: by what it says of this one, and only where it says nothing, by what it says of all
+/// others with `*` (RFC 9110, section 12.5.3).
+fn accepts_coding(request: &HeaderMap, accepts: &HeaderName, coding: &str) -> bool {
+    let said_of = |coding: &str| {
+        items(request, accepts).find_map(|item| {
+            let mut words = item.split(';').map(str::trim);
+            let is_meant = words.next()?.eq_ignore_ascii_case(coding);
+            is_meant.then(|| !words.any(is_zero_weight))
+        })
+    };
+    said_of(coding).or_else(|| said_of("*")).unwrap_or_default()
+}
+
+fn is_zero_weight(parameter: &str) -> bool {
+    let weight = parameter.split_once('=');
+    weight.is_some_and(|(name, weight)| {
+        name.eq_ignore_ascii_case("q") && weight.bytes().all(|digit| matches!(digit, b'0' | b'.'))
     })
+}
+
+/// What a header field lists, over all its lines. A line that is no text is one item, which nobody knows.
+fn items<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    fields
+        .get_all(name)
+        .iter()
+        .flat_map(|line| line.to_str().unwrap_or("\u{fffd}").split(','))
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
 }
