@@ -32,6 +32,7 @@ use crate::{
         rules::{Protocol, Storage},
         settings::Settings,
     },
+    identity::RecordId,
     policy::OnCrash,
     record::{OutcomeKind, RawOutcome},
     run::survive_in_place,
@@ -51,6 +52,7 @@ pub(crate) struct Execution<S> {
 /// By what is decided what a response means.
 struct Terms {
     guard: Arc<Guard>,
+    record: RecordId,
     is_routed: bool,
 }
 
@@ -91,6 +93,7 @@ impl<S> Execution<S> {
     {
         let terms = Terms {
             guard: Arc::clone(&self.guard),
+            record: *attempt.id(),
             is_routed: routing::is_routed(&self.head),
         };
         let guard = &*terms.guard;
@@ -280,7 +283,7 @@ impl Terms {
         let sealed = match &self.guard.settings.seal {
             None => Ok(stored),
             // The handler has come to its response, so a seal that panics costs no more than one that fails.
-            Some(seal) => catch_unwind(AssertUnwindSafe(|| seal.seal(stored)))
+            Some(seal) => catch_unwind(AssertUnwindSafe(|| seal.seal(&self.record, stored)))
                 .unwrap_or_else(|_| Err("the seal panicked".into())),
         };
         match sealed {

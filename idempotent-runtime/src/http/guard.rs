@@ -32,7 +32,7 @@ use crate::{
         settings::Settings,
     },
     identity::RecordId,
-    key::{Key, KeyPart},
+    key::{Key, KeyError, KeyPart},
     observe::How,
     outcome::{Recorded, Whole},
     record::RawOutcome,
@@ -117,7 +117,7 @@ impl Guard {
             Heard::Answered(Ok((outcome, _)), Some(own)) if own.outcome == outcome => {
                 own.response?
             }
-            Heard::Answered(Ok((outcome, how)), _) => self.replay(&outcome, &how),
+            Heard::Answered(Ok((outcome, how)), _) => self.replay(&outcome, &how, &identity),
             Heard::Answered(Err(error), _) => {
                 let problem = self.problem(&error, &identity);
                 self.refuse(&problem)
@@ -203,8 +203,13 @@ impl Guard {
     }
 
     /// The response of an earlier run, where it can be given to this client.
-    fn replay<R>(&self, outcome: &RawOutcome, how: &How) -> Response<Body<R>> {
-        let stored = match self.open(&outcome.bytes) {
+    fn replay<R>(
+        &self,
+        outcome: &RawOutcome,
+        how: &How,
+        identity: &(dyn KeyPart + Send + Sync),
+    ) -> Response<Body<R>> {
+        let stored = match self.open(&outcome.bytes, identity) {
             Ok(stored) => stored,
             Err(error) => {
                 tracing::error!(%error, operation = &*self.settings.name, "a stored response cannot be read");
@@ -234,10 +239,14 @@ impl Guard {
         response.map(|_| Body::whole(whole))
     }
 
-    fn open(&self, stored: &Bytes) -> Result<StoredResponse, BoxError> {
+    fn open(
+        &self,
+        stored: &Bytes,
+        identity: &(dyn KeyPart + Send + Sync),
+    ) -> Result<StoredResponse, BoxError> {
         let opened = match &self.settings.seal {
             None => stored.clone(),
-            Some(seal) => seal.open(stored)?.into(),
+            Some(seal) => seal.open(&self.record(identity)?, stored)?.into(),
         };
         Ok(StoredResponse::decode_shared(&opened)?)
     }
@@ -265,14 +274,16 @@ impl Guard {
 
     /// The beginning of the record's id, which stands in logs, too.
     fn reference(&self, identity: &(dyn KeyPart + Send + Sync)) -> Option<String> {
-        let key = Key::from_part(identity).ok()?;
-        let scope = match &self.caller {
-            Some(caller) => Some(Key::from_part(caller).ok()?),
-            None => None,
-        };
-        let scope = scope.as_ref().map(Key::framed);
-        let id = RecordId::new(&self.settings.name, scope, key.framed());
+        let id = self.record(identity).ok()?;
         Some(format!("op_{id}"))
+    }
+
+    /// The record's id.
+    fn record(&self, identity: &(dyn KeyPart + Send + Sync)) -> Result<RecordId, KeyError> {
+        let key = Key::from_part(identity)?;
+        let scope = self.caller.as_ref().map(Key::from_part).transpose()?;
+        let scope = scope.as_ref().map(Key::framed);
+        Ok(RecordId::new(&self.settings.name, scope, key.framed()))
     }
 
     pub(crate) fn refuse<R>(&self, problem: &Problem) -> Response<Body<R>> {
