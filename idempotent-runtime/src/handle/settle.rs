@@ -68,6 +68,12 @@ impl Settle<'_> {
         self
     }
 
+    /// Which record it is.
+    #[cfg(feature = "tower")]
+    pub(crate) fn id(&self) -> &RecordId {
+        &self.id
+    }
+
     /// It happened, with this value, which answers every duplicate from now on. Returns whether there was anything to settle.
     ///
     /// # Errors

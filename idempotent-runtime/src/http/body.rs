@@ -1,9 +1,9 @@
 //! Bodies: handed on as they come, read to their end, or given on while somebody watches how they end.
 
 use std::{
-    collections::VecDeque,
     fmt,
     future::poll_fn,
+    mem,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     pin::Pin,
     task::{Context, Poll, ready},
@@ -34,7 +34,7 @@ pin_project! {
             body: B,
         },
         Read {
-            read: Frames,
+            read: Whole,
             rest: Option<Pin<Box<B>>>,
             failure: Option<BoxError>,
             watch: Option<Watch>,
@@ -42,40 +42,69 @@ pin_project! {
     }
 }
 
-/// What was read of a body. Most bodies are a single frame, which needs no room of its own.
-#[derive(Default)]
-struct Frames {
-    first: Option<Frame<Bytes>>,
-    more: VecDeque<Frame<Bytes>>,
-}
-
-impl Frames {
-    fn push(&mut self, frame: Frame<Bytes>) {
-        if self.is_empty() {
-            self.first = Some(frame);
-        } else {
-            self.more.push_back(frame);
-        }
-    }
-
-    fn pop(&mut self) -> Option<Frame<Bytes>> {
-        self.first.take().or_else(|| self.more.pop_front())
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Frame<Bytes>> {
-        self.first.iter().chain(&self.more)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.first.is_none() && self.more.is_empty()
-    }
-}
-
-/// A body that was read to its end.
+/// A body that was read to its end, or what was read of one.
 #[derive(Debug, Default)]
 pub(crate) struct Whole {
     pub(crate) bytes: Bytes,
     pub(crate) trailers: Option<HeaderMap>,
+}
+
+impl Whole {
+    fn pop(&mut self) -> Option<Frame<Bytes>> {
+        if self.bytes.is_empty() {
+            return self.trailers.take().map(Frame::trailers);
+        }
+        Some(Frame::data(mem::take(&mut self.bytes)))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.trailers.is_none()
+    }
+}
+
+/// What was read so far of a body that is being read.
+///
+/// Its pieces are joined as they come: each costs the same room beside its data, and whoever sends them chooses how small they
+/// are. A body of one piece, which most are, is not copied.
+#[derive(Default)]
+struct Gathered {
+    first: Bytes,
+    /// The first piece and all others; empty where there are no others.
+    joined: BytesMut,
+    trailers: Option<HeaderMap>,
+}
+
+impl Gathered {
+    fn add(&mut self, frame: Frame<Bytes>) {
+        match frame.into_data().map_err(Frame::into_trailers) {
+            Ok(data) if data.is_empty() => {}
+            Ok(data) if self.len() == 0 => self.first = data,
+            Ok(data) => {
+                if self.joined.is_empty() {
+                    self.joined.extend_from_slice(&mem::take(&mut self.first));
+                }
+                self.joined.extend_from_slice(&data);
+            }
+            Err(Ok(trailers)) => self.trailers = Some(trailers),
+            Err(Err(_of_a_kind_not_known_yet)) => {}
+        }
+    }
+
+    /// The bytes of data.
+    fn len(&self) -> usize {
+        self.first.len() + self.joined.len()
+    }
+
+    fn whole(self) -> Whole {
+        Whole {
+            bytes: if self.joined.is_empty() {
+                self.first
+            } else {
+                self.joined.freeze()
+            },
+            trailers: self.trailers,
+        }
+    }
 }
 
 /// Why a body was not read to its end.
@@ -113,14 +142,7 @@ impl<B> Body<B> {
 
     /// Gives what was read.
     pub(crate) fn whole(whole: Whole) -> Self {
-        let mut read = Frames::default();
-        if !whole.bytes.is_empty() {
-            read.push(Frame::data(whole.bytes));
-        }
-        if let Some(trailers) = whole.trailers {
-            read.push(Frame::trailers(trailers));
-        }
-        Self::read(read, None, None)
+        Self::read(whole, None, None)
     }
 
     /// Has its end told to whoever watches.
@@ -130,7 +152,7 @@ impl<B> Body<B> {
     {
         let (watcher, ended) = oneshot::channel();
         let (read, rest, failure) = match self.kind {
-            Kind::Untouched { body } => (Frames::default(), Some(Box::pin(body)), None),
+            Kind::Untouched { body } => (Whole::default(), Some(Box::pin(body)), None),
             Kind::Read {
                 read,
                 rest,
@@ -145,7 +167,7 @@ impl<B> Body<B> {
         (body, ended)
     }
 
-    fn read(read: Frames, rest: Option<Pin<Box<B>>>, failure: Option<BoxError>) -> Self {
+    fn read(read: Whole, rest: Option<Pin<Box<B>>>, failure: Option<BoxError>) -> Self {
         Self {
             kind: Kind::Read {
                 read,
@@ -177,26 +199,21 @@ where
     B::Error: Into<BoxError>,
 {
     let mut body = Box::pin(body);
-    let mut read = Frames::default();
-    let mut length = 0_usize;
+    let mut gathered = Gathered::default();
     while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        let frame = match frame {
-            Ok(frame) => frame,
+        match frame {
+            Ok(frame) => gathered.add(frame),
             Err(error) => {
-                return Err(Unfinished::Failed(Body::read(
-                    read,
-                    None,
-                    Some(error.into()),
-                )));
+                let failed = Body::read(gathered.whole(), None, Some(error.into()));
+                return Err(Unfinished::Failed(failed));
             }
-        };
-        length = length.saturating_add(frame.data_ref().map_or(0, Bytes::len));
-        read.push(frame);
-        if length > limit {
-            return Err(Unfinished::TooLong(Body::read(read, Some(body), None)));
+        }
+        if gathered.len() > limit {
+            let too_long = Body::read(gathered.whole(), Some(body), None);
+            return Err(Unfinished::TooLong(too_long));
         }
     }
-    Ok(joined(read, length))
+    Ok(gathered.whole())
 }
 
 /// Reads a body to its end, however long.
@@ -210,30 +227,6 @@ where
         Ok(whole) => Ok(whole.bytes),
         Err(_) => Err("the body broke off".into()),
     }
-}
-
-/// Puts the frames together; a body of one piece, which most are, is not copied.
-fn joined(mut read: Frames, length: usize) -> Whole {
-    let mut whole = Whole::default();
-    let mut joined = BytesMut::new();
-    while let Some(frame) = read.pop() {
-        match frame.into_data().map_err(Frame::into_trailers) {
-            Ok(data) if whole.bytes.is_empty() => whole.bytes = data,
-            Ok(data) => {
-                if joined.is_empty() {
-                    joined.reserve(length);
-                    joined.extend_from_slice(&whole.bytes);
-                }
-                joined.extend_from_slice(&data);
-            }
-            Err(Ok(trailers)) => whole.trailers = Some(trailers),
-            Err(Err(_of_a_kind_not_known_yet)) => {}
-        }
-    }
-    if !joined.is_empty() {
-        whole.bytes = joined.freeze();
-    }
-    whole
 }
 
 impl<B> HttpBody for Body<B>
@@ -312,14 +305,9 @@ where
                 failure,
                 ..
             } => {
-                let there: usize = read
-                    .iter()
-                    .filter_map(Frame::data_ref)
-                    .map(Bytes::len)
-                    .sum();
-                let there = there as u64;
+                let there = read.bytes.len() as u64;
                 // A server sends a body of known length with a `Content-Length`, and HTTP/1.1 has trailers only without one.
-                let is_open = failure.is_some() || read.iter().any(Frame::is_trailers);
+                let is_open = failure.is_some() || read.trailers.is_some();
                 let behind = match rest {
                     Some(rest) => rest.size_hint(),
                     None if is_open => SizeHint::default(),
@@ -342,3 +330,6 @@ impl<B> fmt::Debug for Body<B> {
         f.debug_struct("Body").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,12 +25,14 @@ use crate::{
         drain::{Barred, Bounds},
         grpc,
         guard::{Guard, IsGuarded},
+        limit::Place,
         outcome::{Mark, Verdict, verdict},
         problem::{Kind, Problem},
         routing,
         rules::{Protocol, Storage},
         settings::Settings,
     },
+    identity::RecordId,
     policy::OnCrash,
     record::{OutcomeKind, RawOutcome},
     run::survive_in_place,
@@ -42,12 +44,15 @@ pub(crate) struct Execution<S> {
     service: S,
     pub(crate) head: request::Parts,
     pub(crate) body: Whole,
+    /// For its key, where that may be new and new keys are counted.
+    pub(crate) place: Option<Place>,
     guard: Arc<Guard>,
 }
 
 /// By what is decided what a response means.
 struct Terms {
     guard: Arc<Guard>,
+    record: RecordId,
     is_routed: bool,
 }
 
@@ -66,6 +71,7 @@ impl<S> Execution<S> {
             service,
             head,
             body: Whole::default(),
+            place: None,
             guard,
         })
     }
@@ -87,13 +93,11 @@ impl<S> Execution<S> {
     {
         let terms = Terms {
             guard: Arc::clone(&self.guard),
+            record: *attempt.id(),
             is_routed: routing::is_routed(&self.head),
         };
         let guard = &*terms.guard;
         let caller = guard.caller_id();
-        if let Some(refused) = terms.bring(&attempt, &caller) {
-            return tell(refused, Verdict::Release, client);
-        }
         let Settings { door, bounds, .. } = &*guard.settings;
         // What an earlier handler may have begun is not left lying for want of room.
         let bounds = if attempt.is_takeover() {
@@ -108,6 +112,9 @@ impl<S> Execution<S> {
                 return RawEnding::NotBegun(nothing());
             }
         };
+        if let Some(refused) = terms.bring(self.place.take(), &attempt, &caller) {
+            return tell(refused, Verdict::Release, client);
+        }
         self.head.extensions.insert(guard.key.clone());
         self.head.extensions.insert(IsGuarded);
         let answered = pin!(self.answer());
@@ -149,6 +156,7 @@ impl<S> Execution<S> {
             mut service,
             head,
             body,
+            place: _,
             guard: _,
         } = *self;
         let request = Request::from_parts(head, Body::whole(body));
@@ -290,7 +298,7 @@ impl Terms {
         let sealed = match &self.guard.settings.seal {
             None => Ok(stored),
             // The handler has come to its response, so a seal that panics costs no more than one that fails.
-            Some(seal) => catch_unwind(AssertUnwindSafe(|| seal.seal(stored)))
+            Some(seal) => catch_unwind(AssertUnwindSafe(|| seal.seal(&self.record, stored)))
                 .unwrap_or_else(|_| Err("the seal panicked".into())),
         };
         match sealed {
@@ -308,11 +316,18 @@ impl Terms {
 
 impl Terms {
     /// Counts the run of a new key of this caller's; the refusal where it brings them too fast.
-    fn bring<R, E>(&self, attempt: &Attempt, caller: &[u8]) -> Option<Box<Told<R, E>>> {
+    fn bring<R, E>(
+        &self,
+        place: Option<Place>,
+        attempt: &Attempt,
+        caller: &[u8],
+    ) -> Option<Box<Told<R, E>>> {
         let Settings {
             handle, new_keys, ..
         } = &*self.guard.settings;
-        let counted = new_keys.as_ref()?.begin(attempt, caller, handle.timer());
+        let counted = new_keys
+            .as_ref()?
+            .begin(place, attempt, caller, handle.timer());
         Some(self.refused(&counted.err()?))
     }
 

@@ -4,7 +4,7 @@ use std::{pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
+    HeaderMap, HeaderName, Method, Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
     request::Parts,
 };
@@ -23,6 +23,7 @@ use crate::{
         execution::Execution,
         fingerprint::{Target, part},
         grpc,
+        limit::Place,
         meeting::too_large,
         problem::{Kind, Mismatch, Problem},
         routing,
@@ -31,7 +32,7 @@ use crate::{
         settings::Settings,
     },
     identity::RecordId,
-    key::{Key, KeyPart},
+    key::{Key, KeyError, KeyPart},
     observe::How,
     outcome::{Recorded, Whole},
     record::RawOutcome,
@@ -89,8 +90,9 @@ impl Guard {
         R: HttpBody<Data = Bytes> + Send + 'static,
         R::Error: Into<BoxError>,
     {
-        if let Some(problem) = self.too_many_keys(&execution.head).await {
-            return Ok(self.refuse(&problem));
+        match self.place(&execution.head).await {
+            Ok(place) => execution.place = place,
+            Err(problem) => return Ok(self.refuse(&problem)),
         }
         execution.body = match read_to_end(body, self.rules.max_request).await {
             Ok(whole) => whole,
@@ -115,7 +117,7 @@ impl Guard {
             Heard::Answered(Ok((outcome, _)), Some(own)) if own.outcome == outcome => {
                 own.response?
             }
-            Heard::Answered(Ok((outcome, how)), _) => self.replay(&outcome, &how),
+            Heard::Answered(Ok((outcome, how)), _) => self.replay(&outcome, &how, &identity),
             Heard::Answered(Err(error), _) => {
                 let problem = self.problem(&error, &identity);
                 self.refuse(&problem)
@@ -125,16 +127,24 @@ impl Guard {
         Ok(response)
     }
 
-    /// The refusal of a new key of a caller that has brought as many as it may. One that is known is answered all the same, and
-    /// where the store does not say so, its claim is what counts.
-    async fn too_many_keys(&self, head: &Parts) -> Option<Problem> {
+    /// A place for the key, in case it is new; the refusal of a new one, where its caller has brought as many as it may. One that is
+    /// known is answered all the same, and where the store does not say so, its claim is what counts.
+    async fn place(&self, head: &Parts) -> Result<Option<Place>, Problem> {
         let Settings { handle, name, .. } = &*self.settings;
-        let new_keys = self.settings.new_keys.as_ref()?;
-        let problem = new_keys.refusal(&self.caller_id(), handle.timer())?;
+        let Some(new_keys) = &self.settings.new_keys else {
+            return Ok(None);
+        };
+        let problem = match new_keys.place(&self.caller_id(), handle.timer()) {
+            Ok(place) => return Ok(Some(place)),
+            Err(problem) => problem,
+        };
         let identity = self.identity(head);
         // What is rare is boxed, so that the future of every request does not hold room for it.
         let known = Box::pin(handle.lookup(name, self.caller.as_ref(), &*identity)).await;
-        matches!(known, Ok(Status::Unknown | Status::Expired { .. })).then_some(problem)
+        match known {
+            Ok(Status::Unknown | Status::Expired { .. }) => Err(problem),
+            _ => Ok(None),
+        }
     }
 
     /// What tells the caller from others; nothing where they share one space.
@@ -193,8 +203,13 @@ impl Guard {
     }
 
     /// The response of an earlier run, where it can be given to this client.
-    fn replay<R>(&self, outcome: &RawOutcome, how: &How) -> Response<Body<R>> {
-        let stored = match self.open(&outcome.bytes) {
+    fn replay<R>(
+        &self,
+        outcome: &RawOutcome,
+        how: &How,
+        identity: &(dyn KeyPart + Send + Sync),
+    ) -> Response<Body<R>> {
+        let stored = match self.open(&outcome.bytes, identity) {
             Ok(stored) => stored,
             Err(error) => {
                 tracing::error!(%error, operation = &*self.settings.name, "a stored response cannot be read");
@@ -224,10 +239,14 @@ impl Guard {
         response.map(|_| Body::whole(whole))
     }
 
-    fn open(&self, stored: &Bytes) -> Result<StoredResponse, BoxError> {
+    fn open(
+        &self,
+        stored: &Bytes,
+        identity: &(dyn KeyPart + Send + Sync),
+    ) -> Result<StoredResponse, BoxError> {
         let opened = match &self.settings.seal {
             None => stored.clone(),
-            Some(seal) => seal.open(stored)?.into(),
+            Some(seal) => seal.open(&self.record(identity)?, stored)?.into(),
         };
         Ok(StoredResponse::decode_shared(&opened)?)
     }
@@ -255,14 +274,16 @@ impl Guard {
 
     /// The beginning of the record's id, which stands in logs, too.
     fn reference(&self, identity: &(dyn KeyPart + Send + Sync)) -> Option<String> {
-        let key = Key::from_part(identity).ok()?;
-        let scope = match &self.caller {
-            Some(caller) => Some(Key::from_part(caller).ok()?),
-            None => None,
-        };
-        let scope = scope.as_ref().map(Key::framed);
-        let id = RecordId::new(&self.settings.name, scope, key.framed());
+        let id = self.record(identity).ok()?;
         Some(format!("op_{id}"))
+    }
+
+    /// The record's id.
+    fn record(&self, identity: &(dyn KeyPart + Send + Sync)) -> Result<RecordId, KeyError> {
+        let key = Key::from_part(identity)?;
+        let scope = self.caller.as_ref().map(Key::from_part).transpose()?;
+        let scope = scope.as_ref().map(Key::framed);
+        Ok(RecordId::new(&self.settings.name, scope, key.framed()))
     }
 
     pub(crate) fn refuse<R>(&self, problem: &Problem) -> Response<Body<R>> {
@@ -299,10 +320,13 @@ fn named(differing: &[String]) -> impl Iterator<Item = Mismatch> {
 
 /// Tells whether a client that accepts what it says can read a body that is stored in this coding. It is stored in one only where
 /// compression stands inside of the layer, by mistake, or where gRPC compresses messages.
+///
+/// Who refuses a body without a coding can be given one nevertheless: what compresses it stands outside.
 fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
-    let is_accepted = |(coding, accepts)| match stored.get(coding) {
-        Some(coding) => coding == "identity" || accepts_coding(request, accepts, coding),
-        None => true,
+    let is_accepted = |(codings, accepts): (HeaderName, HeaderName)| {
+        items(stored, &codings)
+            .filter(|coding| !coding.eq_ignore_ascii_case("identity"))
+            .all(|coding| accepts_coding(request, &accepts, coding))
     };
     [
         (CONTENT_ENCODING, ACCEPT_ENCODING),
@@ -312,16 +336,32 @@ fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
     .all(is_accepted)
 }
 
-fn accepts_coding(request: &HeaderMap, accepts: HeaderName, coding: &HeaderValue) -> bool {
-    let accepted = request.get_all(accepts).iter();
-    let mut accepted = accepted
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','));
-    let coding = coding.as_bytes();
-    accepted.any(|item| {
-        let mut words = item.split(';').map(str::trim);
-        let name = words.next().unwrap_or_default();
-        let is_refused = words.any(|word| matches!(word, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"));
-        (name == "*" || name.as_bytes().eq_ignore_ascii_case(coding)) && !is_refused
+/// Tells whether a request accepts a coding: by what it says of this one, and only where it says nothing, by what it says of all
+/// others with `*` (RFC 9110, section 12.5.3).
+fn accepts_coding(request: &HeaderMap, accepts: &HeaderName, coding: &str) -> bool {
+    let said_of = |coding: &str| {
+        items(request, accepts).find_map(|item| {
+            let mut words = item.split(';').map(str::trim);
+            let is_meant = words.next()?.eq_ignore_ascii_case(coding);
+            is_meant.then(|| !words.any(is_zero_weight))
+        })
+    };
+    said_of(coding).or_else(|| said_of("*")).unwrap_or_default()
+}
+
+fn is_zero_weight(parameter: &str) -> bool {
+    let weight = parameter.split_once('=');
+    weight.is_some_and(|(name, weight)| {
+        name.eq_ignore_ascii_case("q") && weight.bytes().all(|digit| matches!(digit, b'0' | b'.'))
     })
+}
+
+/// What a header field lists, over all its lines. A line that is no text is one item, which nobody knows.
+fn items<'a>(fields: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    fields
+        .get_all(name)
+        .iter()
+        .flat_map(|line| line.to_str().unwrap_or("\u{fffd}").split(','))
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, hash_map::RandomState},
     hash::BuildHasher as _,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -19,12 +19,34 @@ use crate::{
 ///
 /// For each it knows one moment, until which its keys are paid for: a new key moves it on by the interval, and may not move it
 /// further than a period from now. Who has brought none for a period is as if it had never been seen, and is forgotten.
+///
+/// A key has a place from before it is claimed, and is paid for when its handler runs: so requests of one moment claim no more than
+/// may run, and what does not run costs nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct NewKeys(Arc<Shared>);
+
 #[derive(Debug)]
-pub(crate) struct NewKeys {
+struct Shared {
     rate: Rate,
     /// By a hash of what tells callers apart, whose length nobody bounds.
-    paid_until: Mutex<HashMap<u64, Duration>>,
+    accounts: Mutex<HashMap<u64, Account>>,
     hasher: RandomState,
+}
+
+/// What a caller has brought.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    paid_until: Duration,
+    /// How many keys may still turn out to be new.
+    places: u32,
+}
+
+/// Room for one new key of a caller's. Dropped, it is given back.
+#[derive(Debug)]
+pub(crate) struct Place {
+    caller: u64,
+    /// Whose place it is, as long as it is one.
+    keys: Option<NewKeys>,
 }
 
 /// So many keys at once, and as many again in each period.
@@ -53,25 +75,24 @@ impl Rate {
 
 impl NewKeys {
     pub(crate) fn new(rate: Rate) -> Self {
-        Self {
+        Self(Arc::new(Shared {
             rate,
-            paid_until: Mutex::default(),
+            accounts: Mutex::default(),
             hasher: RandomState::new(),
-        }
+        }))
     }
 
-    /// The refusal of a new key of this caller's, where it has brought as many as it may.
-    pub(crate) fn refusal(&self, caller: &[u8], timer: &dyn Timer) -> Option<Problem> {
-        let callers = self.lock();
-        let paid_until = callers.get(&self.hasher.hash_one(caller));
-        let paid = self.pay(paid_until.copied(), timer.now());
-        paid.err().map(too_fast)
+    /// Takes a place for a key of this caller's that may be new; the refusal, where it has brought as many as it may.
+    pub(crate) fn place(&self, caller: &[u8], timer: &dyn Timer) -> Result<Place, Problem> {
+        let hash = self.0.hasher.hash_one(caller);
+        self.take(hash, timer.now()).map_err(too_fast)
     }
 
     /// Counts a handler that is to run for a key of this caller's. One that takes over from a handler that vanished has been
-    /// counted already.
+    /// counted already. One for a key that the store seemed to know, or did not tell of, still has to find its place.
     pub(crate) fn begin(
         &self,
+        place: Option<Place>,
         attempt: &Attempt,
         caller: &[u8],
         timer: &dyn Timer,
@@ -79,51 +100,99 @@ impl NewKeys {
         if attempt.is_takeover() {
             return Ok(());
         }
-        let hash = self.hasher.hash_one(caller);
-        self.count(hash, timer.now()).map_err(too_fast)
-    }
-
-    fn count(&self, hash: u64, now: Duration) -> Result<(), Duration> {
-        let mut callers = self.lock();
-        let paid_until = self.pay(callers.get(&hash).copied(), now)?;
-        if callers.len() >= MOST && !callers.contains_key(&hash) {
-            make_room(&mut callers, now);
-        }
-        callers.insert(hash, paid_until);
+        let place = match place {
+            Some(place) => place,
+            None => self.place(caller, timer)?,
+        };
+        place.pay(timer.now());
         Ok(())
     }
 
-    /// Until when the keys of a caller are paid for with one more; how long it has to wait where that is too far.
-    fn pay(&self, paid_until: Option<Duration>, now: Duration) -> Result<Duration, Duration> {
-        let from = paid_until.unwrap_or_default().max(now);
-        let until = from.saturating_add(self.rate.interval);
-        let latest = now.saturating_add(self.rate.per);
-        if until <= latest {
-            Ok(until)
-        } else {
-            Err(until - latest)
+    /// Takes a place; how long its caller has to wait where there is none.
+    fn take(&self, caller: u64, now: Duration) -> Result<Place, Duration> {
+        let rate = self.0.rate;
+        let mut accounts = self.lock();
+        let mut account = accounts.get(&caller).copied().unwrap_or_default();
+        account.places = account.places.saturating_add(1);
+        let until = account.until(rate, now);
+        let latest = now.saturating_add(rate.per);
+        if until > latest {
+            return Err(until - latest);
         }
+        *opened(&mut accounts, caller, rate, now) = account;
+        Ok(Place {
+            caller,
+            keys: Some(self.clone()),
+        })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Duration>> {
-        self.paid_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Account>> {
+        let accounts = self.0.accounts.lock();
+        accounts.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Place {
+    /// Has its key paid for.
+    fn pay(mut self, now: Duration) {
+        let Some(keys) = self.keys.take() else { return };
+        let rate = keys.0.rate;
+        let mut accounts = keys.lock();
+        let account = opened(&mut accounts, self.caller, rate, now);
+        account.places = account.places.saturating_sub(1);
+        account.paid_until = account.paid_until.max(now).saturating_add(rate.interval);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(keys) = self.keys.take() else { return };
+        let mut accounts = keys.lock();
+        // Who was forgotten meanwhile has nothing to be given back.
+        let Some(account) = accounts.get_mut(&self.caller) else {
+            return;
+        };
+        account.places = account.places.saturating_sub(1);
+        if account.places == 0 && account.paid_until.is_zero() {
+            accounts.remove(&self.caller);
+        }
+    }
+}
+
+impl Account {
+    /// Until when its keys are paid for once those with a place are paid, too.
+    fn until(self, rate: Rate, now: Duration) -> Duration {
+        let places = rate.interval.saturating_mul(self.places);
+        self.paid_until.max(now).saturating_add(places)
+    }
+}
+
+/// The account of a caller, which is opened where there is none.
+fn opened(
+    accounts: &mut HashMap<u64, Account>,
+    caller: u64,
+    rate: Rate,
+    now: Duration,
+) -> &mut Account {
+    if accounts.len() >= MOST && !accounts.contains_key(&caller) {
+        make_room(accounts, rate, now);
+    }
+    accounts.entry(caller).or_default()
+}
+
 /// Forgets who has nothing to wait for, and where that leaves too many, an eighth of all: those who have brought the fewest.
-fn make_room(callers: &mut HashMap<u64, Duration>, now: Duration) {
+fn make_room(accounts: &mut HashMap<u64, Account>, rate: Rate, now: Duration) {
     const KEPT: usize = MOST / 8 * 7;
-    callers.retain(|_, paid_until| *paid_until > now);
-    let Some(surplus) = callers.len().checked_sub(KEPT).filter(|more| *more > 0) else {
+    accounts.retain(|_, account| account.until(rate, now) > now);
+    let Some(surplus) = accounts.len().checked_sub(KEPT).filter(|more| *more > 0) else {
         return;
     };
-    let mut moments: Vec<_> = callers.values().copied().collect();
+    let until = |account: &Account| account.until(rate, now);
+    let mut moments: Vec<_> = accounts.values().map(until).collect();
     let (_, &mut last, _) = moments.select_nth_unstable(surplus - 1);
     let mut left = surplus;
-    callers.retain(|_, paid_until| {
-        let goes = *paid_until <= last && left > 0;
+    accounts.retain(|_, account| {
+        let goes = until(account) <= last && left > 0;
         left -= usize::from(goes);
         !goes
     });
@@ -147,6 +216,13 @@ mod tests {
         NewKeys::new(Rate::new(3, "10s").expect("a rate"))
     }
 
+    impl NewKeys {
+        /// Brings a key whose handler runs at once.
+        fn count(&self, caller: u64, now: Duration) -> Result<(), Duration> {
+            self.take(caller, now).map(|place| place.pay(now))
+        }
+    }
+
     #[test]
     fn a_caller_brings_so_many_at_once_and_as_many_again_in_a_period() {
         let keys = three_in_ten_seconds();
@@ -162,6 +238,46 @@ mod tests {
             assert_eq!(keys.count(1, 60 * SECOND), Ok(()), "no more than three");
         }
         assert!(keys.count(1, 60 * SECOND).is_err());
+    }
+
+    #[test]
+    fn a_place_is_one_key_less_until_it_is_given_back_or_paid_for() {
+        let keys = three_in_ten_seconds();
+        let place = || keys.take(1, SECOND);
+        let (paid, given_back) = (place().expect("the first"), place().expect("the second"));
+        let last = place().expect("the third");
+        let wait = place().expect_err("a fourth one");
+        assert_eq!(wait.as_millis(), 3_333);
+
+        paid.pay(SECOND);
+        assert!(place().is_err(), "it costs what its place did");
+        drop(given_back);
+        assert!(place().is_ok());
+        drop(last);
+        for _ in 0..2 {
+            assert_eq!(keys.count(1, SECOND), Ok(()));
+        }
+        assert!(place().is_err());
+    }
+
+    #[test]
+    fn a_place_that_is_given_back_late_gives_back_nothing_that_time_gave_already() {
+        let keys = three_in_ten_seconds();
+        let old = keys.take(1, SECOND).expect("a place");
+        for _ in 0..2 {
+            assert_eq!(keys.count(1, 60 * SECOND), Ok(()));
+        }
+        assert!(keys.count(1, 60 * SECOND).is_err());
+        drop(old);
+        assert_eq!(keys.count(1, 60 * SECOND), Ok(()));
+        assert!(keys.count(1, 60 * SECOND).is_err());
+    }
+
+    #[test]
+    fn who_has_brought_nothing_is_not_remembered() {
+        let keys = three_in_ten_seconds();
+        drop(keys.take(1, SECOND));
+        assert!(keys.lock().is_empty());
     }
 
     #[test]

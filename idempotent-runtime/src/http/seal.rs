@@ -2,26 +2,58 @@
 
 use std::fmt::Debug;
 
-use crate::error::BoxError;
+use crate::{error::BoxError, identity::RecordId};
 
 /// Changes stored responses on their way to the store, and back for a replay: to encrypt them, say.
 ///
 /// What is sealed is [a stored response](super::StoredResponse) in its byte format. Fingerprints are sealed by a
 /// [`FingerprintKey`](crate::FingerprintKey), and readable keys are left out by
 /// [`hide_keys`](crate::handle::Builder::hide_keys).
+///
+/// Both methods are told the record. Whoever can write to the store can put what was sealed for one record under the id of
+/// another, and the caller of that one would be given it. So an encryption that authenticates takes
+/// [`record.as_bytes()`](RecordId::as_bytes) as associated data: they stand for the operation, the scope and the key, and are the
+/// same when it is opened. A seal that ignores them keeps its secrets from who reads the store, and protects nothing from who
+/// writes to it. An older response of the same record can be put back all the same.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::{BoxError, http::Seal, identity::RecordId};
+/// # #[derive(Debug)]
+/// # struct Cipher;
+/// # impl Cipher {
+/// #     fn encrypt(&self, text: Vec<u8>, associated: &[u8]) -> Result<Vec<u8>, BoxError> { Ok(text) }
+/// #     fn decrypt(&self, text: &[u8], associated: &[u8]) -> Result<Vec<u8>, BoxError> { Ok(text.to_vec()) }
+/// # }
+///
+/// /// `Cipher` is an AEAD with its key, and puts a fresh nonce before what it encrypts.
+/// #[derive(Debug)]
+/// struct Encrypted(Cipher);
+///
+/// impl Seal for Encrypted {
+///     fn seal(&self, record: &RecordId, response: Vec<u8>) -> Result<Vec<u8>, BoxError> {
+///         self.0.encrypt(response, record.as_bytes())
+///     }
+///
+///     fn open(&self, record: &RecordId, sealed: &[u8]) -> Result<Vec<u8>, BoxError> {
+///         self.0.decrypt(sealed, record.as_bytes())
+///     }
+/// }
+/// ```
 pub trait Seal: Debug + Send + Sync {
-    /// Seals a response.
+    /// Seals the response of this record.
     ///
     /// # Errors
     ///
     /// When it cannot. The response is then not stored, and a retry is told that it cannot be repeated. A panic counts as an
     /// error.
-    fn seal(&self, response: Vec<u8>) -> Result<Vec<u8>, BoxError>;
+    fn seal(&self, record: &RecordId, response: Vec<u8>) -> Result<Vec<u8>, BoxError>;
 
-    /// Opens what [`seal`](Seal::seal) made.
+    /// Opens what [`seal`](Seal::seal) made for this record, or what somebody put in its place.
     ///
     /// # Errors
     ///
     /// When it cannot. A retry is told that nobody knows the outcome, and the handler does not run for it.
-    fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, BoxError>;
+    fn open(&self, record: &RecordId, sealed: &[u8]) -> Result<Vec<u8>, BoxError>;
 }

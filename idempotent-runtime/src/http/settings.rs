@@ -178,10 +178,15 @@ impl<S> Builder<S> {
     /// come. There is no bound unless this sets one.
     ///
     /// A key leaves a record for its time to live, so this bounds how many of a caller's stand at a time: about as many as it may
-    /// bring in that time, by each process. Requests whose key is known are answered nevertheless, by a replay or as without this
-    /// bound: for a caller that has used up its keys, the store is asked first whether it knows the next one, and nothing is
-    /// written for one that it does not. Requests of one caller that come at the same moment may each be claimed before the
-    /// first of them is counted; their handlers are counted exactly.
+    /// bring in that time, by each process. What is counted is a handler that runs, except for one that takes over from another that
+    /// vanished. A key that was freed, by 503, say, is a new one again.
+    ///
+    /// Nothing is written for a key that is one too many. A request takes the place of a new key before it is claimed, from when its
+    /// body is asked for, and gives it back where its handler does not run after all: because the key was known, or as many
+    /// handlers run as may, or its client went away before. So requests of one moment claim no more than may run, and a retry that
+    /// waits for the first request ([`Rules::in_flight`]) holds a place as long as it waits. Where all places are taken, requests
+    /// whose key is known are answered nevertheless, by a replay or as without this bound: the store is asked first whether it
+    /// knows the key. Where it does not answer that, the key is claimed to find it out, and freed if it was new.
     ///
     /// It counts in this process, in bounded memory: beyond 65 536 callers with new keys within one period, those who brought the
     /// fewest begin anew. Where all callers share one space of keys, they are one caller here.

@@ -84,7 +84,7 @@ impl Settle<'_> {
     ) -> Result<bool, BoxError> {
         let stored = response.into().encode();
         let bytes = match self.seal {
-            Some(seal) => seal.seal(stored)?,
+            Some(seal) => seal.seal(self.record.id(), stored)?,
             None => stored,
         };
         if bytes.len() > self.largest {

@@ -126,6 +126,9 @@ impl Holding {
     /// one is run again where the engineer chose that, by a takeover that counts, and is
     /// uncertain elsewhere; so is a takeover that stopped before it did anything, because of
     /// what the holder before it may have begun.
+    ///
+    /// A release after a body stays for as long as an outcome would. One without says nothing that anybody asks for later, and
+    /// stays for a lease.
     #[must_use]
     pub fn end(&self, ending: &Ending, version: Version) -> Draft {
         match ending {
@@ -136,7 +139,10 @@ impl Holding {
             },
             Ending::Release => self.released(version),
             Ending::Uncertain => self.draft(State::Uncertain, version),
-            Ending::Unpolled if self.meaning == Meaning::Fresh => self.released(version),
+            Ending::Unpolled if self.meaning == Meaning::Fresh => Draft {
+                expires: Moment::In(self.lease),
+                ..self.released(version)
+            },
             Ending::Unpolled | Ending::Stopped if self.on_crash == OnCrash::Rerun => Draft {
                 lease: Moment::In(Duration::ZERO),
                 ..self.draft(State::Running, version)
@@ -274,5 +280,20 @@ mod tests {
         let refusal = holding.refused(&Ending::Uncertain, &snapshot);
 
         assert_eq!(refusal, Refusal::Stands(left));
+    }
+    #[test]
+    fn a_release_stays_for_the_ttl_only_where_a_body_ran() {
+        let claim = Claim {
+            ttl: 24 * LEASE,
+            ..claim(1, OnCrash::Rerun)
+        };
+        let holding = Holding::new(&claim, 1, OnCrash::Rerun, Meaning::Fresh);
+        for (ending, stays) in [(Ending::Release, 24 * LEASE), (Ending::Unpolled, LEASE)] {
+            let draft = holding.end(&ending, Version::from_u128(2));
+            assert_eq!(
+                (draft.state, draft.expires),
+                (State::Released, Moment::In(stays))
+            );
+        }
     }
 }

@@ -49,10 +49,18 @@ async fn s_93_a_stored_coding_is_not_given_to_who_cannot_read_it() {
     });
     let accepting = |accepted: &str| charge().header("accept-encoding", accepted);
     let first = shop.send(accepting("gzip")).await;
-    for accepted in ["br, gzip;q=0.5", "*"] {
+    for accepted in ["br, gzip;q=0.5", "*", "*;q=0, gzip", "br;q=0, *;q=0.1"] {
         shop.send(accepting(accepted)).await.replays(&first);
     }
-    for accepted in ["br", "gzip;q=0", "identity"] {
+    for accepted in [
+        "br",
+        "gzip;q=0",
+        "identity",
+        "*;q=0",
+        "gzip;q=0, *",
+        "*, GZIP;Q=0.000",
+        "identity;q=0",
+    ] {
         shop.send(accepting(accepted))
             .await
             .is_problem(409, "result_unavailable");
@@ -61,4 +69,26 @@ async fn s_93_a_stored_coding_is_not_given_to_who_cannot_read_it() {
         .await
         .is_problem(409, "result_unavailable");
     assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_93_who_is_to_read_a_body_of_several_codings_accepts_each_of_them() {
+    let shop = Shop::with(Rules::ietf(), |_, _| async {
+        let mut response = Response::new(Body::from("compressed twice"));
+        for coding in ["gzip", "br, identity"] {
+            let coding = HeaderValue::from_static(coding);
+            response.headers_mut().append("content-encoding", coding);
+        }
+        response
+    });
+    let accepting = |accepted: &str| charge().header("accept-encoding", accepted);
+    let first = shop.send(charge()).await;
+    for accepted in ["br, gzip", "gzip, *", "*, identity;q=0"] {
+        shop.send(accepting(accepted)).await.replays(&first);
+    }
+    for accepted in ["gzip", "br", "br;q=0, *"] {
+        shop.send(accepting(accepted))
+            .await
+            .is_problem(409, "result_unavailable");
+    }
 }

@@ -21,6 +21,7 @@ mod panics;
 mod readme;
 mod rejections;
 mod replay;
+mod seals;
 mod settle;
 mod shutdown;
 mod statuses;

@@ -1,28 +1,40 @@
 //! How fast a caller may bring new keys, and what that leaves alone.
 
-use std::time::Duration;
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::{Response, StatusCode};
+use http_body::Frame;
 use idempotent_runtime::{
     Error, Idempotency, MemoryStore,
-    http::{IdempotencyLayer, Rules, Scope},
+    http::{Builder, IdempotencyLayer, Rules, Scope, Unscoped},
     record::State,
     testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
 };
 
-use crate::harness::{Ask, Shop, by_caller, post, spawn};
+use crate::harness::{Ask, Shop, by_caller, post, spawn, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A shop that takes three new keys of a caller in ten seconds; the handler of its first run waits at the gate.
 fn shop(scope: Scope) -> (Shop, Gate, ManualClock) {
+    shop_of(|layer| layer.scope(scope))
+}
+
+/// The same, behind a layer that is set up so.
+fn shop_of(set_up: impl FnOnce(Builder<Unscoped>) -> Builder<Scope>) -> (Shop, Gate, ManualClock) {
     let clock = ManualClock::new();
     let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
     let idem = Idempotency::builder(store.clone()).timer(clock.clone());
     let idem = idem.build().expect("the settings are sound");
-    let layer = IdempotencyLayer::builder(idem.clone())
-        .scope(scope)
+    let layer = set_up(IdempotencyLayer::builder(idem.clone()))
         .rules(Rules::ietf().lease("5s"))
         .max_new_keys_per_caller(3, 10 * SECOND)
         .build()
@@ -47,6 +59,21 @@ fn open_shop() -> (Shop, ManualClock) {
     let (shop, gate, clock) = shop(by_caller());
     gate.open();
     (shop, clock)
+}
+
+/// A body of which nothing arrives.
+struct Unread;
+
+impl http_body::Body for Unread {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
 }
 
 fn charge(key: impl std::fmt::Display) -> Ask {
@@ -143,33 +170,116 @@ async fn who_takes_over_from_a_handler_that_vanished_brings_no_new_key() {
     vanished.abort();
 }
 
-/// Neither was counted when the other was looked at: what runs is counted exactly, and what does not is released.
 #[tokio::test]
-async fn requests_of_one_moment_run_as_many_handlers_as_may_be() {
+async fn requests_of_one_moment_claim_as_many_keys_as_may_run() {
     let (shop, clock) = open_shop();
+    for round in 0..3 {
+        let claims = shop.store.swaps_to(State::Running);
+        let asked = (0..50)
+            .map(|key| spawn(&shop, charge(50 * round + key)))
+            .collect::<Vec<_>>();
+        let mut answers = Vec::new();
+        for asked in asked {
+            answers.push(asked.await.expect("it is answered"));
+        }
+
+        let (fresh, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|one| one.status == 201);
+        assert_eq!((fresh.len(), refused.len()), (3, 47));
+        assert_eq!(shop.store.swaps_to(State::Running), claims + 3);
+        for refused in refused {
+            refused.is_problem(429, "too_many_keys");
+            assert!(refused.headers.contains_key("retry-after"));
+        }
+        clock.advance(10 * SECOND);
+    }
+    assert_eq!(shop.store.swaps_to(State::Released), 0);
+}
+
+#[tokio::test]
+async fn what_runs_no_handler_of_its_own_costs_nothing() {
+    let (shop, gate, _) = shop(by_caller());
+    let running = spawn(&shop, charge("running"));
+    gate.arrived(1).await;
+    let first = shop.send(charge("known")).await;
+    first.is_fresh();
+
+    for _ in 0..9 {
+        shop.send(charge("known")).await.replays(&first);
+        let other = charge("known").body("amount=13");
+        shop.send(other).await.is_problem(422, "key_reused");
+        let again = shop.send(charge("running")).await;
+        again.is_problem(409, "request_in_progress");
+        let broken = stream(vec![Err("the network")]);
+        let broken = shop.send_as_is(charge("new").streaming(broken)).await;
+        broken.is_problem(400, "body_unreadable");
+    }
+
+    shop.send(charge("new")).await.is_fresh();
+    shop.send(charge("newer"))
+        .await
+        .is_problem(429, "too_many_keys");
+    gate.open();
+    running.await.expect("it is answered").is_fresh();
+}
+
+#[tokio::test]
+async fn who_finds_no_room_has_brought_no_key() {
+    let (shop, gate, _) = shop_of(|layer| layer.scope(by_caller()).max_in_flight(1));
+    let running = spawn(&shop, charge("running"));
+    gate.arrived(1).await;
+    for key in 0..9 {
+        shop.send(charge(key)).await.is_problem(503, "overloaded");
+    }
+
+    gate.open();
+
+    running.await.expect("it is answered").is_fresh();
     for key in 0..2 {
         shop.send(charge(key)).await.is_fresh();
     }
+    shop.send(charge(2)).await.is_problem(429, "too_many_keys");
+}
 
-    let asked = (2..6)
-        .map(|key| spawn(&shop, charge(key)))
-        .collect::<Vec<_>>();
-    let mut answers = Vec::new();
-    for asked in asked {
-        answers.push(asked.await.expect("it is answered"));
+#[tokio::test]
+async fn a_client_that_goes_away_before_its_request_is_read_gives_its_place_back() {
+    let (shop, _) = open_shop();
+    for key in 0..9 {
+        let unread = Body::new(Unread);
+        let mut asked = pin!(shop.clone().send_owned(charge(key).streaming(unread)));
+        let polled = poll_fn(|cx| Poll::Ready(asked.as_mut().poll(cx))).await;
+        assert!(polled.is_pending());
     }
+    for key in 0..3 {
+        shop.send(charge(key)).await.is_fresh();
+    }
+}
 
-    let (fresh, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|one| one.status == 201);
-    assert_eq!((fresh.len(), refused.len(), shop.runs()), (1, 3, 3));
-    for refused in refused {
-        refused.is_problem(429, "too_many_keys");
-        assert!(refused.headers.contains_key("retry-after"));
+/// A freed key is bound to nothing, so the store knows it no more than any other.
+#[tokio::test]
+async fn a_key_that_was_freed_is_a_new_one_again() {
+    let (shop, gate, clock) = shop(by_caller());
+    gate.open();
+    let freeing = Shop::behind(
+        shop.layer.clone(),
+        shop.store.clone(),
+        shop.idem.clone(),
+        |_, _| async {
+            let mut response = Response::default();
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            response
+        },
+    );
+    for _ in 0..3 {
+        assert_eq!(freeing.send(charge("k")).await.status, 503);
     }
-    for key in 2..6 {
-        clock.advance(4 * SECOND);
-        assert_eq!(shop.send(charge(key)).await.status, 201);
-    }
-    assert_eq!(shop.runs(), 6);
+    freeing
+        .send(charge("k"))
+        .await
+        .is_problem(429, "too_many_keys");
+
+    clock.advance(4 * SECOND);
+
+    shop.send(charge("k")).await.is_fresh();
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use idempotent_runtime::{
         IdempotencyLayer, Mark, Rules, Seal, ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
+    identity::RecordId,
     testing::Gate,
 };
 
@@ -161,11 +162,11 @@ async fn s_102_a_panic_frees_no_key_where_a_crash_would_not() {
 struct NoKey;
 
 impl Seal for NoKey {
-    fn seal(&self, _: Vec<u8>) -> Result<Vec<u8>, BoxError> {
+    fn seal(&self, _: &RecordId, _: Vec<u8>) -> Result<Vec<u8>, BoxError> {
         panic!("the seal of a test")
     }
 
-    fn open(&self, _: &[u8]) -> Result<Vec<u8>, BoxError> {
+    fn open(&self, _: &RecordId, _: &[u8]) -> Result<Vec<u8>, BoxError> {
         panic!("the seal of a test")
     }
 }

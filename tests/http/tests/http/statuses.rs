@@ -5,6 +5,7 @@ use http::{Method, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Status,
     http::{IdempotencyLayer, KeyScope, Mark, Rules, Seal, ServerErrors, Storage},
+    identity::RecordId,
 };
 
 use crate::{
@@ -232,15 +233,15 @@ async fn s_90_a_response_that_is_too_large_is_given_once() {
 pub(crate) struct Mask(pub(crate) u8);
 
 impl Seal for Mask {
-    fn seal(&self, response: Vec<u8>) -> Result<Vec<u8>, BoxError> {
+    fn seal(&self, _: &RecordId, response: Vec<u8>) -> Result<Vec<u8>, BoxError> {
         if self.0 == 0 {
             return Err("no key".into());
         }
         Ok(response.iter().map(|byte| byte ^ self.0).collect())
     }
 
-    fn open(&self, sealed: &[u8]) -> Result<Vec<u8>, BoxError> {
-        self.seal(sealed.to_vec())
+    fn open(&self, record: &RecordId, sealed: &[u8]) -> Result<Vec<u8>, BoxError> {
+        self.seal(record, sealed.to_vec())
     }
 }
 

@@ -1,0 +1,111 @@
+//! A5: seals that tell one record from another.
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+use idempotent_runtime::{
+    BoxError,
+    http::{IdempotencyLayer, KeyScope, Mark, Rules, Seal},
+    identity::RecordId,
+    record::{Draft, Moment, State, TokenRule, Version},
+    store::Swap,
+};
+
+use crate::harness::{Shop, by_caller, charge};
+
+/// Stands for an encryption that authenticates: it opens nothing that was sealed for another record.
+#[derive(Debug)]
+struct Bound;
+
+impl Seal for Bound {
+    fn seal(&self, record: &RecordId, response: Vec<u8>) -> Result<Vec<u8>, BoxError> {
+        Ok([record.as_bytes(), &response[..]].concat())
+    }
+
+    fn open(&self, record: &RecordId, sealed: &[u8]) -> Result<Vec<u8>, BoxError> {
+        let opened = sealed.strip_prefix(record.as_bytes());
+        Ok(opened.ok_or("it was sealed for another record")?.to_vec())
+    }
+}
+
+/// A shop that says which run it was, and where that is the third one, that nobody knows what happened.
+fn sealed(key_scope: KeyScope) -> Shop {
+    let open = Shop::new(Rules::ietf());
+    let layer = IdempotencyLayer::builder(open.idem.clone())
+        .scope(by_caller())
+        .rules(Rules::ietf().key_scope(key_scope))
+        .seal(Bound)
+        .build()
+        .expect("the settings are sound");
+    Shop::behind(layer, open.store, open.idem, |run, _| async move {
+        let mut response = Response::new(Body::from(format!("receipt {run}")));
+        if run == 3 {
+            response.extensions_mut().insert(Mark::Uncertain);
+        }
+        response
+    })
+}
+
+#[tokio::test]
+async fn s_72_a_response_that_was_sealed_for_another_record_is_not_opened() {
+    for key_scope in [KeyScope::Caller, KeyScope::Route] {
+        let shop = sealed(key_scope);
+        let (ask, other) = (charge(), charge().caller("B"));
+        let first = shop.send(ask.clone()).await;
+        let others = shop.send(other.clone()).await;
+        shop.send(ask.clone()).await.replays(&first);
+        shop.send(other.clone()).await.replays(&others);
+
+        exchange_outcomes(&shop).await;
+
+        for ask in [ask, other] {
+            shop.send(ask).await.is_problem(409, "outcome_unknown");
+        }
+        assert_eq!(shop.runs(), 2);
+    }
+}
+
+#[tokio::test]
+async fn s_72_what_somebody_settles_is_sealed_for_its_record() {
+    let shop = sealed(KeyScope::Caller);
+    for caller in ["A", "B", "C"] {
+        shop.send(charge().caller(caller)).await.is_fresh();
+    }
+    let settle = shop.layer.settle(Some("C"), "k").expect("these are keys");
+    let settled = settle.with_response(Response::new("receipt 99")).await;
+    assert!(settled.is_ok_and(|settled| settled));
+
+    let again = shop.send(charge().caller("C")).await;
+
+    assert!(again.is_replay());
+    assert_eq!(
+        (again.status, &again.body[..]),
+        (StatusCode::OK, &b"receipt 99"[..])
+    );
+}
+
+/// Does what somebody can who writes to the store: gives each of two records the outcome of the other.
+async fn exchange_outcomes(shop: &Shop) {
+    let store = shop.idem.store();
+    let records = store.scan(None, 3).await.expect("the store answers");
+    let [(first, one), (second, other)] = &records[..] else {
+        panic!("there are two records, not {}", records.len())
+    };
+    for (id, record, outcome) in [(first, one, &other.outcome), (second, other, &one.outcome)] {
+        let draft = Draft {
+            version: Version::from_u128(7),
+            subject: None,
+            state: State::Done,
+            token: TokenRule::Keep,
+            attempt: record.attempt,
+            attempt_id: record.attempt_id,
+            holder: record.holder.clone(),
+            on_crash: record.on_crash,
+            lease: Moment::Keep,
+            expires: Moment::Keep,
+            keep: std::time::Duration::ZERO,
+            outcome: outcome.clone(),
+        };
+        let swap = store.swap(id, Some(record.version), &draft).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    }
+}
