@@ -16,7 +16,7 @@ use bytes::{Buf, BufMut};
 use http::{HeaderValue, uri::PathAndQuery};
 use idempotent_runtime::{
     Idempotency, MemoryStore,
-    http::{IdempotencyKey, IdempotencyLayer, Presence, Rules, Scope},
+    http::{IdempotencyKey, IdempotencyLayer, Mark, Presence, Rules, Scope},
     testing::{FaultyStore, Gate},
 };
 use tokio_stream::Stream;
@@ -56,6 +56,11 @@ impl Orders {
             "sold out today" => Err(Status::unavailable(format!("sold out in run {run}"))),
             "broken shelf" => Err(Status::internal(format!("broken in run {run}"))),
             "wooden nickel" => panic!("the handler of a test"),
+            "second hand" => {
+                let mut response = Response::new("perhaps".to_owned());
+                response.extensions_mut().insert(Mark::Uncertain);
+                Ok(response)
+            }
             "slow" => {
                 self.gate.pass().await;
                 Ok(Response::new(format!("receipt {run}")))

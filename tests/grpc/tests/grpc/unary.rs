@@ -110,6 +110,21 @@ async fn s_116_what_was_not_begun_is_released_and_what_failed_is_up_to_the_rules
 }
 
 #[tokio::test]
+async fn s_116_a_mark_among_the_extensions_is_the_handlers_word() {
+    let shop = open(Rules::grpc_unary());
+    let first = shop.place(order("second hand")).await;
+    assert_eq!(first.expect("it is answered").get_ref(), "perhaps");
+    is_refused(
+        shop.place(order("second hand"))
+            .await
+            .expect_err("nobody knows"),
+        Code::FailedPrecondition,
+        "IDEMPOTENCY_OUTCOME_UNKNOWN",
+    );
+    assert_eq!(shop.orders.runs(), 1);
+}
+
+#[tokio::test]
 async fn s_116_a_panic_is_an_internal_error_and_an_outcome() {
     let shop = open(Rules::grpc_unary());
     for _ in 0..2 {
