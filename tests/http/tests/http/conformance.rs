@@ -120,7 +120,7 @@ fn page(tests: &Tests) -> String {
     );
     write!(
         page,
-        "\nOf {all} items, {} hold and {open} are open, wholly or in part.\n",
+        "\nOf {all} items, {} hold; open, wholly or in part: {open}.\n",
         all - open
     )
     .expect("a string takes it");
