@@ -186,7 +186,8 @@ impl<S> Builder<S> {
     /// handlers run as may, or its client went away before. So requests of one moment claim no more than may run, and a retry that
     /// waits for the first request ([`Rules::in_flight`]) holds a place as long as it waits. Where all places are taken, requests
     /// whose key is known are answered nevertheless, by a replay or as without this bound: the store is asked first whether it
-    /// knows the key. Where it does not answer that, the key is claimed to find it out, and freed if it was new.
+    /// knows the key. Where it does not answer that, the key is claimed to find it out, and freed if it was new. What was claimed
+    /// and freed so, or because as many handlers run as may, leaves a record that is not counted.
     ///
     /// It counts in this process, in bounded memory: beyond 65 536 callers with new keys within one period, those who brought the
     /// fewest begin anew. Where all callers share one space of keys, they are one caller here.

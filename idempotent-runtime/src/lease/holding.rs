@@ -281,6 +281,7 @@ mod tests {
 
         assert_eq!(refusal, Refusal::Stands(left));
     }
+
     #[test]
     fn a_release_stays_for_the_ttl_only_where_a_body_ran() {
         let claim = Claim {
