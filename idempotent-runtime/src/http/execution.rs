@@ -22,7 +22,7 @@ use crate::{
         IDEMPOTENT_REPLAYED, StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
         client::{Own, Told},
-        drain::{Barred, Bounds},
+        drain::{Barred, Bounds, Inside},
         grpc,
         guard::{Guard, IsGuarded},
         limit::Place,
@@ -97,24 +97,13 @@ impl<S> Execution<S> {
             is_routed: routing::is_routed(&self.head),
         };
         let guard = &*terms.guard;
-        let caller = guard.caller_id();
-        let Settings { door, bounds, .. } = &*guard.settings;
-        // What an earlier handler may have begun is not left lying for want of room.
-        let bounds = if attempt.is_takeover() {
-            Bounds::NONE
-        } else {
-            *bounds
-        };
-        let _inside = match door.enter(&caller, bounds) {
+        let _inside = match terms.enter(&attempt, self.place.take()) {
             Ok(inside) => inside,
-            Err(barred) => {
-                give(client, Own::Whole(terms.refuse(barred)));
+            Err(refused) => {
+                give(client, Own::Whole(refused));
                 return RawEnding::NotBegun(nothing());
             }
         };
-        if let Some(refused) = terms.bring(self.place.take(), &attempt, &caller) {
-            return tell(refused, Verdict::Release, client);
-        }
         self.head.extensions.insert(guard.key.clone());
         self.head.extensions.insert(IsGuarded);
         let answered = pin!(self.answer());
@@ -165,6 +154,47 @@ impl<S> Execution<S> {
 }
 
 impl Terms {
+    /// Lets the handler in, and counts its run where the key is a new one; the refusal where it may not begin.
+    fn enter<R, E>(
+        &self,
+        attempt: &Attempt,
+        place: Option<Place>,
+    ) -> Result<Inside, Box<Told<R, E>>> {
+        let Settings {
+            door,
+            bounds,
+            new_keys,
+            handle,
+            ..
+        } = &*self.guard.settings;
+        // What an earlier handler may have begun is not left lying for want of room.
+        let bounds = if attempt.is_takeover() {
+            Bounds::NONE
+        } else {
+            *bounds
+        };
+        let caller = self.guard.caller_id();
+        let inside = door.enter(&caller, bounds).map_err(|barred| {
+            let kind = match barred {
+                Barred::Shut | Barred::Full => Kind::Overloaded,
+                Barred::FullOfThisCaller => Kind::TooManyKeys,
+            };
+            self.refused(&Problem::new(kind))
+        })?;
+        if let Some(new_keys) = new_keys {
+            let counted = new_keys.begin(place, attempt, &caller, handle.timer());
+            counted.map_err(|problem| self.refused(&problem))?;
+        }
+        Ok(inside)
+    }
+
+    fn refused<R, E>(&self, problem: &Problem) -> Box<Told<R, E>> {
+        Box::new(Told {
+            response: Ok(self.guard.refuse(problem)),
+            outcome: nothing(),
+        })
+    }
+
     /// Says what a response means, before its body is read; `None` where it is said behind that.
     fn judge(&self, head: &mut Parts) -> Option<Verdict> {
         head.headers.remove(IDEMPOTENT_REPLAYED);
@@ -271,15 +301,6 @@ impl Terms {
         Box::new(Told { response, outcome })
     }
 
-    /// Says what is recorded of a request whose handler is not let in.
-    fn refuse<R, E>(&self, barred: Barred) -> Box<Told<R, E>> {
-        let kind = match barred {
-            Barred::Shut | Barred::Full => Kind::Overloaded,
-            Barred::FullOfThisCaller => Kind::TooManyKeys,
-        };
-        self.refused(&Problem::new(kind))
-    }
-
     fn stored(&self, head: &Parts, whole: &Whole, verdict: Verdict) -> RawOutcome {
         let is_stored = matches!(verdict, Verdict::Store | Verdict::StoreOrRelease);
         if !is_stored || self.guard.rules.storage != Storage::Whole {
@@ -311,31 +332,6 @@ impl Terms {
                 nothing()
             }
         }
-    }
-}
-
-impl Terms {
-    /// Counts the run of a new key of this caller's; the refusal where it brings them too fast.
-    fn bring<R, E>(
-        &self,
-        place: Option<Place>,
-        attempt: &Attempt,
-        caller: &[u8],
-    ) -> Option<Box<Told<R, E>>> {
-        let Settings {
-            handle, new_keys, ..
-        } = &*self.guard.settings;
-        let counted = new_keys
-            .as_ref()?
-            .begin(place, attempt, caller, handle.timer());
-        Some(self.refused(&counted.err()?))
-    }
-
-    fn refused<R, E>(&self, problem: &Problem) -> Box<Told<R, E>> {
-        Box::new(Told {
-            response: Ok(self.guard.refuse(problem)),
-            outcome: nothing(),
-        })
     }
 }
 
