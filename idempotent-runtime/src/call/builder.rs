@@ -117,7 +117,8 @@ impl<P, K> CallBuilder<P, K> {
     }
 
     /// Sets what becomes of the call where its outcome has expired, while its record is
-    /// [kept](crate::handle::Builder::keep), without which nothing can be refused.
+    /// [kept](crate::handle::Builder::keep), without which nothing can be refused. Every handle that purges the store must keep it
+    /// for as long.
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.call.policy().on_expired = on_expired;
         self
@@ -258,7 +259,8 @@ impl<P, K> CallBuilder<P, K> {
     /// # Cancel safety
     ///
     /// Dropped before the key is claimed, it leaves nothing behind. Dropped later, it changes nothing: the call runs on and
-    /// is recorded. Where the runtime itself shuts down, the body stops as under [`run`](Self::run).
+    /// is recorded. Where the runtime itself shuts down, the body stops as under [`run`](Self::run), and this future, which goes
+    /// the same way, is never ready: drive it on the runtime that it was first polled on.
     pub async fn run_detached<R, F, B>(self, body: F) -> R
     where
         R: Outcome + Send + 'static,
