@@ -1,0 +1,221 @@
+//! How long a copy is given: never beyond its expiry or its age, and not once something else was written.
+
+use super::*;
+
+#[tokio::test]
+async fn a26_a_copy_is_not_given_once_it_has_expired() {
+    let process = Process::new();
+    let charge = || {
+        let call = process.idem.call("tiered.charge").key("k");
+        let call = call.ttl(10 * SECOND).arguments(&1_u32);
+        let now = process.clock.now();
+        call.run(move |_| async move { Ok::<_, Error>(now.as_micros()) })
+    };
+    let first = charge().await;
+    process.clock.advance(9 * SECOND);
+    assert_eq!(charge().await, first);
+    let before = process.truth.round_trips();
+    process.clock.advance(SECOND - Duration::from_micros(1));
+    assert_eq!(charge().await, first);
+    assert_eq!(process.truth.round_trips(), before, "from the copy");
+
+    process.clock.advance(Duration::from_micros(1));
+
+    assert_ne!(charge().await, first, "the body ran again");
+}
+
+#[tokio::test]
+async fn a26_expiry_goes_by_the_clock_of_the_store() {
+    let process = Process::new();
+    process.warm("k").await;
+    let now = Clock::now(&process.clock);
+    process.clock.step(now.plus(Duration::from_secs(3600)));
+    assert_eq!(process.trips("k").await, 0, "nobody knows yet");
+
+    process.warm("other").await;
+
+    let before = process.truth.swaps_to(State::Running);
+    assert_eq!(process.charge("k", 1).await, Ok(1));
+    assert_eq!(
+        process.truth.swaps_to(State::Running),
+        before + 2,
+        "claimed anew"
+    );
+}
+
+/// A process whose machine has a wall clock of its own, beside the clock of its store and the timer.
+fn with_wall_clock() -> (Process, ManualClock) {
+    let (mut process, wall) = (Process::new(), ManualClock::new());
+    let fast = OutcomeCache::new(100).timer(process.clock.clone());
+    let store = TieredStore::builder(process.truth.clone(), fast.clock(wall.clone()))
+        .age(AGE)
+        .timer(process.clock.clone())
+        .clock(wall.clone());
+    process.store = store.build();
+    process.idem = over(process.store.clone(), &process.clock);
+    (process, wall)
+}
+
+#[tokio::test]
+async fn a26_a_suspended_machine_gives_no_expired_copy() {
+    let (process, wall) = with_wall_clock();
+    let charge = || {
+        let call = process.idem.call("tiered.charge").key("k");
+        let call = call.ttl(10 * SECOND).arguments(&1_u32);
+        let now = process.clock.now();
+        call.run(move |_| async move { Ok::<_, Error>(now.as_micros()) })
+    };
+    let first = charge().await;
+    assert_eq!(charge().await, first);
+    let before = process.truth.round_trips();
+    assert_eq!(charge().await, first);
+    assert_eq!(process.truth.round_trips(), before, "from the copy");
+
+    // The store's time and the time of day go on, and the timer stands still.
+    process
+        .clock
+        .step(Clock::now(&process.clock).plus(10 * SECOND));
+    wall.advance(10 * SECOND);
+
+    assert_ne!(charge().await, first, "the body ran again");
+}
+
+#[tokio::test]
+async fn a28_a_suspended_machine_gives_no_copy_beyond_its_age() {
+    let (process, wall) = with_wall_clock();
+    process.warm("k").await;
+    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let draft = completion(&claim(), b"2".to_vec());
+    let swap = process.truth.swap(&id, Some(record.version), &draft).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+
+    wall.advance(AGE);
+    process.warm("tells the time").await;
+
+    assert_eq!(process.charge("k", 1).await, Ok(2));
+}
+
+#[tokio::test]
+async fn a26_a_wall_clock_that_is_set_costs_a_look_at_most() {
+    let (process, wall) = with_wall_clock();
+    process.warm("k").await;
+    let begun = Clock::now(&wall);
+
+    wall.step(Time::from_micros(begun.as_micros() - 3_600_000_000));
+    assert_eq!(process.trips("k").await, 0, "back: nothing changes");
+
+    wall.step(begun.plus(Duration::from_secs(3600)));
+    assert_eq!(process.trips("k").await, 1, "forward: one look");
+    assert_eq!(process.trips("k").await, 0);
+}
+
+#[tokio::test]
+async fn a28_what_is_written_elsewhere_is_seen_within_the_age() {
+    let process = Process::new();
+    process.warm("k").await;
+    let id = process.truth.scan(None, 1).await.expect("a list")[0].0;
+    let (_, record) = &process.truth.scan(None, 1).await.expect("a list")[0];
+    let draft = completion(&claim(), b"2".to_vec());
+    let swap = process.truth.swap(&id, Some(record.version), &draft).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+
+    process.clock.advance(AGE - SECOND);
+    process.warm("keeps the time").await;
+    assert_eq!(process.charge("k", 1).await, Ok(1));
+    process.clock.advance(SECOND);
+
+    assert_eq!(process.charge("k", 1).await, Ok(2));
+}
+
+#[tokio::test]
+async fn a28_what_is_written_through_the_store_is_seen_at_once() {
+    let process = Process::new();
+    process.warm("k").await;
+    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let draft = completion(&claim(), b"2".to_vec());
+
+    let swap = process.store.swap(&id, Some(record.version), &draft).await;
+
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    assert_eq!(process.charge("k", 1).await, Ok(2));
+}
+
+#[tokio::test]
+async fn what_heartbeats_write_is_seen_at_once() {
+    let process = Process::new();
+    process.warm("k").await;
+    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    // The memory store has none of its own to give: one that has is wrapped alike.
+    let own = process.store.for_heartbeats().await.expect("an answer");
+    assert!(own.is_none());
+    let tiered = TieredStore::builder(WithAnother(process.truth.clone()), process.fast.clone())
+        .timer(process.clock.clone())
+        .build();
+    assert!(tiered.load(&id).await.is_ok());
+    assert!(tiered.load(&id).await.is_ok());
+    let own = tiered.for_heartbeats().await.expect("an answer");
+    let own = own.expect("another");
+    let draft = completion(&claim(), b"2".to_vec());
+
+    let swap = own.swap(&id, Some(record.version), &draft).await;
+
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let seen = tiered.load(&id).await.expect("a look").record;
+    assert_eq!(seen.expect("a record").version, draft.version);
+}
+
+/// A store that has connections of its own for heartbeats.
+#[derive(Debug)]
+struct WithAnother(FaultyStore);
+
+#[async_trait]
+impl Store for WithAnother {
+    async fn load(&self, id: &RecordId) -> Result<idempotent_runtime::store::Snapshot, StoreError> {
+        self.0.load(id).await
+    }
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<idempotent_runtime::record::Version>,
+        next: &idempotent_runtime::record::Draft,
+    ) -> Result<Swap, StoreError> {
+        self.0.swap(id, seen, next).await
+    }
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        self.0.purge(limit, keep).await
+    }
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        self.0.scan(after, limit).await
+    }
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        Ok(Some(Arc::new(self.0.clone())))
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_is_put_late_does_not_outlive_a_write() {
+    let process = Process::new();
+    assert_eq!(process.charge("k", 1).await, Ok(1));
+    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let gate = Gate::new();
+    process.fast.now(How::PutsLate(gate.clone()));
+    let store = process.store.clone();
+    let looking = tokio::spawn(async move { store.load(&id).await });
+    gate.arrived(1).await;
+
+    let draft = completion(&claim(), b"2".to_vec());
+    let swap = process.store.swap(&id, Some(record.version), &draft).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let seen = process.store.load(&id).await.expect("a look").record;
+    assert_eq!(seen.expect("a record").version, draft.version);
+    gate.open();
+    let looked = looking.await.expect("no panic").expect("a look").record;
+    assert_eq!(looked.expect("a record").version, record.version);
+
+    let seen = process.store.load(&id).await.expect("a look").record;
+    assert_eq!(seen.expect("a record").version, draft.version);
+}

@@ -1,0 +1,76 @@
+//! A fast tier that fails, hangs or forgets.
+
+use super::*;
+
+#[tokio::test]
+async fn a_tier_that_fails_is_left_alone_for_a_while() {
+    for how in [How::Fails, How::Panics] {
+        let process = Process::new();
+        process.warm("k").await;
+        process.fast.now(how);
+        let asked = process.fast.asked();
+
+        assert_eq!(process.trips("k").await, 1, "the truth answers at once");
+        assert_eq!(process.trips("k").await, 1);
+        assert_eq!(process.fast.asked(), asked + 1, "it is asked only once");
+
+        process.fast.now(How::Works);
+        process.clock.advance(5 * SECOND);
+        assert_eq!(process.trips("k").await, 0, "it is tried again");
+    }
+}
+
+#[tokio::test]
+async fn a_tier_that_hangs_is_waited_for_with_patience() {
+    let process = Arc::new(Process::new());
+    process.warm("k").await;
+    process.fast.now(How::Hangs);
+    let before = process.truth.round_trips();
+    let sleepers = process.clock.sleepers();
+    let calling = Arc::clone(&process);
+    let call = tokio::spawn(async move { calling.charge("k", 1).await });
+    process.clock.await_sleepers(sleepers + 1).await;
+    assert_eq!(process.truth.round_trips(), before);
+
+    process.clock.advance(Duration::from_millis(50));
+
+    assert_eq!(call.await.expect("no panic"), Ok(1));
+    assert_eq!(process.truth.round_trips(), before + 1);
+    assert_eq!(
+        process.charge("new", 1).await,
+        Ok(1),
+        "it is not waited for"
+    );
+}
+
+#[tokio::test]
+async fn losing_every_copy_loses_nothing() {
+    let process = Process::new();
+    process.warm("k").await;
+    let other = Process::beside(&process.clock, process.truth.clone());
+    assert_eq!(other.trips("k").await, 1, "another process has no copy");
+    assert_eq!(other.trips("k").await, 0);
+    let (id, _) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    assert!(process.fast.forget(&id).await.is_ok());
+    assert_eq!(process.trips("k").await, 1);
+}
+
+#[tokio::test]
+async fn a_copy_of_what_was_deleted_goes_with_the_next_claim() {
+    let process = Process::new();
+    process.warm("k").await;
+    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    // Another process finds what a restored database has forgotten; this one asks because its time is old.
+    let restored = Process::new();
+    let tiered = TieredStore::builder(restored.truth.clone(), process.fast.clone())
+        .timer(process.clock.clone())
+        .build();
+    let draft = claim();
+
+    let swap = tiered.swap(&id, None, &draft).await;
+
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let seen = tiered.load(&id).await.expect("a look").record;
+    assert_eq!(seen.expect("a record").version, draft.version);
+    assert_ne!(record.version, draft.version);
+}
