@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use idempotent_runtime::{
     http::{IdempotencyLayer, Rules},
-    testing::{Fault, Nth, Operation, assert_idempotent},
+    testing::{Fault, Gate, Nth, Operation, assert_idempotent},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -220,16 +220,15 @@ async fn s_100_the_layer_counts_the_handlers_that_run() {
     shop.send(second).await.is_fresh();
 }
 
-#[tokio::test]
-async fn a_caller_has_a_bound_of_its_own() {
-    let (shop, gate) = waiting(Rules::ietf());
+/// The shop again, where each caller has room for one handler. The first one waits at the gate.
+fn with_room_for_one(shop: Shop, gate: &Gate) -> Shop {
     let layer = IdempotencyLayer::builder(shop.idem.clone())
         .scope(by_caller())
         .max_in_flight_per_caller(1)
         .build()
         .expect("the settings are sound");
     let inside = gate.clone();
-    let shop = Shop::behind(layer, shop.store, shop.idem, move |run, _| {
+    Shop::behind(layer, shop.store, shop.idem, move |run, _| {
         let gate = inside.clone();
         async move {
             if run == 1 {
@@ -237,7 +236,13 @@ async fn a_caller_has_a_bound_of_its_own() {
             }
             Response::default()
         }
-    });
+    })
+}
+
+#[tokio::test]
+async fn a_caller_has_a_bound_of_its_own() {
+    let (shop, gate) = waiting(Rules::ietf());
+    let shop = with_room_for_one(shop, &gate);
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
 
@@ -256,21 +261,7 @@ async fn a_caller_has_a_bound_of_its_own() {
 #[tokio::test]
 async fn who_takes_over_finds_room() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf());
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
-        .max_in_flight_per_caller(1)
-        .build()
-        .expect("the settings are sound");
-    let inside = gate.clone();
-    let shop = Shop::behind(layer, shop.store, shop.idem, move |run, _| {
-        let gate = inside.clone();
-        async move {
-            if run == 1 {
-                gate.pass().await;
-            }
-            Response::default()
-        }
-    });
+    let shop = with_room_for_one(shop, &gate);
     let beats = Operation::Heartbeat;
     shop.store.fault(beats, Nth::Every, Fault::LoseRequest);
     let first = spawn(&shop, charge());
