@@ -352,6 +352,8 @@ async fn a_detached_call_dropped_once_it_is_claimed(world: World) {
     drop(call);
 
     assert_eq!(charge.call().await, Ok("charged".into()));
+    // The outcome stands in the store a moment before its own task tells of it.
+    owner.settled().await;
     assert_eq!(owner.log.count(Step::Recorded), 1);
     assert_eq!(world.runs("k"), 1);
 }
