@@ -18,6 +18,9 @@ use idempotent_runtime::store::Store;
 use self::folder::{Folder, assert_succeeded};
 pub(super) use self::{folder::Disk, product::Product};
 
+/// Less than a test has, so that a server that does not start is heard.
+const PATIENCE: Duration = Duration::from_secs(40);
+
 /// A server, and where it lies.
 pub(super) struct Spare {
     product: Product,
@@ -103,7 +106,7 @@ impl Spare {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        let answered = tokio::time::timeout(Duration::from_secs(60), answers).await;
+        let answered = tokio::time::timeout(PATIENCE, answers).await;
         assert!(
             answered.is_ok(),
             "no answer; it said\n{}",
