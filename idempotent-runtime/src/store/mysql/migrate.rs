@@ -66,13 +66,21 @@ pub(super) async fn migrate(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
+    migrate_by(&steps(prefix), connection, prefix).await
+}
+
+async fn migrate_by(
+    steps: &[String],
+    connection: &mut MySqlConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
     // A look takes no lock and needs no right to create: at most starts there is nothing to do.
     let found = version(connection, prefix, DOING).await?;
-    if schema::is_current(found, steps(prefix).len(), DOING)? {
+    if schema::is_current(found, steps.len(), DOING)? {
         return Ok(());
     }
     lock(connection, prefix).await?;
-    let migrated = migrate_alone(connection, prefix).await;
+    let migrated = migrate_alone(steps, connection, prefix).await;
     let released = one(connection, format!("SELECT RELEASE_LOCK({})", name(prefix))).await;
     migrated?;
     released.map_err(|error| failure::of(error, DOING))?;
@@ -80,16 +88,16 @@ pub(super) async fn migrate(
 }
 
 async fn migrate_alone(
+    steps: &[String],
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
-    let steps = steps(prefix);
     let found = version(connection, prefix, DOING).await?;
     if schema::is_current(found, steps.len(), DOING)? {
         return Ok(());
     }
     run(connection, schema_table(prefix)).await?;
-    for (version, step) in schema::missing(&steps, found) {
+    for (version, step) in schema::missing(steps, found) {
         run(connection, step.clone()).await?;
         run(connection, applied(prefix, version)).await?;
     }
@@ -169,4 +177,61 @@ fn applied(prefix: &TablePrefix, version: i64) -> String {
         "INSERT INTO {prefix}schema (version, applied) VALUES ({version}, {NOW})
     ON DUPLICATE KEY UPDATE version = {version};\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Connection;
+    use tokio::sync::Barrier;
+
+    use super::*;
+    use crate::store::{
+        MySqlStore,
+        sql::upgrade::{self, Upgrade},
+    };
+
+    struct Next {
+        url: String,
+        prefix: TablePrefix,
+    }
+
+    impl Upgrade for Next {
+        type Store = MySqlStore;
+
+        async fn open(&self) -> Result<MySqlStore, StoreError> {
+            let builder = MySqlStore::builder().table_prefix(&self.prefix.to_string());
+            builder.connect(&self.url).await
+        }
+
+        async fn check(&self, store: &MySqlStore) -> Result<(), StoreError> {
+            store.check_schema().await
+        }
+
+        async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
+            let connected = MySqlConnection::connect(&self.url).await;
+            let steps = [steps(&self.prefix).as_slice(), &[step]].concat();
+            others.wait().await;
+            migrate_by(&steps, &mut connected.expect("it answers"), &self.prefix).await
+        }
+
+        async fn count(&self, rows: String) -> i64 {
+            let connected = MySqlConnection::connect(&self.url).await;
+            let counted = one(&mut connected.expect("it answers"), rows).await;
+            counted.expect("an answer").expect("a number")
+        }
+
+        fn prefix(&self) -> &TablePrefix {
+            &self.prefix
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "needs a server: cargo xtask test"]
+    async fn an_upgrade_under_traffic_keeps_every_record() {
+        let next = Next {
+            url: upgrade::url("IDEMPOTENT_TEST_MARIADB_URL"),
+            prefix: upgrade::prefix(),
+        };
+        upgrade::keeps_every_record(next).await;
+    }
 }

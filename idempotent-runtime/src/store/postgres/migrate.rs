@@ -60,9 +60,16 @@ pub(super) async fn migrate(
     connection: &mut PgConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
+    migrate_by(&steps(prefix), connection, prefix).await
+}
+
+async fn migrate_by(
+    steps: &[String],
+    connection: &mut PgConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
     const DOING: &str = "migrating the schema";
     let failed = |error| failure::of(error, DOING);
-    let steps = steps(prefix);
     // A look takes no lock and needs no right to create: at most starts there is nothing to do.
     let found = version(connection, prefix).await.map_err(failed)?;
     if schema::is_current(found, steps.len(), DOING)? {
@@ -80,7 +87,7 @@ pub(super) async fn migrate(
         run(&mut transaction, schema_table(prefix))
             .await
             .map_err(failed)?;
-        for (version, step) in schema::missing(&steps, found) {
+        for (version, step) in schema::missing(steps, found) {
             let step = format!("{step}{}", applied(prefix, version));
             run(&mut transaction, step).await.map_err(failed)?;
         }
@@ -144,4 +151,59 @@ fn schema_table(prefix: &TablePrefix) -> String {
 
 fn applied(prefix: &TablePrefix, version: i64) -> String {
     format!("INSERT INTO {prefix}schema (version, applied) VALUES ({version}, {NOW});\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::Barrier;
+
+    use super::*;
+    use crate::store::{
+        PostgresStore,
+        sql::upgrade::{self, Upgrade},
+    };
+
+    struct Next {
+        url: String,
+        prefix: TablePrefix,
+    }
+
+    impl Upgrade for Next {
+        type Store = PostgresStore;
+
+        async fn open(&self) -> Result<PostgresStore, StoreError> {
+            let builder = PostgresStore::builder().table_prefix(&self.prefix.to_string());
+            builder.connect(&self.url).await
+        }
+
+        async fn check(&self, store: &PostgresStore) -> Result<(), StoreError> {
+            store.check_schema().await
+        }
+
+        async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
+            let connected = PgConnection::connect(&self.url).await;
+            let steps = [steps(&self.prefix).as_slice(), &[step]].concat();
+            others.wait().await;
+            migrate_by(&steps, &mut connected.expect("it answers"), &self.prefix).await
+        }
+
+        async fn count(&self, rows: String) -> i64 {
+            let mut connection = PgConnection::connect(&self.url).await.expect("it answers");
+            one(&mut connection, rows).await.expect("a number")
+        }
+
+        fn prefix(&self) -> &TablePrefix {
+            &self.prefix
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "needs a server: cargo xtask test"]
+    async fn an_upgrade_under_traffic_keeps_every_record() {
+        let next = Next {
+            url: upgrade::url("IDEMPOTENT_TEST_POSTGRES_URL"),
+            prefix: upgrade::prefix(),
+        };
+        upgrade::keeps_every_record(next).await;
+    }
 }

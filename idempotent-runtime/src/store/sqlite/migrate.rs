@@ -57,11 +57,18 @@ pub(super) async fn migrate(
     connection: &mut SqliteConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
+    migrate_by(&steps(prefix), connection, prefix).await
+}
+
+async fn migrate_by(
+    steps: &[String],
+    connection: &mut SqliteConnection,
+    prefix: &TablePrefix,
+) -> Result<(), StoreError> {
     const DOING: &str = "migrating the schema";
     let failed = |error| failure::of(error, DOING);
     check_library(connection, DOING).await?;
     // A look takes no lock: at most starts there is nothing to do.
-    let steps = steps(prefix);
     let found = version(connection, prefix).await.unwrap_or(0);
     if schema::is_current(found, steps.len(), DOING)? {
         return Ok(());
@@ -75,7 +82,7 @@ pub(super) async fn migrate(
         .map_err(failed)?;
     let found = version(&mut transaction, prefix).await.map_err(failed)?;
     if !schema::is_current(found, steps.len(), DOING)? {
-        for (version, step) in schema::missing(&steps, found) {
+        for (version, step) in schema::missing(steps, found) {
             let step = format!("{step}{}", applied(prefix, version));
             run(&mut transaction, step).await.map_err(failed)?;
         }
@@ -141,4 +148,74 @@ fn schema_table(prefix: &TablePrefix) -> String {
 
 fn applied(prefix: &TablePrefix, version: i64) -> String {
     format!("INSERT INTO {prefix}schema (version, applied) VALUES ({version}, {NOW});\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sqlx::{ConnectOptions, sqlite::SqliteConnectOptions};
+    use tempfile::TempDir;
+    use tokio::sync::Barrier;
+
+    use super::*;
+    use crate::store::{
+        SqliteStore,
+        sql::upgrade::{self, Upgrade},
+    };
+
+    struct Next {
+        folder: TempDir,
+        prefix: TablePrefix,
+    }
+
+    impl Next {
+        async fn connection(&self) -> SqliteConnection {
+            let options = SqliteConnectOptions::new().filename(self.folder.path().join("db"));
+            let connected = options
+                .busy_timeout(Duration::from_secs(30))
+                .connect()
+                .await;
+            connected.expect("the file is there")
+        }
+    }
+
+    impl Upgrade for Next {
+        type Store = SqliteStore;
+
+        async fn open(&self) -> Result<SqliteStore, StoreError> {
+            let builder = SqliteStore::builder().table_prefix(&self.prefix.to_string());
+            builder.open(self.folder.path().join("db")).await
+        }
+
+        async fn check(&self, store: &SqliteStore) -> Result<(), StoreError> {
+            store.check_schema().await
+        }
+
+        async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
+            let mut connection = self.connection().await;
+            let steps = [steps(&self.prefix).as_slice(), &[step]].concat();
+            others.wait().await;
+            migrate_by(&steps, &mut connection, &self.prefix).await
+        }
+
+        async fn count(&self, rows: String) -> i64 {
+            let mut connection = self.connection().await;
+            let counted = connection.fetch_one(AssertSqlSafe(rows)).await;
+            counted.expect("an answer").get(0)
+        }
+
+        fn prefix(&self) -> &TablePrefix {
+            &self.prefix
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_upgrade_under_traffic_keeps_every_record() {
+        let next = Next {
+            folder: TempDir::new().expect("a folder"),
+            prefix: upgrade::prefix(),
+        };
+        upgrade::keeps_every_record(next).await;
+    }
 }

@@ -1,0 +1,160 @@
+//! What an upgrade of the schema has to keep, for the migrator of every dialect: another process brings the tables to the next
+//! release's version while this one goes on.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use tokio::{
+    sync::{Barrier, oneshot, watch},
+    task::JoinSet,
+};
+
+use super::{TablePrefix, chosen};
+use crate::{
+    error::Error,
+    handle::Idempotency,
+    policy::OnCrash,
+    store::{Store, StoreError, StoreErrorKind},
+};
+
+/// How many processes of the next release start at once.
+const STARTS: usize = 8;
+const CALLERS: u32 = 4;
+/// How often each caller goes on after the upgrade.
+const AFTER: u32 = 20;
+
+/// A dialect whose tables are upgraded to those of a release that has one more step.
+pub(crate) trait Upgrade: Send + Sync + 'static {
+    type Store: Store + Clone + 'static;
+
+    /// Starts a process of this release.
+    fn open(&self) -> impl Future<Output = Result<Self::Store, StoreError>>;
+    /// Whether the tables are those of this release.
+    fn check(&self, store: &Self::Store) -> impl Future<Output = Result<(), StoreError>>;
+    /// Migrates as a start of a release does that has this step behind those of ours.
+    ///
+    /// It waits for the others when it is connected.
+    fn upgrade(
+        &self,
+        step: String,
+        others: &Barrier,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    /// The one number that a query gives.
+    fn count(&self, rows: String) -> impl Future<Output = i64>;
+    fn prefix(&self) -> &TablePrefix;
+}
+
+pub(crate) fn url(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set"))
+}
+
+pub(crate) fn prefix() -> TablePrefix {
+    let prefix = format!("t{:016x}_", rand::random::<u64>());
+    chosen(&prefix, "beginning a test").expect("a prefix")
+}
+
+/// A call that counts its body's runs, and tells which one it is of.
+async fn charge(idem: &Idempotency, key: u32, runs: &AtomicU32) -> Result<u32, Error> {
+    let call = idem.call("charge").key(&key);
+    call.run(async |_| {
+        runs.fetch_add(1, Ordering::SeqCst);
+        Ok(key)
+    })
+    .await
+}
+
+/// What is running goes on and is recorded, what was recorded is replayed, what is uncertain stays so; a process of this
+/// release that is up goes on, and one that starts afterwards is refused.
+pub(crate) async fn keeps_every_record(next: impl Upgrade) {
+    let next = Arc::new(next);
+    let store = next.open().await.expect("a first start");
+    let idem = Idempotency::new(store.clone());
+    let runs = Arc::new(AtomicU32::new(0));
+    for key in 0..50 {
+        assert_eq!(charge(&idem, key, &runs).await.ok(), Some(key));
+    }
+    let unknown = |idem: &Idempotency| {
+        let call = idem.call("unknown").key("k").on_crash(OnCrash::Uncertain);
+        call.run(async |_| -> Result<(), Error> { panic!("a planned panic") })
+    };
+    let lost = tokio::spawn(unknown(&idem));
+    assert!(lost.await.is_err_and(|ended| ended.is_panic()));
+    let ((begun, has_begun), (open, opened)) = (oneshot::channel(), oneshot::channel());
+    let long = {
+        let idem = idem.clone();
+        tokio::spawn(async move {
+            let body = async |_| {
+                begun.send(()).expect("the test waits");
+                opened.await.expect("the test lives");
+                Ok::<_, Error>(7)
+            };
+            idem.call("long").key("k").run(body).await
+        })
+    };
+    has_begun.await.expect("the body runs");
+    let (upgraded, is_upgraded) = watch::channel(false);
+    let callers: Vec<_> = (1..=CALLERS)
+        .map(|caller| {
+            let (idem, runs, is_upgraded) = (idem.clone(), Arc::clone(&runs), is_upgraded.clone());
+            tokio::spawn(async move {
+                let (mut made, mut after) = (0, 0);
+                while after < AFTER {
+                    after += u32::from(*is_upgraded.borrow());
+                    let key = caller * 1_000_000 + made;
+                    made += 1;
+                    for key in [key, key, made % 50] {
+                        assert_eq!(charge(&idem, key, &runs).await.expect("an answer"), key);
+                    }
+                }
+                made
+            })
+        })
+        .collect();
+
+    let step = format!(
+        "ALTER TABLE {}records ADD COLUMN added INTEGER NOT NULL DEFAULT 7;\n",
+        next.prefix()
+    );
+    let others = Arc::new(Barrier::new(STARTS));
+    let mut starts = JoinSet::new();
+    for _ in 0..STARTS {
+        let (next, step, others) = (Arc::clone(&next), step.clone(), Arc::clone(&others));
+        starts.spawn(async move { next.upgrade(step, &others).await });
+    }
+    for start in starts.join_all().await {
+        start.expect("every start succeeds");
+    }
+    upgraded.send_replace(true);
+
+    let mut expected = 50;
+    for caller in callers {
+        expected += caller.await.expect("every call is answered");
+    }
+    open.send(()).expect("the body waits");
+    assert_eq!(long.await.expect("no panic").ok(), Some(7));
+    let other = Idempotency::new(store.clone());
+    for key in 0..50 {
+        assert_eq!(charge(&other, key, &runs).await.ok(), Some(key));
+    }
+    assert_eq!(runs.load(Ordering::SeqCst), expected, "each body ran once");
+    let answer = unknown(&other).await;
+    assert!(matches!(answer, Err(Error::Uncertain { .. })), "{answer:?}");
+
+    let table = next.prefix();
+    let rows = next.count(format!(
+        "SELECT count(*) FROM {table}records WHERE added = 7"
+    ));
+    assert_eq!(rows.await, i64::from(expected) + 2, "every record is there");
+    let versions = next.count(format!("SELECT count(*) FROM {table}schema"));
+    assert_eq!(versions.await, 2, "each step is applied once");
+    for refused in [next.check(&store).await, next.open().await.map(drop)] {
+        let kind = refused.map_err(|error| error.kind());
+        assert_eq!(
+            kind,
+            Err(StoreErrorKind::Schema),
+            "a newer release wrote it"
+        );
+    }
+}
