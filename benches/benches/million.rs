@@ -80,19 +80,47 @@ async fn run(connection: &mut PgConnection, text: String) {
         .expect("the statements run");
 }
 
-/// Purges, and makes calls meanwhile, of which it tells the durations.
-async fn purge_beside_calls(table: &Table) -> (u64, Duration, Vec<Duration>) {
+/// What calls one after the other met with.
+struct Calls(Vec<Duration>);
+
+impl Calls {
+    /// Makes calls for as long as `going_on`.
+    async fn made(table: &Table, going_on: impl Fn() -> bool) -> Self {
+        let mut calls = Vec::new();
+        while going_on() {
+            let began = Instant::now();
+            table.call().await;
+            calls.push(began.elapsed());
+        }
+        calls.sort_unstable();
+        Self(calls)
+    }
+
+    fn print(&self, beside: &str) {
+        let Self(calls) = self;
+        let of_hundred = |part: usize| calls.get(calls.len() * part / 100).copied();
+        let [middle, late, worst] =
+            [of_hundred(50), of_hundred(99), calls.last().copied()].map(Option::unwrap_or_default);
+        let count = calls.len();
+        println!("| {beside} | {count} | {middle:.2?} | {late:.2?} | {worst:.2?} |");
+    }
+}
+
+/// Purges, and makes calls meanwhile; then calls for as long without a purge, because the disk and what else the machine does
+/// make some of them wait, too.
+async fn compare_purge(table: &Table) {
     let idem = table.idem.clone();
     let began = Instant::now();
     let purging = tokio::spawn(async move { idem.purge().await.expect("an answer") });
-    let mut calls = Vec::new();
-    while !purging.is_finished() {
-        let began = Instant::now();
-        table.call().await;
-        calls.push(began.elapsed());
-    }
+    let beside = Calls::made(table, || !purging.is_finished()).await;
     let deleted = purging.await.expect("no panic");
-    (deleted, began.elapsed(), calls)
+    let took = began.elapsed();
+    let began = Instant::now();
+    let alone = Calls::made(table, || began.elapsed() < took).await;
+    println!("| first calls | how many | median | of 100 the slowest | the slowest of all |");
+    println!("|---|---:|---:|---:|---:|");
+    beside.print(&format!("beside a purge of {deleted} in {took:.2?}"));
+    alone.print("for as long without");
 }
 
 fn main() {
@@ -118,17 +146,7 @@ fn main() {
     ratios.time("1 at once", 100, ours, theirs);
     ratios.print();
 
-    let (deleted, took, mut calls) = runtime.block_on(purge_beside_calls(&many));
-    calls.sort_unstable();
-    let of_hundred = |part: usize| calls.get(calls.len() * part / 100).copied();
-    let [middle, late, worst] =
-        [of_hundred(50), of_hundred(99), calls.last().copied()].map(Option::unwrap_or_default);
-    println!(
-        "| purge of {deleted} in {took:.2?} | median | of 100 the slowest | the slowest of {} |",
-        calls.len()
-    );
-    println!("|---|---:|---:|---:|");
-    println!("| first call meanwhile | {middle:.2?} | {late:.2?} | {worst:.2?} |");
+    runtime.block_on(compare_purge(&many));
 
     runtime.block_on(async {
         let mut side = PgConnection::connect(&url).await.expect("a connection");

@@ -19,11 +19,12 @@ use crate::{
 };
 
 /// How many records a purge asks the store to delete at once: few enough that a call which meets a batch does not notice.
-const BATCH: u32 = 1_000;
+const BATCH: u32 = 250;
 
 impl Idempotency {
     /// Deletes the records that have been expired for as long as they are [kept](crate::Builder::keep), in batches of at
-    /// most 1,000, and tells how many it deleted. *Uncertain* and *parked* records never expire: they stay until somebody
+    /// most 250, and tells how many it deleted. After each batch it pauses for as long as that took, so that live calls have
+    /// the store to themselves for half of the time. *Uncertain* and *parked* records never expire: they stay until somebody
     /// settles them.
     ///
     /// Safe beside live calls, and beside other purges. Observers are [told](crate::Observer::purged).
@@ -37,7 +38,8 @@ impl Idempotency {
     /// Dropped at any await, what was deleted stays deleted, and the batch under way may still be. Nothing but expired
     /// records is touched, so it can be called again at any time.
     pub async fn purge(&self) -> Result<u64, StoreError> {
-        Turn::of(self).run(|| true).await
+        let (_nobody_stops, stopped) = watch::channel(false);
+        Turn::of(self, stopped).run().await
     }
 
     /// Purges now, and again `every` so often after the last turn ended, as [`purge`](Self::purge) does: `"1h"`, or a
@@ -75,13 +77,7 @@ impl Idempotency {
         let (stop, stopped) = watch::channel(false);
         let stop = Arc::new(stop);
         self.0.purgers.add(&stop);
-        let turns = Turns {
-            turn: Turn::of(self),
-            timer: Arc::clone(&self.0.parts.timer),
-            every,
-            stopped,
-        };
-        let task = tokio::spawn(turns.run());
+        let task = tokio::spawn(Turn::of(self, stopped).run_every(every));
         Ok(Purger { stop, task })
     }
 }
@@ -149,31 +145,50 @@ impl Purgers {
     }
 }
 
-/// What one purge needs of its handle.
+/// What a purge needs of its handle, and what stops it.
 struct Turn {
     store: Arc<dyn Store>,
+    timer: Arc<dyn Timer>,
     keep: Duration,
     observers: Observers,
+    stopped: watch::Receiver<bool>,
 }
 
 impl Turn {
-    fn of(handle: &Idempotency) -> Self {
+    fn of(handle: &Idempotency, stopped: watch::Receiver<bool>) -> Self {
         let parts = &handle.0.parts;
         Self {
             store: Arc::clone(&parts.store),
+            timer: Arc::clone(&parts.timer),
             keep: parts.defaults.keep,
             observers: parts.observers.clone(),
+            stopped,
+        }
+    }
+
+    async fn run_every(self, every: Duration) {
+        loop {
+            if survive(self.run()).await.is_none() {
+                let panicked = StoreError::new(StoreErrorKind::Other, "purging expired records")
+                    .with_source("the store panicked");
+                self.observers.purged(0, Some(&panicked));
+            }
+            if self.is_stopped_within(every).await {
+                return;
+            }
         }
     }
 
     /// Deletes batch after batch until one is not full.
-    async fn run(&self, goes_on: impl Fn() -> bool) -> Result<u64, StoreError> {
+    async fn run(&self) -> Result<u64, StoreError> {
         let mut deleted = 0;
         let ended = loop {
+            let began = self.timer.now();
             match self.store.purge(BATCH, self.keep).await {
                 Ok(batch) => {
                     deleted += batch;
-                    if batch < u64::from(BATCH) || !goes_on() {
+                    let took = self.timer.now().saturating_sub(began);
+                    if batch < u64::from(BATCH) || self.is_stopped_within(took).await {
                         break Ok(deleted);
                     }
                 }
@@ -183,30 +198,12 @@ impl Turn {
         self.observers.purged(deleted, ended.as_ref().err());
         ended
     }
-}
 
-/// What a purger does.
-struct Turns {
-    turn: Turn,
-    timer: Arc<dyn Timer>,
-    every: Duration,
-    stopped: watch::Receiver<bool>,
-}
-
-impl Turns {
-    async fn run(mut self) {
-        loop {
-            let goes_on = || !*self.stopped.borrow();
-            if survive(self.turn.run(goes_on)).await.is_none() {
-                let panicked = StoreError::new(StoreErrorKind::Other, "purging expired records")
-                    .with_source("the store panicked");
-                self.turn.observers.purged(0, Some(&panicked));
-            }
-            // An error means that nobody can stop it any more, which is as good as being stopped.
-            let stopped = self.stopped.wait_for(|stopped| *stopped);
-            if race(stopped, self.timer.sleep(self.every)).await.is_some() {
-                return;
-            }
-        }
+    /// Pauses for so long; `true`, and at once, where it is stopped meanwhile.
+    async fn is_stopped_within(&self, pause: Duration) -> bool {
+        let mut stopped = self.stopped.clone();
+        // An error means that nobody can stop it any more, which is as good as being stopped.
+        let stopped = stopped.wait_for(|stopped| *stopped);
+        race(stopped, self.timer.sleep(pause)).await.is_some()
     }
 }

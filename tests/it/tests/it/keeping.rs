@@ -17,6 +17,7 @@ on_every_store![
     what_is_kept_goes_when_the_key_is_used_again,
     a_purger_purges_at_once_and_at_every_turn,
     a_purger_goes_on_until_a_batch_is_not_full,
+    a_purger_rests_for_as_long_as_a_batch_took,
     a_purger_tells_of_an_error_and_tries_again,
     a_purger_survives_a_store_that_panics,
     a_purger_that_is_dropped_purges_no_more,
@@ -138,11 +139,33 @@ async fn a_purger_purges_at_once_and_at_every_turn(world: World) {
 
 async fn a_purger_goes_on_until_a_batch_is_not_full(world: World) {
     let (owner, purges) = watched(&world).await;
-    abandoned(&world, 1_001).await;
+    abandoned(&world, 251).await;
 
     let _purger = owner.idem.purger("10m").expect("a duration");
 
-    assert_eq!(purges.after(1).await, [(1_001, None)]);
+    assert_eq!(purges.after(1).await, [(251, None)]);
+    assert_eq!(owner.store.calls(Operation::Purge), 2);
+}
+
+async fn a_purger_rests_for_as_long_as_a_batch_took(world: World) {
+    const LONG: Duration = Duration::from_secs(2);
+    let (owner, purges) = watched(&world).await;
+    abandoned(&world, 251).await;
+    let gate = Gate::new();
+    let held = Fault::Delay(gate.clone());
+    owner.store.fault(Operation::Purge, Nth::Call(1), held);
+    let _purger = owner.idem.purger(HOUR).expect("a duration");
+    gate.arrived(1).await;
+    owner.timer.advance(LONG);
+    gate.open();
+
+    owner.timer.await_sleepers(1).await;
+    owner.timer.advance(LONG - Duration::from_nanos(1));
+    assert_eq!(owner.timer.sleepers(), 1, "it rests");
+    assert_eq!(owner.store.calls(Operation::Purge), 1);
+    owner.timer.advance(Duration::from_nanos(1));
+
+    assert_eq!(purges.after(1).await, [(251, None)]);
     assert_eq!(owner.store.calls(Operation::Purge), 2);
 }
 
@@ -193,7 +216,7 @@ async fn a_purger_that_is_dropped_purges_no_more(world: World) {
 
 async fn a_purger_that_is_stopped_finishes_its_batch(world: World) {
     let (owner, purges) = watched(&world).await;
-    abandoned(&world, 1_001).await;
+    abandoned(&world, 251).await;
     let gate = Gate::new();
     let held = Fault::Delay(gate.clone());
     owner.store.fault(Operation::Purge, Nth::Call(1), held);
@@ -206,7 +229,7 @@ async fn a_purger_that_is_stopped_finishes_its_batch(world: World) {
     gate.open();
     stopping.await;
 
-    assert_eq!(purges.all(), [(1_000, None)]);
+    assert_eq!(purges.all(), [(250, None)]);
     assert_eq!(world.records().await.len(), 1);
     assert_eq!(owner.store.calls(Operation::Purge), 1);
     assert_eq!(owner.timer.sleepers(), 0, "nothing of it is left");
