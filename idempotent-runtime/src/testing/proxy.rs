@@ -63,6 +63,7 @@ pub enum Cut {
 struct Shared {
     server: Mutex<SocketAddr>,
     round_trips: AtomicU64,
+    request_bytes: AtomicU64,
     cut_next: Mutex<Option<Cut>>,
     pace: Mutex<Option<Duration>>,
     /// Counts how often everything was cut.
@@ -81,6 +82,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             server: Mutex::new(server),
             round_trips: AtomicU64::new(0),
+            request_bytes: AtomicU64::new(0),
             cut_next: Mutex::default(),
             pace: Mutex::default(),
             cuts: watch::Sender::new(0),
@@ -103,6 +105,12 @@ impl Proxy {
     #[must_use]
     pub fn round_trips(&self) -> u64 {
         self.shared.round_trips.load(Ordering::SeqCst)
+    }
+
+    /// How many bytes clients sent on all connections so far.
+    #[must_use]
+    pub fn request_bytes(&self) -> u64 {
+        self.shared.request_bytes.load(Ordering::SeqCst)
     }
 
     /// Cuts the connection on which the next request comes.
@@ -162,6 +170,7 @@ async fn pass(client: TcpStream, server: TcpStream, shared: &Shared) -> io::Resu
         tokio::select! {
             read = client_reads.read(&mut request) => {
                 let read = some(read?)?;
+                shared.request_bytes.fetch_add(read as u64, Ordering::SeqCst);
                 if asks {
                     asks = false;
                     shared.round_trips.fetch_add(1, Ordering::SeqCst);

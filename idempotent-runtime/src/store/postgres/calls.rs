@@ -36,6 +36,19 @@ impl Statements {
         sql::snapshot(row, place::NOW, place::RECORD, DOING)
     }
 
+    /// What stands there, for half of what a claim costs that is refused; `None` where nothing does.
+    pub(super) async fn look(
+        &self,
+        connection: &mut PgConnection,
+        id: &RecordId,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        const DOING: &str = "looking at a record";
+        let values = [bytes(id.as_bytes())];
+        let rows = rows::run(connection, self.way, &self.look, &values, DOING).await?;
+        let read = |row| sql::snapshot(row, place::NOW, place::LOOKED_AT, DOING);
+        rows.first().map(read).transpose()
+    }
+
     /// Puts `next` where nothing stands.
     pub(super) async fn create(
         &self,

@@ -25,6 +25,7 @@ use crate::{
         Snapshot, Store, StoreError, Swap,
         lending::{Lending, Limits, Place, Server},
         listening::Listening,
+        recent::Recent,
         sql::{self, TablePrefix},
         waiters::{Waiters, look::Pace},
     },
@@ -68,6 +69,7 @@ struct Inner {
     prefix: TablePrefix,
     waiters: Arc<Waiters>,
     listening: Arc<Listening>,
+    recent: Arc<Recent>,
 }
 
 impl PostgresStore {
@@ -106,6 +108,7 @@ impl PostgresStore {
                 prefix,
                 waiters: Arc::default(),
                 listening: Arc::default(),
+                recent: Arc::default(),
             }),
         }
     }
@@ -191,7 +194,9 @@ impl Store for PostgresStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let inner = &*self.inner;
         let loading = async |connection: &mut _| inner.statements.load(connection, id).await;
-        inner.connections.run("loading a record", loading).await
+        let snapshot = inner.connections.run("loading a record", loading).await?;
+        inner.recent.saw(id, &snapshot);
+        Ok(snapshot)
     }
 
     async fn swap(
@@ -206,10 +211,18 @@ impl Store for PostgresStore {
         }
         let inner = &*self.inner;
         let writing = async |connection: &mut _| match seen {
-            None => inner.statements.create(connection, id, next).await,
+            None => {
+                if inner.recent.is_likely(id)
+                    && let Some(snapshot) = inner.statements.look(connection, id).await?
+                {
+                    return Ok(Swap::Refused(snapshot));
+                }
+                inner.statements.create(connection, id, next).await
+            }
             Some(seen) => inner.statements.replace(connection, id, seen, next).await,
         };
         let answer = inner.connections.run("writing a record", writing).await?;
+        inner.recent.wrote(id, next, &answer);
         if matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }
@@ -277,6 +290,7 @@ impl Store for PostgresStore {
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),
                 listening: Arc::clone(&inner.listening),
+                recent: Arc::clone(&inner.recent),
             }),
         })))
     }

@@ -199,6 +199,7 @@ impl RedisBuilder {
                 prefix,
                 waiters: Arc::default(),
                 listening: Arc::default(),
+                recent: Arc::default(),
                 at_most_once: self.at_most_once,
             }),
         })

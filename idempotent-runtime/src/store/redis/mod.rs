@@ -29,6 +29,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
         listening::Listening,
+        recent::Recent,
         waiters::{Waiters, look::Pace},
     },
 };
@@ -121,6 +122,7 @@ struct Inner {
     prefix: KeyPrefix,
     waiters: Arc<Waiters>,
     listening: Arc<Listening>,
+    recent: Arc<Recent>,
     at_most_once: bool,
 }
 
@@ -167,7 +169,9 @@ impl fmt::Debug for RedisStore {
 #[async_trait]
 impl Store for RedisStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        self.inner.load(id, "loading a record").await
+        let snapshot = self.inner.load(id, "loading a record").await?;
+        self.inner.recent.saw(id, &snapshot);
+        Ok(snapshot)
     }
 
     async fn swap(
@@ -187,7 +191,14 @@ impl Store for RedisStore {
             // Nothing can begin without a subject.
             return self.load(id).await.map(Swap::Refused);
         }
+        if seen.is_none() && inner.recent.is_likely(id) {
+            let snapshot = self.load(id).await?;
+            if snapshot.record.is_some() {
+                return Ok(Swap::Refused(snapshot));
+            }
+        }
         let answer = inner.swap(id, seen, next, DOING).await?;
+        inner.recent.wrote(id, next, &answer);
         if matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }
@@ -293,6 +304,7 @@ impl Store for RedisStore {
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),
                 listening: Arc::clone(&inner.listening),
+                recent: Arc::clone(&inner.recent),
                 at_most_once: inner.at_most_once,
             }),
         })))

@@ -39,7 +39,9 @@ impl Text {
     fn new(body: &str) -> Self {
         let words = format!(
             "local RUNNING, DONE, RELEASED, RERUN = '{}', '{}', '{}', '{}'
-local FIELDS = {{ '{}' }}
+local function record()
+    return redis.call('HMGET', KEYS[1], '{}')
+end
 local VERSION, TOKEN, LEASE_END, EXPIRES = {}, {}, {}, {}
 ",
             State::Running.code(),

@@ -27,8 +27,3 @@ end
 local function tell()
     redis.pcall('PUBLISH', string.sub(KEYS[1], 1, -65) .. 'moved', string.sub(KEYS[1], -64))
 end
-
--- What stands there: an array that begins with `false` where nothing does.
-local function record()
-    return redis.call('HMGET', KEYS[1], unpack(FIELDS))
-end

@@ -2,7 +2,7 @@
 
 use idempotent_runtime::{Error, Idempotency, testing::Proxy};
 
-use super::{Server, on_every_server};
+use super::{Postgres, Redis, Server, on_every_server};
 
 on_every_server![a_call_costs_as_many_round_trips_as_promised];
 
@@ -12,17 +12,59 @@ async fn charge(idem: &Idempotency, key: &str) -> Result<u32, Error> {
 
 async fn a_call_costs_as_many_round_trips_as_promised<S: Server>(server: S) {
     let proxy = Proxy::to(server.address()).await.expect("a proxy");
-    let idem = Idempotency::new(server.at(proxy.address(), 1).await);
-    // The connection is opened, and every statement is known to it.
-    for _ in 0..2 {
-        charge(&idem, "warm").await.expect("an answer");
-    }
+    let (idem, elsewhere) = two_processes(&server, &proxy).await;
 
     let before = proxy.round_trips();
     charge(&idem, "k").await.expect("an answer");
     let first = proxy.round_trips() - before;
-    charge(&idem, "k").await.expect("an answer");
-    let replay = proxy.round_trips() - before - first;
+    for idem in [&idem, &elsewhere] {
+        let before = proxy.round_trips();
+        charge(idem, "k").await.expect("an answer");
+        let replay = proxy.round_trips() - before;
+        assert_eq!((first, replay), server.round_trips());
+    }
+}
 
-    assert_eq!((first, replay), server.round_trips());
+/// Two handles over a connection each, that is open and knows every statement.
+async fn two_processes(server: &impl Server, proxy: &Proxy) -> (Idempotency, Idempotency) {
+    let process = async || {
+        let idem = Idempotency::new(server.at(proxy.address(), 1).await);
+        for _ in 0..2 {
+            charge(&idem, "warm").await.expect("an answer");
+        }
+        idem
+    };
+    (process().await, process().await)
+}
+
+/// It asks for the outcome, where another process sends a whole claim, to be refused.
+async fn a_replay_of_what_was_seen_sends_less_than_a_claim(server: impl Server) {
+    let proxy = Proxy::to(server.address()).await.expect("a proxy");
+    let (idem, elsewhere) = two_processes(&server, &proxy).await;
+    charge(&idem, "k").await.expect("an answer");
+    let mut sent = Vec::new();
+    // What was replayed once has been seen, too.
+    for idem in [&idem, &elsewhere, &elsewhere] {
+        let before = proxy.request_bytes();
+        charge(idem, "k").await.expect("an answer");
+        sent.push(proxy.request_bytes() - before);
+    }
+
+    let [seen, claimed, seen_since] = *sent else {
+        unreachable!("three calls were made")
+    };
+    assert_eq!(seen, seen_since);
+    assert!(2 * seen < claimed, "{seen} of {claimed} bytes");
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn on_postgres_a_replay_of_what_was_seen_sends_less_than_a_claim() {
+    a_replay_of_what_was_seen_sends_less_than_a_claim(Postgres::new().await).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn on_redis_a_replay_of_what_was_seen_sends_less_than_a_claim() {
+    a_replay_of_what_was_seen_sends_less_than_a_claim(Redis::new().await).await;
 }
