@@ -88,7 +88,8 @@ fn kind_of_code(code: &str) -> StoreErrorKind {
 
 /// Some refusals have no code of their own.
 fn kind_of_text(error: &RedisError) -> StoreErrorKind {
-    if says(error, "user executing the script can't") {
+    // Redis 7.0 says the first, and later versions and Valkey the second.
+    if says(error, "user executing the script can't") || says(error, "ACL failure in script") {
         StoreErrorKind::Denied
     } else if says(error, "max number of clients reached") {
         StoreErrorKind::Unavailable
@@ -159,6 +160,10 @@ mod tests {
             ("NOPERM this user has no permissions", Denied),
             (
                 "ERR The user executing the script can't run this command or subcommand",
+                Denied,
+            ),
+            (
+                "ERR ACL failure in script: User reader has no permissions to run the 'hset' command",
                 Denied,
             ),
             ("MISCONF Redis is configured to save RDB snapshots", Denied),

@@ -3,7 +3,7 @@
 use std::{net::TcpListener, ops::Range, sync::Arc, time::Duration};
 
 use idempotent_runtime::store::{RedisStore, Store};
-use redis::{FromRedisValue, RedisResult, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, FromRedisValue, RedisResult, aio::MultiplexedConnection};
 use tokio::time::timeout;
 
 use crate::servers::spare::{Product, Spare};
@@ -45,7 +45,10 @@ impl Node {
         ];
         let server = Spare::with(Product::Redis, &settings.concat()).await;
         let client = redis::Client::open(server.url()).expect("a URL");
-        let side = client.get_multiplexed_async_connection().await;
+        // Of Valkey, each slot that is set waits for the replica, and a pipeline sets hundreds.
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
+        let side = client.get_multiplexed_async_connection_with_config(&config);
+        let side = side.await;
         let mut node = Self {
             server,
             port,
@@ -111,7 +114,7 @@ impl Node {
                 .ignore();
         }
         let set = all.query_async::<()>(&mut self.side.clone()).await;
-        assert!(set.is_ok(), "{state:?}");
+        assert!(set.is_ok(), "{state:?}: {set:?}");
     }
 
     /// Moves the records in these slots, one by one.
