@@ -107,7 +107,7 @@ impl RedisBuilder {
     ///
     /// As [`connect`](Self::connect).
     pub async fn client(self, client: Client) -> Result<RedisStore, StoreError> {
-        self.over(Source::Server(client.clone()), vec![client])
+        self.over(Source::Server(client.clone()), [client].into())
             .await
     }
 
@@ -122,7 +122,7 @@ impl RedisBuilder {
     ///
     /// As [`connect`](Self::connect).
     pub async fn connection(self, connection: ConnectionManager) -> Result<RedisStore, StoreError> {
-        self.over(Source::Given(Line::Managed(connection)), Vec::new())
+        self.over(Source::Given(Line::Managed(connection)), Arc::default())
             .await
     }
 
@@ -144,8 +144,8 @@ impl RedisBuilder {
         let made = urls
             .iter()
             .map(|url| Client::open(url.as_str()))
-            .collect::<Result<Vec<_>, _>>();
-        let places = made.map_err(|error| failure::of(error, DOING))?;
+            .collect::<Result<_, _>>();
+        let places: Arc<[Client]> = made.map_err(|error| failure::of(error, DOING))?;
         let client = ClusterClient::builder(urls)
             .connection_timeout(self.limits.connect)
             .response_timeout(self.limits.answer)
@@ -154,7 +154,11 @@ impl RedisBuilder {
             .max_retry_wait(500)
             .build()
             .map_err(|error| failure::of(error, DOING))?;
-        self.over(Source::Cluster(Box::new(client)), places).await
+        let source = Source::Cluster {
+            client: Box::new(client),
+            places: Arc::clone(&places),
+        };
+        self.over(source, places).await
     }
 
     /// Makes connections of the store's own with the application's client of a cluster.
@@ -164,12 +168,16 @@ impl RedisBuilder {
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect).
+    /// As [`connect`](Self::connect), but a wrong password and a certificate that is not trusted are
+    /// [`StoreErrorKind::Unavailable`]: the client tells them as text.
     #[cfg(feature = "redis-cluster")]
     #[cfg_attr(docsrs, doc(cfg(feature = "redis-cluster")))]
     pub async fn cluster_client(self, client: ClusterClient) -> Result<RedisStore, StoreError> {
-        self.over(Source::Cluster(Box::new(client)), Vec::new())
-            .await
+        let source = Source::Cluster {
+            client: Box::new(client),
+            places: Arc::default(),
+        };
+        self.over(source, Arc::default()).await
     }
 
     /// Uses a connection to a cluster of the application's, and makes none: see [`connection`](Self::connection).
@@ -183,18 +191,18 @@ impl RedisBuilder {
         self,
         connection: ClusterConnection,
     ) -> Result<RedisStore, StoreError> {
-        self.over(Source::Given(Line::Cluster(connection)), Vec::new())
+        self.over(Source::Given(Line::Cluster(connection)), Arc::default())
             .await
     }
 
-    async fn over(self, source: Source, places: Vec<Client>) -> Result<RedisStore, StoreError> {
+    async fn over(self, source: Source, places: Arc<[Client]>) -> Result<RedisStore, StoreError> {
         let prefix = self.prefix?;
         let link = Link::new(source, self.limits);
         durability::check(&link, self.at_most_once, DOING).await?;
         Ok(RedisStore {
             inner: Arc::new(Inner {
                 link: Arc::new(link),
-                places: places.into(),
+                places,
                 scripts: Arc::new(Scripts::new()),
                 prefix,
                 waiters: Arc::default(),

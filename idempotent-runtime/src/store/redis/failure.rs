@@ -13,15 +13,18 @@ pub(super) fn of(error: RedisError, doing: &'static str) -> StoreError {
 
 /// The same for an error that kept a connection from being made.
 pub(super) fn while_opening(error: RedisError, doing: &'static str) -> StoreError {
-    let kind = match error.kind() {
+    StoreError::new(kind_while_opening(&error), doing).with_source(error)
+}
+
+pub(super) fn kind_while_opening(error: &RedisError) -> StoreErrorKind {
+    match error.kind() {
         // What the other encryption reports has a kind of its own.
         ErrorKind::Client => StoreErrorKind::Configuration,
-        ErrorKind::Io if io_error(&error).is_some_and(handshake::is_refused) => {
+        ErrorKind::Io if io_error(error).is_some_and(handshake::is_refused) => {
             StoreErrorKind::Configuration
         }
-        _ => kind(&error),
-    };
-    StoreError::new(kind, doing).with_source(error)
+        _ => kind(error),
+    }
 }
 
 /// The system's error in one of the driver, which shows the pointer that it shares it by.

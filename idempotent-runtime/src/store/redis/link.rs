@@ -1,5 +1,7 @@
 //! The way to the server: a connection that many callers share, made when it is needed and again when it broke.
 
+#[cfg(feature = "redis-cluster")]
+use std::sync::Arc;
 use std::{borrow::Cow, fmt, time::Duration};
 
 use redis::{
@@ -24,7 +26,11 @@ pub(super) enum Source {
     Server(Client),
     /// Made by us, to the nodes of a cluster.
     #[cfg(feature = "redis-cluster")]
-    Cluster(Box<ClusterClient>),
+    Cluster {
+        client: Box<ClusterClient>,
+        /// The nodes that it begins with; empty where only the client knows them.
+        places: Arc<[Client]>,
+    },
     /// The application's, and all that there is.
     Given(Line),
 }
@@ -163,7 +169,7 @@ impl Link {
     pub(super) fn is_to_cluster(&self) -> bool {
         match &self.source {
             #[cfg(feature = "redis-cluster")]
-            Source::Cluster(_) | Source::Given(Line::Cluster(_)) => true,
+            Source::Cluster { .. } | Source::Given(Line::Cluster(_)) => true,
             _ => false,
         }
     }
@@ -281,21 +287,38 @@ impl Link {
 impl Source {
     async fn connect(&self, limits: Limits) -> RedisResult<Line> {
         match self {
-            Source::Server(client) => {
-                // Answers are limited here, because what is late must also end the connection.
-                let config = AsyncConnectionConfig::new()
-                    .set_connection_timeout(Some(limits.connect))
-                    .set_response_timeout(None);
-                let made = client
-                    .get_multiplexed_async_connection_with_config(&config)
-                    .await;
-                made.map(Line::Own)
-            }
+            Source::Server(client) => own(client, limits).await.map(Line::Own),
             #[cfg(feature = "redis-cluster")]
-            Source::Cluster(client) => client.get_async_connection().await.map(Line::Cluster),
+            Source::Cluster { client, places } => match client.get_async_connection().await {
+                Ok(connection) => Ok(Line::Cluster(connection)),
+                Err(error) => Err(refusal(places, limits).await.unwrap_or(error)),
+            },
             Source::Given(line) => Ok(line.clone()),
         }
     }
+}
+
+/// Makes a connection to one server.
+async fn own(client: &Client, limits: Limits) -> RedisResult<MultiplexedConnection> {
+    // Answers are limited elsewhere, because what is late must also end the connection.
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(limits.connect))
+        .set_response_timeout(None);
+    let making = client.get_multiplexed_async_connection_with_config(&config);
+    making.await
+}
+
+/// Why a node refuses whoever connects, whenever they try. Of a cluster the driver tells that as text, so each node is asked.
+#[cfg(feature = "redis-cluster")]
+async fn refusal(places: &[Client], limits: Limits) -> Option<RedisError> {
+    for place in places {
+        if let Err(error) = own(place, limits).await
+            && failure::kind_while_opening(&error) == StoreErrorKind::Configuration
+        {
+            return Some(error);
+        }
+    }
+    None
 }
 
 impl Line {

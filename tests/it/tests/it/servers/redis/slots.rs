@@ -87,6 +87,24 @@ async fn a_node_is_no_server_and_a_server_is_no_cluster() {
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
+async fn a_wrong_password_of_a_cluster_is_configuration() {
+    let urls = RedisCluster::new().urls.into_iter();
+    let urls: Vec<_> = urls
+        .map(|url| url.replace("redis://", "redis://nobody:gu3ss@"))
+        .collect();
+    let answer = RedisStore::connect_cluster(&urls).await;
+    let error = answer.expect_err("nobody has that name");
+    assert_eq!(error.kind(), StoreErrorKind::Configuration, "{error:?}");
+    let said = format!("{error} {error:?}");
+    assert!(!said.contains("gu3ss"), "{said}");
+    // An application's own client does not say which nodes it asks.
+    let client = ClusterClient::new(urls).expect("URLs");
+    let answer = RedisStore::builder().cluster_client(client).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Unavailable));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
 async fn scripts_that_every_node_forgot_are_sent_again() {
     let cluster = RedisCluster::new();
     let idem = Idempotency::new(cluster.store().await);
