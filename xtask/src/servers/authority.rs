@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use super::{AUTHORITY, Ending, Start};
 
-/// Names stand on the command line.
+/// Names stand on the command line. The nodes of a cluster are each other's clients.
 const EXTENSIONS: &str = "\
 [req]
 distinguished_name = name
@@ -15,7 +15,7 @@ keyUsage = critical, keyCertSign
 [server]
 basicConstraints = critical, CA:FALSE
 subjectAltName = IP:127.0.0.1, DNS:localhost
-extendedKeyUsage = serverAuth
+extendedKeyUsage = serverAuth, clientAuth
 ";
 
 /// What `openssl` is told, one after another; it is told where the extensions stand besides.

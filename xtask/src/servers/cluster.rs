@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Ending, Start, find, redis};
+use super::{Ending, Start, part::Part, redis::Wire};
 
 const NODES: usize = 6;
 
@@ -17,51 +17,42 @@ const SETTINGS: [&str; 6] = [
 ];
 
 pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
+    joined(start, &Wire::plain(start)?)
+}
+
+/// Starts one whose nodes encrypt what they say, to clients and to each other.
+pub(super) fn start_encrypted(start: &Start<'_>) -> io::Result<String> {
+    joined(start, &Wire::encrypted(start)?)
+}
+
+fn joined(start: &Start<'_>, wire: &Wire) -> io::Result<String> {
     let mut ports = Vec::new();
     for node in 0..NODES {
-        let part = start.part(&format!("redis-node-{node}"), Ending::Kill)?;
-        ports.push(redis::serve(start, &part, &SETTINGS)?);
+        let part = start.part(&format!("{}-{node}", start.name), Ending::Kill)?;
+        ports.push(wire.serve(start, &part, &SETTINGS)?);
     }
 
-    let part = start.part("redis-cluster", Ending::Kill)?;
-    let client = find::beside(start.program, "redis-cli")
-        .ok_or_else(|| io::Error::other("`redis-cli` is not there"))?;
+    let part = start.part(start.name, Ending::Kill)?;
     part.run(
-        part.command(&client)
+        wire.client(&part)
             .args(["--cluster", "create"])
             .args(ports.iter().map(|port| format!("127.0.0.1:{port}")))
             .args(["--cluster-replicas", "1", "--cluster-yes"]),
     )?;
     part.until("not every node is ready", || {
-        Ok(ports.iter().all(|&port| is_ready(port)))
+        Ok(ports.iter().all(|&port| is_ready(wire, &part, port)))
     })?;
-    Ok(urls(&ports))
+    let urls: Vec<String> = ports.iter().map(|&port| wire.url(port)).collect();
+    Ok(urls.join(","))
 }
 
 /// A primary counts when its replica follows it, a replica when it follows.
-fn is_ready(port: u16) -> bool {
-    redis::says(port, "CLUSTER INFO", &["cluster_state:ok"])
-        && redis::says(
+fn is_ready(wire: &Wire, part: &Part<'_>, port: u16) -> bool {
+    wire.says(part, port, &["CLUSTER", "INFO"], &["cluster_state:ok"])
+        && wire.says(
+            part,
             port,
-            "INFO replication",
+            &["INFO", "replication"],
             &["state=online", "master_link_status:up"],
         )
-}
-
-fn urls(ports: &[u16]) -> String {
-    let urls: Vec<String> = ports.iter().copied().map(redis::url).collect();
-    urls.join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_addresses_of_all_nodes_are_said() {
-        assert_eq!(
-            urls(&[7000, 7001]),
-            "redis://127.0.0.1:7000,redis://127.0.0.1:7001"
-        );
-    }
 }

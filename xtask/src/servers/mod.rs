@@ -140,6 +140,13 @@ const STAGES: [&[Server]; 3] = [
             package: "redis-server",
             start: cluster::start,
         },
+        Server {
+            name: "redis-cluster-tls",
+            variable: "IDEMPOTENT_TEST_REDIS_CLUSTER_TLS_URLS",
+            program: "redis-server",
+            package: "redis-server",
+            start: cluster::start_encrypted,
+        },
     ],
     // In front of another one.
     &[Server {

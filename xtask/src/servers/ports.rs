@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    io::{self, Read, Write},
+    io,
     net::{Ipv4Addr, TcpListener, TcpStream},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -39,15 +39,6 @@ pub(super) fn connect(port: u16) -> io::Result<TcpStream> {
     let connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     connection.set_read_timeout(Some(Duration::from_secs(1)))?;
     Ok(connection)
-}
-
-/// All that a server says to a request, after which it hangs up.
-pub(super) fn ask(port: u16, request: &str) -> io::Result<String> {
-    let mut connection = connect(port)?;
-    connection.write_all(request.as_bytes())?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer)?;
-    Ok(answer)
 }
 
 #[cfg(test)]

@@ -85,6 +85,12 @@ use crate::{
 /// `SSL_CERT_FILE`. A certificate that is not trusted is of the kind [`StoreErrorKind::Configuration`]. The protocol has no word
 /// for encryption: where only one side encrypts, nobody answers, which is [`StoreErrorKind::Unavailable`].
 ///
+/// A cluster does it too, where all of its URLs say `rediss://`. Each node is verified by the name that it announces, and one
+/// whose certificate has only another name is [`StoreErrorKind::Unavailable`]: where certificates have no addresses, set
+/// `cluster-announce-hostname`, and `cluster-preferred-endpoint-type hostname`. For an authority of your own prefer the
+/// variable. A client that is made with `ClusterClientBuilder::certs` and passed to `cluster_client` works, but nothing
+/// listens then, and of a certificate that is not trusted it tells only [`StoreErrorKind::Unavailable`].
+///
 /// # What stands there
 ///
 /// `HGETALL idempotent:<id in hexadecimal digits>` shows a record: a hash, so that people can read it and a write touches only

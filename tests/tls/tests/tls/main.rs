@@ -4,14 +4,15 @@
 mod mariadb;
 mod postgres;
 mod redis;
+mod redis_cluster;
 
-use std::{error::Error as _, fmt, sync::Arc, time::Duration};
+use std::{env, error::Error as _, fmt, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     Error, Idempotency, InFlight, Observer, Step, StoreError, StoreErrorKind, Transition,
     store::Store, testing::Gate,
 };
-use tokio::task::JoinHandle;
+use tokio::{process::Command, task::JoinHandle};
 
 /// More than a loaded machine needs, and a failure instead of a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -90,6 +91,29 @@ fn is_refused<T: fmt::Debug>(answer: Result<T, StoreError>, reason: &str) {
     assert!(source.to_string().contains(reason), "{source}");
 }
 
+/// Whom the encrypted servers show certificates of.
+const AUTHORITY: &str = "IDEMPOTENT_TEST_AUTHORITY";
+
+/// Where the system's authorities are read from, if it is set.
+const SYSTEM: &str = "SSL_CERT_FILE";
+
+/// A URL of Redis names no authority. It goes by those of the system, which a test sets for a process of its own: there, the
+/// test of this name runs again, and its scenario.
+async fn where_the_authority_is_trusted(test: &str, scenario: impl AsyncFnOnce()) {
+    let authority = variable(AUTHORITY);
+    if env::var(SYSTEM).is_ok_and(|trusted| trusted == authority) {
+        return scenario().await;
+    }
+    let this = env::current_exe().expect("this test has a file");
+    let mut child = Command::new(this);
+    child.args(["--exact", test, "--include-ignored"]);
+    let child = child.env(SYSTEM, authority).kill_on_drop(true).output();
+    let output = in_time(child).await.expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
 async fn in_time<F: Future>(scenario: F) -> F::Output {
     let ended = tokio::time::timeout(PATIENCE, scenario).await;
     ended.expect("the scenario waits for something that never happens")
@@ -101,7 +125,7 @@ async fn in_time<F: Future>(scenario: F) -> F::Output {
 ///
 /// Where nobody says: a store whose server is missing is a failure.
 fn variable(name: &str) -> String {
-    std::env::var(name)
+    env::var(name)
         .unwrap_or_else(|_| panic!("{name} is not set: `cargo xtask test` starts the servers"))
 }
 

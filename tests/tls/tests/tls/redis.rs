@@ -1,35 +1,37 @@
 //! Redis that has no port but the encrypted one.
 
-use std::{env, time::Duration};
+use std::time::Duration;
 
 use idempotent_runtime::{
-    StoreErrorKind,
+    StoreError, StoreErrorKind,
     store::{RedisStore, redis::RedisBuilder},
 };
 use redis::{Client, TlsCertificates};
-use tokio::process::Command;
 use tokio_stream::StreamExt;
 
-use super::{CONNECT_TIMEOUT, in_time, is_refused, prefix, variable, works};
+use super::{
+    AUTHORITY, CONNECT_TIMEOUT, in_time, is_refused, prefix, variable,
+    where_the_authority_is_trusted, works,
+};
 
 const URL: &str = "IDEMPOTENT_TEST_REDIS_TLS_URL";
 const PLAIN_URL: &str = "IDEMPOTENT_TEST_REDIS_URL";
-const AUTHORITY: &str = "IDEMPOTENT_TEST_AUTHORITY";
 
-/// Where the system's authorities are read from, if it is set.
-const SYSTEM: &str = "SSL_CERT_FILE";
+/// Trust in the private authority.
+pub(super) fn certificates() -> TlsCertificates {
+    let root_cert = std::fs::read(variable(AUTHORITY)).expect("the authority's file");
+    TlsCertificates {
+        client_tls: None,
+        root_cert: Some(root_cert),
+    }
+}
 
 /// A client that trusts the private authority.
 fn client() -> Client {
-    let root_cert = std::fs::read(variable(AUTHORITY)).expect("the authority's file");
-    let certificates = TlsCertificates {
-        client_tls: None,
-        root_cert: Some(root_cert),
-    };
-    Client::build_with_tls(variable(URL), certificates).expect("a URL")
+    Client::build_with_tls(variable(URL), certificates()).expect("a URL")
 }
 
-fn builder(prefix: &str) -> RedisBuilder {
+pub(super) fn builder(prefix: &str) -> RedisBuilder {
     let builder = RedisStore::builder().key_prefix(prefix);
     builder.connect_timeout(CONNECT_TIMEOUT)
 }
@@ -65,24 +67,16 @@ async fn encrypts_all(holder: RedisStore, waiter: RedisStore, prefix: &str) {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn every_connection_of_a_url_is_encrypted() {
-    let authority = variable(AUTHORITY);
-    if env::var(SYSTEM).is_ok_and(|trusted| trusted == authority) {
-        let (prefix, url) = (prefix(), variable(URL));
-        let open = async || builder(&prefix).connect(&url).await;
-        let (holder, waiter) = (open().await, open().await);
-        let (holder, waiter) = (holder.expect("it answers"), waiter.expect("it answers"));
-        return encrypts_all(holder, waiter, &prefix).await;
-    }
-    // A URL names no authority. It goes by those of the system, which this test sets for a process of its own.
-    let this = env::current_exe().expect("this test has a file");
     let name = "redis::every_connection_of_a_url_is_encrypted";
-    let mut child = Command::new(this);
-    child.args(["--exact", name, "--include-ignored"]);
-    let child = child.env(SYSTEM, authority).kill_on_drop(true).output();
-    let output = in_time(child).await.expect("it runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("1 passed"), "{said}");
+    where_the_authority_is_trusted(name, async || {
+        let (prefix, url) = (prefix(), variable(URL));
+        let open = async || {
+            let made = builder(&prefix).connect(&url).await;
+            made.expect("the server answers")
+        };
+        encrypts_all(open().await, open().await, &prefix).await;
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -118,9 +112,11 @@ async fn a_server_that_nobody_trusted_vouches_for_is_refused() {
 }
 
 /// The protocol has no word for encryption: who does not encrypt gets no answer, and neither does who alone does.
-async fn nobody_answers(url: String) {
+pub(super) async fn nobody_answers(
+    connect: impl AsyncFnOnce(RedisBuilder) -> Result<RedisStore, StoreError>,
+) {
     let builder = RedisStore::builder().connect_timeout(Duration::from_millis(500));
-    let answer = in_time(builder.connect(&url)).await;
+    let answer = in_time(connect(builder)).await;
     let error = answer.expect_err("it cannot be made");
     assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
 }
@@ -128,11 +124,13 @@ async fn nobody_answers(url: String) {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_plain_connection_gets_no_answer() {
-    nobody_answers(variable(URL).replace("rediss://", "redis://")).await;
+    let url = variable(URL).replace("rediss://", "redis://");
+    nobody_answers(async |builder| builder.connect(&url).await).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_server_without_encryption_gives_no_answer() {
-    nobody_answers(variable(PLAIN_URL).replace("redis://", "rediss://")).await;
+    let url = variable(PLAIN_URL).replace("redis://", "rediss://");
+    nobody_answers(async |builder| builder.connect(&url).await).await;
 }
