@@ -5,8 +5,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Looks in the path, then at the versions of Postgres side by side, the newest first, then where system programs are.
+/// Programs that do the same, for where the usual ones are not there.
+const OTHERS: [(&str, &str); 2] = [
+    ("redis-server", "valkey-server"),
+    ("redis-cli", "valkey-cli"),
+];
+
+/// Finds a program, or else another one that does the same.
 pub(super) fn program(name: &str) -> Option<PathBuf> {
+    or_another(name, called)
+}
+
+fn or_another(name: &str, called: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    called(name).or_else(|| {
+        let other = OTHERS.iter().find(|(usual, _)| *usual == name);
+        other.and_then(|(_, other)| called(other))
+    })
+}
+
+/// Looks in the path, then at the versions of Postgres side by side, the newest first, then where system programs are.
+fn called(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
         .chain(newest_first(folders(Path::new("/usr/lib/postgresql"))))
@@ -61,5 +79,16 @@ mod tests {
         let shell = program("sh").expect("a shell");
         assert!(beside(&shell, "ls").is_some());
         assert_eq!(program("a-program-that-nobody-has"), None);
+    }
+    #[test]
+    fn another_program_is_taken_only_where_the_usual_one_is_not_there() {
+        let found = |there: &[&str]| {
+            let called = |name: &str| there.contains(&name).then(|| name.into());
+            or_another("redis-server", called)
+        };
+        let both = ["valkey-server", "redis-server"];
+        assert_eq!(found(&both), Some("redis-server".into()));
+        assert_eq!(found(&both[..1]), Some("valkey-server".into()));
+        assert_eq!(found(&["valkey-cli"]), None);
     }
 }

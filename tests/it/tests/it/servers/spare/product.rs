@@ -61,7 +61,10 @@ impl Product {
                 "--innodb-flush-log-at-trx-commit=1",
             ],
             Self::Redis => &[
-                "redis-server",
+                "sh",
+                "-c",
+                r#"exec "$(command -v redis-server || command -v valkey-server)" "$@""#,
+                "redis",
                 "--port",
                 "0",
                 "--unixsocket",
