@@ -1,17 +1,22 @@
 //! What the layer costs a service, beside the same service of axum without it: 64 connections over real sockets, bodies of 200
 //! bytes, the memory store. Client and service share the machine.
+//!
+//! And on Postgres, where `IDEMPOTENT_TEST_POSTGRES_URL` says where it is: beside a service whose handler makes the same call
+//! of the same store itself, which is two round trips for a fresh key and one for a replay.
 
 use std::{
     net::SocketAddr,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use axum::{Router, body::Bytes, routing::post};
+use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing::post};
 use benches::Ratios;
 use idempotent_runtime::{
-    Idempotency,
+    Error, Idempotency,
     http::{IdempotencyLayer, Rules, Scope},
+    store::PostgresStore,
 };
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -30,11 +35,21 @@ fn bare() -> Router {
     Router::new().route("/charges", post(charge))
 }
 
-fn layered() -> Router {
-    let layer = IdempotencyLayer::builder(Idempotency::memory())
+fn layered(idem: Idempotency) -> Router {
+    let layer = IdempotencyLayer::builder(idem)
         .scope(Scope::shared_by_all_callers())
         .rules(Rules::ietf());
     bare().layer(layer.build().expect("the settings are sound"))
+}
+
+/// The same, by a handler that makes the call itself.
+async fn called(State(idem): State<Idempotency>, headers: HeaderMap, body: Bytes) -> Bytes {
+    let key = headers["idempotency-key"].as_bytes();
+    let call = idem.call("charges").key(key).arguments(&*body);
+    let answer: Result<Vec<u8>, Error> = call
+        .run(async |_| Ok(charge(body.clone()).await.into()))
+        .await;
+    answer.expect("an answer").into()
 }
 
 async fn serve(app: Router) -> SocketAddr {
@@ -110,25 +125,57 @@ fn same() -> u64 {
     0
 }
 
+/// Adds replays and fresh keys to a table.
+fn compare(runtime: &Runtime, ratios: &mut Ratios, ours: Router, theirs: Router, requests: u32) {
+    let (mut ours, mut theirs) = runtime.block_on(async {
+        let (ours, theirs) = (serve(ours).await, serve(theirs).await);
+        (Client::to(ours).await, Client::to(theirs).await)
+    });
+    // The key of the replays has its outcome before the first of them.
+    for side in [&mut ours, &mut theirs] {
+        runtime.block_on(request(&mut side.0[0], same()));
+    }
+    for (name, key) in [("replay", same as fn() -> u64), ("fresh key", fresh)] {
+        ratios.time(
+            name,
+            requests,
+            |times| runtime.block_on(ours.send(times, key)),
+            |times| runtime.block_on(theirs.send(times, key)),
+        );
+    }
+}
+
+/// A handle over tables of its own.
+async fn on_postgres(url: &str, prefix: &str) -> Idempotency {
+    let mut side = PgConnection::connect(url).await.expect("a connection");
+    let dropped = format!("DROP TABLE IF EXISTS {prefix}records, {prefix}schema");
+    let dropped = sqlx::raw_sql(AssertSqlSafe(dropped))
+        .execute(&mut side)
+        .await;
+    dropped.expect("no table is left");
+    let store = PostgresStore::builder().table_prefix(prefix).connect(url);
+    Idempotency::new(store.await.expect("the server answers"))
+}
+
 fn main() {
     if !benches::is_measuring() {
         return;
     }
     let runtime = Runtime::new().expect("a runtime");
-    let (mut ours, mut theirs) = runtime.block_on(async {
-        let (ours, theirs) = (serve(layered()).await, serve(bare()).await);
-        (Client::to(ours).await, Client::to(theirs).await)
-    });
-    // The key of the replays has its outcome before the first of them.
-    runtime.block_on(request(&mut ours.0[0], same()));
     let mut ratios = Ratios::new("axum, 64 connections", "without the layer");
-    for (name, key) in [("replay", same as fn() -> u64), ("fresh key", fresh)] {
-        ratios.time(
-            name,
-            REQUESTS,
-            |times| runtime.block_on(ours.send(times, key)),
-            |times| runtime.block_on(theirs.send(times, key)),
-        );
-    }
+    let ours = layered(Idempotency::memory());
+    compare(&runtime, &mut ratios, ours, bare(), REQUESTS);
+    ratios.print();
+
+    let Some(url) = benches::server("IDEMPOTENT_TEST_POSTGRES_URL") else {
+        return;
+    };
+    let (ours, theirs) = runtime.block_on(async {
+        let ours = layered(on_postgres(&url, "bench_layer_").await);
+        let called = post(called).with_state(on_postgres(&url, "bench_call_").await);
+        (ours, Router::new().route("/charges", called))
+    });
+    let mut ratios = Ratios::new("the same on Postgres", "the call without the layer");
+    compare(&runtime, &mut ratios, ours, theirs, REQUESTS / 10);
     ratios.print();
 }

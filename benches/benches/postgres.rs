@@ -45,7 +45,7 @@ impl ByHand for Connections {
     }
 }
 
-async fn set_up(url: &str) -> (Idempotency, Connections) {
+async fn set_up(url: &str) -> ([Idempotency; 2], Connections) {
     let connections = Held::<PgConnection>::open(url, MOST_AT_ONCE).await;
     sqlx::raw_sql(
         "DROP TABLE IF EXISTS bench_calls, bench_records, bench_schema;
@@ -54,12 +54,15 @@ async fn set_up(url: &str) -> (Idempotency, Connections) {
     .execute(&mut *connections.of(0).await)
     .await
     .expect("a table");
-    let store = PostgresStore::builder()
-        .table_prefix("bench_")
-        .max_connections(MOST_AT_ONCE)
-        .connect(url);
-    let idem = Idempotency::new(store.await.expect("the server answers"));
-    (idem, Connections(connections))
+    let process = async || {
+        let store = PostgresStore::builder()
+            .table_prefix("bench_")
+            .max_connections(MOST_AT_ONCE)
+            .connect(url);
+        Idempotency::new(store.await.expect("the server answers"))
+    };
+    let processes = [process().await, process().await];
+    (processes, Connections(connections))
 }
 
 fn main() {

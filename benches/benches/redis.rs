@@ -47,7 +47,7 @@ fn key(order: u64) -> String {
     format!("bench:calls:{order}")
 }
 
-async fn set_up(url: &str) -> (Idempotency, Shared) {
+async fn set_up(url: &str) -> ([Idempotency; 2], Shared) {
     let client = Client::open(url).expect("a URL");
     let mut connection = client
         .get_multiplexed_async_connection()
@@ -55,8 +55,12 @@ async fn set_up(url: &str) -> (Idempotency, Shared) {
         .expect("the server answers");
     let flushed: redis::RedisResult<()> = redis::cmd("FLUSHDB").query_async(&mut connection).await;
     flushed.expect("the server forgets");
-    let store = RedisStore::connect(url).await.expect("the server answers");
-    (Idempotency::new(store), Shared(connection))
+    let process = async || {
+        let store = RedisStore::connect(url).await;
+        Idempotency::new(store.expect("the server answers"))
+    };
+    let processes = [process().await, process().await];
+    (processes, Shared(connection))
 }
 
 fn main() {

@@ -1,8 +1,11 @@
 //! The call with which every store is measured, ours and by hand.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use idempotent_runtime::{Error, Idempotency};
@@ -88,7 +91,8 @@ pub async fn ours(idem: &Idempotency, order: u64) {
     result.expect("an answer");
 }
 
-/// Prints how a store on a server compares, where this run measures and `variable` says where the server is.
+/// Prints how a store on a server compares, where this run measures and `variable` says where the server is. It is set up
+/// with two handles, as two processes have them: the second one replays what the first one called.
 ///
 /// # Panics
 ///
@@ -96,17 +100,30 @@ pub async fn ours(idem: &Idempotency, order: u64) {
 pub fn compare_on_server<S: ByHand>(
     product: &'static str,
     variable: &str,
-    set_up: impl AsyncFnOnce(&str) -> (Idempotency, S),
+    set_up: impl AsyncFnOnce(&str) -> ([Idempotency; 2], S),
     times: (u32, u32),
 ) {
     let Some(url) = crate::server(variable) else {
         return;
     };
     let runtime = Runtime::new().expect("a runtime");
-    let (idem, by_hand) = runtime.block_on(set_up(&url));
+    let ([idem, elsewhere], by_hand) = runtime.block_on(set_up(&url));
     let mut ratios = Ratios::new(product, "by hand");
     let sides = (&idem, &by_hand);
     compare(&runtime, &mut ratios, "", sides, &AT_ONCE, times);
+    let (_, times) = times;
+    for tasks in [1, 16] {
+        let mut make = spread(&runtime, 16, &idem, each_of(tasks));
+        make(times * Ratios::TURNS);
+        ratios.time(
+            format!("replay of another process's call, {tasks} at once"),
+            times,
+            spread(&runtime, tasks, &elsewhere, each_of(tasks)),
+            spread(&runtime, tasks, &by_hand, |by_hand, task| async move {
+                by_hand.replay(task, 1).await;
+            }),
+        );
+    }
     ratios.print();
 }
 
@@ -158,6 +175,17 @@ pub fn compare(
 fn fresh() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1_000);
     NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Calls for the orders of a row, each once, in the same sequence every time this is asked for.
+fn each_of(
+    row: usize,
+) -> impl Fn(Idempotency, usize) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync {
+    let next = AtomicU64::new(1_000_000_000 * row as u64);
+    move |idem, _| {
+        let order = next.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async move { ours(&idem, order).await })
+    }
 }
 
 /// Does the work so many times, `tasks` at once.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub use self::held::Held;
 
 /// How often each side is measured.
-const ROUNDS: usize = 31;
+const ROUNDS: u32 = 31;
 
 /// Tells whether this run measures: `cargo bench` does, `cargo test` only sees whether a benchmark runs at all.
 #[must_use]
@@ -51,6 +51,9 @@ struct Row {
 }
 
 impl Ratios {
+    /// How often each side is given a turn.
+    pub const TURNS: u32 = ROUNDS + 1;
+
     /// Begins a table about `what`, measured beside `other`.
     #[must_use]
     pub fn new(what: &'static str, other: &'static str) -> Self {
