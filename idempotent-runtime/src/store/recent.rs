@@ -4,11 +4,13 @@
 //! everything that a claim writes, to be refused. A guess that is wrong costs that call a round trip.
 
 use std::{
-    array, fmt,
+    fmt,
     sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
 };
 
 use crate::{
+    clock::{SystemTimer, Timer},
     identity::RecordId,
     record::{Draft, State},
     store::{Snapshot, Swap},
@@ -17,46 +19,71 @@ use crate::{
 /// How many records are remembered at most: half a megabyte a store. Of two that share a place, the later one is.
 const PLACES: usize = 1 << 16;
 
-/// Remembers a part of each id, in the place that another part of it names.
+/// Remembers a part of each id, in the place that another part of it names, and the second in which its record expires.
 pub(crate) struct Recent(Box<[AtomicU64]>);
 
 impl Recent {
     pub(crate) fn is_likely(&self, id: &RecordId) -> bool {
-        let (place, part) = self.place(id);
-        place.is_some_and(|place| place.load(Ordering::Relaxed) == part)
+        self.is_likely_at(id, SystemTimer.now())
     }
 
     /// Notes what stands under the id.
     pub(crate) fn saw(&self, id: &RecordId, snapshot: &Snapshot) {
-        let state = snapshot.record.as_ref().map(|record| record.state);
-        self.note(id, state);
+        let done = snapshot.record.as_ref();
+        let done = done.filter(|record| record.state == State::Done);
+        let left = done.map(|record| record.expires.since(snapshot.now));
+        self.note(id, left, SystemTimer.now());
     }
 
     /// Notes what a write came to.
     pub(crate) fn wrote(&self, id: &RecordId, next: &Draft, swap: &Swap) {
         match swap {
-            Swap::Applied(_) => self.note(id, Some(next.state)),
+            Swap::Applied(stamp) => {
+                let left = stamp.expires.since(stamp.now);
+                let left = (next.state == State::Done).then_some(left);
+                self.note(id, left, SystemTimer.now());
+            }
             Swap::Refused(snapshot) => self.saw(id, snapshot),
         }
     }
 
-    fn note(&self, id: &RecordId, state: Option<State>) {
+    fn is_likely_at(&self, id: &RecordId, now: Duration) -> bool {
         let (place, part) = self.place(id);
-        let Some(place) = place else { return };
-        if state == Some(State::Done) {
-            place.store(part, Ordering::Relaxed);
-        } else if place.load(Ordering::Relaxed) == part {
-            place.store(0, Ordering::Relaxed);
+        let (seen, expires) = split(place.load(Ordering::Relaxed));
+        seen == part && now.as_secs() < expires.into()
+    }
+
+    /// `left` is how long a record that is done stays; `None` where none is.
+    fn note(&self, id: &RecordId, left: Option<Duration>, now: Duration) {
+        let (place, part) = self.place(id);
+        match left {
+            Some(left) => {
+                let expires = now.saturating_add(left).as_secs();
+                let expires = u32::try_from(expires).unwrap_or(u32::MAX);
+                place.store(
+                    u64::from(part) << 32 | u64::from(expires),
+                    Ordering::Relaxed,
+                );
+            }
+            None => {
+                if split(place.load(Ordering::Relaxed)).0 == part {
+                    place.store(0, Ordering::Relaxed);
+                }
+            }
         }
     }
 
-    /// Every part of an id is evenly spread: it is a digest.
-    fn place(&self, id: &RecordId) -> (Option<&AtomicU64>, u64) {
-        let [a, b, c, d, part @ ..] = *id.as_bytes();
+    /// Where an id is remembered, and by what. Every part of it is evenly spread, as it is a digest.
+    fn place(&self, id: &RecordId) -> (&AtomicU64, u32) {
+        let [a, b, c, d, e, f, g, h, ..] = *id.as_bytes();
         let place = u32::from_le_bytes([a, b, c, d]) as usize % PLACES;
-        let part = array::from_fn(|at| part[at]);
-        (self.0.get(place), u64::from_le_bytes(part))
+        (&self.0[place], u32::from_le_bytes([e, f, g, h]))
     }
+}
+
+/// A part of an id, and the second in which the record expires.
+fn split(place: u64) -> (u32, u32) {
+    ((place >> 32) as u32, place as u32)
 }
 
 impl Default for Recent {
@@ -75,6 +102,9 @@ impl fmt::Debug for Recent {
 mod tests {
     use super::*;
 
+    const NOW: Duration = Duration::from_secs(100);
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
     fn id(number: u64) -> RecordId {
         let digest = <sha2::Sha256 as sha2::Digest>::digest(number.to_be_bytes());
         RecordId::from_bytes(digest.into())
@@ -83,42 +113,52 @@ mod tests {
     #[test]
     fn what_is_done_is_likely_until_it_is_seen_otherwise() {
         let recent = Recent::default();
-        assert!(!recent.is_likely(&id(1)));
-        for seen in [None, Some(State::Running), Some(State::Uncertain)] {
-            recent.note(&id(1), Some(State::Done));
-            assert!(recent.is_likely(&id(1)));
-            assert!(!recent.is_likely(&id(2)));
-            recent.note(&id(1), seen);
-            assert!(!recent.is_likely(&id(1)), "{seen:?}");
-        }
+        assert!(!recent.is_likely_at(&id(1), NOW));
+
+        recent.note(&id(1), Some(DAY), NOW);
+        assert!(recent.is_likely_at(&id(1), NOW));
+        assert!(!recent.is_likely_at(&id(2), NOW));
+
+        recent.note(&id(1), None, NOW);
+        assert!(!recent.is_likely_at(&id(1), NOW));
+    }
+
+    #[test]
+    fn what_expires_is_likely_no_more() {
+        let recent = Recent::default();
+        recent.note(&id(1), Some(DAY), NOW);
+        assert!(recent.is_likely_at(&id(1), NOW + DAY - Duration::from_millis(1)));
+        assert!(!recent.is_likely_at(&id(1), NOW + DAY));
+
+        recent.note(&id(2), Some(Duration::MAX), NOW);
+        assert!(recent.is_likely_at(&id(2), NOW + 1_000 * DAY));
     }
 
     #[test]
     fn of_two_that_share_a_place_the_later_one_is_likely() {
         let recent = Recent::default();
-        let at = |id: &RecordId| recent.place(id).0.map(std::ptr::from_ref);
+        let at = |id: &RecordId| std::ptr::from_ref(recent.place(id).0);
         let mut others = (2..).map(id).filter(|other| at(other) == at(&id(1)));
         let other = others.next().expect("some other id");
-        recent.note(&id(1), Some(State::Done));
+        recent.note(&id(1), Some(DAY), NOW);
 
-        recent.note(&other, None);
-        assert!(recent.is_likely(&id(1)), "nothing is known of it");
-        recent.note(&other, Some(State::Done));
+        recent.note(&other, None, NOW);
+        assert!(recent.is_likely_at(&id(1), NOW), "nothing is known of it");
+        recent.note(&other, Some(DAY), NOW);
 
-        assert!(recent.is_likely(&other));
-        assert!(!recent.is_likely(&id(1)));
+        assert!(recent.is_likely_at(&other, NOW));
+        assert!(!recent.is_likely_at(&id(1), NOW));
     }
 
     #[test]
-    fn every_place_is_used() {
+    fn the_places_are_used_evenly() {
         let recent = Recent::default();
-        let mut seen = (0..PLACES as u64).filter(|number| {
-            recent.note(&id(*number), Some(State::Done));
-            recent.is_likely(&id(*number))
-        });
-        assert_eq!(seen.by_ref().count(), PLACES);
-        let kept = (0..PLACES as u64).filter(|number| recent.is_likely(&id(*number)));
-        // Of so many balls in as many urns, about 63 % of the urns are not empty.
-        assert!(kept.count() > PLACES / 2);
+        let ids = || (0..PLACES as u64).map(id);
+        for id in ids() {
+            recent.note(&id, Some(DAY), NOW);
+        }
+        let kept = ids().filter(|id| recent.is_likely_at(id, NOW)).count();
+        // Of as many urns as balls, about 63 % are not empty.
+        assert!(kept > PLACES / 2, "{kept}");
     }
 }

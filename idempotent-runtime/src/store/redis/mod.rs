@@ -37,7 +37,8 @@ use crate::{
 /// Keeps records in Redis 7 or newer, or Valkey (tested with 8.0): one server, or a cluster with the feature `redis-cluster`.
 /// Clones are the same store.
 ///
-/// The clock is the server's. A first call costs two round trips, a replay one: each is one script over one key. Records that
+/// The clock is the server's. A first call costs two round trips, a replay one: each is one script over one key. Where a record
+/// that this store has lately seen done went before its time, the first call costs three. Records that
 /// are done or released get an expiry of Redis's own, and disappear when it has come, after what the handle
 /// [keeps](crate::Builder::keep). What somebody holds or must still settle has none.
 ///
