@@ -197,6 +197,12 @@ impl RedisBuilder {
 
     async fn over(self, source: Source, places: Arc<[Client]>) -> Result<RedisStore, StoreError> {
         let prefix = self.prefix?;
+        #[cfg(any(
+            feature = "tls-rustls-aws-lc-rs",
+            feature = "tls-rustls-ring-native-roots",
+            feature = "tls-rustls-ring-webpki"
+        ))]
+        super::encryption::choose(&places);
         let link = Link::new(source, self.limits);
         durability::check(&link, self.at_most_once, DOING).await?;
         Ok(RedisStore {

@@ -3,6 +3,12 @@
 mod builder;
 mod calls;
 mod durability;
+#[cfg(any(
+    feature = "tls-rustls-aws-lc-rs",
+    feature = "tls-rustls-ring-native-roots",
+    feature = "tls-rustls-ring-webpki"
+))]
+mod encryption;
 mod failure;
 mod link;
 mod listen;
@@ -84,7 +90,9 @@ use crate::{
 /// server is always verified. For an authority of your own, make the client with `redis::Client::build_with_tls` and pass it to
 /// [`client`](RedisBuilder::client); or, with `tls-rustls-ring-native-roots`, name its file in the variable
 /// `SSL_CERT_FILE`. A certificate that is not trusted is of the kind [`StoreErrorKind::Configuration`]. The protocol has no word
-/// for encryption: where only one side encrypts, nobody answers, which is [`StoreErrorKind::Unavailable`].
+/// for encryption: where only one side encrypts, nobody answers, which is [`StoreErrorKind::Unavailable`]. Where a program contains
+/// both of rustls's cryptographies, and has installed none as its default, a store that connects by itself installs that of its
+/// feature; before you connect a client of your own, install one.
 ///
 /// A cluster does it too, where all of its URLs say `rediss://`. Each node is verified by the name that it announces, and one
 /// whose certificate has only another name is [`StoreErrorKind::Unavailable`]: where certificates have no addresses, set

@@ -114,6 +114,12 @@ async fn where_the_authority_is_trusted(test: &str, scenario: impl AsyncFnOnce()
     assert!(said.contains("1 passed"), "{said}");
 }
 
+/// What a program has to do before it connects to Redis by itself: rustls chooses no cryptography here. A store does it, too.
+fn choose_cryptography() {
+    // Somebody may have been quicker.
+    drop(rustls::crypto::ring::default_provider().install_default());
+}
+
 async fn in_time<F: Future>(scenario: F) -> F::Output {
     let ended = tokio::time::timeout(PATIENCE, scenario).await;
     ended.expect("the scenario waits for something that never happens")

@@ -10,7 +10,7 @@ use redis::{Client, TlsCertificates};
 use tokio_stream::StreamExt;
 
 use super::{
-    AUTHORITY, CONNECT_TIMEOUT, in_time, is_refused, prefix, variable,
+    AUTHORITY, CONNECT_TIMEOUT, choose_cryptography, in_time, is_refused, prefix, variable,
     where_the_authority_is_trusted, works,
 };
 
@@ -94,6 +94,7 @@ async fn every_connection_of_a_client_is_encrypted() {
 #[ignore = "needs a server: cargo xtask test"]
 async fn the_connection_of_an_application_is_used_as_it_is() {
     let prefix = prefix();
+    choose_cryptography();
     let open = async || {
         let manager = client().get_connection_manager().await;
         let manager = manager.expect("the server answers");

@@ -4,7 +4,7 @@ use redis::{Client, FromRedisValue, cluster::ClusterClient};
 use tokio_stream::StreamExt;
 
 use super::{
-    in_time, is_refused, prefix,
+    choose_cryptography, in_time, is_refused, prefix,
     redis::{builder, certificates, nobody_answers},
     variable, where_the_authority_is_trusted, works,
 };
@@ -19,6 +19,7 @@ fn urls(name: &str) -> Vec<String> {
 
 /// Clients of the single nodes, which trust the private authority.
 fn nodes() -> Vec<Client> {
+    choose_cryptography();
     let urls = urls(URLS).into_iter();
     let clients = urls.map(|url| Client::build_with_tls(url, certificates()));
     clients.map(|client| client.expect("a URL")).collect()
@@ -41,6 +42,7 @@ async fn each<T: FromRedisValue>(nodes: &[Client], question: &str) -> Vec<T> {
 
 /// A client of the whole cluster, which trusts the private authority.
 fn client() -> ClusterClient {
+    choose_cryptography();
     let builder = ClusterClient::builder(urls(URLS)).certs(certificates());
     builder.build().expect("URLs")
 }
