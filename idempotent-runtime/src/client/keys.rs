@@ -85,6 +85,9 @@ pub(super) struct Inner {
     live: Mutex<HashSet<EntryId>>,
 }
 
+/// So many origins are remembered before any is forgotten.
+const FEW_ORIGINS: usize = 1 << 10;
+
 #[derive(Clone, Copy, Debug)]
 struct OriginState {
     balance: f64,
@@ -309,6 +312,10 @@ impl Inner {
         if let Some(state) = origins.get_mut(origin) {
             return ask(state);
         }
+        if origins.len() >= FEW_ORIGINS && origins.len().is_power_of_two() {
+            // Of these is known what is assumed of a new one.
+            origins.retain(|_, state| state.ignores_keys || state.balance < reserve);
+        }
         ask(origins.entry(origin.to_owned()).or_insert_with(fresh))
     }
 
@@ -340,4 +347,29 @@ impl Drop for Live {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_origins_only_those_are_remembered_of_which_something_is_known() {
+        let builder = IdempotencyKeys::builder(Profile::ietf());
+        let built = builder.build(Client::builder());
+        let (_, IdempotencyKeys { inner }) = built.expect("a client");
+        inner.note_ignored_key("https://ignores.example");
+        while inner.has_budget("https://down.example") {
+            inner.withdraw("https://down.example");
+        }
+
+        for number in 0..10 * FEW_ORIGINS {
+            inner.deposit(&format!("https://{number}.example"));
+        }
+
+        let known = lock(&inner.origins).len();
+        assert!(known <= FEW_ORIGINS + 2, "{known}");
+        assert!(inner.ignores_keys("https://ignores.example"));
+        assert!(!inner.has_budget("https://down.example"));
+    }
 }
