@@ -46,6 +46,7 @@ pub(crate) trait Upgrade: Send + Sync + 'static {
     fn prefix(&self) -> &TablePrefix;
 }
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn url(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set"))
 }
