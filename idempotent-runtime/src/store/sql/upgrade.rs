@@ -56,7 +56,7 @@ pub(crate) fn prefix() -> TablePrefix {
     chosen(&prefix, "beginning a test").expect("a prefix")
 }
 
-/// A call that counts its body's runs, and tells which one it is of.
+/// A call that counts the runs of its body.
 async fn charge(idem: &Idempotency, key: u32, runs: &AtomicU32) -> Result<u32, Error> {
     let call = idem.call("charge").key(&key);
     call.run(async |_| {
