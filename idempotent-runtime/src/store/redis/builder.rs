@@ -1,6 +1,9 @@
 //! How a Redis store is set up.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use redis::{Client, aio::ConnectionManager};
 #[cfg(feature = "redis-cluster")]
@@ -214,6 +217,7 @@ impl RedisBuilder {
                 waiters: Arc::default(),
                 listening: Arc::default(),
                 recent: Arc::default(),
+                purged_to: Mutex::default(),
                 at_most_once: self.at_most_once,
             }),
         })

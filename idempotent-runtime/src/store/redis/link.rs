@@ -52,7 +52,7 @@ pub(super) struct Limits {
 }
 
 /// One of the servers that records are spread over.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Only,
     #[cfg(feature = "redis-cluster")]

@@ -18,15 +18,24 @@ mod rows;
 mod scripts;
 mod walk;
 
-use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use redis::Client;
 
 pub use self::{builder::RedisBuilder, outcomes::RedisOutcomes};
 use self::{
-    durability::Forgetful, link::Link, listen::Published, prefix::KeyPrefix, scripts::Scripts,
-    walk::Walk,
+    durability::Forgetful,
+    link::Link,
+    listen::Published,
+    prefix::KeyPrefix,
+    scripts::Scripts,
+    walk::{Place, Walk},
 };
 use crate::{
     identity::RecordId,
@@ -109,8 +118,9 @@ use crate::{
 /// # What it costs operators
 ///
 /// Keys are in no order, and no index can stand in the slots of all of them: [`scan`](Store::scan) and [`purge`](Store::purge)
-/// look at every key of the database, 500 in a command, on every primary; keep it away from what is hot. A purge deletes what was abandoned
-/// while it ran and nobody called for again; that is rare, so once a day will do.
+/// look at every key of the database, 500 in a command, on every primary; keep it away from what is hot. Each batch of a purge goes on where
+/// the one before it was full, and the last one looks at all keys. A purge deletes what was abandoned while it ran and nobody
+/// called for again; that is rare, so once a day will do.
 ///
 /// The user needs `+@read +@write +@scripting +@connection +@pubsub +time +info`, the keys `~idempotent:*` and the channel
 /// `&idempotent:moved`; in a cluster, `+cluster|slots` as well.
@@ -139,6 +149,8 @@ struct Inner {
     waiters: Arc<Waiters>,
     listening: Arc<Listening>,
     recent: Arc<Recent>,
+    /// Where the last purge found enough: the next one goes on there, and not where nothing is left to find.
+    purged_to: Mutex<Option<Place>>,
     at_most_once: bool,
 }
 
@@ -168,6 +180,13 @@ impl RedisStore {
     /// Sets up a store with options.
     pub fn builder() -> RedisBuilder {
         RedisBuilder::new()
+    }
+}
+
+impl Inner {
+    fn purged_to(&self) -> MutexGuard<'_, Option<Place>> {
+        let place = self.purged_to.lock();
+        place.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -249,7 +268,8 @@ impl Store for RedisStore {
         if left == 0 {
             return Ok(0);
         }
-        let mut walk = Walk::over(&self.inner, DOING).await?;
+        let last = self.inner.purged_to().take();
+        let mut walk = Walk::from(&self.inner, last, DOING).await?;
         while let Some(ids) = walk.step().await? {
             let mut ids = ids.into_iter().peekable();
             while left > 0 && ids.peek().is_some() {
@@ -265,6 +285,7 @@ impl Store for RedisStore {
                 }
             }
             if left == 0 {
+                *self.inner.purged_to() = walk.place();
                 break;
             }
         }
@@ -321,6 +342,7 @@ impl Store for RedisStore {
                 waiters: Arc::clone(&inner.waiters),
                 listening: Arc::clone(&inner.listening),
                 recent: Arc::clone(&inner.recent),
+                purged_to: Mutex::default(),
                 at_most_once: inner.at_most_once,
             }),
         })))

@@ -17,46 +17,82 @@ const STEP: usize = 500;
 /// How many records are asked for at once.
 pub(super) const AT_ONCE: usize = 100;
 
-/// The ids that stand, step by step; one may come twice while keys move between nodes.
+/// The ids that stand, step by step; one may come twice, as while keys move between nodes.
 pub(super) struct Walk<'a> {
     inner: &'a Inner,
     nodes: std::vec::IntoIter<Node>,
-    at: Option<(Node, String)>,
+    /// Where the last step was.
+    here: Option<Place>,
+    next: Option<Place>,
     doing: &'static str,
+}
+
+/// Where a step begins: a node, and what it said there.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    node: Node,
+    cursor: String,
 }
 
 impl<'a> Walk<'a> {
     pub(super) async fn over(inner: &'a Inner, doing: &'static str) -> Result<Self, StoreError> {
+        Self::from(inner, None, doing).await
+    }
+
+    /// Begins where another walk was. It comes by everything all the same: at last by the node once more on which it began,
+    /// because a node goes over its keys in an order that nobody else knows.
+    pub(super) async fn from(
+        inner: &'a Inner,
+        place: Option<Place>,
+        doing: &'static str,
+    ) -> Result<Self, StoreError> {
+        let mut nodes = inner.link.nodes(doing).await?;
+        let found = place.and_then(|place| {
+            let found = nodes.iter().position(|node| *node == place.node)?;
+            Some((found, place))
+        });
+        let next = found.map(|(found, place)| {
+            nodes.rotate_left(found + 1);
+            place
+        });
         Ok(Self {
             inner,
-            nodes: inner.link.nodes(doing).await?.into_iter(),
-            at: None,
+            nodes: nodes.into_iter(),
+            here: None,
+            next,
             doing,
         })
     }
 
+    /// Where the last step was.
+    pub(super) fn place(self) -> Option<Place> {
+        self.here
+    }
+
     /// The ids of the next step, perhaps none; `None` at the end.
     pub(super) async fn step(&mut self) -> Result<Option<BTreeSet<RecordId>>, StoreError> {
-        let Some((node, cursor)) = self
-            .at
-            .take()
-            .or_else(|| Some((self.nodes.next()?, "0".to_owned())))
-        else {
+        self.here = self.next.take().or_else(|| {
+            let node = self.nodes.next()?;
+            let cursor = "0".to_owned();
+            Some(Place { node, cursor })
+        });
+        let Some(Place { node, cursor }) = &self.here else {
             return Ok(None);
         };
         let mut scan = redis::cmd("SCAN");
-        scan.arg(&cursor)
+        scan.arg(cursor)
             .arg("MATCH")
             .arg(self.inner.prefix.pattern())
             .arg("COUNT")
             .arg(STEP);
-        let answer = self.inner.link.send(&scan, &node, self.doing).await?;
+        let answer = self.inner.link.send(&scan, node, self.doing).await?;
         let (cursor, keys) = read(answer).ok_or_else(|| {
             StoreError::new(StoreErrorKind::Other, self.doing)
                 .with_source("`SCAN` answered something else than keys")
         })?;
         if cursor != "0" {
-            self.at = Some((node, cursor));
+            let node = node.clone();
+            self.next = Some(Place { node, cursor });
         }
         Ok(Some(
             keys.iter()

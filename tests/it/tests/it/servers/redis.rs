@@ -10,6 +10,7 @@ mod outcomes;
 mod private;
 mod scripts;
 mod slots;
+mod walks;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
