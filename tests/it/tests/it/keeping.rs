@@ -18,6 +18,8 @@ on_every_store![
     a_purger_purges_at_once_and_at_every_turn,
     a_purger_goes_on_until_a_batch_is_not_full,
     a_purger_rests_for_as_long_as_a_batch_took,
+    a_purger_that_rests_ends_at_once,
+    a_purge_that_is_dropped_while_it_rests_can_be_called_again,
     a_purger_tells_of_an_error_and_tries_again,
     a_purger_survives_a_store_that_panics,
     a_purger_that_is_dropped_purges_no_more,
@@ -167,6 +169,58 @@ async fn a_purger_rests_for_as_long_as_a_batch_took(world: World) {
 
     assert_eq!(purges.after(1).await, [(251, None)]);
     assert_eq!(owner.store.calls(Operation::Purge), 2);
+}
+
+/// Holds the first batch of two at a gate, so that it takes two seconds.
+async fn slow_batch(world: &World, owner: &Owner) -> Gate {
+    abandoned(world, 251).await;
+    let gate = Gate::new();
+    let held = Fault::Delay(gate.clone());
+    owner.store.fault(Operation::Purge, Nth::Call(1), held);
+    gate
+}
+
+/// Resolves when the purge rests after that batch.
+async fn rests(owner: &Owner, slow: &Gate) {
+    slow.arrived(1).await;
+    owner.timer.advance(Duration::from_secs(2));
+    slow.open();
+    owner.timer.await_sleepers(1).await;
+}
+
+async fn a_purger_that_rests_ends_at_once(world: World) {
+    for is_stopped in [true, false] {
+        let (owner, purges) = watched(&world).await;
+        let slow = slow_batch(&world, &owner).await;
+        let purger = owner.idem.purger(HOUR).expect("a duration");
+        rests(&owner, &slow).await;
+
+        if is_stopped {
+            purger.stop().await;
+        } else {
+            owner.settled().await;
+        }
+
+        assert_eq!(purges.all(), [(250, None)]);
+        assert_eq!(owner.store.calls(Operation::Purge), 1);
+        assert_eq!(owner.timer.sleepers(), 0, "nothing of it is left");
+        assert_eq!(owner.idem.purge().await, Ok(1));
+    }
+}
+
+async fn a_purge_that_is_dropped_while_it_rests_can_be_called_again(world: World) {
+    let owner = world.owner().await;
+    let slow = slow_batch(&world, &owner).await;
+    let idem = owner.idem.clone();
+    let purging = tokio::spawn(async move { idem.purge().await });
+    rests(&owner, &slow).await;
+
+    purging.abort();
+    assert!(purging.await.is_err_and(|ended| ended.is_cancelled()));
+
+    assert_eq!(owner.timer.sleepers(), 0, "nothing of it is left");
+    assert_eq!(world.records().await.len(), 1);
+    assert_eq!(owner.idem.purge().await, Ok(1));
 }
 
 async fn a_purger_tells_of_an_error_and_tries_again(world: World) {
