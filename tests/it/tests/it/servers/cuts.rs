@@ -17,6 +17,7 @@ use super::{Server, on_every_server};
 
 on_every_server![
     a_claim_that_is_cut_runs_the_body_once,
+    a_claim_after_an_outcome_was_forgotten_that_is_cut_runs_the_body_once,
     a_completion_that_is_cut_is_recorded,
     a_replay_that_is_cut_is_answered,
     a_call_over_a_slow_line_is_answered,
@@ -58,6 +59,47 @@ async fn a_claim_that_is_cut_runs_the_body_once<S: Server>(server: S) {
         let again = charge(&idem, &key, &runs, || ()).await;
         assert_eq!((first.ok(), again.ok()), (Some(1), Some(1)), "{cut:?}");
         assert_eq!(runs.load(Ordering::SeqCst), 1, "{cut:?}");
+    }
+}
+
+/// Where an outcome was seen, it is asked for before the claim is sent, and each of the two may be cut.
+async fn a_claim_after_an_outcome_was_forgotten_that_is_cut_runs_the_body_once<S: Server>(
+    server: S,
+) {
+    let (proxy, idem) = set_up(&server).await;
+    let elsewhere = server.at(server.address(), 1).await;
+    for cut in CUTS {
+        for nth in 0..2 {
+            let (key, runs) = (format!("{cut:?} {nth}"), AtomicU32::new(0));
+            for expected in [1, 1] {
+                let first = charge(&idem, &key, &runs, || ()).await;
+                assert_eq!(first.ok(), Some(expected));
+            }
+            server.advance(Duration::from_secs(48 * 3600)).await;
+            elsewhere
+                .purge(100, Duration::ZERO)
+                .await
+                .expect("it purges");
+            let left = elsewhere.scan(None, 1).await.expect("a list");
+            assert_eq!(left, [], "it is gone");
+
+            // The first answer comes byte by byte, so that nobody has sent the next request when it is to be cut.
+            proxy.slow_down(Some(Duration::from_micros(50)));
+            let cut_at = proxy.round_trips() + nth;
+            let cutting = async {
+                while proxy.round_trips() < cut_at {
+                    tokio::task::yield_now().await;
+                }
+                proxy.cut_next(cut);
+                proxy.slow_down(None);
+            };
+            let (answer, ()) = tokio::join!(charge(&idem, &key, &runs, || ()), cutting);
+
+            assert_eq!(answer.ok(), Some(2), "{key}");
+            assert!(idem.shutdown(Duration::from_secs(20)).await, "{key}");
+            let again = charge(&idem, &key, &runs, || ()).await;
+            assert_eq!(again.ok(), Some(2), "{key}");
+        }
     }
 }
 
