@@ -21,10 +21,13 @@ use crate::{
 /// How many records a purge asks the store to delete at once: few enough that a call which meets a batch does not notice.
 const BATCH: u32 = 250;
 
+/// The longest rest: a batch may have waited for something else than its work.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
 impl Idempotency {
     /// Deletes the records that have been expired for as long as they are [kept](crate::Builder::keep), in batches of at
-    /// most 250, and tells how many it deleted. After each batch it pauses for as long as that took, so that live calls have
-    /// the store to themselves for half of the time. *Uncertain* and *parked* records never expire: they stay until somebody
+    /// most 250, and tells how many it deleted. After each batch it pauses for as long as that took, at most a second, so
+    /// that live calls have the store to themselves for half of the time. *Uncertain* and *parked* records never expire: they stay until somebody
     /// settles them.
     ///
     /// Safe beside live calls, and beside other purges. Observers are [told](crate::Observer::purged).
@@ -188,7 +191,8 @@ impl Turn {
                 Ok(batch) => {
                     deleted += batch;
                     let took = self.timer.now().saturating_sub(began);
-                    if batch < u64::from(BATCH) || self.is_stopped_within(took).await {
+                    let rest = took.min(LONGEST_REST);
+                    if batch < u64::from(BATCH) || self.is_stopped_within(rest).await {
                         break Ok(deleted);
                     }
                 }

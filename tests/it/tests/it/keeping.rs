@@ -150,28 +150,26 @@ async fn a_purger_goes_on_until_a_batch_is_not_full(world: World) {
 }
 
 async fn a_purger_rests_for_as_long_as_a_batch_took(world: World) {
-    const LONG: Duration = Duration::from_secs(2);
-    let (owner, purges) = watched(&world).await;
-    abandoned(&world, 251).await;
-    let gate = Gate::new();
-    let held = Fault::Delay(gate.clone());
-    owner.store.fault(Operation::Purge, Nth::Call(1), held);
-    let _purger = owner.idem.purger(HOUR).expect("a duration");
-    gate.arrived(1).await;
-    owner.timer.advance(LONG);
-    gate.open();
+    const NANOSECOND: Duration = Duration::from_nanos(1);
+    let half_a_second = Duration::from_millis(500);
+    // A batch that takes longer has waited for something else than its work.
+    for (took, rest) in [(half_a_second, half_a_second), (HOUR, 2 * half_a_second)] {
+        let (owner, purges) = watched(&world).await;
+        let slow = slow_batch(&world, &owner).await;
+        let _purger = owner.idem.purger(HOUR).expect("a duration");
+        rests(&owner, &slow, took).await;
 
-    owner.timer.await_sleepers(1).await;
-    owner.timer.advance(LONG - Duration::from_nanos(1));
-    assert_eq!(owner.timer.sleepers(), 1, "it rests");
-    assert_eq!(owner.store.calls(Operation::Purge), 1);
-    owner.timer.advance(Duration::from_nanos(1));
+        owner.timer.advance(rest - NANOSECOND);
+        assert_eq!(owner.timer.sleepers(), 1, "it rests");
+        assert_eq!(owner.store.calls(Operation::Purge), 1);
+        owner.timer.advance(NANOSECOND);
 
-    assert_eq!(purges.after(1).await, [(251, None)]);
-    assert_eq!(owner.store.calls(Operation::Purge), 2);
+        assert_eq!(purges.after(1).await, [(251, None)]);
+        assert_eq!(owner.store.calls(Operation::Purge), 2);
+    }
 }
 
-/// Holds the first batch of two at a gate, so that it takes two seconds.
+/// Holds the first batch of two at a gate, so that it takes as long as it should.
 async fn slow_batch(world: &World, owner: &Owner) -> Gate {
     abandoned(world, 251).await;
     let gate = Gate::new();
@@ -180,10 +178,10 @@ async fn slow_batch(world: &World, owner: &Owner) -> Gate {
     gate
 }
 
-/// Resolves when the purge rests after that batch.
-async fn rests(owner: &Owner, slow: &Gate) {
+/// Resolves when the purge rests after that batch, which took so long.
+async fn rests(owner: &Owner, slow: &Gate, took: Duration) {
     slow.arrived(1).await;
-    owner.timer.advance(Duration::from_secs(2));
+    owner.timer.advance(took);
     slow.open();
     owner.timer.await_sleepers(1).await;
 }
@@ -193,7 +191,7 @@ async fn a_purger_that_rests_ends_at_once(world: World) {
         let (owner, purges) = watched(&world).await;
         let slow = slow_batch(&world, &owner).await;
         let purger = owner.idem.purger(HOUR).expect("a duration");
-        rests(&owner, &slow).await;
+        rests(&owner, &slow, HOUR).await;
 
         if is_stopped {
             purger.stop().await;
@@ -213,7 +211,7 @@ async fn a_purge_that_is_dropped_while_it_rests_can_be_called_again(world: World
     let slow = slow_batch(&world, &owner).await;
     let idem = owner.idem.clone();
     let purging = tokio::spawn(async move { idem.purge().await });
-    rests(&owner, &slow).await;
+    rests(&owner, &slow, HOUR).await;
 
     purging.abort();
     assert!(purging.await.is_err_and(|ended| ended.is_cancelled()));
