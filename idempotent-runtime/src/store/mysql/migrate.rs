@@ -209,6 +209,8 @@ mod tests {
 
         async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
             let connected = MySqlConnection::connect(&self.url).await;
+            // A step can be repeated.
+            let step = step.replace("ADD COLUMN", "ADD COLUMN IF NOT EXISTS");
             let steps = [steps(&self.prefix).as_slice(), &[step]].concat();
             others.wait().await;
             migrate_by(&steps, &mut connected.expect("it answers"), &self.prefix).await
