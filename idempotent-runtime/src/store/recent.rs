@@ -5,7 +5,10 @@
 
 use std::{
     fmt,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -20,7 +23,10 @@ use crate::{
 const PLACES: usize = 1 << 16;
 
 /// Remembers a part of each id, in the place that another part of it names, and the second in which its record expires.
-pub(crate) struct Recent(Box<[AtomicU64]>);
+///
+/// There is no room for any until there is one.
+#[derive(Default)]
+pub(crate) struct Recent(OnceLock<Box<[AtomicU64]>>);
 
 impl Recent {
     pub(crate) fn is_likely(&self, id: &RecordId) -> bool {
@@ -48,48 +54,41 @@ impl Recent {
     }
 
     fn is_likely_at(&self, id: &RecordId, now: Duration) -> bool {
-        let (place, part) = self.place(id);
-        let (seen, expires) = split(place.load(Ordering::Relaxed));
-        seen == part && now.as_secs() < expires.into()
+        let (place, part) = place(id);
+        self.0.get().is_some_and(|places| {
+            let (seen, expires) = split(places[place].load(Ordering::Relaxed));
+            seen == part && now.as_secs() < expires.into()
+        })
     }
 
     /// `left` is how long a record that is done stays; `None` where none is.
     fn note(&self, id: &RecordId, left: Option<Duration>, now: Duration) {
-        let (place, part) = self.place(id);
-        match left {
-            Some(left) => {
-                let expires = now.saturating_add(left).as_secs();
-                let expires = u32::try_from(expires).unwrap_or(u32::MAX);
-                place.store(
-                    u64::from(part) << 32 | u64::from(expires),
-                    Ordering::Relaxed,
-                );
-            }
-            None => {
-                if split(place.load(Ordering::Relaxed)).0 == part {
-                    place.store(0, Ordering::Relaxed);
-                }
-            }
+        let (place, part) = place(id);
+        if let Some(left) = left {
+            let expires = now.saturating_add(left).as_secs();
+            let expires = u32::try_from(expires).unwrap_or(u32::MAX);
+            let places = (0..PLACES).map(|_| AtomicU64::new(0));
+            let places = self.0.get_or_init(|| places.collect());
+            let noted = u64::from(part) << 32 | u64::from(expires);
+            places[place].store(noted, Ordering::Relaxed);
+        } else if let Some(places) = self.0.get()
+            && split(places[place].load(Ordering::Relaxed)).0 == part
+        {
+            places[place].store(0, Ordering::Relaxed);
         }
     }
+}
 
-    /// Where an id is remembered, and by what. Every part of it is evenly spread, as it is a digest.
-    fn place(&self, id: &RecordId) -> (&AtomicU64, u32) {
-        let [a, b, c, d, e, f, g, h, ..] = *id.as_bytes();
-        let place = u32::from_le_bytes([a, b, c, d]) as usize % PLACES;
-        (&self.0[place], u32::from_le_bytes([e, f, g, h]))
-    }
+/// Where an id is remembered, and by what. Every part of it is evenly spread, as it is a digest.
+fn place(id: &RecordId) -> (usize, u32) {
+    let [a, b, c, d, e, f, g, h, ..] = *id.as_bytes();
+    let place = u32::from_le_bytes([a, b, c, d]) as usize % PLACES;
+    (place, u32::from_le_bytes([e, f, g, h]))
 }
 
 /// A part of an id, and the second in which the record expires.
 fn split(place: u64) -> (u32, u32) {
     ((place >> 32) as u32, place as u32)
-}
-
-impl Default for Recent {
-    fn default() -> Self {
-        Self((0..PLACES).map(|_| AtomicU64::new(0)).collect())
-    }
 }
 
 impl fmt::Debug for Recent {
@@ -137,8 +136,9 @@ mod tests {
     #[test]
     fn of_two_that_share_a_place_the_later_one_is_likely() {
         let recent = Recent::default();
-        let at = |id: &RecordId| std::ptr::from_ref(recent.place(id).0);
-        let mut others = (2..).map(id).filter(|other| at(other) == at(&id(1)));
+        let mut others = (2..)
+            .map(id)
+            .filter(|other| place(other).0 == place(&id(1)).0);
         let other = others.next().expect("some other id");
         recent.note(&id(1), Some(DAY), NOW);
 

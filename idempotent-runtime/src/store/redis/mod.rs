@@ -227,7 +227,8 @@ impl Store for RedisStore {
             return self.load(id).await.map(Swap::Refused);
         }
         if seen.is_none() && inner.recent.is_likely(id) {
-            let snapshot = self.load(id).await?;
+            let snapshot = inner.load(id, DOING).await?;
+            inner.recent.saw(id, &snapshot);
             if snapshot.record.is_some() {
                 return Ok(Swap::Refused(snapshot));
             }
