@@ -10,6 +10,7 @@ use sqlx::{Connection, MySqlConnection, PgConnection, Row, postgres::PgPoolOptio
 
 use super::{
     prefix,
+    redis::past_the_library,
     spare::{Product, Spare},
     traffic::{Progress, Traffic},
     url,
@@ -107,9 +108,7 @@ async fn the_scripts_of_redis_are_flushed() {
 }
 
 async fn redis_side(server: &Spare) -> redis::aio::MultiplexedConnection {
-    let client = redis::Client::open(server.url()).expect("a URL");
-    let side = client.get_multiplexed_async_connection().await;
-    side.expect("the server answers")
+    past_the_library(&server.url()).await
 }
 
 /// The store was made of the pool, and has connections of its own.

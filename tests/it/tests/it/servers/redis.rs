@@ -21,10 +21,26 @@ use idempotent_runtime::{
     testing::conformance::Subject,
 };
 use redis::{
-    RedisResult, aio::ConnectionLike, cluster::ClusterClient, cluster_async::ClusterConnection,
+    AsyncConnectionConfig, Client, RedisResult,
+    aio::{ConnectionLike, MultiplexedConnection},
+    cluster::ClusterClient,
+    cluster_async::ClusterConnection,
 };
 
 const URL: &str = "IDEMPOTENT_TEST_REDIS_URL";
+
+/// How long a busy machine may take for an answer: the driver gives it half a second unless told.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A connection of the test's own.
+pub(super) async fn past_the_library(url: &str) -> MultiplexedConnection {
+    let client = Client::open(url).expect("a URL");
+    let patient = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE));
+    let connection = client.get_multiplexed_async_connection_with_config(&patient);
+    connection.await.expect("the server answers")
+}
 
 /// Takes `by` off every moment of a record, and off its expiry.
 const AGEING: &str = "
@@ -64,10 +80,8 @@ impl Redis {
     }
 
     /// A client past the library.
-    pub(super) async fn side(&self) -> redis::aio::MultiplexedConnection {
-        let client = redis::Client::open(self.url.as_str()).expect("a URL");
-        let connection = client.get_multiplexed_async_connection().await;
-        connection.expect("the server answers")
+    pub(super) async fn side(&self) -> MultiplexedConnection {
+        past_the_library(&self.url).await
     }
 }
 
@@ -135,8 +149,8 @@ impl RedisCluster {
     }
 
     pub(super) async fn side(&self) -> ClusterConnection {
-        let client = ClusterClient::new(self.urls.clone()).expect("URLs");
-        let connection = client.get_async_connection().await;
+        let client = ClusterClient::builder(self.urls.clone()).response_timeout(PATIENCE);
+        let connection = client.build().expect("URLs").get_async_connection().await;
         connection.expect("the cluster answers")
     }
 }
@@ -150,9 +164,7 @@ impl Subject for RedisCluster {
     async fn advance(&self, by: Duration) {
         let mut found = Vec::new();
         for url in &self.urls {
-            let client = redis::Client::open(url.as_str()).expect("a URL");
-            let node = client.get_multiplexed_async_connection().await;
-            let mut node = node.expect("the node answers");
+            let mut node = past_the_library(url).await;
             found.extend(keys(&mut node, &self.prefix).await.expect("the keys"));
         }
         // Replicas list the keys of their primaries.

@@ -3,9 +3,10 @@
 use std::{net::TcpListener, ops::Range, sync::Arc, time::Duration};
 
 use idempotent_runtime::store::{RedisStore, Store};
-use redis::{AsyncConnectionConfig, FromRedisValue, RedisResult, aio::MultiplexedConnection};
+use redis::{FromRedisValue, RedisResult, aio::MultiplexedConnection};
 use tokio::time::timeout;
 
+use super::past_the_library;
 use crate::servers::spare::{Product, Spare};
 
 const SLOTS: u16 = 16_384;
@@ -23,7 +24,7 @@ pub(super) struct Node {
 }
 
 /// Less than a test has, so that what does not happen is named.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Three primaries, of which the first has a replica.
 pub(super) struct Cluster {
@@ -44,17 +45,14 @@ impl Node {
             ["--cluster-allow-replica-migration", "no", "--save", ""],
         ];
         let server = Spare::with(Product::Redis, &settings.concat()).await;
-        let client = redis::Client::open(server.url()).expect("a URL");
         // Of Valkey, each slot that is set waits for the replica, and a pipeline sets hundreds.
-        let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
-        let side = client.get_multiplexed_async_connection_with_config(&config);
-        let side = side.await;
+        let side = past_the_library(&server.url()).await;
         let mut node = Self {
             server,
             port,
             bus,
             id: String::new(),
-            side: side.expect("the node answers"),
+            side,
         };
         node.id = node.ask("CLUSTER MYID").await;
         node
@@ -88,7 +86,7 @@ impl Node {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        let asked = timeout(PATIENCE, asked).await;
+        let asked = timeout(LIMIT, asked).await;
         assert!(asked.is_ok(), "{question}: no {words} in\n{said}");
     }
 

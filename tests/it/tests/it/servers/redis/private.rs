@@ -8,6 +8,7 @@ use idempotent_runtime::{
 };
 use redis::{FromRedisValue, RedisResult, aio::MultiplexedConnection};
 
+use super::past_the_library;
 use crate::servers::spare::{Ending, Product, Spare};
 
 /// Ends with the test.
@@ -87,9 +88,7 @@ impl Private {
 }
 
 async fn side(server: &Spare) -> MultiplexedConnection {
-    let client = redis::Client::open(server.url()).expect("a URL");
-    let side = client.get_multiplexed_async_connection().await;
-    side.expect("the server answers")
+    past_the_library(&server.url()).await
 }
 
 /// Calls, and counts the runs of the body.

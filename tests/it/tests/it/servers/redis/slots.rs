@@ -10,7 +10,7 @@ use idempotent_runtime::{
 use redis::cluster::ClusterClient;
 
 use super::{
-    Redis, RedisCluster, keys,
+    Redis, RedisCluster, keys, past_the_library,
     private::{Private, kind},
 };
 
@@ -29,9 +29,7 @@ async fn records_spread_over_the_nodes_and_are_listed_from_all() {
     assert_eq!(listed.len(), 50);
     let mut of_each = Vec::new();
     for url in &cluster.urls {
-        let client = redis::Client::open(url.as_str()).expect("a URL");
-        let node = client.get_multiplexed_async_connection().await;
-        let mut node = node.expect("the node answers");
+        let mut node = past_the_library(url).await;
         of_each.push(keys(&mut node, &cluster.prefix).await.expect("the keys"));
     }
     assert!(
@@ -111,10 +109,9 @@ async fn scripts_that_every_node_forgot_are_sent_again() {
     for number in 0..20_u32 {
         if number % 5 == 0 {
             for url in &cluster.urls {
-                let node = redis::Client::open(url.as_str()).expect("a URL");
-                let node = node.get_multiplexed_async_connection().await;
+                let mut node = past_the_library(url).await;
                 let flush = redis::cmd("SCRIPT").arg("FLUSH").clone();
-                let flushed = flush.exec_async(&mut node.expect("the node answers")).await;
+                let flushed = flush.exec_async(&mut node).await;
                 flushed.expect("the scripts are gone");
             }
         }
