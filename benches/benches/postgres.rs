@@ -54,14 +54,10 @@ async fn set_up(url: &str) -> ([Idempotency; 2], Connections) {
     .execute(&mut *connections.of(0).await)
     .await
     .expect("a table");
-    let process = async || {
-        let store = PostgresStore::builder()
-            .table_prefix("bench_")
-            .max_connections(MOST_AT_ONCE)
-            .connect(url);
-        Idempotency::new(store.await.expect("the server answers"))
-    };
-    let processes = [process().await, process().await];
+    let builder = PostgresStore::builder()
+        .table_prefix("bench_")
+        .max_connections(MOST_AT_ONCE);
+    let processes = calls::two_processes(async || builder.clone().connect(url).await).await;
     (processes, Connections(connections))
 }
 

@@ -55,11 +55,7 @@ async fn set_up(url: &str) -> ([Idempotency; 2], Shared) {
         .expect("the server answers");
     let flushed: redis::RedisResult<()> = redis::cmd("FLUSHDB").query_async(&mut connection).await;
     flushed.expect("the server forgets");
-    let process = async || {
-        let store = RedisStore::connect(url).await;
-        Idempotency::new(store.expect("the server answers"))
-    };
-    let processes = [process().await, process().await];
+    let processes = calls::two_processes(async || RedisStore::connect(url).await).await;
     (processes, Shared(connection))
 }
 

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use idempotent_runtime::{Error, Idempotency};
+use idempotent_runtime::{Error, Idempotency, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::{runtime::Runtime, task::JoinSet};
 
@@ -89,6 +89,18 @@ pub async fn ours(idem: &Idempotency, order: u64) {
         .run(|_| async move { Ok(Receipt::of(order)) })
         .await;
     result.expect("an answer");
+}
+
+/// Two handles, each over a store of its own, as two processes have them.
+///
+/// # Panics
+///
+/// Where the server does not answer.
+pub async fn two_processes<S: Store>(
+    connect: impl AsyncFn() -> Result<S, StoreError>,
+) -> [Idempotency; 2] {
+    let process = async || Idempotency::new(connect().await.expect("the server answers"));
+    [process().await, process().await]
 }
 
 /// Prints how a store on a server compares, where this run measures and `variable` says where the server is. It is set up
