@@ -185,55 +185,17 @@ mod tests {
     use tokio::sync::Barrier;
 
     use super::*;
-    use crate::store::{
+    use crate::store::{MySqlStore, sql::upgrade};
+
+    /// As every step has to be here.
+    fn can_be_repeated(step: String) -> String {
+        step.replace("ADD COLUMN", "ADD COLUMN IF NOT EXISTS")
+    }
+
+    upgrade::upgrades_on_a_server!(
         MySqlStore,
-        sql::upgrade::{self, Upgrade},
-    };
-
-    struct Next {
-        url: String,
-        prefix: TablePrefix,
-    }
-
-    impl Upgrade for Next {
-        type Store = MySqlStore;
-
-        async fn open(&self) -> Result<MySqlStore, StoreError> {
-            let builder = MySqlStore::builder().table_prefix(&self.prefix.to_string());
-            builder.connect(&self.url).await
-        }
-
-        async fn check(&self, store: &MySqlStore) -> Result<(), StoreError> {
-            store.check_schema().await
-        }
-
-        async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
-            let connected = MySqlConnection::connect(&self.url).await;
-            // A step can be repeated.
-            let step = step.replace("ADD COLUMN", "ADD COLUMN IF NOT EXISTS");
-            let steps = [steps(&self.prefix).as_slice(), &[step]].concat();
-            others.wait().await;
-            migrate_by(&steps, &mut connected.expect("it answers"), &self.prefix).await
-        }
-
-        async fn count(&self, rows: String) -> i64 {
-            let connected = MySqlConnection::connect(&self.url).await;
-            let counted = one(&mut connected.expect("it answers"), rows).await;
-            counted.expect("an answer").expect("a number")
-        }
-
-        fn prefix(&self) -> &TablePrefix {
-            &self.prefix
-        }
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    #[ignore = "needs a server: cargo xtask test"]
-    async fn an_upgrade_under_traffic_keeps_every_record() {
-        let next = Next {
-            url: upgrade::url("IDEMPOTENT_TEST_MARIADB_URL"),
-            prefix: upgrade::prefix(),
-        };
-        upgrade::keeps_every_record(next).await;
-    }
+        MySqlConnection,
+        "IDEMPOTENT_TEST_MARIADB_URL",
+        can_be_repeated
+    );
 }

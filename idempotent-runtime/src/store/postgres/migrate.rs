@@ -158,52 +158,12 @@ mod tests {
     use tokio::sync::Barrier;
 
     use super::*;
-    use crate::store::{
+    use crate::store::{PostgresStore, sql::upgrade};
+
+    upgrade::upgrades_on_a_server!(
         PostgresStore,
-        sql::upgrade::{self, Upgrade},
-    };
-
-    struct Next {
-        url: String,
-        prefix: TablePrefix,
-    }
-
-    impl Upgrade for Next {
-        type Store = PostgresStore;
-
-        async fn open(&self) -> Result<PostgresStore, StoreError> {
-            let builder = PostgresStore::builder().table_prefix(&self.prefix.to_string());
-            builder.connect(&self.url).await
-        }
-
-        async fn check(&self, store: &PostgresStore) -> Result<(), StoreError> {
-            store.check_schema().await
-        }
-
-        async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
-            let connected = PgConnection::connect(&self.url).await;
-            let steps = [steps(&self.prefix).as_slice(), &[step]].concat();
-            others.wait().await;
-            migrate_by(&steps, &mut connected.expect("it answers"), &self.prefix).await
-        }
-
-        async fn count(&self, rows: String) -> i64 {
-            let mut connection = PgConnection::connect(&self.url).await.expect("it answers");
-            one(&mut connection, rows).await.expect("a number")
-        }
-
-        fn prefix(&self) -> &TablePrefix {
-            &self.prefix
-        }
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    #[ignore = "needs a server: cargo xtask test"]
-    async fn an_upgrade_under_traffic_keeps_every_record() {
-        let next = Next {
-            url: upgrade::url("IDEMPOTENT_TEST_POSTGRES_URL"),
-            prefix: upgrade::prefix(),
-        };
-        upgrade::keeps_every_record(next).await;
-    }
+        PgConnection,
+        "IDEMPOTENT_TEST_POSTGRES_URL",
+        |step| step
+    );
 }

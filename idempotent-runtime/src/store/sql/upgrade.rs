@@ -46,10 +46,68 @@ pub(crate) trait Upgrade: Send + Sync + 'static {
     fn prefix(&self) -> &TablePrefix;
 }
 
+/// Makes the test of a dialect whose server a variable names, beside its migrator. `$step` rewrites the step for the dialect.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) fn url(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set"))
+macro_rules! upgrades_on_a_server {
+    ($store:ty, $connection:ty, $variable:literal, $step:expr) => {
+        struct Next {
+            url: String,
+            prefix: TablePrefix,
+        }
+
+        impl Next {
+            async fn connection(&self) -> $connection {
+                let connected = <$connection>::connect(&self.url).await;
+                connected.expect("the server answers")
+            }
+        }
+
+        impl upgrade::Upgrade for Next {
+            type Store = $store;
+
+            async fn open(&self) -> Result<$store, StoreError> {
+                let builder = <$store>::builder().table_prefix(&self.prefix.to_string());
+                builder.connect(&self.url).await
+            }
+
+            async fn check(&self, store: &$store) -> Result<(), StoreError> {
+                store.check_schema().await
+            }
+
+            async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
+                let mut connection = self.connection().await;
+                let steps = [steps(&self.prefix).as_slice(), &[$step(step)]].concat();
+                others.wait().await;
+                migrate_by(&steps, &mut connection, &self.prefix).await
+            }
+
+            async fn count(&self, rows: String) -> i64 {
+                let counted = one(&mut self.connection().await, rows).await;
+                Option::from(counted.expect("an answer")).expect("a number")
+            }
+
+            fn prefix(&self) -> &TablePrefix {
+                &self.prefix
+            }
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        #[ignore = "needs a server: cargo xtask test"]
+        async fn an_upgrade_under_traffic_keeps_every_record() {
+            let url = std::env::var($variable);
+            let next = Next {
+                url: url.expect(concat!(
+                    $variable,
+                    " is not set: `cargo xtask test` starts it"
+                )),
+                prefix: upgrade::prefix(),
+            };
+            upgrade::keeps_every_record(next).await;
+        }
+    };
 }
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use upgrades_on_a_server;
 
 pub(crate) fn prefix() -> TablePrefix {
     let prefix = format!("t{:016x}_", rand::random::<u64>());
