@@ -8,8 +8,7 @@ use http_body_util::Empty;
 use idempotent_runtime::{
     OnCrash, OnOutage, RawOutcome, Status,
     http::{IdempotencyLayer, Rules, ServerErrors},
-    record::{Draft, Moment, TokenRule, Version},
-    store::{StoreErrorKind, Swap},
+    store::StoreErrorKind,
     testing::{Fault, Nth, Operation},
 };
 use tower::{Layer, ServiceExt, service_fn};
@@ -185,26 +184,7 @@ async fn s_109_what_cannot_be_read_is_neither_given_nor_run_again() {
             .await
             .expect("the store answers");
         let (id, record) = &records[0];
-        let draft = Draft {
-            version: Version::random(),
-            subject: None,
-            state: record.state,
-            token: TokenRule::Keep,
-            attempt: record.attempt,
-            attempt_id: record.attempt_id,
-            holder: record.holder.clone(),
-            on_crash: record.on_crash,
-            lease: Moment::Keep,
-            expires: Moment::Keep,
-            keep: Duration::ZERO,
-            outcome: Some(RawOutcome::value(damaged)),
-        };
-        let swap = shop
-            .idem
-            .store()
-            .swap(id, Some(record.version), &draft)
-            .await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        shop.overwrite(id, record, RawOutcome::value(damaged)).await;
 
         shop.send(charge()).await.is_problem(409, "outcome_unknown");
 

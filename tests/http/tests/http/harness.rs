@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use axum::{BoxError, Router, body::Body, routing::any};
@@ -16,8 +17,11 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body::Frame;
 use http_body_util::BodyExt;
 use idempotent_runtime::{
-    Idempotency, MemoryStore,
+    Idempotency, MemoryStore, RawOutcome,
     http::{IdempotencyLayer, Rules, Scope},
+    identity::RecordId,
+    record::{Draft, Moment, Record, TokenRule, Version},
+    store::Swap,
     testing::{FaultyStore, Gate, ManualClock},
 };
 use serde_json::Value;
@@ -49,6 +53,27 @@ pub(crate) fn by_caller() -> Scope {
 }
 
 impl Shop {
+    /// Does what somebody can who writes to the store: gives a record another outcome.
+    pub(crate) async fn overwrite(&self, id: &RecordId, record: &Record, outcome: RawOutcome) {
+        let draft = Draft {
+            version: Version::random(),
+            subject: None,
+            state: record.state,
+            token: TokenRule::Keep,
+            attempt: record.attempt,
+            attempt_id: record.attempt_id,
+            holder: record.holder.clone(),
+            on_crash: record.on_crash,
+            lease: Moment::Keep,
+            expires: Moment::Keep,
+            keep: Duration::ZERO,
+            outcome: Some(outcome),
+        };
+        let store = self.idem.store();
+        let swap = store.swap(id, Some(record.version), &draft).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    }
+
     /// A shop that answers with 201, a location and the bytes of its own, counted.
     pub(crate) fn new(rules: Rules) -> Self {
         Self::with(rules, |run, _| async move {

@@ -19,7 +19,9 @@ use idempotent_runtime::{
     testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
 };
 
-use crate::harness::{Ask, Shop, by_caller, post, spawn, stream};
+use tokio::task::JoinHandle;
+
+use crate::harness::{Answer, Ask, Shop, by_caller, post, spawn, stream};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -123,24 +125,34 @@ async fn a_flood_of_new_keys_writes_nothing() {
     assert_eq!(shop.runs(), 3);
 }
 
-#[tokio::test]
-async fn a_known_key_is_answered_whatever_its_caller_has_brought() {
-    let (shop, gate, _) = shop(by_caller());
-    let running = spawn(&shop, charge("running"));
+/// A call that runs, and one that is recorded.
+async fn known_keys(shop: &Shop, gate: &Gate) -> (JoinHandle<Answer>, Answer) {
+    let running = spawn(shop, charge("running"));
     gate.arrived(1).await;
     let first = shop.send(charge("known")).await;
     first.is_fresh();
+    (running, first)
+}
+
+async fn known_keys_are_answered(shop: &Shop, first: &Answer) {
+    shop.send(charge("known")).await.replays(first);
+    let other = charge("known").body("amount=13");
+    shop.send(other).await.is_problem(422, "key_reused");
+    let again = shop.send(charge("running")).await;
+    again.is_problem(409, "request_in_progress");
+}
+
+#[tokio::test]
+async fn a_known_key_is_answered_whatever_its_caller_has_brought() {
+    let (shop, gate, _) = shop(by_caller());
+    let (running, first) = known_keys(&shop, &gate).await;
     shop.send(charge("last")).await.is_fresh();
     shop.send(charge("new"))
         .await
         .is_problem(429, "too_many_keys");
 
     for _ in 0..9 {
-        shop.send(charge("known")).await.replays(&first);
-        let other = charge("known").body("amount=13");
-        shop.send(other).await.is_problem(422, "key_reused");
-        let again = shop.send(charge("running")).await;
-        again.is_problem(409, "request_in_progress");
+        known_keys_are_answered(&shop, &first).await;
     }
 
     gate.open();
@@ -198,17 +210,10 @@ async fn requests_of_one_moment_claim_as_many_keys_as_may_run() {
 #[tokio::test]
 async fn what_runs_no_handler_of_its_own_costs_nothing() {
     let (shop, gate, _) = shop(by_caller());
-    let running = spawn(&shop, charge("running"));
-    gate.arrived(1).await;
-    let first = shop.send(charge("known")).await;
-    first.is_fresh();
+    let (running, first) = known_keys(&shop, &gate).await;
 
     for _ in 0..9 {
-        shop.send(charge("known")).await.replays(&first);
-        let other = charge("known").body("amount=13");
-        shop.send(other).await.is_problem(422, "key_reused");
-        let again = shop.send(charge("running")).await;
-        again.is_problem(409, "request_in_progress");
+        known_keys_are_answered(&shop, &first).await;
         let broken = stream(vec![Err("the network")]);
         let broken = shop.send_as_is(charge("new").streaming(broken)).await;
         broken.is_problem(400, "body_unreadable");

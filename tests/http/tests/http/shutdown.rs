@@ -15,12 +15,15 @@ use idempotent_runtime::{
     record::State,
     testing::{Fault, Gate, Nth, Operation},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
 use tower::ServiceExt;
 
 use crate::{
     clients::is_recorded,
-    harness::{Shop, charge, on_a_clock, post, spawn, waiting},
+    harness::{Answer, Shop, charge, on_a_clock, post, spawn, waiting},
 };
 
 #[tokio::test]
@@ -60,10 +63,9 @@ async fn s_101_a_shutdown_waits_for_what_is_being_recorded() {
     first.await.expect("it is answered").is_fresh();
 }
 
-#[tokio::test]
-async fn s_101_a_request_whose_body_arrives_after_the_shutdown_does_not_run() {
-    let shop = Shop::new(Rules::ietf());
-    let (sender, receiver) = mpsc::unbounded_channel::<bytes::Bytes>();
+/// A request whose body is asked for, and what its client sends of it from then on.
+async fn begins_to_send(shop: &Shop) -> (JoinHandle<Answer>, mpsc::UnboundedSender<bytes::Bytes>) {
+    let (rest, receiver) = mpsc::unbounded_channel();
     let (asked, asks) = oneshot::channel();
     let slow = Body::new(Asked {
         body: crate::bodies::Live(receiver),
@@ -71,11 +73,18 @@ async fn s_101_a_request_whose_body_arrives_after_the_shutdown_does_not_run() {
     });
     let slow = tokio::spawn(shop.clone().send_owned(charge().streaming(slow)));
     asks.await.expect("the body is read");
+    (slow, rest)
+}
+
+#[tokio::test]
+async fn s_101_a_request_whose_body_arrives_after_the_shutdown_does_not_run() {
+    let shop = Shop::new(Rules::ietf());
+    let (slow, rest) = begins_to_send(&shop).await;
 
     assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
 
-    sender.send("amount=12".into()).expect("it is read");
-    drop(sender);
+    rest.send("amount=12".into()).expect("it is read");
+    drop(rest);
     let refused = slow.await.expect("it is answered");
     refused.is_problem(503, "overloaded");
     assert_eq!(shop.runs(), 0);
@@ -89,18 +98,11 @@ async fn s_101_a_takeover_that_comes_too_late_leaves_the_key_bound() {
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
     clock.advance(Duration::from_secs(31));
-    let (sender, receiver) = mpsc::unbounded_channel::<bytes::Bytes>();
-    let (asked, asks) = oneshot::channel();
-    let slow = Body::new(Asked {
-        body: crate::bodies::Live(receiver),
-        asked: Some(asked),
-    });
-    let slow = tokio::spawn(shop.clone().send_owned(charge().streaming(slow)));
-    asks.await.expect("the body is read");
+    let (slow, rest) = begins_to_send(&shop).await;
     assert!(!shop.layer.shutdown(Duration::ZERO).await, "a handler runs");
 
-    sender.send("amount=12".into()).expect("it is read");
-    drop(sender);
+    rest.send("amount=12".into()).expect("it is read");
+    drop(rest);
 
     let refused = slow.await.expect("it is answered");
     refused.is_problem(503, "overloaded");
