@@ -19,7 +19,7 @@ use idempotent_runtime::{
     BoxError, Error, Idempotency, InFlight, OnCrash, StoreError, StoreErrorKind,
     clock::Clock,
     identity::RecordId,
-    record::{Record, State, Time},
+    record::{Draft, Record, State, Time, Version},
     store::{FastTier, MemoryStore, OutcomeCache, Store, Swap, TieredStore},
     testing::{FaultyStore, Gate, ManualClock, Operation},
 };

@@ -109,14 +109,18 @@ async fn a26_a_wall_clock_that_is_set_costs_a_look_at_most() {
     assert_eq!(process.trips("k").await, 0);
 }
 
+/// What writes another outcome over that of a call, which has an outcome and a copy of it.
+async fn another_outcome(process: &Process) -> (RecordId, Version, Draft) {
+    process.warm("k").await;
+    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    (id, record.version, completion(&claim(), b"2".to_vec()))
+}
+
 #[tokio::test]
 async fn a28_what_is_written_elsewhere_is_seen_within_the_age() {
     let process = Process::new();
-    process.warm("k").await;
-    let id = process.truth.scan(None, 1).await.expect("a list")[0].0;
-    let (_, record) = &process.truth.scan(None, 1).await.expect("a list")[0];
-    let draft = completion(&claim(), b"2".to_vec());
-    let swap = process.truth.swap(&id, Some(record.version), &draft).await;
+    let (id, seen, draft) = another_outcome(&process).await;
+    let swap = process.truth.swap(&id, Some(seen), &draft).await;
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
 
     process.clock.advance(AGE - SECOND);
@@ -130,11 +134,9 @@ async fn a28_what_is_written_elsewhere_is_seen_within_the_age() {
 #[tokio::test]
 async fn a28_what_is_written_through_the_store_is_seen_at_once() {
     let process = Process::new();
-    process.warm("k").await;
-    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
-    let draft = completion(&claim(), b"2".to_vec());
+    let (id, seen, draft) = another_outcome(&process).await;
 
-    let swap = process.store.swap(&id, Some(record.version), &draft).await;
+    let swap = process.store.swap(&id, Some(seen), &draft).await;
 
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
     assert_eq!(process.charge("k", 1).await, Ok(2));
@@ -143,8 +145,7 @@ async fn a28_what_is_written_through_the_store_is_seen_at_once() {
 #[tokio::test]
 async fn what_heartbeats_write_is_seen_at_once() {
     let process = Process::new();
-    process.warm("k").await;
-    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let (id, seen, draft) = another_outcome(&process).await;
     // The memory store has none of its own to give: one that has is wrapped alike.
     let own = process.store.for_heartbeats().await.expect("an answer");
     assert!(own.is_none());
@@ -155,13 +156,12 @@ async fn what_heartbeats_write_is_seen_at_once() {
     assert!(tiered.load(&id).await.is_ok());
     let own = tiered.for_heartbeats().await.expect("an answer");
     let own = own.expect("another");
-    let draft = completion(&claim(), b"2".to_vec());
 
-    let swap = own.swap(&id, Some(record.version), &draft).await;
+    let swap = own.swap(&id, Some(seen), &draft).await;
 
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
-    let seen = tiered.load(&id).await.expect("a look").record;
-    assert_eq!(seen.expect("a record").version, draft.version);
+    let stands = tiered.load(&id).await.expect("a look").record;
+    assert_eq!(stands.expect("a record").version, draft.version);
 }
 
 /// A store that has connections of its own for heartbeats.
@@ -176,8 +176,8 @@ impl Store for WithAnother {
     async fn swap(
         &self,
         id: &RecordId,
-        seen: Option<idempotent_runtime::record::Version>,
-        next: &idempotent_runtime::record::Draft,
+        seen: Option<Version>,
+        next: &Draft,
     ) -> Result<Swap, StoreError> {
         self.0.swap(id, seen, next).await
     }
