@@ -14,6 +14,7 @@ mod postgres;
 mod purges;
 mod redis;
 mod restarts;
+mod seen;
 mod spare;
 mod traffic;
 
