@@ -76,21 +76,12 @@ async fn refused(url: &str, reason: &str) {
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
-async fn a_server_that_nobody_trusted_vouches_for_is_refused() {
-    let url = with_options(&variable(URL), "ssl-mode=VERIFY_IDENTITY");
-    refused(&url, "certificate").await;
-}
-
-#[tokio::test]
-#[ignore = "needs a server: cargo xtask test"]
-async fn a_plain_connection_is_refused_by_the_server() {
-    let url = with_options(&variable(URL), "ssl-mode=DISABLED");
-    refused(&url, "1045").await;
-}
-
-#[tokio::test]
-#[ignore = "needs a server: cargo xtask test"]
-async fn a_server_without_encryption_is_refused() {
-    let url = with_options(&variable(PLAIN_URL), "ssl-mode=REQUIRED");
-    refused(&url, "does not support TLS").await;
+async fn what_is_not_encrypted_or_not_trusted_is_refused() {
+    for (server, options, reason) in [
+        (URL, "ssl-mode=VERIFY_IDENTITY", "certificate"),
+        (URL, "ssl-mode=DISABLED", "1045"),
+        (PLAIN_URL, "ssl-mode=REQUIRED", "does not support TLS"),
+    ] {
+        refused(&with_options(&variable(server), options), reason).await;
+    }
 }
