@@ -2,15 +2,18 @@
 
 use super::*;
 
+/// A call whose outcome, the time at which its body ran, expires after ten seconds.
+async fn charge_at(process: &Process) -> Result<i64, Error> {
+    let call = process.idem.call("tiered.charge").key("k");
+    let call = call.ttl(10 * SECOND).arguments(&1_u32);
+    let now = process.clock.now();
+    call.run(async |_| Ok(now.as_micros())).await
+}
+
 #[tokio::test]
 async fn a26_a_copy_is_not_given_once_it_has_expired() {
     let process = Process::new();
-    let charge = || {
-        let call = process.idem.call("tiered.charge").key("k");
-        let call = call.ttl(10 * SECOND).arguments(&1_u32);
-        let now = process.clock.now();
-        call.run(move |_| async move { Ok::<_, Error>(now.as_micros()) })
-    };
+    let charge = || charge_at(&process);
     let first = charge().await;
     process.clock.advance(9 * SECOND);
     assert_eq!(charge().await, first);
@@ -59,12 +62,7 @@ fn with_wall_clock() -> (Process, ManualClock) {
 #[tokio::test]
 async fn a26_a_suspended_machine_gives_no_expired_copy() {
     let (process, wall) = with_wall_clock();
-    let charge = || {
-        let call = process.idem.call("tiered.charge").key("k");
-        let call = call.ttl(10 * SECOND).arguments(&1_u32);
-        let now = process.clock.now();
-        call.run(move |_| async move { Ok::<_, Error>(now.as_micros()) })
-    };
+    let charge = || charge_at(&process);
     let first = charge().await;
     assert_eq!(charge().await, first);
     let before = process.truth.round_trips();
