@@ -46,84 +46,6 @@ pub(crate) trait Upgrade: Send + Sync + 'static {
     fn prefix(&self) -> &TablePrefix;
 }
 
-/// Makes the test of a dialect whose server a variable names, beside its migrator. `$step` rewrites the step for the dialect.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-macro_rules! upgrades_on_a_server {
-    ($store:ty, $connection:ty, $variable:literal, $step:expr) => {
-        struct Next {
-            url: String,
-            prefix: TablePrefix,
-        }
-
-        impl Next {
-            async fn connection(&self) -> $connection {
-                let connected = <$connection>::connect(&self.url).await;
-                connected.expect("the server answers")
-            }
-        }
-
-        impl upgrade::Upgrade for Next {
-            type Store = $store;
-
-            async fn open(&self) -> Result<$store, StoreError> {
-                let builder = <$store>::builder().table_prefix(&self.prefix.to_string());
-                builder.connect(&self.url).await
-            }
-
-            async fn check(&self, store: &$store) -> Result<(), StoreError> {
-                store.check_schema().await
-            }
-
-            async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
-                let mut connection = self.connection().await;
-                let steps = [steps(&self.prefix).as_slice(), &[$step(step)]].concat();
-                others.wait().await;
-                migrate_by(&steps, &mut connection, &self.prefix).await
-            }
-
-            async fn count(&self, rows: String) -> i64 {
-                let counted = one(&mut self.connection().await, rows).await;
-                Option::from(counted.expect("an answer")).expect("a number")
-            }
-
-            fn prefix(&self) -> &TablePrefix {
-                &self.prefix
-            }
-        }
-
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        #[ignore = "needs a server: cargo xtask test"]
-        async fn an_upgrade_under_traffic_keeps_every_record() {
-            let url = std::env::var($variable);
-            let next = Next {
-                url: url.expect(concat!(
-                    $variable,
-                    " is not set: `cargo xtask test` starts it"
-                )),
-                prefix: upgrade::prefix(),
-            };
-            upgrade::keeps_every_record(next).await;
-        }
-    };
-}
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) use upgrades_on_a_server;
-
-pub(crate) fn prefix() -> TablePrefix {
-    let prefix = format!("t{:016x}_", rand::random::<u64>());
-    chosen(&prefix, "beginning a test").expect("a prefix")
-}
-
-/// A call that counts the runs of its body.
-async fn charge(idem: &Idempotency, key: u32, runs: &AtomicU32) -> Result<u32, Error> {
-    let call = idem.call("charge").key(&key);
-    call.run(async |_| {
-        runs.fetch_add(1, Ordering::SeqCst);
-        Ok(key)
-    })
-    .await
-}
-
 /// What is running goes on and is recorded, what was recorded is replayed, what is uncertain stays so; a process of this
 /// release that is up goes on, and one that starts afterwards is refused.
 pub(crate) async fn keeps_every_record(next: impl Upgrade) {
@@ -217,3 +139,81 @@ pub(crate) async fn keeps_every_record(next: impl Upgrade) {
         );
     }
 }
+
+pub(crate) fn prefix() -> TablePrefix {
+    let prefix = format!("t{:016x}_", rand::random::<u64>());
+    chosen(&prefix, "beginning a test").expect("a prefix")
+}
+
+/// A call that counts the runs of its body.
+async fn charge(idem: &Idempotency, key: u32, runs: &AtomicU32) -> Result<u32, Error> {
+    let call = idem.call("charge").key(&key);
+    call.run(async |_| {
+        runs.fetch_add(1, Ordering::SeqCst);
+        Ok(key)
+    })
+    .await
+}
+
+/// Makes the test of a dialect whose server a variable names, beside its migrator. `$step` rewrites the step for the dialect.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+macro_rules! upgrades_on_a_server {
+    ($store:ty, $connection:ty, $variable:literal, $step:expr) => {
+        struct Next {
+            url: String,
+            prefix: TablePrefix,
+        }
+
+        impl Next {
+            async fn connection(&self) -> $connection {
+                let connected = <$connection>::connect(&self.url).await;
+                connected.expect("the server answers")
+            }
+        }
+
+        impl upgrade::Upgrade for Next {
+            type Store = $store;
+
+            async fn open(&self) -> Result<$store, StoreError> {
+                let builder = <$store>::builder().table_prefix(&self.prefix.to_string());
+                builder.connect(&self.url).await
+            }
+
+            async fn check(&self, store: &$store) -> Result<(), StoreError> {
+                store.check_schema().await
+            }
+
+            async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
+                let mut connection = self.connection().await;
+                let steps = [steps(&self.prefix).as_slice(), &[$step(step)]].concat();
+                others.wait().await;
+                migrate_by(&steps, &mut connection, &self.prefix).await
+            }
+
+            async fn count(&self, rows: String) -> i64 {
+                let counted = one(&mut self.connection().await, rows).await;
+                Option::from(counted.expect("an answer")).expect("a number")
+            }
+
+            fn prefix(&self) -> &TablePrefix {
+                &self.prefix
+            }
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        #[ignore = "needs a server: cargo xtask test"]
+        async fn an_upgrade_under_traffic_keeps_every_record() {
+            let url = std::env::var($variable);
+            let next = Next {
+                url: url.expect(concat!(
+                    $variable,
+                    " is not set: `cargo xtask test` starts it"
+                )),
+                prefix: upgrade::prefix(),
+            };
+            upgrade::keeps_every_record(next).await;
+        }
+    };
+}
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use upgrades_on_a_server;
