@@ -14,7 +14,7 @@ pub mod mysql;
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub mod postgres;
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod recent;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]

@@ -1,94 +1,197 @@
-//! Which records this process has seen done lately.
+//! The records that this process has written or seen lately, but for their outcomes.
 //!
-//! It is a guess that only saves work: a call whose record is likely to be done asks for it, where it would else carry
-//! everything that a claim writes, to be refused. A guess that is wrong costs that call a round trip.
+//! A version of a record never changes. So a call whose record is known to be done asks only for the outcome, and whether that
+//! version still stands; else it would send everything that a claim writes, to be refused and to be told what is known here. What
+//! is known decides nothing: the store says whether it still holds, and where it does not, that call costs one more round trip.
 
 use std::{
     fmt,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
+
+use bytes::Bytes;
 
 use crate::{
     clock::{SystemTimer, Timer},
     identity::RecordId,
-    record::{Draft, State},
-    store::{Snapshot, Swap},
+    record::{Draft, RawOutcome, Record, State, Time, Version},
+    store::{Snapshot, Stamp, Swap},
 };
 
-/// How many records are remembered at most: half a megabyte a store. Of two that share a place, the later one is.
-const PLACES: usize = 1 << 16;
+/// How many records are known at most. Of two that share a place, the later one is.
+const PLACES: usize = 1 << 13;
 
-/// Remembers a part of each id, in the place that another part of it names, and the second in which its record expires.
-///
-/// There is no room for any until there is one.
+/// How many bytes of scope and key a record may have that is known: most have fewer than a hundred.
+const LONGEST: usize = 512;
+
+/// Knows a record in the place that a part of its id names. There is no room for any until there is one.
 #[derive(Default)]
-pub(crate) struct Recent(OnceLock<Box<[AtomicU64]>>);
+pub(crate) struct Recent(OnceLock<Box<[Place]>>);
+
+type Place = Mutex<Option<Arc<Known>>>;
+
+/// A version of a record, as it stood when it was written or seen.
+#[derive(Debug)]
+pub(crate) struct Known {
+    id: RecordId,
+    /// Its outcome has no bytes here.
+    record: Record,
+    /// When it stood, by the store's clock.
+    stood: Time,
+    /// The same moment by the clock of this process.
+    noted: Duration,
+    /// How long it stays after it expires, where that is known.
+    keep: Option<Duration>,
+}
 
 impl Recent {
-    pub(crate) fn is_likely(&self, id: &RecordId) -> bool {
-        self.is_likely_at(id, SystemTimer.now())
+    /// The record under this id, where it is known to be done, and cannot have expired yet.
+    pub(crate) fn done(&self, id: &RecordId) -> Option<Arc<Known>> {
+        self.done_at(id, SystemTimer.now())
+    }
+
+    fn done_at(&self, id: &RecordId, now: Duration) -> Option<Arc<Known>> {
+        let known = self
+            .place(id)?
+            .as_ref()
+            .filter(|known| known.id == *id)?
+            .clone();
+        let lives = known.record.state == State::Done && known.now_at(now) < known.record.expires;
+        lives.then_some(known)
     }
 
     /// Notes what stands under the id.
     pub(crate) fn saw(&self, id: &RecordId, snapshot: &Snapshot) {
-        let done = snapshot.record.as_ref();
-        let done = done.filter(|record| record.state == State::Done);
-        let left = done.map(|record| record.expires.since(snapshot.now));
-        self.note(id, left, SystemTimer.now());
+        match &snapshot.record {
+            Some(record) => {
+                let keep = self
+                    .version(id, Some(record.version))
+                    .and_then(|known| known.keep);
+                self.note(id, record, snapshot.now, keep);
+            }
+            None => self.forget(id),
+        }
     }
 
     /// Notes what a write came to.
-    pub(crate) fn wrote(&self, id: &RecordId, next: &Draft, swap: &Swap) {
-        match swap {
-            Swap::Applied(stamp) => {
-                let left = stamp.expires.since(stamp.now);
-                let left = (next.state == State::Done).then_some(left);
-                self.note(id, left, SystemTimer.now());
-            }
-            Swap::Refused(snapshot) => self.saw(id, snapshot),
+    pub(crate) fn wrote(&self, id: &RecordId, seen: Option<Version>, next: &Draft, swap: &Swap) {
+        let stamp = match swap {
+            Swap::Applied(stamp) => stamp,
+            Swap::Refused(snapshot) => return self.saw(id, snapshot),
+        };
+        let before = self.version(id, seen);
+        if next.subject.is_none() && before.is_none() {
+            // What it keeps of the version before it is not known.
+            return self.forget(id);
+        }
+        let before = before.as_deref().map(|known| &known.record);
+        let record = stamped(next.apply(before, stamp.now), stamp);
+        self.note(id, &record, stamp.now, Some(next.keep));
+    }
+
+    /// What is known of this version of the record.
+    fn version(&self, id: &RecordId, version: Option<Version>) -> Option<Arc<Known>> {
+        let known = self.place(id)?.clone()?;
+        (known.id == *id && Some(known.record.version) == version).then_some(known)
+    }
+
+    fn note(&self, id: &RecordId, record: &Record, stood: Time, keep: Option<Duration>) {
+        let subject = &record.subject;
+        if subject.scope.len() + subject.key.len() > LONGEST {
+            return self.forget(id);
+        }
+        let outcome = record.outcome.as_ref().map(|outcome| RawOutcome {
+            bytes: Bytes::new(),
+            ..*outcome
+        });
+        let known = Known {
+            id: *id,
+            record: Record {
+                outcome,
+                ..record.clone()
+            },
+            stood,
+            noted: SystemTimer.now(),
+            keep,
+        };
+        let places = || (0..PLACES).map(|_| Mutex::default()).collect();
+        self.0.get_or_init(places);
+        if let Some(mut place) = self.place(id) {
+            *place = Some(Arc::new(known));
         }
     }
 
-    fn is_likely_at(&self, id: &RecordId, now: Duration) -> bool {
-        let (place, part) = place(id);
-        self.0.get().is_some_and(|places| {
-            let (seen, expires) = split(places[place].load(Ordering::Relaxed));
-            seen == part && now.as_secs() < expires.into()
-        })
-    }
-
-    /// `left` is how long a record that is done stays; `None` where none is.
-    fn note(&self, id: &RecordId, left: Option<Duration>, now: Duration) {
-        let (place, part) = place(id);
-        if let Some(left) = left {
-            let expires = now.saturating_add(left).as_secs();
-            let expires = u32::try_from(expires).unwrap_or(u32::MAX);
-            let places = (0..PLACES).map(|_| AtomicU64::new(0));
-            let places = self.0.get_or_init(|| places.collect());
-            let noted = u64::from(part) << 32 | u64::from(expires);
-            places[place].store(noted, Ordering::Relaxed);
-        } else if let Some(places) = self.0.get()
-            && split(places[place].load(Ordering::Relaxed)).0 == part
+    fn forget(&self, id: &RecordId) {
+        if let Some(mut place) = self.place(id)
+            && place.as_ref().is_some_and(|known| known.id == *id)
         {
-            places[place].store(0, Ordering::Relaxed);
+            *place = None;
         }
+    }
+
+    /// Every part of an id is evenly spread, as it is a digest.
+    fn place(&self, id: &RecordId) -> Option<MutexGuard<'_, Option<Arc<Known>>>> {
+        let [a, b, ..] = *id.as_bytes();
+        let place = &self.0.get()?[usize::from(u16::from_le_bytes([a, b])) % PLACES];
+        Some(place.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Where an id is remembered, and by what. Every part of it is evenly spread, as it is a digest.
-fn place(id: &RecordId) -> (usize, u32) {
-    let [a, b, c, d, e, f, g, h, ..] = *id.as_bytes();
-    let place = u32::from_le_bytes([a, b, c, d]) as usize % PLACES;
-    (place, u32::from_le_bytes([e, f, g, h]))
+impl Known {
+    pub(crate) fn version(&self) -> Version {
+        self.record.version
+    }
+
+    pub(crate) fn expires(&self) -> Time {
+        self.record.expires
+    }
+
+    /// The whole record, of which the store has just said that it stands, with the bytes of its outcome; `None` where the store
+    /// holds none and there must be some.
+    pub(crate) fn with(&self, outcome: Option<Vec<u8>>) -> Option<Arc<Record>> {
+        let outcome = match (&self.record.outcome, outcome) {
+            (Some(known), Some(bytes)) => Some(RawOutcome {
+                bytes: bytes.into(),
+                ..*known
+            }),
+            (None, _) => None,
+            (Some(_), None) => return None,
+        };
+        Some(Arc::new(Record {
+            outcome,
+            ..self.record.clone()
+        }))
+    }
+
+    /// Whether the record is gone when it has expired, in a store that forgets by itself.
+    #[cfg(feature = "redis")]
+    pub(crate) fn vanishes(&self) -> bool {
+        self.keep == Some(Duration::ZERO)
+    }
+
+    /// The time by the store's clock, of which nothing else is known than that the record has not expired.
+    #[cfg(feature = "redis")]
+    pub(crate) fn now(&self) -> Time {
+        let last = Time::from_micros(self.expires().as_micros() - 1);
+        self.now_at(SystemTimer.now()).min(last)
+    }
+
+    /// The time by the store's clock, if both clocks run alike.
+    fn now_at(&self, now: Duration) -> Time {
+        self.stood.plus(now.saturating_sub(self.noted))
+    }
 }
 
-/// A part of an id, and the second in which the record expires.
-fn split(place: u64) -> (u32, u32) {
-    ((place >> 32) as u32, place as u32)
+/// The record with the moments and the token that the store resolved.
+fn stamped(record: Record, stamp: &Stamp) -> Record {
+    Record {
+        version: stamp.version,
+        token: stamp.token,
+        lease_end: stamp.lease_end,
+        expires: stamp.expires,
+        ..record
+    }
 }
 
 impl fmt::Debug for Recent {
@@ -100,8 +203,13 @@ impl fmt::Debug for Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+        policy::OnCrash,
+        record::{AttemptId, FencingToken, Holder, Moment, Subject, TokenRule},
+    };
 
-    const NOW: Duration = Duration::from_secs(100);
+    const NOW: Time = Time::from_micros(1_000_000);
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
     fn id(number: u64) -> RecordId {
@@ -109,45 +217,136 @@ mod tests {
         RecordId::from_bytes(digest.into())
     }
 
-    #[test]
-    fn what_is_done_is_likely_until_it_is_seen_otherwise() {
-        let recent = Recent::default();
-        assert!(!recent.is_likely_at(&id(1), NOW));
+    fn claim(key: &[u8]) -> Draft {
+        Draft {
+            version: Version::random(),
+            subject: Some(Arc::new(Subject {
+                operation: "test.charge".into(),
+                scope: b"tenant".to_vec(),
+                key: key.to_vec(),
+                fingerprint: Fingerprinted::stored(
+                    Fingerprint::from_bytes([1; 32]),
+                    ArgumentDigests::default(),
+                ),
+            })),
+            state: State::Running,
+            token: TokenRule::Above(FencingToken::from_u64(0)),
+            attempt: 1,
+            attempt_id: AttemptId::random(),
+            holder: Holder {
+                label: "host:1".into(),
+                trace_parent: None,
+            },
+            on_crash: OnCrash::Rerun,
+            lease: Moment::In(DAY),
+            expires: Moment::In(DAY),
+            keep: Duration::ZERO,
+            outcome: None,
+        }
+    }
 
-        recent.note(&id(1), Some(DAY), NOW);
-        assert!(recent.is_likely_at(&id(1), NOW));
-        assert!(!recent.is_likely_at(&id(2), NOW));
+    fn completion(of: &Draft) -> Draft {
+        Draft {
+            version: Version::random(),
+            subject: None,
+            state: State::Done,
+            token: TokenRule::Keep,
+            outcome: Some(RawOutcome::value("receipt")),
+            ..of.clone()
+        }
+    }
 
-        recent.note(&id(1), None, NOW);
-        assert!(!recent.is_likely_at(&id(1), NOW));
+    /// Notes that a draft was written over `before`, and gives the record that stands then.
+    fn wrote(recent: &Recent, id: &RecordId, before: Option<&Record>, next: &Draft) -> Record {
+        let record = next.apply(before, NOW);
+        let swap = Swap::Applied(Stamp::of(&record, NOW));
+        recent.wrote(id, before.map(|record| record.version), next, &swap);
+        record
+    }
+
+    /// Notes a call from its claim to its outcome, and gives the record that stands then.
+    fn called(recent: &Recent, id: &RecordId, key: &[u8]) -> Record {
+        let claim = claim(key);
+        let running = wrote(recent, id, None, &claim);
+        assert!(recent.done(id).is_none(), "it is not done yet");
+        wrote(recent, id, Some(&running), &completion(&claim))
+    }
+
+    fn seen(record: Option<Record>) -> Snapshot {
+        let record = record.map(Arc::new);
+        Snapshot { now: NOW, record }
     }
 
     #[test]
-    fn what_expires_is_likely_no_more() {
+    fn what_was_called_here_is_known_but_for_its_outcome() {
         let recent = Recent::default();
-        recent.note(&id(1), Some(DAY), NOW);
-        assert!(recent.is_likely_at(&id(1), NOW + DAY - Duration::from_millis(1)));
-        assert!(!recent.is_likely_at(&id(1), NOW + DAY));
+        let record = called(&recent, &id(1), b"key");
 
-        recent.note(&id(2), Some(Duration::MAX), NOW);
-        assert!(recent.is_likely_at(&id(2), NOW + 1_000 * DAY));
+        let known = recent.done(&id(1)).expect("it is known");
+        assert_eq!(known.with(Some(b"receipt".to_vec())), Some(record.into()));
+        assert_eq!(known.with(None), None, "there must be an outcome");
+        assert!(recent.done(&id(2)).is_none());
     }
 
     #[test]
-    fn of_two_that_share_a_place_the_later_one_is_likely() {
+    fn what_was_seen_is_known_until_it_is_seen_otherwise() {
         let recent = Recent::default();
-        let mut others = (2..)
-            .map(id)
-            .filter(|other| place(other).0 == place(&id(1)).0);
+        let record = called(&Recent::default(), &id(1), b"key");
+        recent.saw(&id(1), &seen(Some(record.clone())));
+        assert!(recent.done(&id(1)).is_some());
+
+        let released = Record {
+            state: State::Released,
+            ..record.clone()
+        };
+        recent.saw(&id(1), &seen(Some(released)));
+        assert!(recent.done(&id(1)).is_none());
+
+        recent.saw(&id(1), &seen(Some(record)));
+        recent.saw(&id(1), &seen(None));
+        assert!(recent.done(&id(1)).is_none());
+    }
+
+    #[test]
+    fn what_was_written_over_something_unknown_is_not_known() {
+        let recent = Recent::default();
+        let (old, unknown) = (claim(b"key"), claim(b"key"));
+        called(&recent, &id(1), b"key");
+
+        let before = unknown.apply(None, NOW);
+        wrote(&recent, &id(1), Some(&before), &completion(&old));
+
+        assert!(recent.done(&id(1)).is_none());
+    }
+
+    #[test]
+    fn what_can_have_expired_is_not_asked_for() {
+        let recent = Recent::default();
+        called(&recent, &id(1), b"key");
+        let now = SystemTimer.now();
+        let early = Duration::from_secs(60);
+
+        assert!(recent.done_at(&id(1), now + DAY - early).is_some());
+        assert!(recent.done_at(&id(1), now + DAY).is_none());
+    }
+
+    #[test]
+    fn of_two_that_share_a_place_the_later_one_is_known() {
+        let recent = Recent::default();
+        let place = |id: &RecordId| {
+            let [a, b, ..] = *id.as_bytes();
+            usize::from(u16::from_le_bytes([a, b])) % PLACES
+        };
+        let mut others = (2..).map(id).filter(|other| place(other) == place(&id(1)));
         let other = others.next().expect("some other id");
-        recent.note(&id(1), Some(DAY), NOW);
+        called(&recent, &id(1), b"key");
 
-        recent.note(&other, None, NOW);
-        assert!(recent.is_likely_at(&id(1), NOW), "nothing is known of it");
-        recent.note(&other, Some(DAY), NOW);
+        recent.saw(&other, &seen(None));
+        assert!(recent.done(&id(1)).is_some(), "nothing is known of it");
+        called(&recent, &other, b"key");
 
-        assert!(recent.is_likely_at(&other, NOW));
-        assert!(!recent.is_likely_at(&id(1), NOW));
+        assert!(recent.done(&other).is_some());
+        assert!(recent.done(&id(1)).is_none());
     }
 
     #[test]
@@ -155,10 +354,57 @@ mod tests {
         let recent = Recent::default();
         let ids = || (0..PLACES as u64).map(id);
         for id in ids() {
-            recent.note(&id, Some(DAY), NOW);
+            called(&recent, &id, b"key");
         }
-        let kept = ids().filter(|id| recent.is_likely_at(id, NOW)).count();
+        let known = ids().filter(|id| recent.done(id).is_some()).count();
         // Of as many urns as balls, about 63 % are not empty.
-        assert!(kept > PLACES / 2, "{kept}");
+        assert!(known > PLACES / 2, "{known}");
+    }
+
+    #[test]
+    fn long_names_take_no_memory() {
+        let recent = Recent::default();
+        called(&recent, &id(1), b"key");
+        called(&recent, &id(1), &[b'k'; LONGEST]);
+        assert!(recent.done(&id(1)).is_none());
+    }
+
+    #[test]
+    #[cfg(feature = "redis")]
+    fn only_what_is_known_not_to_be_kept_vanishes_when_it_expires() {
+        let recent = Recent::default();
+        let record = called(&recent, &id(1), b"key");
+        let vanishes = || recent.done(&id(1)).is_some_and(|known| known.vanishes());
+        assert!(vanishes());
+        recent.saw(&id(1), &seen(Some(record.clone())));
+        assert!(vanishes(), "it is the same version");
+
+        let kept = Draft {
+            keep: DAY,
+            ..completion(&claim(b"key"))
+        };
+        wrote(&recent, &id(1), Some(&record), &kept);
+        assert!(!vanishes());
+
+        let elsewhere = called(&Recent::default(), &id(1), b"key");
+        recent.saw(&id(1), &seen(Some(elsewhere)));
+        assert!(!vanishes(), "nobody knows how long it is kept");
+    }
+
+    #[test]
+    #[cfg(feature = "redis")]
+    fn what_stands_has_not_expired_whatever_the_clocks_say() {
+        let draft = Draft {
+            expires: Moment::In(Duration::ZERO),
+            ..completion(&claim(b"key"))
+        };
+        let known = Known {
+            id: id(1),
+            record: draft.apply(None, NOW),
+            stood: NOW,
+            noted: Duration::ZERO,
+            keep: None,
+        };
+        assert!(known.now() < known.expires());
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     record::{Draft, Moment, Record, Time, TokenRule, Version, micros},
     store::{
         Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
+        recent::Known,
         sql::{self, Value, bytes},
     },
 };
@@ -32,6 +33,19 @@ impl Statements {
         let answer = run(connected, &self.load, &[bytes(id.as_bytes())], DOING).await?;
         let row = answer.rows.first().ok_or_else(|| sql::no_row(DOING))?;
         sql::snapshot(row, 0, 1, DOING)
+    }
+
+    /// What is known of a record that is done, with its outcome; `None` where it no longer stands so.
+    pub(super) async fn again(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        known: &Known,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        const DOING: &str = "loading an outcome";
+        let answer = run(connected, &self.again, &sql::known(id, known), DOING).await?;
+        let row = answer.rows.first();
+        row.map_or(Ok(None), |row| sql::again(row, known, DOING))
     }
 
     /// Puts `next` where nothing stands. It looks first: an insert that meets a row locks it, also where it changes nothing.

@@ -20,6 +20,7 @@ pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMES
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) load: Statement,
+    pub(super) again: Statement,
     pub(super) create: Statement,
     pub(super) replace: Statement,
     pub(super) replace_and_show: Statement,
@@ -68,6 +69,10 @@ impl Statements {
         // A plain look is a consistent read: it takes no lock and waits for none.
         let load =
             format!("SELECT {NOW}, {columns} FROM (SELECT 1) AS one LEFT JOIN {table} ON id = ?1");
+        let again = format!(
+            "SELECT {NOW}, outcome FROM {table}
+             WHERE id = ?1 AND version = ?2 AND state = {done} AND expires = ?3"
+        );
         // The server tells one number with its answer, the last argument of `LAST_INSERT_ID`: the time where the row is new,
         // 0 where one stood there. How many rows were affected depends on how the connection was opened. The second half changes
         // nothing, and unlike `IGNORE` it swallows no error and meets no deadlock.
@@ -133,6 +138,7 @@ impl Statements {
         let scan = format!("SELECT {columns} FROM {table} WHERE id > ?1 ORDER BY id LIMIT ?2");
         Self {
             load: Statement::new(&load),
+            again: Statement::new(&again),
             create: Statement::new(&create),
             replace: Statement::new(&replace),
             replace_and_show: Statement::new(&replace_and_show),

@@ -13,6 +13,7 @@ use crate::{
     record::{Draft, Record, Version, micros},
     store::{
         Snapshot, StoreError, Swap,
+        recent::Known,
         sql::{self, Value, bytes},
     },
 };
@@ -36,17 +37,18 @@ impl Statements {
         sql::snapshot(row, place::NOW, place::RECORD, DOING)
     }
 
-    /// What stands there, for half of what a claim costs that is refused; `None` where nothing does.
-    pub(super) async fn look(
+    /// What is known of a record that is done, with its outcome; `None` where it no longer stands so.
+    pub(super) async fn again(
         &self,
         connection: &mut PgConnection,
         id: &RecordId,
+        known: &Known,
     ) -> Result<Option<Snapshot>, StoreError> {
-        const DOING: &str = "looking at a record";
-        let values = [bytes(id.as_bytes())];
-        let rows = rows::run(connection, self.way, &self.look, &values, DOING).await?;
-        let read = |row| sql::snapshot(row, place::NOW, place::LOOKED_AT, DOING);
-        rows.first().map(read).transpose()
+        const DOING: &str = "loading an outcome";
+        let values = sql::known(id, known);
+        let rows = rows::run(connection, self.way, &self.again, &values, DOING).await?;
+        let row = rows.first();
+        row.map_or(Ok(None), |row| sql::again(row, known, DOING))
     }
 
     /// Puts `next` where nothing stands.

@@ -34,9 +34,9 @@ use crate::{
 /// Keeps records in a table of a Postgres database, version 13 or newer. Clones are the same store.
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary; a first call
-/// costs two round trips, a replay one, which takes no lock and writes nothing. The store remembers, in half a megabyte, which
-/// records it has lately seen done: their replays cost the server about half. Where such a record went
-/// before its time, the first call costs three round trips. Durability is that of the database: an outcome that
+/// costs two round trips, a replay one, which takes no lock and writes nothing. The store remembers up to 8,192 records that it has
+/// lately written or seen, about half a kilobyte each and without their outcomes: their replays cost the server about half. Where
+/// such a record went before its time, the first call costs three round trips. Durability is that of the database: an outcome that
 /// was recorded survives a crash of the server unless `synchronous_commit` was turned off.
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
@@ -214,8 +214,8 @@ impl Store for PostgresStore {
         let inner = &*self.inner;
         let writing = async |connection: &mut _| match seen {
             None => {
-                if inner.recent.is_likely(id)
-                    && let Some(snapshot) = inner.statements.look(connection, id).await?
+                if let Some(known) = inner.recent.done(id)
+                    && let Some(snapshot) = inner.statements.again(connection, id, &known).await?
                 {
                     return Ok(Swap::Refused(snapshot));
                 }
@@ -224,7 +224,7 @@ impl Store for PostgresStore {
             Some(seen) => inner.statements.replace(connection, id, seen, next).await,
         };
         let answer = inner.connections.run("writing a record", writing).await?;
-        inner.recent.wrote(id, next, &answer);
+        inner.recent.wrote(id, seen, next, &answer);
         if matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }

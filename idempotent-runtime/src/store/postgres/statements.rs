@@ -19,8 +19,6 @@ pub(super) mod place {
     pub(in super::super) const NOW: usize = 1;
     /// The record.
     pub(in super::super) const RECORD: usize = 5;
-    /// The record, where no stamp is in front of it.
-    pub(in super::super) const LOOKED_AT: usize = 2;
 }
 
 /// The text of every statement, for one table, and how they reach the server.
@@ -32,7 +30,7 @@ pub(super) mod place {
 pub(super) struct Statements {
     pub(super) way: Way,
     pub(super) load: Arc<str>,
-    pub(super) look: Arc<str>,
+    pub(super) again: Arc<str>,
     pub(super) create: Arc<str>,
     pub(super) replace: Arc<str>,
     pub(super) mark: Arc<str>,
@@ -60,8 +58,10 @@ impl Statements {
              SELECT {REFUSED}::bigint, clock.now, {no_stamp}, {columns}
              FROM clock LEFT JOIN {table} ON id = $1::bytea"
         );
-        let look =
-            format!("SELECT {REFUSED}::bigint, {NOW}, {columns} FROM {table} WHERE id = $1::bytea");
+        let again = format!(
+            "SELECT {NOW}, outcome FROM {table}
+             WHERE id = $1::bytea AND version = $2::bytea AND state = {done} AND expires = $3::bigint"
+        );
         // One statement claims or shows what stands. Where the record was written after the statement's snapshot was taken,
         // neither half has a row, and a new statement must look. A conflict is no error and writes nothing.
         let create = format!(
@@ -136,7 +136,7 @@ impl Statements {
         Self {
             way,
             load: load.into(),
-            look: look.into(),
+            again: again.into(),
             create: create.into(),
             replace: replace.into(),
             mark: mark.into(),

@@ -6,14 +6,16 @@ use redis::Value as Answer;
 
 use super::{
     Inner,
+    link::Node,
     rows::{Cells, place},
     scripts::Text,
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, Version, micros},
+    record::{Draft, Record, State, Version, micros},
     store::{
         Snapshot, StoreError, Swap,
+        recent::Known,
         sql::{self, APPLIED, COLUMNS, Value},
     },
 };
@@ -27,6 +29,31 @@ impl Inner {
         let answer = self.run(&self.scripts.load, id, &[], doing).await?;
         let cells = Cells::of(answer, doing)?.with_id(id);
         sql::snapshot(&cells, place::NOW, place::RECORD, doing)
+    }
+
+    /// What is known of a record that is done, with its outcome; `None` where it no longer stands so.
+    ///
+    /// A record that Redis forgets when it expires has not expired if it stands, so that one command tells all. Of another one the
+    /// time decides, which no single command tells. And to a cluster the application's client may send what only reads to
+    /// replicas, which may not know yet what a primary has forgotten; it sends scripts to primaries.
+    pub(super) async fn again(
+        &self,
+        id: &RecordId,
+        known: &Known,
+        doing: &'static str,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        if !known.vanishes() || self.link.is_to_cluster() {
+            let snapshot = self.load(id, doing).await?;
+            self.recent.saw(id, &snapshot);
+            return Ok(snapshot.record.is_some().then_some(snapshot));
+        }
+        let mut command = redis::cmd("HMGET");
+        command.arg(self.prefix.key(id)).arg(&KNOWN);
+        let answer = self.link.send(&command, &Node::Only, doing).await?;
+        Ok(stands(answer, known).map(|record| Snapshot {
+            now: known.now(),
+            record: Some(record),
+        }))
     }
 
     pub(super) async fn swap(
@@ -98,6 +125,27 @@ impl Inner {
             .run(script, &self.prefix.key(id), arguments, doing)
             .await
     }
+}
+
+/// By what a known record is recognised, and what is not known of it.
+const KNOWN: [&str; 4] = ["version", "state", "expires", "outcome"];
+
+/// The record with what stands in the fields of [`KNOWN`], if it is the one that is known.
+fn stands(answer: Answer, known: &Known) -> Option<Arc<Record>> {
+    let Answer::Array(fields) = answer else {
+        return None;
+    };
+    let [version, state, expires, outcome]: [_; KNOWN.len()] = fields.try_into().ok()?;
+    let is =
+        |field, expected: &[u8]| matches!(field, Answer::BulkString(bytes) if bytes == expected);
+    let is_known = is(version, &known.version().to_bytes())
+        && is(state, State::Done.code().to_string().as_bytes())
+        && is(expires, known.expires().as_micros().to_string().as_bytes());
+    let outcome = match outcome {
+        Answer::BulkString(bytes) => Some(bytes),
+        _ => None,
+    };
+    is_known.then(|| known.with(outcome))?
 }
 
 /// The arguments of the swap, as its script reads them.

@@ -52,8 +52,9 @@ use crate::{
 /// Keeps records in Redis 7 or newer, or Valkey (tested with 8.0): one server, or a cluster with the feature `redis-cluster`.
 /// Clones are the same store.
 ///
-/// The clock is the server's. A first call costs two round trips, a replay one: each is one script over one key. Where a record
-/// that this store has lately seen done went before its time, the first call costs three. Records that
+/// The clock is the server's. A first call costs two round trips, a replay one: each is one script over one key, or one command.
+/// The store remembers up to 8,192 records that it has lately written or seen, about half a kilobyte each and without their outcomes;
+/// where such a record went before its time, the first call costs three round trips. Records that
 /// are done or released get an expiry of Redis's own, and disappear when it has come, after what the handle
 /// [keeps](crate::Builder::keep). What somebody holds or must still settle has none.
 ///
@@ -226,15 +227,14 @@ impl Store for RedisStore {
             // Nothing can begin without a subject.
             return self.load(id).await.map(Swap::Refused);
         }
-        if seen.is_none() && inner.recent.is_likely(id) {
-            let snapshot = inner.load(id, DOING).await?;
-            inner.recent.saw(id, &snapshot);
-            if snapshot.record.is_some() {
-                return Ok(Swap::Refused(snapshot));
-            }
+        if seen.is_none()
+            && let Some(known) = inner.recent.done(id)
+            && let Some(snapshot) = inner.again(id, &known, DOING).await?
+        {
+            return Ok(Swap::Refused(snapshot));
         }
         let answer = inner.swap(id, seen, next, DOING).await?;
-        inner.recent.wrote(id, next, &answer);
+        inner.recent.wrote(id, seen, next, &answer);
         if matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }

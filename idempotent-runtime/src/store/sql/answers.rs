@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::{Cell, Damaged, Row, decode};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 use crate::store::Swap;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::store::recent::Known;
 use crate::{
     record::Version,
     store::{Snapshot, Stamp, StoreError, StoreErrorKind},
@@ -62,6 +64,23 @@ pub(crate) fn snapshot(
         now,
         record: record.map(|(_, record)| Arc::new(record)),
     })
+}
+
+/// Reads the time and the outcome of a record that still stands as it is known; `None` where the outcome must be there and is not.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn again(
+    row: &impl Row,
+    known: &Known,
+    doing: &'static str,
+) -> Result<Option<Snapshot>, StoreError> {
+    let corrupt = |damaged| corrupt(damaged, doing);
+    let cell = |place, column| Cell { row, place, column };
+    let now = cell(0, "now").time().map_err(corrupt)?;
+    let outcome = cell(1, "outcome").bytes().map_err(corrupt)?;
+    Ok(known.with(outcome).map(|record| Snapshot {
+        now,
+        record: Some(record),
+    }))
 }
 
 /// Reads the stamp of a write, whose time, token, end of lease and end of retention begin at `first`.

@@ -196,7 +196,7 @@ impl<R: Row> Cell<'_, R> {
         self.number()?.ok_or_else(|| self.damaged(Flaw::Null))
     }
 
-    fn bytes(&self) -> Result<Option<Vec<u8>>, Damaged> {
+    pub(super) fn bytes(&self) -> Result<Option<Vec<u8>>, Damaged> {
         self.row
             .bytes(self.place)
             .map_err(|cause| self.damaged(cause))

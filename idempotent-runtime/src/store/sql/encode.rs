@@ -2,10 +2,23 @@
 
 use std::borrow::Cow;
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::store::recent::Known;
 use crate::{
     identity::RecordId,
     record::{Draft, Moment, TokenRule, Version, micros},
 };
+
+/// The parameters of a statement that reads the outcome of a known record again: id, version, when it expires.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn known<'a>(id: &'a RecordId, known: &Known) -> [Value<'a>; 3] {
+    let expires = known.expires().as_micros();
+    [
+        bytes(id.as_bytes()),
+        owned(known.version().to_bytes()),
+        Value::Number(Some(expires)),
+    ]
+}
 
 /// A parameter. What is `None` is NULL, of the type that the column has.
 #[derive(Debug)]

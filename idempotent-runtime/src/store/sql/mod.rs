@@ -20,6 +20,8 @@ pub(crate) mod version;
 
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 pub(crate) use self::answers::APPLIED;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) use self::answers::again;
 #[cfg(feature = "redis")]
 pub(crate) use self::answers::is_applied;
 #[cfg(any(feature = "mysql", feature = "redis"))]
@@ -34,7 +36,7 @@ pub(crate) use self::{
 };
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use self::{
-    encode::bytes,
+    encode::{bytes, known},
     failure::{kind_on_the_way, while_opening},
 };
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]

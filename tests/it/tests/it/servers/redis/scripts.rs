@@ -21,7 +21,14 @@ async fn a_first_call_is_two_commands_and_a_replay_one() {
     let runs = AtomicU32::new(0);
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
     assert_eq!(server.ran("evalsha").await, 2);
+    assert_eq!(server.ran("hmget").await, 2, "one in each script");
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+    assert_eq!(server.ran("evalsha").await, 2);
+    assert_eq!(server.ran("hmget").await, 3);
+
+    // Another process knows nothing of the record: it claims, and is refused.
+    let elsewhere = Idempotency::new(server.store().await);
+    assert_eq!(charge(&elsewhere, OnCrash::Rerun, &runs).await, Ok(1));
     assert_eq!(server.ran("evalsha").await, 3);
 
     // Nothing else was asked, and what nobody waits for is not told.

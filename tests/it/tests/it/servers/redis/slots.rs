@@ -7,7 +7,7 @@ use idempotent_runtime::{
     store::{RedisStore, Store, StoreErrorKind},
     testing::conformance::Subject,
 };
-use redis::cluster::ClusterClient;
+use redis::{cluster::ClusterClient, cluster_read_routing::RandomReplicaStrategy};
 
 use super::{
     Redis, RedisCluster, keys, past_the_library,
@@ -67,6 +67,45 @@ async fn a_client_and_a_connection_of_the_applications_reach_every_node() {
             assert_eq!(answer, Ok(1));
         }
     }
+}
+
+/// A replica may not know yet what its primary has forgotten.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn no_replica_is_asked_also_where_the_application_asks_them() {
+    let cluster = RedisCluster::new();
+    let client =
+        ClusterClient::builder(cluster.urls.clone()).read_routing_strategy(RandomReplicaStrategy);
+    let store = RedisStore::builder()
+        .key_prefix(&cluster.prefix)
+        .cluster_client(client.build().expect("URLs"));
+    let idem = Idempotency::new(store.await.expect("the cluster answers"));
+    let before = read_from_replicas(&cluster).await;
+    for number in (0..20_u32).chain(0..20) {
+        let call = idem.call("charge").key(&number);
+        let answer = call.run(|_| async { Ok::<_, Error>(number) }).await;
+        assert_eq!(answer, Ok(number));
+    }
+    assert_eq!(read_from_replicas(&cluster).await, before);
+}
+
+/// What each replica says of the reads that it has answered, of fields of hashes.
+async fn read_from_replicas(cluster: &RedisCluster) -> Vec<String> {
+    let mut reads = Vec::new();
+    for url in &cluster.urls {
+        let mut node = past_the_library(url).await;
+        let info = redis::cmd("INFO")
+            .arg("replication")
+            .arg("commandstats")
+            .take();
+        let said: String = info.query_async(&mut node).await.expect("it tells");
+        if said.contains("role:slave") {
+            let of_hashes = said.lines().find(|line| line.starts_with("cmdstat_hmget:"));
+            reads.push(of_hashes.unwrap_or_default().to_owned());
+        }
+    }
+    assert!(!reads.is_empty(), "there are replicas");
+    reads
 }
 
 #[tokio::test]
