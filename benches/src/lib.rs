@@ -30,9 +30,16 @@ pub fn server(variable: &str) -> Option<String> {
     }
     let url = std::env::var(variable).ok();
     if url.is_none() {
-        eprintln!("{variable} is not set: `cargo xtask servers` starts a server");
+        hint(&format!(
+            "{variable} is not set: `cargo xtask servers` starts a server"
+        ));
     }
     url
+}
+
+/// Says what is not measured, and what is missing for that.
+pub fn hint(missing: &str) {
+    eprintln!("{missing}");
 }
 
 /// A table of ratios: the time that a piece of work takes with us, over the time that it takes otherwise in the same

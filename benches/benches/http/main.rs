@@ -1,8 +1,10 @@
 //! What the layer costs a service, beside the same service of axum without it: 64 connections over real sockets, bodies of 200
-//! bytes, the memory store. Client and service share the machine.
+//! bytes, the memory store. Client and service share the machine. Where `wrk` is installed, it is asked, too.
 //!
 //! And on Postgres, where `IDEMPOTENT_TEST_POSTGRES_URL` says where it is: beside a service whose handler makes the same call
 //! of the same store itself, which is two round trips for a fresh key and one for a replay.
+
+mod wrk;
 
 use std::{
     net::SocketAddr,
@@ -21,7 +23,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     runtime::Runtime,
-    task::JoinSet,
+    task::{AbortHandle, JoinSet},
 };
 
 const CONNECTIONS: usize = 64;
@@ -52,11 +54,12 @@ async fn called(State(idem): State<Idempotency>, headers: HeaderMap, body: Bytes
     answer.expect("an answer").into()
 }
 
-async fn serve(app: Router) -> SocketAddr {
+/// Serves for as long as the runtime runs, unless the task is ended.
+async fn serve(app: Router) -> (SocketAddr, AbortHandle) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    address
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+    (address, serving.abort_handle())
 }
 
 /// Connections that stay open.
@@ -66,9 +69,7 @@ impl Client {
     async fn to(address: SocketAddr) -> Self {
         let mut streams = Vec::new();
         for _ in 0..CONNECTIONS {
-            let stream = TcpStream::connect(address).await.expect("a connection");
-            stream.set_nodelay(true).expect("an option of TCP");
-            streams.push(stream);
+            streams.push(connect(address).await);
         }
         Self(streams)
     }
@@ -87,6 +88,12 @@ impl Client {
         }
         self.0 = running.join_all().await;
     }
+}
+
+async fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).await.expect("a connection");
+    stream.set_nodelay(true).expect("an option of TCP");
+    stream
 }
 
 /// Sends one request, and reads its answer.
@@ -128,7 +135,7 @@ fn same() -> u64 {
 /// Adds replays and fresh keys to a table.
 fn compare(runtime: &Runtime, ratios: &mut Ratios, ours: Router, theirs: Router, requests: u32) {
     let (mut ours, mut theirs) = runtime.block_on(async {
-        let (ours, theirs) = (serve(ours).await, serve(theirs).await);
+        let ((ours, _), (theirs, _)) = (serve(ours).await, serve(theirs).await);
         (Client::to(ours).await, Client::to(theirs).await)
     });
     // The key of the replays has its outcome before the first of them.
@@ -166,6 +173,7 @@ fn main() {
     let ours = layered(Idempotency::memory());
     compare(&runtime, &mut ratios, ours, bare(), REQUESTS);
     ratios.print();
+    wrk::compare(&runtime);
 
     let Some(url) = benches::server("IDEMPOTENT_TEST_POSTGRES_URL") else {
         return;
