@@ -106,8 +106,12 @@ impl<S> Execution<S> {
         };
         self.head.extensions.insert(guard.key.clone());
         self.head.extensions.insert(IsGuarded);
-        let answered = pin!(self.answer());
-        let (own, verdict) = match survive_in_place(answered).await {
+        // In blocks, here and below, so that this future holds room for one of the two at a time.
+        let answered = {
+            let answering = pin!(self.answer());
+            survive_in_place(answering).await
+        };
+        let (own, verdict) = match answered {
             Some(Ok(response)) => {
                 let (mut head, body) = response.into_parts();
                 let verdict = terms.judge(&mut head);
@@ -117,8 +121,11 @@ impl<S> Execution<S> {
                     Some(Verdict::Uncertain) => attempt.reach(Stage::InDoubt),
                     Some(Verdict::Release | Verdict::StoreOrRelease) | None => {}
                 }
-                let kept = pin!(terms.keep(head, body, verdict));
-                match survive_in_place(kept).await {
+                let kept = {
+                    let keeping = pin!(terms.keep(head, body, verdict));
+                    survive_in_place(keeping).await
+                };
+                match kept {
                     Some(Came::ToAnEnd(told, verdict)) => return tell(told, verdict, client),
                     Some(Came::ToAStream(response, ended, verdict)) => {
                         give(client, Own::Streamed(response));

@@ -25,10 +25,11 @@ where
     B: Future<Output = RawEnding>,
 {
     let mut call = Box::new(Underway::new(request));
-    match call.admit().await {
-        Ok(attempt) => run_admitted(call, attempt, body).await,
-        Err(instead) => answered(&mut call, instead),
-    }
+    let attempt = match call.admit().await {
+        Ok(attempt) => attempt,
+        Err(instead) => return answered(&mut call, instead),
+    };
+    run_admitted(call, attempt, body).await
 }
 
 /// The same, where the body and what comes after it has a task of its own: once the call is admitted, the caller's future may be
@@ -42,10 +43,11 @@ where
     B: Future<Output = RawEnding> + Send + 'static,
 {
     let mut call = Box::new(Underway::new(request.map_err(|error| *error)?));
-    match call.admit().await {
-        Ok(attempt) => outlive(Box::pin(run_admitted(call, attempt, body))).await,
-        Err(instead) => answered(&mut call, instead),
-    }
+    let attempt = match call.admit().await {
+        Ok(attempt) => attempt,
+        Err(instead) => return answered(&mut call, instead),
+    };
+    outlive(Box::pin(run_admitted(call, attempt, body))).await
 }
 
 async fn run_admitted<F, B>(

@@ -67,10 +67,11 @@ where
     B: Future<Output = R>,
 {
     let mut call = Underway::new(request);
-    match call.admit().await {
-        Ok(attempt) => run_admitted(call, attempt, typed, body).await,
-        Err(instead) => typed.answer(&mut call, Err(instead)).await,
-    }
+    let attempt = match call.admit().await {
+        Ok(attempt) => attempt,
+        Err(instead) => return typed.answer(&mut call, Err(instead)).await,
+    };
+    run_admitted(call, attempt, typed, body).await
 }
 
 /// The same, where the body and what comes after it has a task of its own: once the call is admitted, the caller's future may be
@@ -90,10 +91,11 @@ where
     B: Future<Output = R> + Send + 'static,
 {
     let mut call = Underway::new(request);
-    match call.admit().await {
-        Ok(attempt) => outlive(Box::pin(run_admitted(call, attempt, typed, body))).await,
-        Err(instead) => typed.answer(&mut call, Err(instead)).await,
-    }
+    let attempt = match call.admit().await {
+        Ok(attempt) => attempt,
+        Err(instead) => return typed.answer(&mut call, Err(instead)).await,
+    };
+    outlive(Box::pin(run_admitted(call, attempt, typed, body))).await
 }
 
 async fn run_admitted<R, P, K, F, B>(
