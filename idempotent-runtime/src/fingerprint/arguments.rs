@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
 
 use serde::Serialize;
 
@@ -104,6 +105,7 @@ impl Arguments {
                 encoding: self.encoder.buffer,
                 entries: self.entries,
                 key: key.cloned(),
+                computed: OnceLock::new(),
             },
         })
     }
@@ -140,6 +142,8 @@ enum Digests {
         encoding: Vec<u8>,
         entries: Entries,
         key: Option<FingerprintKey>,
+        /// What was computed once: a call that writes a record asks for it twice.
+        computed: OnceLock<ArgumentDigests>,
     },
 }
 
@@ -159,7 +163,7 @@ impl Fingerprinted {
         self.fingerprint
     }
 
-    /// The digests of the arguments one by one, computed at each call.
+    /// The digests of the arguments one by one, computed when they are first asked for.
     #[must_use]
     pub fn digests(&self) -> ArgumentDigests {
         match &self.digests {
@@ -168,10 +172,14 @@ impl Fingerprinted {
                 encoding,
                 entries,
                 key,
+                computed,
             } => {
-                let end = encoding.len() - [tag::MAP_END].len();
-                let entries = entries.ranges(end).map(|range| &encoding[range]);
-                ArgumentDigests::of_entries(entries, key.as_ref())
+                let compute = || {
+                    let end = encoding.len() - [tag::MAP_END].len();
+                    let entries = entries.ranges(end).map(|range| &encoding[range]);
+                    ArgumentDigests::of_entries(entries, key.as_ref())
+                };
+                computed.get_or_init(compute).clone()
             }
         }
     }

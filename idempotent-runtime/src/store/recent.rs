@@ -14,8 +14,9 @@ use bytes::Bytes;
 
 use crate::{
     clock::{SystemTimer, Timer},
+    fingerprint::Fingerprinted,
     identity::RecordId,
-    record::{Draft, RawOutcome, Record, State, Time, Version},
+    record::{Draft, RawOutcome, Record, State, Subject, Time, Version},
     store::{Snapshot, Stamp, Swap},
 };
 
@@ -86,7 +87,10 @@ impl Recent {
             return self.forget(id);
         }
         let before = before.as_deref().map(|known| &known.record);
-        let record = stamped(next.apply(before, stamp.now), stamp);
+        let mut record = stamped(next.apply(before, stamp.now), stamp);
+        if let Some(begun) = &next.subject {
+            record.subject = Arc::new(stored(begun));
+        }
         self.note(id, &record, stamp.now, Some(next.keep));
     }
 
@@ -194,6 +198,17 @@ fn stamped(record: Record, stamp: &Stamp) -> Record {
     }
 }
 
+/// The subject as a store gives it: that of a call holds all of its arguments, of any length.
+fn stored(subject: &Subject) -> Subject {
+    let fingerprint = &subject.fingerprint;
+    Subject {
+        operation: Arc::clone(&subject.operation),
+        scope: subject.scope.clone(),
+        key: subject.key.clone(),
+        fingerprint: Fingerprinted::stored(fingerprint.fingerprint(), fingerprint.digests()),
+    }
+}
+
 impl fmt::Debug for Recent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recent").finish_non_exhaustive()
@@ -204,9 +219,9 @@ impl fmt::Debug for Recent {
 mod tests {
     use super::*;
     use crate::{
-        fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+        fingerprint::{ArgumentDigests, Arguments, Fingerprint},
         policy::OnCrash,
-        record::{AttemptId, FencingToken, Holder, Moment, Subject, TokenRule},
+        record::{AttemptId, FencingToken, Holder, Moment, TokenRule},
     };
 
     const NOW: Time = Time::from_micros(1_000_000);
@@ -367,6 +382,33 @@ mod tests {
         called(&recent, &id(1), b"key");
         called(&recent, &id(1), &[b'k'; LONGEST]);
         assert!(recent.done(&id(1)).is_none());
+    }
+
+    #[test]
+    fn the_arguments_take_no_memory() {
+        let mut arguments = Arguments::new();
+        arguments.argument("note", &"of any length");
+        let fingerprint = arguments.finish(None).expect("they are encoded");
+        let digests = fingerprint.digests();
+        let begun = claim(b"key");
+        let subject = Subject {
+            fingerprint,
+            ..begun.subject.as_deref().expect("it begins").clone()
+        };
+        let subject = Arc::new(subject);
+        let given = Arc::downgrade(&subject);
+        let claim = Draft {
+            subject: Some(subject),
+            ..begun
+        };
+        let recent = Recent::default();
+        let running = wrote(&recent, &id(1), None, &claim);
+        wrote(&recent, &id(1), Some(&running), &completion(&claim));
+        drop((claim, running));
+
+        assert!(given.upgrade().is_none(), "it holds what was encoded");
+        let known = recent.done(&id(1)).expect("it is known");
+        assert_eq!(known.record.subject.fingerprint.digests(), digests);
     }
 
     #[test]
