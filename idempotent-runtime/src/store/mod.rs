@@ -8,6 +8,7 @@ mod lending;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod listening;
 pub mod memory;
+mod moment;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub mod mysql;

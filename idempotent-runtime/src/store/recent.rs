@@ -13,11 +13,10 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    clock::{SystemTimer, Timer},
     fingerprint::Fingerprinted,
     identity::RecordId,
     record::{Draft, RawOutcome, Record, State, Subject, Time, Version},
-    store::{Snapshot, Stamp, Swap},
+    store::{Snapshot, Stamp, Swap, moment::Moment},
 };
 
 /// How many records are known at most. Of two that share a place, the later one is.
@@ -40,8 +39,8 @@ pub(crate) struct Known {
     record: Record,
     /// When it stood, by the store's clock.
     stood: Time,
-    /// The same moment by the clock of this process.
-    noted: Duration,
+    /// When it was asked for or written: no later than that.
+    sent: Moment,
     /// How long it stays after it expires, where that is known.
     keep: Option<Duration>,
 }
@@ -49,10 +48,10 @@ pub(crate) struct Known {
 impl Recent {
     /// The record under this id, where it is known to be done, and cannot have expired yet.
     pub(crate) fn done(&self, id: &RecordId) -> Option<Arc<Known>> {
-        self.done_at(id, SystemTimer.now())
+        self.done_at(id, Moment::now())
     }
 
-    fn done_at(&self, id: &RecordId, now: Duration) -> Option<Arc<Known>> {
+    fn done_at(&self, id: &RecordId, now: Moment) -> Option<Arc<Known>> {
         let known = self
             .place(id)?
             .as_ref()
@@ -62,24 +61,31 @@ impl Recent {
         lives.then_some(known)
     }
 
-    /// Notes what stands under the id.
-    pub(crate) fn saw(&self, id: &RecordId, snapshot: &Snapshot) {
+    /// Notes what stands under the id, by an answer to what was sent at this moment.
+    pub(crate) fn saw(&self, id: &RecordId, snapshot: &Snapshot, sent: Moment) {
         match &snapshot.record {
             Some(record) => {
                 let keep = self
                     .version(id, Some(record.version))
                     .and_then(|known| known.keep);
-                self.note(id, record, snapshot.now, keep);
+                self.note(id, record, keep, snapshot.now, sent);
             }
             None => self.forget(id),
         }
     }
 
-    /// Notes what a write came to.
-    pub(crate) fn wrote(&self, id: &RecordId, seen: Option<Version>, next: &Draft, swap: &Swap) {
+    /// Notes what a write came to that was sent at this moment.
+    pub(crate) fn wrote(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+        swap: &Swap,
+        sent: Moment,
+    ) {
         let stamp = match swap {
             Swap::Applied(stamp) => stamp,
-            Swap::Refused(snapshot) => return self.saw(id, snapshot),
+            Swap::Refused(snapshot) => return self.saw(id, snapshot, sent),
         };
         let before = self.version(id, seen);
         if next.subject.is_none() && before.is_none() {
@@ -91,7 +97,7 @@ impl Recent {
         if let Some(begun) = &next.subject {
             record.subject = Arc::new(stored(begun));
         }
-        self.note(id, &record, stamp.now, Some(next.keep));
+        self.note(id, &record, Some(next.keep), stamp.now, sent);
     }
 
     /// What is known of this version of the record.
@@ -100,7 +106,14 @@ impl Recent {
         (known.id == *id && Some(known.record.version) == version).then_some(known)
     }
 
-    fn note(&self, id: &RecordId, record: &Record, stood: Time, keep: Option<Duration>) {
+    fn note(
+        &self,
+        id: &RecordId,
+        record: &Record,
+        keep: Option<Duration>,
+        stood: Time,
+        sent: Moment,
+    ) {
         let subject = &record.subject;
         if subject.scope.len() + subject.key.len() > LONGEST {
             return self.forget(id);
@@ -116,7 +129,7 @@ impl Recent {
                 ..record.clone()
             },
             stood,
-            noted: SystemTimer.now(),
+            sent,
             keep,
         };
         let places = || (0..PLACES).map(|_| Mutex::default()).collect();
@@ -174,16 +187,17 @@ impl Known {
         self.keep == Some(Duration::ZERO)
     }
 
-    /// The time by the store's clock, of which nothing else is known than that the record has not expired.
+    /// The latest that it can be by the store's clock, where the record has not expired.
     #[cfg(feature = "redis")]
     pub(crate) fn now(&self) -> Time {
         let last = Time::from_micros(self.expires().as_micros() - 1);
-        self.now_at(SystemTimer.now()).min(last)
+        self.now_at(Moment::now()).min(last)
     }
 
-    /// The time by the store's clock, if both clocks run alike.
-    fn now_at(&self, now: Duration) -> Time {
-        self.stood.plus(now.saturating_sub(self.noted))
+    /// The latest that it can be by the store's clock, if its clock and the ones here go at the same pace: the store read it
+    /// after it was asked.
+    fn now_at(&self, now: Moment) -> Time {
+        self.stood.plus(now.since(self.sent))
     }
 }
 
@@ -221,7 +235,7 @@ mod tests {
     use crate::{
         fingerprint::{ArgumentDigests, Arguments, Fingerprint},
         policy::OnCrash,
-        record::{AttemptId, FencingToken, Holder, Moment, TokenRule},
+        record::{self, AttemptId, FencingToken, Holder, TokenRule},
     };
 
     const NOW: Time = Time::from_micros(1_000_000);
@@ -253,8 +267,8 @@ mod tests {
                 trace_parent: None,
             },
             on_crash: OnCrash::Rerun,
-            lease: Moment::In(DAY),
-            expires: Moment::In(DAY),
+            lease: record::Moment::In(DAY),
+            expires: record::Moment::In(DAY),
             keep: Duration::ZERO,
             outcome: None,
         }
@@ -275,7 +289,8 @@ mod tests {
     fn wrote(recent: &Recent, id: &RecordId, before: Option<&Record>, next: &Draft) -> Record {
         let record = next.apply(before, NOW);
         let swap = Swap::Applied(Stamp::of(&record, NOW));
-        recent.wrote(id, before.map(|record| record.version), next, &swap);
+        let seen = before.map(|record| record.version);
+        recent.wrote(id, seen, next, &swap, Moment::now());
         record
     }
 
@@ -307,18 +322,18 @@ mod tests {
     fn what_was_seen_is_known_until_it_is_seen_otherwise() {
         let recent = Recent::default();
         let record = called(&Recent::default(), &id(1), b"key");
-        recent.saw(&id(1), &seen(Some(record.clone())));
+        recent.saw(&id(1), &seen(Some(record.clone())), Moment::now());
         assert!(recent.done(&id(1)).is_some());
 
         let released = Record {
             state: State::Released,
             ..record.clone()
         };
-        recent.saw(&id(1), &seen(Some(released)));
+        recent.saw(&id(1), &seen(Some(released)), Moment::now());
         assert!(recent.done(&id(1)).is_none());
 
-        recent.saw(&id(1), &seen(Some(record)));
-        recent.saw(&id(1), &seen(None));
+        recent.saw(&id(1), &seen(Some(record)), Moment::now());
+        recent.saw(&id(1), &seen(None), Moment::now());
         assert!(recent.done(&id(1)).is_none());
     }
 
@@ -337,12 +352,31 @@ mod tests {
     #[test]
     fn what_can_have_expired_is_not_asked_for() {
         let recent = Recent::default();
-        called(&recent, &id(1), b"key");
-        let now = SystemTimer.now();
-        let early = Duration::from_secs(60);
+        let record = called(&Recent::default(), &id(1), b"key");
+        let asked = Duration::from_secs(1);
+        recent.saw(&id(1), &seen(Some(record)), Moment::at(asked, asked));
+        let (early, over) = (asked + DAY / 2, asked + DAY);
 
-        assert!(recent.done_at(&id(1), now + DAY - early).is_some());
-        assert!(recent.done_at(&id(1), now + DAY).is_none());
+        assert!(recent.done_at(&id(1), Moment::at(early, early)).is_some());
+        assert!(recent.done_at(&id(1), Moment::at(over, over)).is_none());
+        let woken = recent.done_at(&id(1), Moment::at(early, over));
+        assert!(woken.is_none(), "the machine was suspended");
+    }
+
+    #[test]
+    fn the_store_s_time_goes_on_from_the_question() {
+        let recent = Recent::default();
+        let claim = claim(b"key");
+        let record = claim.apply(None, NOW);
+        let swap = Swap::Applied(Stamp::of(&record, NOW));
+        let second = Duration::from_secs(1);
+        recent.wrote(&id(1), None, &claim, &swap, Moment::at(second, second));
+
+        let known = recent
+            .version(&id(1), Some(claim.version))
+            .expect("it is known");
+        let later = known.now_at(Moment::at(4 * second, 4 * second));
+        assert_eq!(later, NOW.plus(3 * second));
     }
 
     #[test]
@@ -356,7 +390,7 @@ mod tests {
         let other = others.next().expect("some other id");
         called(&recent, &id(1), b"key");
 
-        recent.saw(&other, &seen(None));
+        recent.saw(&other, &seen(None), Moment::now());
         assert!(recent.done(&id(1)).is_some(), "nothing is known of it");
         called(&recent, &other, b"key");
 
@@ -418,7 +452,7 @@ mod tests {
         let record = called(&recent, &id(1), b"key");
         let vanishes = || recent.done(&id(1)).is_some_and(|known| known.vanishes());
         assert!(vanishes());
-        recent.saw(&id(1), &seen(Some(record.clone())));
+        recent.saw(&id(1), &seen(Some(record.clone())), Moment::now());
         assert!(vanishes(), "it is the same version");
 
         let kept = Draft {
@@ -429,7 +463,7 @@ mod tests {
         assert!(!vanishes());
 
         let elsewhere = called(&Recent::default(), &id(1), b"key");
-        recent.saw(&id(1), &seen(Some(elsewhere)));
+        recent.saw(&id(1), &seen(Some(elsewhere)), Moment::now());
         assert!(!vanishes(), "nobody knows how long it is kept");
     }
 
@@ -437,14 +471,14 @@ mod tests {
     #[cfg(feature = "redis")]
     fn what_stands_has_not_expired_whatever_the_clocks_say() {
         let draft = Draft {
-            expires: Moment::In(Duration::ZERO),
+            expires: record::Moment::In(Duration::ZERO),
             ..completion(&claim(b"key"))
         };
         let known = Known {
             id: id(1),
             record: draft.apply(None, NOW),
             stood: NOW,
-            noted: Duration::ZERO,
+            sent: Moment::now(),
             keep: None,
         };
         assert!(known.now() < known.expires());

@@ -24,6 +24,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, Swap,
         lending::{Lending, Limits},
+        moment::Moment,
         recent::Recent,
         sql::TablePrefix,
         waiters::{Waiters, look::Pace},
@@ -163,8 +164,9 @@ impl Store for MySqlStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let inner = &*self.inner;
         let loading = async |connected: &mut _| inner.statements.load(connected, id).await;
+        let sent = Moment::now();
         let snapshot = inner.connections.run("loading a record", loading).await?;
-        inner.recent.saw(id, &snapshot);
+        inner.recent.saw(id, &snapshot, sent);
         Ok(snapshot)
     }
 
@@ -190,8 +192,9 @@ impl Store for MySqlStore {
             }
             Some(seen) => inner.statements.replace(connected, id, seen, next).await,
         };
+        let sent = Moment::now();
         let answer = inner.connections.run("writing a record", writing).await?;
-        inner.recent.wrote(id, seen, next, &answer);
+        inner.recent.wrote(id, seen, next, &answer, sent);
         // For a record that begins nobody waits yet, but for those who have seen it already, and who would look in vain.
         if seen.is_some() && matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);

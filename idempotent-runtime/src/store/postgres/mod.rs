@@ -25,6 +25,7 @@ use crate::{
         Snapshot, Store, StoreError, Swap,
         lending::{Lending, Limits, Place, Server},
         listening::Listening,
+        moment::Moment,
         recent::Recent,
         sql::{self, TablePrefix},
         waiters::{Waiters, look::Pace},
@@ -196,8 +197,9 @@ impl Store for PostgresStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let inner = &*self.inner;
         let loading = async |connection: &mut _| inner.statements.load(connection, id).await;
+        let sent = Moment::now();
         let snapshot = inner.connections.run("loading a record", loading).await?;
-        inner.recent.saw(id, &snapshot);
+        inner.recent.saw(id, &snapshot, sent);
         Ok(snapshot)
     }
 
@@ -223,8 +225,9 @@ impl Store for PostgresStore {
             }
             Some(seen) => inner.statements.replace(connection, id, seen, next).await,
         };
+        let sent = Moment::now();
         let answer = inner.connections.run("writing a record", writing).await?;
-        inner.recent.wrote(id, seen, next, &answer);
+        inner.recent.wrote(id, seen, next, &answer, sent);
         if matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }

@@ -15,6 +15,7 @@ use crate::{
     record::{Draft, Record, State, Version, micros},
     store::{
         Snapshot, StoreError, Swap,
+        moment::Moment,
         recent::Known,
         sql::{self, APPLIED, COLUMNS, Value},
     },
@@ -43,8 +44,9 @@ impl Inner {
         doing: &'static str,
     ) -> Result<Option<Snapshot>, StoreError> {
         if !known.vanishes() || self.link.is_to_cluster() {
+            let sent = Moment::now();
             let snapshot = self.load(id, doing).await?;
-            self.recent.saw(id, &snapshot);
+            self.recent.saw(id, &snapshot, sent);
             return Ok(snapshot.record.is_some().then_some(snapshot));
         }
         let mut command = redis::cmd("HMGET");

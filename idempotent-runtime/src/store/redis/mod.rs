@@ -44,6 +44,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
         listening::Listening,
+        moment::Moment,
         recent::Recent,
         waiters::{Waiters, look::Pace},
     },
@@ -205,8 +206,9 @@ impl fmt::Debug for RedisStore {
 #[async_trait]
 impl Store for RedisStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let sent = Moment::now();
         let snapshot = self.inner.load(id, "loading a record").await?;
-        self.inner.recent.saw(id, &snapshot);
+        self.inner.recent.saw(id, &snapshot, sent);
         Ok(snapshot)
     }
 
@@ -233,8 +235,9 @@ impl Store for RedisStore {
         {
             return Ok(Swap::Refused(snapshot));
         }
+        let sent = Moment::now();
         let answer = inner.swap(id, seen, next, DOING).await?;
-        inner.recent.wrote(id, seen, next, &answer);
+        inner.recent.wrote(id, seen, next, &answer, sent);
         if matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }

@@ -2,12 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{
-    FastTier, Shared, TieredStore, moment::Clocks, tier::Tier, time::StoreTime, turns::Turns,
-};
+use super::{FastTier, Shared, TieredStore, tier::Tier, time::StoreTime, turns::Turns};
 use crate::{
     clock::{Clock, Timer},
-    store::Store,
+    store::{Store, moment::Clocks},
 };
 
 /// Sets up a [`TieredStore`].

@@ -1,7 +1,6 @@
 //! A fast tier of finished outcomes in front of the store that decides.
 
 mod builder;
-mod moment;
 mod outcomes;
 mod tier;
 mod time;
@@ -13,7 +12,6 @@ use async_trait::async_trait;
 
 pub use self::{builder::TieredBuilder, outcomes::OutcomeCache};
 use self::{
-    moment::{Clocks, Moment},
     tier::Tier,
     time::StoreTime,
     turns::{Turn, Turns},
@@ -21,7 +19,10 @@ use self::{
 use crate::{
     identity::RecordId,
     record::{Draft, Record, State, Version},
-    store::{Snapshot, Store, StoreError, Swap},
+    store::{
+        Snapshot, Store, StoreError, Swap,
+        moment::{Clocks, Moment},
+    },
 };
 
 /// Answers replays from a fast tier, and lets another store, the truth, decide everything else.

@@ -9,15 +9,15 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{
-    FastTier, TieredStore,
-    moment::{Clocks, Moment},
-};
+use super::{FastTier, TieredStore};
 use crate::{
     clock::{Clock, Timer},
     identity::RecordId,
     record::Record,
-    store::{Store, StoreError},
+    store::{
+        Store, StoreError,
+        moment::{Clocks, Moment},
+    },
 };
 
 /// Copies of finished outcomes in this process's memory: the fast tier that needs no server.

@@ -5,8 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::moment::Moment;
-use crate::record::Time;
+use crate::{record::Time, store::moment::Moment};
 
 /// The time that a store told last, and when it was asked.
 #[derive(Debug, Default)]

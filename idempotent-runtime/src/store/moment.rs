@@ -12,32 +12,32 @@ use crate::{
 /// A monotonic timer may stand still while the machine is suspended, and a wall clock may be set. So the greater of what the two
 /// say counts: what is kept for a while is never kept for longer, whichever of them is behind.
 #[derive(Clone, Debug)]
-pub(super) struct Clocks {
+pub(in crate::store) struct Clocks {
     timer: Arc<dyn Timer>,
     wall: Arc<dyn Clock>,
 }
 
 /// A moment by both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(in crate::store) struct Moment {
     monotonic: Duration,
     wall: Time,
 }
 
 impl Clocks {
-    pub(super) fn set_timer(&mut self, timer: impl Timer + 'static) {
+    pub(in crate::store) fn set_timer(&mut self, timer: impl Timer + 'static) {
         self.timer = Arc::new(timer);
     }
 
-    pub(super) fn set_wall(&mut self, wall: impl Clock + 'static) {
+    pub(in crate::store) fn set_wall(&mut self, wall: impl Clock + 'static) {
         self.wall = Arc::new(wall);
     }
 
-    pub(super) fn timer(&self) -> &Arc<dyn Timer> {
+    pub(in crate::store) fn timer(&self) -> &Arc<dyn Timer> {
         &self.timer
     }
 
-    pub(super) fn now(&self) -> Moment {
+    pub(in crate::store) fn now(&self) -> Moment {
         Moment {
             monotonic: self.timer.now(),
             wall: self.wall.now(),
@@ -55,21 +55,30 @@ impl Default for Clocks {
 }
 
 impl Moment {
+    /// By the clocks of this machine.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+    pub(in crate::store) fn now() -> Self {
+        Self {
+            monotonic: SystemTimer.now(),
+            wall: SystemClock.now(),
+        }
+    }
+
     /// How long it is since `earlier`: a wall clock that was set back since then does not count.
-    pub(super) fn since(self, earlier: Self) -> Duration {
+    pub(in crate::store) fn since(self, earlier: Self) -> Duration {
         let monotonic = self.monotonic.saturating_sub(earlier.monotonic);
         monotonic.max(self.wall.since(earlier.wall))
     }
 
     /// Whether it is no earlier than `other`, which only the timer can tell.
-    pub(super) fn is_not_before(self, other: Self) -> bool {
+    pub(in crate::store) fn is_not_before(self, other: Self) -> bool {
         self.monotonic >= other.monotonic
     }
 }
 
 #[cfg(test)]
 impl Moment {
-    pub(super) fn at(monotonic: Duration, wall: Duration) -> Self {
+    pub(in crate::store) fn at(monotonic: Duration, wall: Duration) -> Self {
         Self {
             monotonic,
             wall: Time::from_micros(1_767_225_600_000_000).plus(wall),
