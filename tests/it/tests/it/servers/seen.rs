@@ -2,18 +2,27 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::{Error, Idempotency, testing::Proxy};
+use idempotent_runtime::{
+    Error, Idempotency,
+    identity::RecordId,
+    record::{Draft, FencingToken, Holder, Moment, RawOutcome, State, TokenRule, Version},
+    store::Swap,
+    testing::Proxy,
+};
 
 use super::{
     Server,
     costs::{charge, two_processes},
     on_every_server,
 };
+use crate::harness::{claim, completion};
 
 on_every_server![
     a_first_call_costs_a_look_more_where_the_outcome_is_gone,
     an_outcome_in_the_place_of_a_seen_one_is_replayed,
+    what_is_known_of_a_record_is_what_stands,
 ];
+on_every_server! { @on postgres_behind_a_proxy (crate::servers::Postgres::behind_proxy) [what_is_known_of_a_record_is_what_stands] }
 on_every_server! { @on postgres_alone (crate::servers::Postgres::new) [a_replay_sends_less_than_a_claim] }
 on_every_server! { @on redis_alone (crate::servers::Redis::new) [a_replay_sends_less_than_a_claim] }
 
@@ -75,6 +84,100 @@ async fn an_outcome_in_the_place_of_a_seen_one_is_replayed<S: Server>(server: S)
     let reused = draw(&idem, "one urn", 5).await;
     assert!(matches!(reused, Err(Error::KeyReused { .. })), "{reused:?}");
     assert_eq!(draw(&idem, "another urn", 4).await, Ok(3));
+}
+
+/// Whatever was written here, a refusal shows the record that another process sees.
+async fn what_is_known_of_a_record_is_what_stands<S: Server>(server: S) {
+    let here = server.at(server.address(), 1).await;
+    let elsewhere = server.at(server.address(), 1).await;
+    for (number, written) in (0_u8..).zip(histories()) {
+        let id = RecordId::from_bytes([number; 32]);
+        let mut seen = None;
+        for draft in written {
+            let swap = here.swap(&id, seen, &draft).await.expect("an answer");
+            let Swap::Applied(stamp) = swap else {
+                panic!("it was refused in history {number}: {swap:?}")
+            };
+            seen = Some(stamp.version);
+        }
+
+        let stands = elsewhere.load(&id).await.expect("an answer").record;
+        let swap = here.swap(&id, None, &claim()).await.expect("an answer");
+        let Swap::Refused(refused) = swap else {
+            panic!("it was written over in history {number}: {swap:?}")
+        };
+        assert_eq!(refused.record, stands, "history {number}");
+    }
+}
+
+/// Ways of a record to its outcome.
+fn histories() -> Vec<Vec<Draft>> {
+    let first = claim();
+    let done = completion(&first, b"receipt".to_vec());
+    let kept = Draft {
+        lease: Moment::Keep,
+        expires: Moment::Keep,
+        holder: Holder {
+            label: "h".repeat(300).into(),
+            trace_parent: Some("".into()),
+        },
+        outcome: Some(RawOutcome::not_replayable().with_schema(u32::MAX)),
+        ..done.clone()
+    };
+    let for_ever = Draft {
+        lease: Moment::In(Duration::MAX),
+        expires: Moment::In(Duration::MAX),
+        outcome: Some(RawOutcome::error("").with_schema(7)),
+        ..done.clone()
+    };
+    let without = Draft {
+        outcome: None,
+        ..done.clone()
+    };
+    let at_once = Draft {
+        subject: first.subject.clone(),
+        token: TokenRule::Keep,
+        lease: Moment::Keep,
+        ..done.clone()
+    };
+    let high = FencingToken::from_u64(u64::MAX / 4);
+    let takeover = Draft {
+        version: Version::random(),
+        subject: None,
+        token: TokenRule::Above(high),
+        attempt: u32::MAX,
+        ..first.clone()
+    };
+    let released = Draft {
+        state: State::Released,
+        outcome: None,
+        ..done.clone()
+    };
+    let again = Draft {
+        version: Version::random(),
+        ..first.clone()
+    };
+    let parked = Draft {
+        version: Version::random(),
+        state: State::Parked,
+        outcome: None,
+        ..done.clone()
+    };
+    let settled = Draft {
+        version: Version::random(),
+        keep: Duration::from_secs(60),
+        ..done.clone()
+    };
+    vec![
+        vec![first.clone(), done.clone()],
+        vec![first.clone(), kept],
+        vec![first.clone(), for_ever],
+        vec![first.clone(), without],
+        vec![at_once],
+        vec![first.clone(), takeover, done.clone()],
+        vec![first.clone(), released, again, settled.clone()],
+        vec![first, parked, settled],
+    ]
 }
 
 /// All that stands expires, and another process deletes it.
