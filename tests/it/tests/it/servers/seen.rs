@@ -7,7 +7,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, FencingToken, Holder, Moment, RawOutcome, State, TokenRule, Version},
     store::Swap,
-    testing::Proxy,
+    testing::{Proxy, conformance::Subject},
 };
 
 use super::{
@@ -87,9 +87,8 @@ async fn an_outcome_in_the_place_of_a_seen_one_is_replayed<S: Server>(server: S)
 }
 
 /// Whatever was written here, a refusal shows the record that another process sees.
-async fn what_is_known_of_a_record_is_what_stands<S: Server>(server: S) {
-    let here = server.at(server.address(), 1).await;
-    let elsewhere = server.at(server.address(), 1).await;
+async fn what_is_known_of_a_record_is_what_stands(server: impl Subject) {
+    let (here, elsewhere) = (server.store().await, server.store().await);
     for (number, written) in (0_u8..).zip(histories()) {
         let id = RecordId::from_bytes([number; 32]);
         let mut seen = None;
