@@ -35,15 +35,15 @@ impl Inner {
     /// What is known of a record that is done, with its outcome; `None` where it no longer stands so.
     ///
     /// A record that Redis forgets when it expires has not expired if it stands, so that one command tells all. Of another one the
-    /// time decides, which no single command tells. And to a cluster the application's client may send what only reads to
-    /// replicas, which may not know yet what a primary has forgotten; it sends scripts to primaries.
+    /// time decides, which no single command tells. And where a command that only reads may be answered by something else than
+    /// the primary, as a script never is, it may tell of a record that is gone.
     pub(super) async fn again(
         &self,
         id: &RecordId,
         known: &Known,
         doing: &'static str,
     ) -> Result<Option<Snapshot>, StoreError> {
-        if !known.vanishes() || self.link.is_to_cluster() {
+        if !known.vanishes() || !self.link.is_own() {
             let sent = Moment::now();
             let snapshot = self.load(id, doing).await?;
             self.recent.saw(id, &snapshot, sent);

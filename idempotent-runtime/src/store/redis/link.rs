@@ -174,6 +174,12 @@ impl Link {
         }
     }
 
+    /// Whether it leads to one server, over a connection that this store made: then what only reads reaches that server. Over a
+    /// connection of the application's it may be answered from a cache, and in a cluster by a replica.
+    pub(super) fn is_own(&self) -> bool {
+        matches!(self.source, Source::Server(_))
+    }
+
     /// What every server says of itself; the replicas of a cluster, too, where `replicas` asks for those that may be primaries
     /// tomorrow.
     pub(super) async fn info(

@@ -39,6 +39,25 @@ async fn a_first_call_is_two_commands_and_a_replay_one() {
     assert_eq!(server.ran("pexpireat").await, 1);
 }
 
+/// What only reads, a connection of the application's may answer by itself.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn over_a_connection_of_the_applications_nothing_but_scripts_is_sent() {
+    let server = Private::new().await;
+    let client = redis::Client::open(server.url()).expect("a URL");
+    let manager = client.get_connection_manager().await.expect("a connection");
+    let store = server.builder().connection(manager).await;
+    let idem = Idempotency::new(store.expect("the server answers"));
+    server.tell("CONFIG RESETSTAT").await;
+    let runs = AtomicU32::new(0);
+    for _ in 0..3 {
+        assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+    }
+    let scripts = server.ran("evalsha").await;
+    assert!(scripts >= 4, "{scripts}");
+    assert_eq!(server.ran("hmget").await, 4, "one in each that ran");
+}
+
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn scripts_that_the_server_forgot_are_sent_again() {
