@@ -36,11 +36,11 @@ use crate::{
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary. A replay
 /// is one statement, which takes no lock and writes nothing; a first call is three on MariaDB and four on MySQL, which does not
-/// show what a statement wrote. The store remembers up to 8,192 records that it has lately written or seen, about half a kilobyte
-/// each and without their outcomes: their replays cost the driver about half. Where such a record went before its time, the first
-/// call is one statement more. Durability is that of the database: an outcome that was recorded survives a crash of the
-/// server unless `innodb_flush_log_at_trx_commit` was changed. An outcome is written in one packet, so
-/// `max_allowed_packet` bounds it: 16 MiB on MariaDB and 64 MiB on MySQL unless set.
+/// show what a statement wrote. The store remembers up to 8,192 records that it has lately written or seen, without their
+/// outcomes, in mostly less than a kilobyte each: their replays cost the driver about half. Where such a record went before its time,
+/// the first call is one statement more. Durability is that of the database: an outcome that was recorded survives a crash of the
+/// server unless `innodb_flush_log_at_trx_commit` was changed. An outcome is written in one packet, so `max_allowed_packet`
+/// bounds it: 16 MiB on MariaDB and 64 MiB on MySQL unless set.
 ///
 /// These servers notify nobody. A call that waits is woken at once by its own process; what another process wrote it finds by
 /// looking, at most half a second later, one of all who wait for the same record in this process.
