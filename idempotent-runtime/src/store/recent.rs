@@ -68,7 +68,7 @@ impl Recent {
                 let keep = self
                     .version(id, Some(record.version))
                     .and_then(|known| known.keep);
-                self.note(id, record, keep, snapshot.now, sent);
+                self.note(id, Record::clone(record), keep, snapshot.now, sent);
             }
             None => self.forget(id),
         }
@@ -97,7 +97,7 @@ impl Recent {
         if let Some(begun) = &next.subject {
             record.subject = Arc::new(stored(begun));
         }
-        self.note(id, &record, Some(next.keep), stamp.now, sent);
+        self.note(id, record, Some(next.keep), stamp.now, sent);
     }
 
     /// What is known of this version of the record.
@@ -109,7 +109,7 @@ impl Recent {
     fn note(
         &self,
         id: &RecordId,
-        record: &Record,
+        mut record: Record,
         keep: Option<Duration>,
         stood: Time,
         sent: Moment,
@@ -118,16 +118,12 @@ impl Recent {
         if subject.scope.len() + subject.key.len() > LONGEST {
             return self.forget(id);
         }
-        let outcome = record.outcome.as_ref().map(|outcome| RawOutcome {
-            bytes: Bytes::new(),
-            ..*outcome
-        });
+        if let Some(outcome) = &mut record.outcome {
+            outcome.bytes = Bytes::new();
+        }
         let known = Known {
             id: *id,
-            record: Record {
-                outcome,
-                ..record.clone()
-            },
+            record,
             stood,
             sent,
             keep,
