@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use sqlx::postgres::PgConnection;
 
 use super::{
+    packed::Unpacked,
     rows,
     statements::{Statements, place},
 };
@@ -34,7 +35,7 @@ impl Statements {
         )
         .await?;
         let row = rows.first().ok_or_else(|| sql::no_row(DOING))?;
-        sql::snapshot(row, place::NOW, place::RECORD, DOING)
+        sql::snapshot(&Unpacked::of(row, DOING)?, place::NOW, place::RECORD, DOING)
     }
 
     /// What is known of a record that is done, with its outcome; `None` where it no longer stands so.
@@ -64,7 +65,8 @@ impl Statements {
             let [values @ .., _] = sql::written(id, None, next);
             let rows = rows::run(connection, self.way, &self.create, &values, DOING).await?;
             if let Some(row) = rows.first() {
-                return sql::swapped(row, place::RECORD, next.version, DOING);
+                let row = Unpacked::of(row, DOING)?;
+                return sql::swapped(&row, place::RECORD, next.version, DOING);
             }
             // Somebody was quicker, after this statement began: a new one sees what stands, unless it is gone again.
             let snapshot = self.load(connection, id).await?;

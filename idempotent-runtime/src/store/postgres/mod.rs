@@ -5,6 +5,7 @@ mod calls;
 mod failure;
 mod listen;
 mod migrate;
+mod packed;
 mod rows;
 mod statements;
 

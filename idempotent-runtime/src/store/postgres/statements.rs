@@ -17,7 +17,7 @@ pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000):
 pub(super) mod place {
     /// The time.
     pub(in super::super) const NOW: usize = 1;
-    /// The record.
+    /// The record, [packed](super::super::packed).
     pub(in super::super) const RECORD: usize = 5;
 }
 
@@ -50,12 +50,10 @@ impl Statements {
         let max = i64::MAX;
         let clock = format!("clock AS MATERIALIZED (SELECT {NOW} AS now)");
         let no_stamp = "NULL::bigint, NULL::bigint, NULL::bigint";
-        let no_record = COLUMNS
-            .map(|column| format!("NULL::{}", kind(column)))
-            .join(", ");
+        let packed = format!("record_send(ROW({columns}))");
         let load = format!(
             "WITH {clock}
-             SELECT {REFUSED}::bigint, clock.now, {no_stamp}, {columns}
+             SELECT {REFUSED}::bigint, clock.now, {no_stamp}, CASE WHEN id IS NOT NULL THEN {packed} END
              FROM clock LEFT JOIN {table} ON id = $1::bytea"
         );
         let again = format!(
@@ -76,9 +74,9 @@ impl Statements {
                  FROM clock
                  ON CONFLICT (id) DO NOTHING
                  RETURNING created, token, lease_end, expires)
-             SELECT {APPLIED}::bigint, created, token, lease_end, expires, {no_record} FROM claimed
+             SELECT {APPLIED}::bigint, created, token, lease_end, expires, NULL::bytea FROM claimed
              UNION ALL
-             SELECT {REFUSED}::bigint, clock.now, {no_stamp}, {columns} FROM clock, {table}
+             SELECT {REFUSED}::bigint, clock.now, {no_stamp}, {packed} FROM clock, {table}
              WHERE id = $1::bytea AND NOT EXISTS (SELECT FROM claimed)"
         );
         // A claim says anew when the record can expire at the earliest; whatever else is written can only make it earlier.
@@ -144,15 +142,5 @@ impl Statements {
             scan: scan.into(),
             channel: format!("{prefix}moved").into(),
         }
-    }
-}
-
-/// The type of a column.
-fn kind(column: &str) -> &'static str {
-    match column {
-        "operation" | "holder" | "trace_parent" => "text",
-        "id" | "version" | "scope" | "call_key" | "fingerprint" | "digests" | "attempt_id"
-        | "outcome" => "bytea",
-        _ => "bigint",
     }
 }
