@@ -6,7 +6,7 @@
 
 use benches::{
     Held,
-    calls::{self, ByHand, MOST_AT_ONCE, Receipt},
+    calls::{self, ByHand, Leased, MOST_AT_ONCE, Receipt},
 };
 use idempotent_runtime::{Idempotency, store::MySqlStore};
 use sqlx::{MySqlConnection, Row};
@@ -42,11 +42,40 @@ impl ByHand for Connections {
     }
 }
 
+impl Leased for Connections {
+    async fn first_leased(&self, task: usize, order: u64) {
+        const TOKEN: u64 = 1;
+        let mut connection = self.0.of(task).await;
+        sqlx::query(
+            "INSERT INTO bench_leased (id, arguments, state, token, holder, lease_end, expires)
+             VALUES (?, ?, 1, ?, ?, now(6) + INTERVAL 30 SECOND, now(6) + INTERVAL 1 DAY)",
+        )
+        .bind(order)
+        .bind(calls::arguments(order))
+        .bind(TOKEN)
+        .bind("a process")
+        .execute(&mut *connection)
+        .await
+        .expect("a claim");
+        let recorded = sqlx::query(
+            "UPDATE bench_leased SET state = 2, outcome = ?, lease_end = NULL WHERE id = ? AND state = 1 AND token = ?",
+        )
+        .bind(Receipt::of(order).to_json())
+        .bind(order)
+        .bind(TOKEN)
+        .execute(&mut *connection);
+        assert_eq!(recorded.await.expect("an outcome").rows_affected(), 1);
+    }
+}
+
 async fn set_up(url: &str) -> ([Idempotency; 2], Connections) {
     let connections = Held::<MySqlConnection>::open(url, MOST_AT_ONCE).await;
     for statement in [
-        "DROP TABLE IF EXISTS bench_calls, bench_records, bench_schema",
+        "DROP TABLE IF EXISTS bench_calls, bench_leased, bench_records, bench_schema",
         "CREATE TABLE bench_calls (id bigint PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, outcome blob)",
+        "CREATE TABLE bench_leased (
+             id bigint PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, token bigint NOT NULL, holder text NOT NULL,
+             lease_end datetime(6), expires datetime(6) NOT NULL, outcome blob, INDEX (expires))",
     ] {
         sqlx::raw_sql(statement)
             .execute(&mut *connections.of(0).await)

@@ -6,7 +6,7 @@
 
 use benches::{
     Held,
-    calls::{self, ByHand, MOST_AT_ONCE, Receipt},
+    calls::{self, ByHand, Leased, MOST_AT_ONCE, Receipt},
 };
 use idempotent_runtime::{Idempotency, store::PostgresStore};
 use sqlx::{PgConnection, Row};
@@ -45,11 +45,39 @@ impl ByHand for Connections {
     }
 }
 
+impl Leased for Connections {
+    async fn first_leased(&self, task: usize, order: u64) {
+        let mut connection = self.0.of(task).await;
+        let claim = sqlx::query(
+            "INSERT INTO bench_leased (id, arguments, state, token, holder, lease_end, expires)
+             VALUES ($1, $2, 1, 1, $3, now() + interval '30 seconds', now() + interval '1 day')
+             ON CONFLICT DO NOTHING RETURNING token",
+        )
+        .bind(order.to_string())
+        .bind(calls::arguments(order))
+        .bind("a process")
+        .fetch_one(&mut *connection);
+        let token: i64 = claim.await.expect("a claim").get(0);
+        let recorded = sqlx::query(
+            "UPDATE bench_leased SET state = 2, outcome = $1, lease_end = NULL WHERE id = $2 AND state = 1 AND token = $3",
+        )
+        .bind(Receipt::of(order).to_json())
+        .bind(order.to_string())
+        .bind(token)
+        .execute(&mut *connection);
+        assert_eq!(recorded.await.expect("an outcome").rows_affected(), 1);
+    }
+}
+
 async fn set_up(url: &str) -> ([Idempotency; 2], Connections) {
     let connections = Held::<PgConnection>::open(url, MOST_AT_ONCE).await;
     sqlx::raw_sql(
-        "DROP TABLE IF EXISTS bench_calls, bench_records, bench_schema;
-         CREATE TABLE bench_calls (id text PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, outcome bytea)",
+        "DROP TABLE IF EXISTS bench_calls, bench_leased, bench_records, bench_schema;
+         CREATE TABLE bench_calls (id text PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, outcome bytea);
+         CREATE TABLE bench_leased (
+             id text PRIMARY KEY, arguments text NOT NULL, state int NOT NULL, token bigint NOT NULL, holder text NOT NULL,
+             lease_end timestamptz, expires timestamptz NOT NULL, outcome bytea);
+         CREATE INDEX ON bench_leased (expires)",
     )
     .execute(&mut *connections.of(0).await)
     .await

@@ -4,11 +4,12 @@
 //!
 //! `IDEMPOTENT_TEST_REDIS_URL` says where the server is; `cargo xtask servers` starts one.
 
-use benches::calls::{self, ByHand, Receipt};
+use benches::calls::{self, ByHand, Leased, Receipt};
 use idempotent_runtime::{Idempotency, store::RedisStore};
-use redis::{Client, aio::MultiplexedConnection};
+use redis::{Client, Script, aio::MultiplexedConnection};
 
 const DAY: u64 = 24 * 60 * 60 * 1_000;
+const LEASE: u64 = 30 * 1_000;
 
 #[derive(Clone)]
 struct Shared(MultiplexedConnection);
@@ -40,6 +41,30 @@ impl ByHand for Shared {
             .await
             .expect("a value");
         assert_eq!(Receipt::from_json(&stands).id, order);
+    }
+}
+
+impl Leased for Shared {
+    async fn first_leased(&self, _: usize, order: u64) {
+        let (mut connection, key) = (self.0.clone(), key(order));
+        let claimed = format!("a process:{}", calls::arguments(order));
+        let mut claim = redis::cmd("SET");
+        let claim = claim.arg(&key).arg(&claimed).arg("NX").arg("GET");
+        let claim = claim.arg("PX").arg(LEASE);
+        let stands: Option<Vec<u8>> = claim.query_async(&mut connection).await.expect("a claim");
+        assert_eq!(stands, None);
+        // Only the holder of the claim may record: no one command compares.
+        let record = Script::new(
+            "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])",
+        );
+        let mut record = record.key(&key);
+        let record = record.arg(&claimed).arg(Receipt::of(order).to_json());
+        let recorded: Option<String> = record
+            .arg(DAY)
+            .invoke_async(&mut connection)
+            .await
+            .expect("an outcome");
+        assert!(recorded.is_some());
     }
 }
 

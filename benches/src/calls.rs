@@ -76,6 +76,13 @@ pub trait ByHand: Clone + Send + Sync + 'static {
     fn replay(&self, task: usize, order: u64) -> impl Future<Output = ()> + Send;
 }
 
+/// What somebody would write by hand who knows that a holder may vanish, or be slow: a claim has a holder, a lease, a fencing
+/// token that the outcome is recorded under, and an expiry that a purge finds.
+pub trait Leased: ByHand {
+    /// Claims, runs the body, and records.
+    fn first_leased(&self, task: usize, order: u64) -> impl Future<Output = ()> + Send;
+}
+
 /// One call of ours.
 ///
 /// # Panics
@@ -109,7 +116,7 @@ pub async fn two_processes<S: Store>(
 /// # Panics
 ///
 /// When there is no runtime to be had.
-pub fn compare_on_server<S: ByHand>(
+pub fn compare_on_server<S: Leased>(
     product: &'static str,
     variable: &str,
     set_up: impl AsyncFnOnce(&str) -> ([Idempotency; 2], S),
@@ -124,6 +131,16 @@ pub fn compare_on_server<S: ByHand>(
     let sides = (&idem, &by_hand);
     compare(&runtime, &mut ratios, "", sides, &AT_ONCE, times);
     let (_, times) = times;
+    for tasks in AT_ONCE {
+        ratios.time(
+            format!("first call, beside one with a lease, {tasks} at once"),
+            times,
+            first_calls(&runtime, tasks, &idem),
+            spread(&runtime, tasks, &by_hand, |by_hand, task| async move {
+                by_hand.first_leased(task, fresh()).await;
+            }),
+        );
+    }
     for tasks in [1, 16] {
         let mut make = spread(&runtime, 16, &idem, each_of(tasks));
         make(times * Ratios::TURNS);
@@ -152,7 +169,7 @@ pub fn compare(
     named: &str,
     (idem, by_hand): (&Idempotency, &impl ByHand),
     at_once: &[usize],
-    (replays, first_calls): (u32, u32),
+    (replays, firsts): (u32, u32),
 ) {
     runtime.block_on(async {
         ours(idem, 1).await;
@@ -173,15 +190,19 @@ pub fn compare(
     for &tasks in at_once {
         ratios.time(
             format!("{named}first call, {tasks} at once"),
-            first_calls,
-            spread(runtime, tasks, idem, |idem, _| async move {
-                ours(&idem, fresh()).await;
-            }),
+            firsts,
+            first_calls(runtime, tasks, idem),
             spread(runtime, tasks, by_hand, |by_hand, task| async move {
                 by_hand.first(task, fresh()).await;
             }),
         );
     }
+}
+
+fn first_calls(runtime: &Runtime, tasks: usize, idem: &Idempotency) -> impl FnMut(u32) {
+    spread(runtime, tasks, idem, |idem, _| async move {
+        ours(&idem, fresh()).await;
+    })
 }
 
 fn fresh() -> u64 {
