@@ -20,6 +20,11 @@ pub(super) fn is_missing_table(error: &Error) -> bool {
     number(error) == Some(1146)
 }
 
+/// Tells whether a change of a table was refused because it has been made: the column or the index is there, or is gone.
+pub(super) fn is_there_already(error: &Error) -> bool {
+    matches!(number(error), Some(1060 | 1061 | 1091))
+}
+
 fn number(error: &Error) -> Option<u16> {
     let error = error.as_database_error()?;
     let error = error.try_downcast_ref::<MySqlDatabaseError>()?;

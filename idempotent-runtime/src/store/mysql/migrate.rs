@@ -18,7 +18,7 @@ const PATIENCE: u32 = 30;
 /// never changes.
 ///
 /// A change of a table commits by itself here, so a process may die between a step and the note that it was done: a step is
-/// one statement that can be repeated.
+/// one statement, which when it is repeated changes nothing, or is refused because what it makes is there.
 fn steps(prefix: &TablePrefix) -> [String; 1] {
     [format!(
         "CREATE TABLE IF NOT EXISTS {prefix}records (
@@ -98,7 +98,7 @@ async fn migrate_alone(
     }
     run(connection, schema_table(prefix)).await?;
     for (version, step) in schema::missing(steps, found) {
-        run(connection, step.clone()).await?;
+        take(connection, step.clone()).await?;
         run(connection, applied(prefix, version)).await?;
     }
     Ok(())
@@ -147,12 +147,22 @@ async fn version(
     }
 }
 
+/// Takes a step, if nobody has: MySQL, unlike MariaDB, has no `ADD COLUMN IF NOT EXISTS`.
+async fn take(connection: &mut MySqlConnection, step: String) -> Result<(), StoreError> {
+    match execute(connection, step).await {
+        Err(error) if !failure::is_there_already(&error) => Err(failure::of(error, DOING)),
+        _ => Ok(()),
+    }
+}
+
 async fn run(connection: &mut MySqlConnection, statement: String) -> Result<(), StoreError> {
-    connection
-        .execute(sqlx::raw_sql(AssertSqlSafe(statement)))
-        .await
-        .map(drop)
-        .map_err(|error| failure::of(error, DOING))
+    let run = execute(connection, statement).await;
+    run.map_err(|error| failure::of(error, DOING))
+}
+
+async fn execute(connection: &mut MySqlConnection, statement: String) -> sqlx::Result<()> {
+    let statement = sqlx::raw_sql(AssertSqlSafe(statement));
+    connection.execute(statement).await.map(drop)
 }
 
 async fn one(connection: &mut MySqlConnection, query: String) -> sqlx::Result<Option<i64>> {
@@ -185,17 +195,53 @@ mod tests {
     use tokio::sync::Barrier;
 
     use super::*;
-    use crate::store::{MySqlStore, sql::upgrade};
+    use crate::store::{
+        MySqlStore,
+        sql::upgrade::{self, Upgrade},
+    };
 
-    /// As every step has to be here.
-    fn can_be_repeated(step: String) -> String {
-        step.replace("ADD COLUMN", "ADD COLUMN IF NOT EXISTS")
+    upgrade::upgrades_on_a_server!(MySqlStore, MySqlConnection, "IDEMPOTENT_TEST_MARIADB_URL");
+
+    /// MySQL, where there is one.
+    fn mysql() -> String {
+        let url = std::env::var("IDEMPOTENT_TEST_MYSQL_URL");
+        url.unwrap_or_else(|_| url_of_server())
     }
 
-    upgrade::upgrades_on_a_server!(
-        MySqlStore,
-        MySqlConnection,
-        "IDEMPOTENT_TEST_MARIADB_URL",
-        can_be_repeated
-    );
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "needs a server: cargo xtask test"]
+    async fn an_upgrade_of_mysql_under_traffic_keeps_every_record() {
+        upgrade::keeps_every_record(Next::at(mysql())).await;
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a server: cargo xtask test"]
+    async fn a_step_that_nobody_noted_is_noted() {
+        for url in [url_of_server(), mysql()] {
+            let next = Next::at(url);
+            next.open().await.expect("a first start");
+            let table = format!("ALTER TABLE {}records", next.prefix);
+            let mut connection = next.connection().await;
+            let column = format!("{table} ADD COLUMN added INTEGER NOT NULL DEFAULT 7");
+            let index = format!("{table} ADD KEY added_index (finished)");
+            let gone = format!("{table} DROP COLUMN holder");
+            for step in [column, index, gone] {
+                let died = run(&mut connection, step.clone()).await;
+                died.expect("the step itself is done");
+                let found = version(&mut connection, &next.prefix, DOING).await;
+                let mut steps =
+                    vec![String::new(); found.expect("a version").try_into().expect("a few")];
+                steps.push(step);
+
+                let others = migrate_by(&steps, &mut connection, &next.prefix).await;
+
+                others.expect("the next start goes on");
+                let version = version(&mut connection, &next.prefix, DOING).await;
+                assert_eq!(version.ok(), i64::try_from(steps.len()).ok());
+            }
+            let wrong = [vec![String::new(); 4], vec![format!("{table} ADD COLUMN")]].concat();
+            let refused = migrate_by(&wrong, &mut connection, &next.prefix).await;
+            assert!(refused.is_err(), "what is wrong otherwise is said");
+        }
+    }
 }

@@ -160,10 +160,5 @@ mod tests {
     use super::*;
     use crate::store::{PostgresStore, sql::upgrade};
 
-    upgrade::upgrades_on_a_server!(
-        PostgresStore,
-        PgConnection,
-        "IDEMPOTENT_TEST_POSTGRES_URL",
-        |step| step
-    );
+    upgrade::upgrades_on_a_server!(PostgresStore, PgConnection, "IDEMPOTENT_TEST_POSTGRES_URL");
 }

@@ -155,16 +155,28 @@ async fn charge(idem: &Idempotency, key: u32, runs: &AtomicU32) -> Result<u32, E
     .await
 }
 
-/// Makes the test of a dialect whose server a variable names, beside its migrator. `$step` rewrites the step for the dialect.
+/// Makes the test of a dialect whose server a variable names, beside its migrator.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 macro_rules! upgrades_on_a_server {
-    ($store:ty, $connection:ty, $variable:literal, $step:expr) => {
+    ($store:ty, $connection:ty, $variable:literal) => {
+        fn url_of_server() -> String {
+            std::env::var($variable).expect(concat!(
+                $variable,
+                " is not set: `cargo xtask test` starts it"
+            ))
+        }
+
         struct Next {
             url: String,
             prefix: TablePrefix,
         }
 
         impl Next {
+            fn at(url: String) -> Self {
+                let prefix = upgrade::prefix();
+                Self { url, prefix }
+            }
+
             async fn connection(&self) -> $connection {
                 let connected = <$connection>::connect(&self.url).await;
                 connected.expect("the server answers")
@@ -185,7 +197,7 @@ macro_rules! upgrades_on_a_server {
 
             async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
                 let mut connection = self.connection().await;
-                let steps = [steps(&self.prefix).as_slice(), &[$step(step)]].concat();
+                let steps = [steps(&self.prefix).as_slice(), &[step]].concat();
                 others.wait().await;
                 migrate_by(&steps, &mut connection, &self.prefix).await
             }
@@ -203,15 +215,7 @@ macro_rules! upgrades_on_a_server {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         #[ignore = "needs a server: cargo xtask test"]
         async fn an_upgrade_under_traffic_keeps_every_record() {
-            let url = std::env::var($variable);
-            let next = Next {
-                url: url.expect(concat!(
-                    $variable,
-                    " is not set: `cargo xtask test` starts it"
-                )),
-                prefix: upgrade::prefix(),
-            };
-            upgrade::keeps_every_record(next).await;
+            upgrade::keeps_every_record(Next::at(url_of_server())).await;
         }
     };
 }
