@@ -171,9 +171,11 @@ pub(super) fn decide(
 }
 
 impl Answered {
-    /// The request was not let through, so that the answer is about this attempt alone.
+    /// The request was not let through, so that the answer is about this attempt alone. One that was recorded is about the
+    /// attempt that ran.
     fn refuses(&self) -> bool {
-        is_refusal(self.status, self.problem.slug) || self.status == StatusCode::NOT_IMPLEMENTED
+        let refuses = is_refusal(self.status, self.problem.slug);
+        !self.replayed && (refuses || self.status == StatusCode::NOT_IMPLEMENTED)
     }
 }
 
@@ -190,7 +192,11 @@ pub(super) fn is_refusal(status: StatusCode, slug: Option<Slug>) -> bool {
         )
     );
     let status = status.as_u16();
-    by_slug && status >= 400 || matches!(status, 307 | 308 | 401 | 403 | 407 | 425 | 429)
+    let by_status = matches!(
+        status,
+        307 | 308 | 401 | 403 | 405 | 407 | 411 | 413..=415 | 417 | 421 | 425 | 426 | 429 | 431
+    );
+    by_slug && status >= 400 || by_status
 }
 
 impl Observed {
@@ -323,9 +329,10 @@ fn by_status(
         409 if may_be_running(profile, progress, answer) => again(Happened::Perhaps),
         425 if !progress.was_early => again(Happened::No),
         429 if answer.retry_after.is_some() => again(Happened::No),
-        501 if keyed || progress.protection == Protection::KeyOnTrial => {
+        501 if progress.protection.is_key() && !answer.replayed => {
             Judgement::Stop(Stopped::Unsupported)
         }
+        501 if keyed => Judgement::Stop(Stopped::Unknown(Why::Recorded)),
         408 | 500 | 502..=504 => match progress.protection {
             Protection::Key if answer.replayed => Judgement::Stop(Stopped::Unknown(Why::Recorded)),
             Protection::Key | Protection::Method => again(perhaps(answer.status)),

@@ -42,7 +42,7 @@ pub(super) fn meaning(attempted: &Attempted) -> Meaning {
     };
     let status = read.response.status();
     match status.as_u16() {
-        _ if is_refusal(status, read.problem().slug) => Meaning::NotDone,
+        _ if !read.is_replayed() && is_refusal(status, read.problem().slug) => Meaning::NotDone,
         408 | 500.. => Meaning::Open,
         _ => Meaning::Outcome,
     }

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use http::{Extensions, HeaderName};
-use idempotent_runtime::client::{Call, ClientError, Intent, KeyStatus, Profile, Why};
+use idempotent_runtime::client::{Call, ClientError, Intent, KeyStatus, Origin, Profile, Why};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, Middleware, Next};
 
@@ -396,6 +396,40 @@ async fn c27_a_refused_call_is_sent_again_by_its_intent() {
     }
     let keys = server.keys();
     assert_eq!(keys[0], keys[1]);
+}
+
+/// Nothing ran, so there is nothing that the intent came to, and nothing that its next request would contradict.
+#[tokio::test]
+async fn c11_a_request_that_was_refused_for_its_form_is_put_right_under_the_same_intent() {
+    for refusal in [405, 411, 413, 414, 415, 417, 421, 426, 431] {
+        let server = Server::doing([answer(refusal), answer(201)]).await;
+        let client = client();
+        for (form, status) in [("text/plain", refusal), ("application/json", 201)] {
+            let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+            let call = client.post(&server.url("/pay"));
+            let call = call.header("content-type", form).with_extension(wish);
+            let response = call.send().await.expect("an answer");
+            assert_eq!(response.status(), status);
+        }
+        let keys = server.keys();
+        assert_eq!(keys[0], keys[1]);
+    }
+}
+
+/// The answer was lost, and it was a refusal of the handler's own, which the server has recorded.
+#[tokio::test]
+async fn c23_a_refusal_that_was_recorded_is_the_answer_and_stays_it() {
+    let recorded = answer(403).with("idempotent-replayed", "true");
+    let server = Server::doing([Step::Cut, recorded.into()]).await;
+    let client = client();
+    for origin in [Origin::Server, Origin::Journal] {
+        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let call = client.post(&server.url("/pay")).with_extension(wish);
+        let response = call.send().await.expect("the recorded answer");
+        assert_eq!(response.status(), 403);
+        assert_eq!(outcome(&response).origin, origin);
+    }
+    assert_eq!(server.seen().len(), 2);
 }
 
 #[tokio::test]

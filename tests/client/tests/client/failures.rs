@@ -339,7 +339,7 @@ async fn c22_a_server_s_word_does_not_repeat_what_has_no_protection() {
 /// The answer was lost, and then somebody before the server did not let the call through.
 #[tokio::test]
 async fn c21_a_refusal_after_a_lost_answer_is_no_outcome() {
-    for status in [401, 403, 429, 501] {
+    for status in [401, 403, 405, 413, 421, 429, 431, 501] {
         let server = Server::doing([Step::Cut, answer(status).into()]).await;
         let ended = client().post(&server.url("/pay")).send().await;
         let ClientError::Unknown {

@@ -111,8 +111,17 @@ fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
     let refusals = [
         answer(401),
         answer(403),
+        answer(405),
         answer(407),
+        answer(411),
+        answer(413),
+        answer(414),
+        answer(415),
+        answer(417),
+        answer(421),
+        answer(426),
         answer(429),
+        answer(431),
         answer(308),
         answer(501),
         problem(501, Slug::NotSupported),
@@ -132,6 +141,24 @@ fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
     }
     for outcome in [answer(201), answer(402), answer(404)] {
         assert_eq!(ends(true, Protection::Key, outcome), Next::Return);
+    }
+}
+
+/// A handler may have a refusal of its own recorded, and then it is what the earlier attempt came to.
+#[test]
+fn c23_a_refusal_that_was_recorded_is_the_outcome() {
+    for may_have_happened in [false, true] {
+        let sent = Progress {
+            may_have_happened,
+            ..progress()
+        };
+        for status in [307, 401, 403, 415, 429] {
+            let recorded = Observed::Answer(replayed(status));
+            assert_eq!(ietf(&sent, &recorded), Next::Return, "{status}");
+        }
+        let recorded = Observed::Answer(replayed(501));
+        let frozen = Next::Stop(Stopped::Unknown(Why::Recorded));
+        assert_eq!(ietf(&sent, &recorded), frozen);
     }
 }
 
