@@ -86,6 +86,9 @@ impl Sending<'_> {
                     );
                     self.inner.withdraw(&self.origin);
                     self.inner.timer.sleep(pause).await;
+                    if let Some(stopped) = decide::too_old(self.profile, &self.progress()) {
+                        return self.stop(stopped, attempted).await;
+                    }
                 }
             }
         }
@@ -171,9 +174,7 @@ impl Sending<'_> {
         Progress {
             attempts: self.attempts,
             elapsed: self.elapsed(),
-            key_age: self.keyed.as_ref().map_or(Duration::ZERO, |keyed| {
-                keyed.age.saturating_add(self.elapsed())
-            }),
+            key_age: self.key_age(),
             keyed: self.keyed.is_some(),
             protection: self.protection(),
             may_have_happened: self.may_have_happened,
@@ -182,6 +183,15 @@ impl Sending<'_> {
             repeatable: self.request.is_repeatable(),
             budget_left: self.inner.has_budget(&self.origin),
         }
+    }
+
+    /// By the timer, which no change of the time of day disturbs, or by the clock, which goes on while the machine sleeps: the
+    /// server's time goes on, too.
+    fn key_age(&self) -> Duration {
+        self.keyed.as_ref().map_or(Duration::ZERO, |keyed| {
+            let by_timer = keyed.age.saturating_add(self.elapsed());
+            by_timer.max(self.inner.clock.now().since(keyed.created))
+        })
     }
 
     /// What the server has said counts for more than what is known of it.

@@ -29,7 +29,7 @@ pub(super) enum Begun {
 pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Result<Begun> {
     let entry = entry(sending, keyed);
     let now = sending.inner.clock.now();
-    keyed.age = entry.age(now);
+    (keyed.age, keyed.created) = (entry.age(now), entry.created);
     let standing = if keyed.journaled {
         let begun = sending.inner.journal.begin(&entry).await;
         begun.map_err(|source| ClientError::Journal {
@@ -47,7 +47,7 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         super::finish::nothing_happened(sending.inner, keyed).await;
         return Err(too_old(call()).into());
     };
-    keyed.age = standing.age(now);
+    (keyed.age, keyed.created) = (sending.profile.age(&standing, now), standing.created);
     let without_headers = sending.request.without_headers;
     match compare(&entry, without_headers, &standing) {
         Compared::Equal => {}

@@ -418,6 +418,17 @@ fn again(
     Next::RetryAfter(wait)
 }
 
+/// Decides anew after a pause, which may have been longer than it was meant to be: timers stand still while a machine sleeps.
+#[must_use]
+pub(super) fn too_old(profile: &Profile, progress: &Progress) -> Option<Stopped> {
+    let is_too_old = progress.protection.is_key() && progress.key_age >= profile.oldest();
+    is_too_old.then_some(if progress.may_have_happened {
+        Stopped::Unknown(Why::Age)
+    } else {
+        Stopped::Exhausted(Why::Age)
+    })
+}
+
 fn give_up(progress: &Progress, happened: Happened, why: Why) -> Next {
     let happened = if progress.may_have_happened {
         Happened::Perhaps

@@ -4,6 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use http::HeaderName;
 
+use super::journal::Entry;
+use crate::record::Time;
+
 /// How a server takes keys, and what its answers mean.
 ///
 /// Giving a server a profile that [honours keys](Support::Declared) is a promise about that server: a call whose outcome is
@@ -144,6 +147,16 @@ impl Profile {
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;
         self
+    }
+
+    /// How old the key of an entry is. Where it was made later than `now`, by more than clocks differ, one of the two was read
+    /// from a wrong clock: then it counts as too old, because nobody knows.
+    pub(super) fn age(&self, entry: &Entry, now: Time) -> Duration {
+        if entry.created.since(now) > self.skew {
+            Duration::MAX
+        } else {
+            entry.age(now)
+        }
     }
 
     /// How old a key may be when it is sent.

@@ -40,7 +40,7 @@ pub enum Resend {
 
 impl Unfinished {
     pub(super) fn new(entry: Entry, profile: &Profile, support: Support, now: Time) -> Self {
-        let age = entry.age(now);
+        let age = profile.age(&entry, now);
         let protection = Protection::of(&entry.method).with_key(support);
         let resend = if age >= profile.oldest() {
             Resend::TooOld
@@ -78,7 +78,8 @@ impl Unfinished {
         &self.entry.url
     }
 
-    /// How old its key is.
+    /// How old its key is: [`Duration::MAX`] where it was made later than the clock says now, by more than clocks differ. Then one
+    /// of the two was wrong, and nobody knows.
     #[must_use]
     pub fn age(&self) -> Duration {
         self.age

@@ -21,6 +21,7 @@ use super::{
     keys::{Inner, Live},
     profile::{Profile, Support},
 };
+use crate::record::Time;
 
 /// A call on its way.
 #[derive(Debug)]
@@ -48,6 +49,8 @@ pub(super) struct KeyedCall {
     pub(super) live: Live,
     /// How old the key was when the call began.
     pub(super) age: Duration,
+    /// Since when there is the key, by the clock of the wall, which goes on while a machine sleeps.
+    pub(super) created: Time,
     /// A digest of who asks.
     pub(super) caller: [u8; 32],
     /// What tells this begin of the call from every other one, in this process and in those that share its journal.
@@ -213,6 +216,7 @@ impl Sending<'_> {
             caller,
             begun: rand::random(),
             age: now.saturating_sub(since),
+            created: self.inner.clock.now(),
             journaled: named || self.inner.journals_all,
             named,
         };

@@ -5,6 +5,7 @@ mod kit;
 mod accounts;
 mod answers;
 mod bodies;
+mod clocks;
 mod conformance;
 mod failures;
 mod journal;

@@ -1,0 +1,94 @@
+//! How old a key is, where clocks stand still or go wrong.
+
+use std::time::Duration;
+
+use idempotent_runtime::{
+    client::{Call, ClientError, IdempotencyKeys, Intent, MemoryJournal, Resend, Why},
+    clock::Clock,
+    testing::{Gate, ManualClock},
+};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
+
+use crate::kit::{Ending, Pauses, Server, Step, answer, builder, outcome, patient};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+struct Process {
+    client: ClientWithMiddleware,
+    keys: IdempotencyKeys,
+}
+
+fn process(attempts: u32, pauses: &Pauses, clock: &ManualClock) -> Process {
+    let keys = builder(pauses)
+        .limits(patient().attempts(attempts))
+        .journal(MemoryJournal::new())
+        .clock(clock.clone());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    Process { client, keys }
+}
+
+impl Process {
+    fn call(&self, server: &Server) -> RequestBuilder {
+        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let call = self.client.post(server.url("/pay")).body("pay");
+        call.with_extension(wish)
+    }
+}
+
+#[track_caller]
+fn is_too_old(ended: &reqwest_middleware::Result<reqwest::Response>) {
+    let ended = ended.ending();
+    assert!(
+        matches!(ended, ClientError::Unknown { why: Why::Age, .. }),
+        "{ended:?}"
+    );
+}
+
+/// While a machine sleeps its timers stand still, and the server's time goes on.
+#[tokio::test]
+async fn c36_a_key_that_gets_old_while_the_machine_sleeps_is_not_sent_again() {
+    let clock = ManualClock::new();
+    let (in_a_pause, in_an_attempt) = (Gate::new(), Gate::new());
+    let waits = Step::AnswerBehind(in_an_attempt.clone(), answer(500));
+    for (step, gate, pauses) in [
+        (answer(500).into(), &in_a_pause, Pauses::behind(&in_a_pause)),
+        (waits, &in_an_attempt, Pauses::default()),
+    ] {
+        let server = Server::doing([step]).await;
+        let process = process(4, &pauses, &clock);
+        let call = tokio::spawn(process.call(&server).send());
+        gate.arrived(1).await;
+
+        clock.advance(24 * HOUR);
+        gate.open();
+
+        is_too_old(&call.await.expect("it ends"));
+        assert_eq!(server.seen().len(), 1);
+    }
+}
+
+/// The clock was set back since the key was made, so how old that is cannot be known.
+#[tokio::test]
+async fn c36_a_key_from_the_future_is_not_sent_again() {
+    let clock = ManualClock::new();
+    let start = Clock::now(&clock);
+    let made = 2 * HOUR;
+    clock.step(start.plus(made));
+    let server = Server::doing([Step::Cut]).await;
+    let process = process(1, &Pauses::default(), &clock);
+    process.call(&server).send().await.expect_err("it is cut");
+
+    clock.step(start.plus(made - HOUR));
+    let open = process.keys.unfinished(9).await.expect("a list");
+    assert_eq!(open[0].resend(), Resend::TooOld);
+    is_too_old(&process.call(&server).send().await);
+    assert_eq!(server.seen().len(), 1);
+
+    // Clocks differ by so much.
+    clock.step(start.plus(made - Duration::from_secs(300)));
+    let open = process.keys.unfinished(9).await.expect("a list");
+    assert_eq!(open[0].resend(), Resend::Possible);
+    let response = process.call(&server).send().await.expect("an answer");
+    assert_eq!(outcome(&response).attempts, 1);
+}
