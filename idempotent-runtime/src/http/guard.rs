@@ -17,7 +17,7 @@ use crate::{
     error::{BoxError, Error},
     handle::Status,
     http::{
-        IDEMPOTENCY_KEY, IdempotencyKey, StoredResponse,
+        IdempotencyKey, StoredResponse,
         body::{self, Body, Unfinished, read_to_end},
         client::{Heard, hear},
         execution::Execution,
@@ -27,7 +27,7 @@ use crate::{
         meeting::too_large,
         problem::{Kind, Mismatch, Problem},
         routing,
-        rules::{Echo, KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
+        rules::{KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
         scope::Caller,
         settings::Settings,
     },
@@ -123,7 +123,7 @@ impl Guard {
                 self.refuse(&problem)
             }
         };
-        self.echo(&mut response);
+        self.rules.repeat_key(&self.headers, &mut response);
         Ok(response)
     }
 
@@ -291,19 +291,8 @@ impl Guard {
     }
 
     pub(crate) fn respond(&self, problem: &Problem) -> Response<Bytes> {
-        let protocol = self.rules.protocol;
         self.settings
-            .refuse(problem, protocol, &self.method, &self.headers)
-    }
-
-    fn echo<R>(&self, response: &mut Response<Body<R>>) {
-        let names = self.rules.reader.names();
-        let sent = names.iter().find_map(|name| self.headers.get(name));
-        if self.rules.echo == Echo::Key
-            && let Some(sent) = sent
-        {
-            response.headers_mut().insert(IDEMPOTENCY_KEY, sent.clone());
-        }
+            .refuse(problem, &self.rules, &self.method, &self.headers)
     }
 }
 

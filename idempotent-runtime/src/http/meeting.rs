@@ -9,7 +9,7 @@ use crate::http::{
     guard::{Guard, IsGuarded},
     problem::{Kind, Problem},
     routing,
-    rules::{EarlyData, Presence, Protocol, Rules},
+    rules::{EarlyData, Presence, Rules},
     settings::Settings,
 };
 
@@ -20,7 +20,7 @@ pub(crate) const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idemp
 pub(crate) enum Meeting {
     /// Nothing. Its response says so where the rules ask for that.
     HandOn(Option<HeaderValue>),
-    Refuse(Box<Problem>, Protocol),
+    Refuse(Box<Problem>, Arc<Rules>),
     Guard(Arc<Guard>),
 }
 
@@ -35,7 +35,7 @@ impl Meeting {
         {
             return Meeting::HandOn(None);
         }
-        let refuse = |problem| Meeting::Refuse(Box::new(problem), rules.protocol);
+        let refuse = |problem| Meeting::Refuse(Box::new(problem), Arc::clone(rules));
         let names = rules.reader.names();
         let has_key = names.iter().any(|name| head.headers.contains_key(name));
         match (rules.presence, has_key) {

@@ -4,13 +4,13 @@ mod choice;
 
 use std::time::Duration;
 
-use http::{HeaderName, Method, StatusCode};
+use http::{HeaderMap, HeaderName, Method, Response, StatusCode};
 
 use crate::{
     duration::IntoDuration,
     error::Error,
     http::{
-        HeaderPolicy, KeyReader,
+        HeaderPolicy, IDEMPOTENCY_KEY, KeyReader,
         fingerprint::{BodyComparison, Comparison, QueryComparison},
         outcome::ServerErrors,
     },
@@ -376,5 +376,16 @@ impl Rules {
     pub fn echo(mut self, echo: Echo) -> Self {
         self.echo = echo;
         self
+    }
+
+    /// Repeats the key in the response to a request that has one, where that is set.
+    pub(crate) fn repeat_key<B>(&self, request: &HeaderMap, response: &mut Response<B>) {
+        let names = self.reader.names();
+        let sent = || names.iter().find_map(|name| request.get(name));
+        if self.echo == Echo::Key
+            && let Some(sent) = sent()
+        {
+            response.headers_mut().insert(IDEMPOTENCY_KEY, sent.clone());
+        }
     }
 }

@@ -63,10 +63,10 @@ where
                     .call(Request::from_parts(head, Body::untouched(body))),
                 said,
             },
-            Meeting::Refuse(problem, protocol) => {
+            Meeting::Refuse(problem, rules) => {
                 let refused = self
                     .settings
-                    .refuse(&problem, protocol, &head.method, &head.headers);
+                    .refuse(&problem, &rules, &head.method, &head.headers);
                 State::Refused {
                     response: Some(refused.map(Body::from)),
                 }

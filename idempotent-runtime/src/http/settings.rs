@@ -14,7 +14,7 @@ use crate::{
         grpc,
         layer::IdempotencyLayer,
         limit::{NewKeys, Rate},
-        problem::{Problem, Problems},
+        problem::{Kind, Problem, Problems},
         routes::Pattern,
         rules::{Protocol, Rules},
         scope::Scope,
@@ -255,18 +255,24 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
 }
 
 impl Settings {
-    /// Makes the response that refuses a request of that method and those header fields, in the protocol of its rules.
+    /// Makes the response that refuses a request of that method and those header fields, in the protocol of its rules and with
+    /// its key where they say so.
     pub(crate) fn refuse(
         &self,
         problem: &Problem,
-        protocol: Protocol,
+        rules: &Rules,
         method: &Method,
         request: &HeaderMap,
     ) -> Response<Bytes> {
-        match protocol {
+        let mut response = match rules.protocol {
             Protocol::Http => self.problems.respond(problem, method, request),
             Protocol::GrpcUnary => grpc::respond(problem),
+        };
+        // What is no key, or does not count as one, is not repeated.
+        if !matches!(problem.kind(), Kind::KeyInvalid | Kind::NotSupported) {
+            rules.repeat_key(request, &mut response);
         }
+        response
     }
 
     /// What holds for a request to `path`.

@@ -80,7 +80,7 @@ pub enum ReplayOfCreated {
     Ok,
 }
 
-/// Whether responses to requests with a key repeat it.
+/// Whether responses to requests with a key repeat it: the handler's, replays, and refusals of anything but the key itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Echo {

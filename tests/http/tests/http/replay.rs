@@ -1,8 +1,9 @@
 //! A3: the first request, its replays, other requests with its key, and those that come while it runs.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use axum::body::Body;
+use bytes::Bytes;
 use http::{Response, StatusCode};
 use idempotent_runtime::{
     Idempotency, InFlight, MemoryStore,
@@ -10,7 +11,7 @@ use idempotent_runtime::{
     testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
 };
 
-use crate::harness::{Shop, charge, post, spawn, waiting};
+use crate::harness::{Shop, charge, post, spawn, stream, waiting};
 
 #[tokio::test]
 async fn s_35_the_first_request_gets_the_handlers_own_response() {
@@ -333,6 +334,28 @@ async fn s_50_the_key_is_repeated_on_every_response_where_that_is_on() {
     for answer in answers {
         assert_eq!(answer.headers["idempotency-key"], "k");
     }
+    let small = Shop::new(Rules::ietf().echo(Echo::Key).max_request(4));
+    let broken = stream(vec![Err::<Bytes, _>(io::Error::other("it breaks off"))]);
+    let mut refusals = vec![
+        small.send(charge()).await,
+        small
+            .send_as_is(charge().streaming(stream(vec![Ok::<_, io::Error>("amount=12".into())])))
+            .await,
+        small.send_as_is(charge().streaming(broken)).await,
+        small.send(charge().caller("nobody")).await,
+    ];
+    small.layer.shutdown(Duration::ZERO).await;
+    refusals.push(small.send(charge().body("")).await);
+    let statuses: Vec<_> = refusals
+        .iter()
+        .map(|answer| answer.status.as_u16())
+        .collect();
+    assert_eq!(statuses, [413, 413, 400, 400, 503]);
+    for answer in refusals {
+        assert_eq!(answer.headers["idempotency-key"], "k", "{answer:?}");
+    }
+    let malformed = small.send(post("/").key("\"k")).await;
+    assert!(!malformed.headers.contains_key("idempotency-key"));
     let silent = Shop::new(Rules::ietf());
     assert!(
         !silent
