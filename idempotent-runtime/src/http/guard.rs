@@ -268,6 +268,10 @@ impl Guard {
                 Some(reference) => problem.with_operation_ref(reference),
                 None => problem,
             },
+            // Who calls with what can be nobody's name is nobody, too.
+            Error::InvalidKey { part: "scope", .. } => {
+                problem.with_status(self.settings.scope.refusal())
+            }
             _ => problem,
         }
     }

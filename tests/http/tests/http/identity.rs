@@ -1,6 +1,6 @@
 //! A4: whose key it is, and what makes two requests the same.
 
-use http::{Method, Response};
+use http::{Method, Response, StatusCode};
 use idempotent_runtime::{
     FingerprintKey, Idempotency, MemoryStore,
     http::{BodyComparison, IdempotencyLayer, KeyScope, QueryComparison, Rules, Scope},
@@ -44,7 +44,7 @@ async fn s_53_who_is_nobody_is_refused() {
     let refused = shop.send(charge().caller("nobody")).await;
     refused.is_problem(400, "scope_unresolved");
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(Scope::of(|_| None::<String>).refuse_with(http::StatusCode::UNAUTHORIZED))
+        .scope(Scope::of(|_| None::<String>).refuse_with(StatusCode::UNAUTHORIZED))
         .build()
         .expect("the settings are sound");
     let unauthorized = Shop::behind(layer, shop.store.clone(), shop.idem.clone(), |_, _| async {
@@ -61,6 +61,23 @@ async fn s_53_who_is_nobody_is_refused() {
 }
 
 #[tokio::test]
+async fn s_53_whose_name_cannot_be_one_is_nobody() {
+    for name in [String::new(), "A".repeat(70_000)] {
+        let shop = Shop::new(Rules::ietf());
+        let layer = IdempotencyLayer::builder(shop.idem.clone())
+            .scope(Scope::of(move |_| Some(name.clone())).refuse_with(StatusCode::UNAUTHORIZED))
+            .build()
+            .expect("the settings are sound");
+        let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+            Response::default()
+        });
+        let refused = shop.send(charge()).await;
+        refused.is_problem(401, "scope_unresolved");
+        assert_eq!((shop.runs(), shop.store.round_trips()), (0, 0));
+    }
+}
+
+#[tokio::test]
 async fn s_54_s_55_authentication_outside_decides_who_gets_a_replay() {
     let shop = Shop::new(Rules::ietf());
     let authenticated = |request: http::Request<axum::body::Body>, next: axum::middleware::Next| async move {
@@ -72,7 +89,7 @@ async fn s_54_s_55_authentication_outside_decides_who_gets_a_replay() {
             Some(b"Bearer old" | b"Bearer new") => next.run(request).await,
             _ => {
                 let mut refused = Response::default();
-                *refused.status_mut() = http::StatusCode::UNAUTHORIZED;
+                *refused.status_mut() = StatusCode::UNAUTHORIZED;
                 refused
             }
         }
