@@ -318,29 +318,3 @@ async fn a_body_that_trickles_in_holds_no_key() {
         .expect("it is answered")
         .is_problem(422, "key_reused");
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_four_clients_of_a_thousand_requests_run_each_key_once() {
-    let shop = Shop::new(Rules::ietf());
-    let clients: Vec<_> = (0..64)
-        .map(|_| {
-            let shop = shop.clone();
-            tokio::spawn(async move {
-                for key in 0..1_000 {
-                    let request = || post("/charges").key(format!("key-{key}"));
-                    let mut answer = shop.send(request()).await;
-                    while answer.status == 409 {
-                        answer.is_problem(409, "request_in_progress");
-                        tokio::task::yield_now().await;
-                        answer = shop.send(request()).await;
-                    }
-                    assert_eq!(answer.status, 201);
-                }
-            })
-        })
-        .collect();
-    for client in clients {
-        client.await.expect("every request is answered");
-    }
-    assert_eq!(shop.runs(), 1_000);
-}

@@ -10,6 +10,7 @@ mod applicability;
 mod bodies;
 mod clients;
 mod compression;
+mod crowds;
 mod environment;
 mod expiry;
 mod failures;
