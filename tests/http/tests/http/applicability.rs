@@ -6,8 +6,9 @@ use std::sync::{
 };
 
 use axum::body::Body;
-use http::{Method, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use idempotent_runtime::http::{IdempotencyLayer, Mark, Presence, Rules, problem::Problems};
+use tower::{Layer, ServiceExt};
 
 use crate::harness::{Ask, Shop, by_caller, charge, post};
 
@@ -173,6 +174,42 @@ async fn s_33_a_handlers_own_not_found_is_kept() {
     });
     let first = shop.send(charge()).await;
     shop.send(charge()).await.replays(&first);
+}
+
+/// What matches inside of a service is not seen from outside of it.
+#[tokio::test]
+async fn s_33_a_service_inside_a_router_keeps_no_not_found_and_one_around_it_keeps_all() {
+    let layer = Shop::new(Rules::ietf()).layer;
+    let inner = || {
+        let found = axum::routing::post(|| async { StatusCode::NOT_FOUND });
+        axum::Router::new().route("/charges", found)
+    };
+    let guarded = layer.layer(inner());
+    let nested = axum::Router::new().nest_service("/shop", guarded.clone());
+    let last = axum::Router::new().fallback_service(guarded.clone());
+    let around = axum::Router::new().fallback_service(inner()).layer(layer);
+    for (router, path) in [
+        (nested, "/shop/charges"),
+        (last, "/a"),
+        (around, "/charges"),
+    ] {
+        let shop = Shop::new(Rules::ietf()).routed_by(router);
+        for _ in 0..2 {
+            let answer = shop.send(post(path).key(path)).await;
+            assert_eq!(answer.status, StatusCode::NOT_FOUND);
+            assert!(!answer.is_replay(), "{path}");
+        }
+    }
+    for path in ["/charges", "/nowhere"] {
+        for is_replay in [false, true] {
+            let request = Request::<Body>::from(post(path).key(format!("around {path}")));
+            let response = guarded.clone().oneshot(request).await;
+            let response = response.expect("a router does not fail");
+            assert_eq!(response.status(), StatusCode::NOT_FOUND);
+            let marked = response.headers().contains_key("idempotent-replayed");
+            assert_eq!(marked, is_replay, "{path}");
+        }
+    }
 }
 
 #[tokio::test]

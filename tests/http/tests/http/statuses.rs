@@ -92,6 +92,27 @@ async fn s_61_a_redirection_is_kept_and_not_modified_never() {
     is_released(Rules::ietf(), 304, None).await;
 }
 
+/// A client repeats its request where it is led, with its key.
+#[tokio::test]
+async fn s_61_a_key_that_is_led_on_is_bound_to_its_first_path_unless_that_is_said() {
+    for (rules, mark, led_on_to) in [
+        (Rules::ietf(), None, 422),
+        (Rules::ietf(), Some(Mark::Retryable), 200),
+        (Rules::ietf().key_scope(KeyScope::Route), None, 200),
+    ] {
+        let shop = Shop::with(rules, move |_, request| async move {
+            let mut response = Response::new(Body::empty());
+            if request.uri() == "/old" {
+                *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+                mark.map(|mark| response.extensions_mut().insert(mark));
+            }
+            response
+        });
+        assert_eq!(shop.send(post("/old").key("k")).await.status, 308);
+        assert_eq!(shop.send(post("/new").key("k")).await.status, led_on_to);
+    }
+}
+
 #[tokio::test]
 async fn s_62_s_70_a_handlers_refusal_is_kept() {
     for status in [400, 402, 404, 409, 410, 422] {
