@@ -57,10 +57,11 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
         }
     };
     contract.keys = rules.reader.clone();
-    contract.key_space = match rules.key_scope {
-        _ if settings.scope.is_shared() => KeySpace::Everybody,
-        KeyScope::Caller => KeySpace::Caller,
-        KeyScope::Route => KeySpace::CallerAndRoute,
+    contract.key_space = match (rules.key_scope, settings.scope.is_shared()) {
+        (KeyScope::Caller, false) => KeySpace::Caller,
+        (KeyScope::Route, false) => KeySpace::CallerAndRoute,
+        (KeyScope::Caller, true) => KeySpace::Everybody,
+        (KeyScope::Route, true) => KeySpace::EverybodyAndRoute,
     };
     contract.retention = rules.ttl.unwrap_or(settings.handle.defaults().ttl);
     if rules.on_expired == OnExpired::Refuse {

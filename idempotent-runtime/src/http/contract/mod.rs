@@ -86,6 +86,8 @@ pub enum KeySpace {
     CallerAndRoute,
     /// Among the requests of all callers together.
     Everybody,
+    /// Among the requests of all callers to one route.
+    EverybodyAndRoute,
 }
 
 /// What a retry gets that comes while the first request is being processed.

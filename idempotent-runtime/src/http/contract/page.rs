@@ -91,6 +91,7 @@ impl Contract {
                 KeySpace::Caller => "of one caller, whatever the route",
                 KeySpace::CallerAndRoute => "of one caller to one route",
                 KeySpace::Everybody => "of all callers together",
+                KeySpace::EverybodyAndRoute => "of all callers together to one route",
             }
             .to_owned(),
         );

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use idempotent_runtime::{
     Answer, Answered, Idempotency, MemoryStore, Observer, Transition,
     http::{
-        EarlyData, Echo, IdempotencyLayer, KeyPolicy, KeyReader, KeyScope, Presence, Rules,
+        EarlyData, Echo, IdempotencyLayer, KeyPolicy, KeyReader, KeyScope, Presence, Rules, Scope,
         ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
@@ -72,6 +72,37 @@ fn s_125_the_contract_is_that_of_the_settings() {
     let required = layer.contract().to_open_api().to_string();
     let optional = layer.contract_for("/quotes").to_open_api().to_string();
     assert_ne!(required, optional);
+}
+
+#[test]
+fn s_125_the_contract_says_among_which_requests_a_key_is_unique() {
+    for (scope, key_scope, said) in [
+        (
+            by_caller(),
+            KeyScope::Caller,
+            "of one caller, whatever the route",
+        ),
+        (by_caller(), KeyScope::Route, "of one caller to one route"),
+        (
+            Scope::shared_by_all_callers(),
+            KeyScope::Caller,
+            "of all callers together",
+        ),
+        (
+            Scope::shared_by_all_callers(),
+            KeyScope::Route,
+            "of all callers together to one route",
+        ),
+    ] {
+        let layer = IdempotencyLayer::builder(Idempotency::memory())
+            .scope(scope)
+            .rules(Rules::ietf().key_scope(key_scope))
+            .build()
+            .expect("the settings are sound");
+        let page = layer.contract().to_markdown();
+        let row = format!("| a key stands for one request | {said} |\n");
+        assert!(page.contains(&row), "{row} is missing in\n{page}");
+    }
 }
 
 #[tokio::test]
