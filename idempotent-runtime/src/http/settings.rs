@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response};
+use http::{HeaderMap, Method, Response, StatusCode};
 
 use crate::{
     duration::IntoDuration,
@@ -202,7 +202,7 @@ impl Builder<Scope> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] when a pattern, the name, a bound or a duration cannot be one.
+    /// [`Error::InvalidPolicy`] when a pattern, the name, a bound, a duration or the status of a refusal cannot be one.
     pub fn build(self) -> Result<IdempotencyLayer, Error> {
         let Self { scope, said } = self;
         if said.name.trim().is_empty() {
@@ -210,6 +210,7 @@ impl Builder<Scope> {
                 "the name of the layer is empty: give it a stable one, such as `shop`",
             ));
         }
+        check_refusals(&[scope.refusal()])?;
         check(&said.handle, &said.rules)?;
         let new_keys = said.new_keys.transpose()?;
         let mut routes = Vec::with_capacity(said.routes.len());
@@ -240,6 +241,7 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
     if let Some(mistake) = &rules.mistake {
         return Err(mistake.clone());
     }
+    check_refusals(&[rules.mismatch_status, rules.in_flight_status])?;
     if rules.protocol == Protocol::GrpcUnary && !grpc::is_kept_by(&rules.headers) {
         return Err(Error::InvalidPolicy(
             "a response of gRPC is none without `content-type`, `grpc-status`, `grpc-message`, `grpc-status-details-bin` and `grpc-encoding`: keep them",
@@ -252,6 +254,17 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
     );
     check_durations(ttl, lease)?;
     check_expired(rules.on_expired, defaults.keep)
+}
+
+/// A client takes anything else for what came of its request.
+fn check_refusals(statuses: &[StatusCode]) -> Result<(), Error> {
+    let refuses = |status: &StatusCode| status.is_client_error() || status.is_server_error();
+    if statuses.iter().all(refuses) {
+        return Ok(());
+    }
+    Err(Error::InvalidPolicy(
+        "a refusal has a status from 400 to 599: see `mismatch_status`, `in_flight_status` and `Scope::refuse_with`",
+    ))
 }
 
 impl Settings {

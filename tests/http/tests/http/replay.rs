@@ -6,12 +6,12 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use idempotent_runtime::{
-    Idempotency, InFlight, MemoryStore,
-    http::{Echo, IdempotencyKey, MismatchDetails, ReplayOfCreated, Rules},
+    Error, Idempotency, InFlight, MemoryStore,
+    http::{Echo, IdempotencyKey, IdempotencyLayer, MismatchDetails, ReplayOfCreated, Rules},
     testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
 };
 
-use crate::harness::{Shop, charge, post, spawn, stream, waiting};
+use crate::harness::{Shop, by_caller, charge, post, spawn, stream, waiting};
 
 #[tokio::test]
 async fn s_35_the_first_request_gets_the_handlers_own_response() {
@@ -153,6 +153,26 @@ async fn s_42_the_statuses_of_refusals_are_the_services_and_the_types_stay() {
 
     gate.open();
     first.await.expect("it is answered").is_fresh();
+}
+
+#[test]
+fn s_42_a_refusal_that_is_no_error_is_a_mistake() {
+    let built = |scope, rules: Rules| {
+        let layer = IdempotencyLayer::builder(Idempotency::memory());
+        let layer = layer.route("/charges", |_| rules);
+        layer.scope(scope).build().map(drop)
+    };
+    for status in [StatusCode::OK, StatusCode::SEE_OTHER] {
+        for (scope, rules) in [
+            (by_caller(), Rules::ietf().mismatch_status(status)),
+            (by_caller(), Rules::ietf().in_flight_status(status)),
+            (by_caller().refuse_with(status), Rules::ietf()),
+        ] {
+            let built = built(scope, rules);
+            assert!(matches!(built, Err(Error::InvalidPolicy(_))), "{built:?}");
+        }
+    }
+    built(by_caller(), Rules::ietf()).expect("the settings are sound");
 }
 
 #[tokio::test]
