@@ -78,7 +78,8 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
     contract.replay_of_created = rules.replay_of_created;
     contract.headers = rules.headers.clone();
     contract.request_limit = Some(rules.max_request as u64);
-    contract.response_limit = Some(rules.max_response as u64);
+    let most = settings.handle.defaults().max_outcome;
+    contract.response_limit = Some(rules.max_response.min(most) as u64);
     contract.problems = settings.problems.clone();
     for (kind, status) in &mut contract.answers {
         *status = match kind {

@@ -343,7 +343,8 @@ impl Rules {
     }
 
     /// Sets how many bytes the body of a response may have to be kept: 2 MiB by default. The first caller gets a longer one whole,
-    /// and a retry is told that its result cannot be given.
+    /// and a retry is told that its result cannot be given. What is stored, with the header fields, is also bounded by the handle's
+    /// [`max_outcome`](crate::handle::Builder::max_outcome), 16 MiB by default.
     pub fn max_response(mut self, bytes: usize) -> Self {
         self.max_response = bytes;
         self

@@ -105,6 +105,18 @@ fn s_125_the_contract_says_among_which_requests_a_key_is_unique() {
     }
 }
 
+#[test]
+fn s_125_the_contract_promises_no_larger_response_than_is_stored() {
+    let idem = Idempotency::builder(MemoryStore::new()).max_outcome(1_000);
+    let layer = IdempotencyLayer::builder(idem.build().expect("the settings are sound"))
+        .scope(by_caller())
+        .route("/small", |rules| rules.max_response(10))
+        .build()
+        .expect("the settings are sound");
+    assert_eq!(layer.contract().response_limit, Some(1_000));
+    assert_eq!(layer.contract_for("/small").response_limit, Some(10));
+}
+
 #[tokio::test]
 async fn s_115_early_data_without_a_key_is_too_early_where_that_is_said() {
     let early = |ask: crate::harness::Ask| ask.header("early-data", "1");
