@@ -167,6 +167,14 @@ impl<B> Body<B> {
         (body, ended)
     }
 
+    /// Why it broke off, where it did.
+    pub(crate) fn failure(&self) -> Option<&BoxError> {
+        match &self.kind {
+            Kind::Untouched { .. } => None,
+            Kind::Read { failure, .. } => failure.as_ref(),
+        }
+    }
+
     fn read(read: Whole, rest: Option<Pin<Box<B>>>, failure: Option<BoxError>) -> Self {
         Self {
             kind: Kind::Read {

@@ -24,7 +24,7 @@ use crate::{
         fingerprint::{Target, part},
         grpc,
         limit::Place,
-        meeting::too_large,
+        meeting::{too_large, unreadable},
         problem::{Kind, Mismatch, Problem},
         routing,
         rules::{KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
@@ -97,9 +97,7 @@ impl Guard {
         execution.body = match read_to_end(body, self.rules.max_request).await {
             Ok(whole) => whole,
             Err(Unfinished::TooLong(_)) => return Ok(self.refuse(&too_large(&self.rules))),
-            Err(Unfinished::Failed(_)) => {
-                return Ok(self.refuse(&Problem::new(Kind::BodyUnreadable)));
-            }
+            Err(Unfinished::Failed(body)) => return Ok(self.refuse(&unreadable(&body))),
         };
         let sent = &execution.body.bytes;
         if self.rules.protocol == Protocol::GrpcUnary && !grpc::is_one_message(sent) {

@@ -1,11 +1,13 @@
 //! What becomes of a request, as far as its head tells: handed on, refused, or guarded.
 
-use std::sync::Arc;
+use std::{error::Error as StdError, iter::successors, sync::Arc};
 
 use http::{HeaderName, HeaderValue, Method, header::UPGRADE, request::Parts};
 use http_body::Body as HttpBody;
+use http_body_util::LengthLimitError;
 
 use crate::http::{
+    body::Body,
     guard::{Guard, IsGuarded},
     problem::{Kind, Problem},
     routing,
@@ -101,4 +103,17 @@ pub(crate) fn too_large(rules: &Rules) -> Problem {
     Problem::new(Kind::BodyTooLarge).with_detail(format!(
         "A request with a key may have a body of at most {limit} bytes. Nothing was done."
     ))
+}
+
+/// A body of unknown length that is longer than a limit outside of the layer breaks off there, whenever it is sent again.
+pub(crate) fn unreadable<B>(body: &Body<B>) -> Problem {
+    let first = body
+        .failure()
+        .map(|failure| &**failure as &(dyn StdError + 'static));
+    let mut causes = successors(first, |cause: &&(dyn StdError + 'static)| (*cause).source());
+    if causes.any(<dyn StdError>::is::<LengthLimitError>) {
+        Problem::new(Kind::BodyTooLarge)
+    } else {
+        Problem::new(Kind::BodyUnreadable)
+    }
 }

@@ -5,10 +5,10 @@ use std::{convert::Infallible, time::Duration};
 use axum::{BoxError, body::Body, extract::DefaultBodyLimit, routing::post as on_post};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use idempotent_runtime::{Status, http::Rules, testing::Gate};
 use tokio::sync::mpsc;
-use tower::ServiceExt;
+use tower::{ServiceExt, util::MapRequestLayer};
 
 use crate::harness::{Answer, Shop, charge, post, spawn, stream};
 
@@ -36,6 +36,25 @@ async fn s_84_s_85_a_body_over_the_limit_is_refused_and_does_not_run() {
         .is_problem(413, "body_too_large");
 
     assert_eq!((shop.runs(), shop.store.round_trips()), (1, round_trips));
+}
+
+/// Sent again it would break off again, so nobody is told to.
+#[tokio::test]
+async fn s_85_a_limit_outside_of_the_layer_is_a_limit() {
+    let shop = Shop::new(Rules::ietf());
+    let limited =
+        MapRequestLayer::new(|request: Request<Body>| request.map(|body| Limited::new(body, 8)));
+    let router = shop.router.clone().layer(limited);
+    let shop = shop.routed_by(router);
+
+    let too_long = charge().streaming(stream(pieces(&["1234", "5678", "9"])));
+    let refused = shop.send_as_is(too_long).await;
+
+    assert_eq!(
+        refused.is_problem(413, "body_too_large")["retryable"],
+        false
+    );
+    assert_eq!((shop.runs(), shop.store.round_trips()), (0, 0));
 }
 
 /// Panics where anybody reads it.
