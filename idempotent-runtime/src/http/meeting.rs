@@ -72,10 +72,9 @@ fn is_for_another_protocol(head: &Parts) -> bool {
     head.method == Method::CONNECT || (head.method == Method::GET && is_websocket)
 }
 
+/// The field has one value, 1, and counts as that whatever else it holds and however often it is there (RFC 8470, section 5.1).
 fn is_early(head: &Parts) -> bool {
-    head.headers
-        .get("early-data")
-        .is_some_and(|early| early == "1")
+    head.headers.contains_key("early-data")
 }
 
 fn admit(

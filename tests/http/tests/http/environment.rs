@@ -123,9 +123,12 @@ async fn s_115_early_data_without_a_key_is_too_early_where_that_is_said() {
     let optional = || Rules::ietf().key(Presence::Optional);
     let shop = Shop::new(optional().early_data(EarlyData::WithKey));
     shop.send(early(charge())).await.is_fresh();
-    shop.send(early(post("/charges")))
-        .await
-        .is_problem(425, "too_early");
+    let doubled = early(early(post("/charges")));
+    let nonsense = post("/charges").header("early-data", "yes");
+    for unprotected in [early(post("/charges")), doubled, nonsense] {
+        let refused = shop.send(unprotected).await;
+        refused.is_problem(425, "too_early");
+    }
     shop.send(post("/charges")).await.is_fresh();
     assert_eq!(shop.runs(), 2);
     Shop::new(optional())
