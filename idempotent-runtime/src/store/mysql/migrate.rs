@@ -128,9 +128,9 @@ async fn lock(connection: &mut MySqlConnection, prefix: &TablePrefix) -> Result<
     Err(StoreError::new(StoreErrorKind::Busy, DOING).with_source(source))
 }
 
-/// The name of the lock: of at most 64 characters, whatever the database is called.
+/// The name of the lock: of at most 64 characters, whatever the database is called. `MD5` is no longer there on MySQL 9.7.
 fn name(prefix: &TablePrefix) -> String {
-    format!("CONCAT('idempotent.', MD5(CONCAT(DATABASE(), '.{prefix}schema')))")
+    format!("CONCAT('idempotent.', LEFT(SHA2(CONCAT(DATABASE(), '.{prefix}schema'), 256), 32))")
 }
 
 /// The version of the schema that stands there; zero where none does.
