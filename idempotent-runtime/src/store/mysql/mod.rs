@@ -31,8 +31,8 @@ use crate::{
     },
 };
 
-/// Keeps records in a table of a MariaDB or MySQL database: MariaDB 10.6 or newer, on which it is tested, or MySQL 8 or
-/// newer, for which it is written. Clones are the same store.
+/// Keeps records in a table of a MariaDB or MySQL database: MariaDB 10.6 or newer, or MySQL 8 or newer. Every run of the tests has
+/// MariaDB; MySQL they had in versions 8.0.46 and 9.7.4. Clones are the same store.
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary. A replay
 /// is one statement, which takes no lock and writes nothing; a first call is three on MariaDB and four on MySQL, which does not

@@ -25,8 +25,10 @@ pub(crate) struct MariaDb {
 }
 
 impl MariaDb {
+    /// Where the variable names MySQL, every test of MariaDB is one of MySQL.
     pub(crate) async fn new() -> Self {
-        Self::at(url(), false).await
+        let version = text(&mut side(&url()).await, "SELECT VERSION()".to_owned(), 0).await;
+        Self::at(url(), !version.contains("MariaDB")).await
     }
 
     /// The real MySQL where `IDEMPOTENT_TEST_MYSQL_URL` names one, which Debian does not have; else MariaDB stands in for it,
