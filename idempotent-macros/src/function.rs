@@ -200,13 +200,15 @@ pub(crate) fn regroup(group: &Group, stream: TokenStream) -> Group {
     regrouped
 }
 
-/// The names that a pattern binds, in order. A capitalised name is a constant or a unit struct.
+/// The names that a pattern binds, in order. A capitalised name is a constant or a unit struct, and alternatives
+/// (`Ok(id) | Err(id)`) bind the same names.
 pub(crate) fn names(pattern: &Pat) -> Vec<Ident> {
     struct Names(Vec<Ident>);
 
     impl Visit<'_> for Names {
         fn visit_pat_ident(&mut self, pattern: &PatIdent) {
-            if !pattern.ident.to_string().starts_with(char::is_uppercase) {
+            let is_constant = pattern.ident.to_string().starts_with(char::is_uppercase);
+            if !is_constant && !self.0.contains(&pattern.ident) {
                 self.0.push(pattern.ident.clone());
             }
             visit::visit_pat_ident(self, pattern);
@@ -306,6 +308,14 @@ mod tests {
             async fn f(&self, State(app): State<App>, Order { id, line: (a, ref b), .. }: Order, Unit: Unit, _: u8, mut c: u8) {}
         };
         assert_eq!(bound(&function), ["app", "id", "a", "b", "c"]);
+    }
+
+    #[test]
+    fn the_alternatives_of_a_pattern_bind_one_name() {
+        let function: Function = parse_quote! {
+            async fn f((Ok(id) | Err(id)): Result<u8, u8>, (A(a, b) | B(b, a)): Either) {}
+        };
+        assert_eq!(bound(&function), ["id", "a", "b"]);
     }
 
     #[test]

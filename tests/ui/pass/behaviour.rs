@@ -54,6 +54,15 @@ async fn template(order: Order, runs: &AtomicU32) -> Result<u32, Error> {
     Ok(runs.fetch_add(1, SeqCst))
 }
 
+#[idempotent(key = id, skip(runs), on_crash = reconcile(never_asked_either))]
+async fn alternatives((Ok(id) | Err(id)): Result<u64, u64>, runs: &AtomicU32) -> Result<u32, Error> {
+    Ok(runs.fetch_add(1, SeqCst))
+}
+
+async fn never_asked_either(_: &u64, _: &AtomicU32) -> Reconciled<u32, Error> {
+    unreachable!("nothing has crashed")
+}
+
 async fn never_asked(_: &Order, _: &AtomicU32) -> Reconciled<u32, Error> {
     unreachable!("nothing has crashed")
 }
@@ -109,7 +118,9 @@ async fn every_shape() {
     assert_eq!(arguments(1, "x", &runs).await.unwrap(), 1);
     assert_eq!(arguments(1, "x", &runs).await.unwrap(), 1);
     assert_eq!(arguments(1, "y", &runs).await.unwrap(), 2);
+    assert_eq!(alternatives(Ok(1), &runs).await.unwrap(), 3);
+    assert_eq!(alternatives(Err(1), &runs).await.unwrap(), 3);
     assert_eq!(failing_key(0, &runs).await.unwrap_err(), KeyError("no key".to_owned()));
-    assert_eq!(failing_key(1, &runs).await.unwrap(), 3);
-    assert_eq!(failing_key(1, &runs).await.unwrap(), 3);
+    assert_eq!(failing_key(1, &runs).await.unwrap(), 4);
+    assert_eq!(failing_key(1, &runs).await.unwrap(), 4);
 }
