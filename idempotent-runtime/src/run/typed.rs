@@ -251,13 +251,17 @@ fn fit_to_keep(
     request: &Request,
     encoded: Result<RawOutcome, BoxError>,
 ) -> Result<RawOutcome, Ending> {
-    let refused_within = take_mark();
+    // The mark counts also where encoding went well: a type of the application's may put other words in the refusal's place.
+    if take_mark() {
+        return Err(match request.on_crash {
+            OnCrash::Rerun => Ending::Release,
+            _ => Ending::Uncertain,
+        });
+    }
     match encoded {
         Ok(outcome) if outcome.bytes.len() <= request.handle.defaults().max_outcome => {
             Ok(outcome.with_schema(request.version))
         }
-        Err(_) if refused_within && request.on_crash == OnCrash::Rerun => Err(Ending::Release),
-        Err(_) if refused_within => Err(Ending::Uncertain),
         Ok(outcome) => Err(not_replayable(
             request,
             &format_args!("{} bytes", outcome.bytes.len()),

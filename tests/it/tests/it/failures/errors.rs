@@ -8,6 +8,7 @@ on_every_store![
     e03_error_policy_per_variant,
     e03_a_classifier_that_writes_a_log_releases_nothing,
     e04_transient_not_stored,
+    e04_what_encodes_a_refusal_in_other_words_is_not_stored,
     e05_error_type_roundtrip,
 ];
 
@@ -199,6 +200,45 @@ async fn e04_transient_not_stored(world: World) {
     gate.open();
     assert_eq!(inner.await.expect("no panic"), Ok("charged".into()));
     assert_eq!(outer("rerun", OnCrash::Rerun).await, Ok("charged".into()));
+}
+
+/// Writes words where its cause cannot be encoded, so that encoding it succeeds.
+#[derive(Debug, Deserialize, thiserror::Error)]
+#[error("no answer")]
+struct Worded {
+    #[serde(skip)]
+    cause: Option<Error>,
+}
+
+impl Serialize for Worded {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let cause = serde_json::to_value(&self.cause);
+        let words = cause.unwrap_or_else(|_| serde_json::json!({}));
+        words.serialize(serializer)
+    }
+}
+
+impl From<Error> for Worded {
+    fn from(cause: Error) -> Self {
+        Self { cause: Some(cause) }
+    }
+}
+
+async fn e04_what_encodes_a_refusal_in_other_words_is_not_stored(world: World) {
+    let owner = world.owner().await;
+    let call = |key: &'static str, on_crash| {
+        let call = owner.call("outer").key(key).on_crash(on_crash);
+        call.run(|_| async { Err::<(), _>(Worded::from(Error::InvalidPolicy("nested"))) })
+    };
+    assert!(call("rerun", OnCrash::Rerun).await.is_err());
+    let status = owner.idem.lookup("outer", None::<&str>, "rerun").await;
+    assert!(
+        matches!(status, Ok(Status::Unknown)),
+        "released: {status:?}"
+    );
+    assert!(call("once", OnCrash::Uncertain).await.is_err());
+    let status = owner.idem.lookup("outer", None::<&str>, "once").await;
+    assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
 }
 
 async fn e05_error_type_roundtrip(world: World) {
