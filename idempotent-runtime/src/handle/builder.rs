@@ -34,6 +34,8 @@ use crate::{
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     parts: Parts,
+    ttl: Option<Duration>,
+    lease: Option<Duration>,
     mistake: Option<Error>,
 }
 
@@ -118,6 +120,8 @@ impl Builder {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self {
             parts: Parts::new(store),
+            ttl: None,
+            lease: None,
             mistake: None,
         }
     }
@@ -126,12 +130,28 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero, or too long.
-    pub fn build(self) -> Result<Idempotency, Error> {
+    /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, or too long, or when both `ttl` and
+    /// `lease` are said and the lease is not shorter.
+    pub fn build(mut self) -> Result<Idempotency, Error> {
         if let Some(mistake) = self.mistake {
             return Err(mistake);
         }
-        check_durations(self.parts.defaults.ttl, self.parts.defaults.lease)?;
+        if let (Some(ttl), Some(lease)) = (self.ttl, self.lease)
+            && lease >= ttl
+        {
+            return Err(Error::InvalidPolicy(
+                "the lease is not shorter than the ttl: it is how long a crashed call is waited for, 30 seconds are usual",
+            ));
+        }
+        let defaults = &mut self.parts.defaults;
+        defaults.ttl = self.ttl.unwrap_or(defaults.ttl);
+        defaults.lease = self.lease.unwrap_or(defaults.lease);
+        check_durations(defaults.ttl, defaults.lease)?;
+        if defaults.max_hold.is_zero() {
+            return Err(Error::InvalidPolicy(
+                "heartbeats are to keep a body for no time at all: give `max_hold` a longer one",
+            ));
+        }
         if self.parts.defaults.keep > LONGEST {
             return Err(Error::InvalidPolicy(
                 "records are to be kept for longer than a hundred years",
@@ -145,9 +165,7 @@ impl Builder {
 
     /// Sets how long an outcome answers duplicates, counted from completion: `"24h"`, or a `Duration`.
     pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
-        if let Some(ttl) = self.read(ttl) {
-            self.parts.defaults.ttl = ttl;
-        }
+        self.ttl = self.read(ttl).or(self.ttl);
         self
     }
 
@@ -168,9 +186,7 @@ impl Builder {
 
     /// Sets how long a holder may be silent: `"30s"`, or a `Duration`. Heartbeats come at a third of it.
     pub fn lease(mut self, lease: impl IntoDuration) -> Self {
-        if let Some(lease) = self.read(lease) {
-            self.parts.defaults.lease = lease;
-        }
+        self.lease = self.read(lease).or(self.lease);
         self
     }
 

@@ -129,6 +129,10 @@ async fn f28_ttl_validation() {
     refused(builder().ttl("a day").build(), "no duration");
     refused(builder().lease("0s").build(), "zero");
     refused(builder().lease(Duration::MAX).build(), "overflow");
+    refused(builder().ttl("10s").lease("10s").build(), "not shorter");
+    refused(builder().lease("1m").ttl("10s").build(), "not shorter");
+    refused(builder().max_hold("0s").build(), "zero");
+    assert!(builder().ttl("10s").build().is_ok());
     assert!(builder().ttl("24h").lease("30s").build().is_ok());
 
     let owner = World::memory().await.owner().await;
