@@ -122,7 +122,7 @@ impl Visit<'_> for DetachedCalls<'_> {
     }
 
     fn visit_expr_method_call(&mut self, call: &ExprMethodCall) {
-        if !self.note(Expr::MethodCall(call.clone())) {
+        if !is_made_of_literals(call) && !self.note(Expr::MethodCall(call.clone())) {
             visit::visit_expr_method_call(self, call);
         }
     }
@@ -148,6 +148,16 @@ fn is_transparent(function: &Expr) -> bool {
         let name = segment.ident.to_string();
         ["text", "type_name"].contains(&name.as_str()) || name.starts_with(char::is_uppercase)
     })
+}
+
+/// `"none".to_owned()`: a method of a literal, given nothing else, is as constant as the literal.
+fn is_made_of_literals(call: &ExprMethodCall) -> bool {
+    let is_constant = |part: &Expr| match part {
+        Expr::Lit(_) => true,
+        Expr::MethodCall(call) => is_made_of_literals(call),
+        _ => false,
+    };
+    is_constant(&call.receiver) && call.args.iter().all(is_constant)
 }
 
 fn is_constant(path: &Path) -> bool {
@@ -242,6 +252,12 @@ mod tests {
             .is_empty()
         );
         assert!(detached(&parse_quote!((id, concat!("a", "b")))).is_empty());
+        assert!(detached(&parse_quote!(id.unwrap_or_else(|| "none".to_owned()))).is_empty());
+        assert!(detached(&parse_quote!((id, "a".replacen("a", "b", 1).trim()))).is_empty());
+        assert_eq!(
+            detached(&parse_quote!((id, "a".repeat(now())))),
+            ["\"a\" . repeat (now ())"]
+        );
         assert!(
             detached(&parse_quote!(
                 req.items.iter().map(|item| item.sku()).collect()
