@@ -66,7 +66,7 @@ impl<E: From<Error>> FromRefusal for E {
     message = "the outcome `{Self}` cannot be stored for replay",
     label = "needs `serde::Serialize` and `serde::Deserialize`",
     note = "derive both, or keep only a reference to it with `outcome = reference(save, load)`",
-    note = "for a foreign type, return a type of your own; for a type parameter, write `T: serde::Serialize + serde::de::DeserializeOwned`"
+    note = "for axum's `Json`, return `http::Json` of `idempotent-runtime` (feature `axum`); for another foreign type, a type of your own; for a type parameter, write `T: serde::Serialize + serde::de::DeserializeOwned`"
 )]
 pub trait Storable: Serialize + DeserializeOwned {}
 

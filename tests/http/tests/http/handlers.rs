@@ -71,6 +71,7 @@ struct Receipt {
     item: String,
 }
 
+#[axum::debug_handler]
 #[idempotent(
     name = "orders.place",
     key = key,
