@@ -139,6 +139,12 @@ async fn e09_schema_evolution(world: World) {
             "as version {version}: {answer:?}"
         );
     }
+    let older = call(0).upgrade(|stored: Stored| stored.decode::<u32>());
+    let answer = older.run(|_| async { Ok::<_, Error>(0) }).await;
+    assert!(
+        matches!(answer, Err(Error::Unreadable { schema: 1, .. })),
+        "nothing upgrades what a newer build has stored: {answer:?}"
+    );
     let failing = call(2).upgrade(|_: Stored| Err::<u32, _>("no such column".into()));
     let answer = failing.run(|_| async { Ok::<_, Error>(0_u32) }).await;
     assert!(

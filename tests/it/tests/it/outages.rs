@@ -20,6 +20,7 @@ on_every_store![
     e13_claim_fails_read_only,
     e13_open_does_not_run_what_cannot_be_read,
     e13_open_does_not_run_beside_a_known_holder,
+    e13_open_does_not_run_beside_a_holder_under_the_old_name,
     e14_lookup_fails,
     e14_a_look_at_the_old_identity_is_tried_again,
     e15_store_error_keeps_cause,
@@ -158,6 +159,21 @@ async fn renamed(owner: &Owner) -> crate::charge::Answer {
         .also_accept_name("charge");
     let call = call.run(|_| async { Ok::<_, Error>("ran".to_owned()) });
     in_passing_time(owner, call).await
+}
+
+async fn e13_open_does_not_run_beside_a_holder_under_the_old_name(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    let owner = world
+        .owner_with(|builder| builder.on_outage(OnOutage::Open))
+        .await;
+    // The look at the old identity finds the holder; from then on nothing is answered.
+    owner
+        .store
+        .fault(Operation::Swap, Nth::Every, Fault::LoseRequest);
+
+    let answer = renamed(&owner).await;
+
+    assert!(is_store_error(&answer), "{answer:?}");
 }
 
 async fn e14_lookup_fails(world: World) {

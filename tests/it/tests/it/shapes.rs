@@ -8,11 +8,13 @@ use crate::harness::{World, said_during};
 on_every_store![
     a17_recursion_same_key,
     a17_recursion_through_another_owner,
+    a17_recursion_through_a_detached_call,
     a18_generic_functions,
     a19_method_receiver,
     a20_composes_with_other_attributes,
     a20_composes_with_a_retry_outside,
     a21_async_first_class,
+    a21_a_detached_call_keeps_the_handle_that_was_entered,
 ];
 
 #[idempotent(name = "shapes.recurse", key = key, skip(world))]
@@ -43,6 +45,18 @@ async fn a17_recursion_through_another_owner(world: World) {
             let call = inner.call("shapes.through").key("k");
             call.run(|_| async { Ok(1) }).await
         })
+        .await;
+
+    assert!(matches!(answer, Err(Error::Recursive { .. })), "{answer:?}");
+}
+
+async fn a17_recursion_through_a_detached_call(world: World) {
+    let owner = world.owner().await;
+    let around = || owner.call("shapes.around").key("k");
+
+    let (again, back) = (around(), owner.call("shapes.back").key("k"));
+    let answer: Result<u32, Error> = around()
+        .run(|_| back.run_detached(|_| again.run(|_| async { Ok(1) })))
         .await;
 
     assert!(matches!(answer, Err(Error::Recursive { .. })), "{answer:?}");
@@ -198,4 +212,18 @@ async fn a21_async_first_class(world: World) {
     assert_eq!(second, first);
     assert_eq!(world.runs("k"), 1);
     assert_eq!(owner.log.answers(), [Answer::Executed, Answer::Replayed]);
+}
+
+#[idempotent(name = "shapes.detached", key = key, skip(world), on_cancel = detach)]
+async fn detached(world: World, key: &'static str) -> Result<u32, Error> {
+    echo(&world, "u32", key, 7).await
+}
+
+async fn a21_a_detached_call_keeps_the_handle_that_was_entered(world: World) {
+    let owner = world.owner().await;
+
+    let answer = owner.enter(detached(world.clone(), "k")).await;
+
+    assert_eq!(answer, Ok(7));
+    assert_eq!(world.records().await.len(), 2);
 }
