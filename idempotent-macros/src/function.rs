@@ -170,22 +170,27 @@ impl Function {
                 Body::Missing(_) => None,
             };
             let pattern = unpacked.as_ref().unwrap_or(&argument.pat);
-            let whole = matches!(
-                pattern,
+            let whole = match pattern {
                 Pat::Ident(PatIdent {
                     by_ref: None,
                     subpat: None,
+                    ident,
                     ..
-                })
-            );
+                }) => Some(ident),
+                _ => None,
+            };
+            let bound = match whole {
+                Some(name) if !is_called(&argument.ty, name) => vec![name.clone()],
+                _ => names(pattern),
+            };
             let cfg = argument
                 .attrs
                 .iter()
                 .filter(|attribute| attribute.path().is_ident("cfg"));
             let cfg: Vec<Attribute> = cfg.cloned().collect();
-            arguments.extend(names(pattern).into_iter().map(|name| Argument {
+            arguments.extend(bound.into_iter().map(|name| Argument {
                 name,
-                ty: whole.then(|| bare(&argument.ty).clone()),
+                ty: whole.map(|_| bare(&argument.ty).clone()),
                 cfg: cfg.clone(),
             }));
         }
@@ -218,6 +223,11 @@ pub(crate) fn names(pattern: &Pat) -> Vec<Ident> {
     let mut names = Names(Vec::new());
     names.visit_pat(pattern);
     names.0
+}
+
+/// Whether a type is called so. An argument `Unit: Unit` is the pattern of a unit struct, and `N: u64` is a name.
+fn is_called(ty: &Type, name: &Ident) -> bool {
+    matches!(bare(ty), Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == *name))
 }
 
 /// The type without the parentheses and the groups of `macro_rules` around it.
@@ -308,6 +318,13 @@ mod tests {
             async fn f(&self, State(app): State<App>, Order { id, line: (a, ref b), .. }: Order, Unit: Unit, _: u8, mut c: u8) {}
         };
         assert_eq!(bound(&function), ["app", "id", "a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_capitalised_argument_is_a_name_unless_its_type_is_called_so() {
+        let function: Function =
+            parse_quote! { async fn f(N: u64, mut Sum: u64, Unit: units::Unit) {} };
+        assert_eq!(bound(&function), ["N", "Sum"]);
     }
 
     #[test]
