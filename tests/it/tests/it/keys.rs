@@ -24,6 +24,7 @@ on_every_store![
     b13_async_resolver,
     b23_tenant_isolation,
     b25_rename_safe_identity,
+    b25_two_functions_of_one_name_are_told_apart,
     b26_old_name_is_accepted,
     b26_old_key_is_accepted,
 ];
@@ -302,6 +303,25 @@ async fn b25_rename_safe_identity(world: World) {
         new.iter().any(|name| name.ends_with("after::unnamed")),
         "{new:?}"
     );
+}
+
+async fn b25_two_functions_of_one_name_are_told_apart(world: World) {
+    let owner = world.owner().await;
+    let first = owner.enter(before::charge(&world, "k")).await;
+    assert_eq!(first, Ok("before".into()));
+    let trips = owner.store.round_trips();
+
+    for _ in 0..2 {
+        let answer = owner.enter(after::charge_renamed(&world, "k")).await;
+        assert!(
+            matches!(answer, Err(Error::DuplicateOperation { .. })),
+            "{answer:?}"
+        );
+    }
+
+    assert_eq!(owner.store.round_trips(), trips, "refused before storage");
+    assert_eq!(owner.enter(before::charge(&world, "k")).await, first);
+    assert_eq!(world.runs("k"), 1);
 }
 
 #[idempotent(name = "keys.old_name", key = order, skip(world))]
