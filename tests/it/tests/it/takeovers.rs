@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use idempotent_runtime::{Answer, Error, InFlight, Status, Step, record::State};
+use serde::{Deserialize, Serialize};
 use tokio::task::yield_now;
 
 use crate::{
@@ -22,6 +23,7 @@ on_every_store![
     d22_a_reconciliation_that_vanishes_is_asked_again,
     d23_takeover_policy_indeterminate,
     d23_a_paused_holder_may_still_complete_what_is_uncertain,
+    d23_what_somebody_settles_is_told_and_answered,
     d25_started_is_durable_first,
     d27_fuzz_mutual_exclusion,
 ];
@@ -267,4 +269,52 @@ async fn d27_fuzz_mutual_exclusion(world: World) {
         worker.await.expect("no panic");
     }
     assert_eq!(counter.load(Ordering::SeqCst), (WORKERS * ROUNDS) as u64);
+}
+
+/// What an operator heard from the bank.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+enum Heard {
+    Refused,
+    NoAnswer(String),
+}
+
+impl From<Error> for Heard {
+    fn from(error: Error) -> Self {
+        Self::NoAnswer(error.to_string())
+    }
+}
+
+async fn d23_what_somebody_settles_is_told_and_answered(world: World) {
+    for (key, mode) in [("once", Mode::Uncertain), ("rerun", Mode::Rerun)] {
+        let dead = world.owner().await;
+        let charge = Charge::of(&world, &dead).key(key).mode(mode);
+        charge.vanishes().await;
+    }
+    world.advance(LEASE).await;
+    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    for _call in 0..2 {
+        let once = Charge::of(&world, &owner).key("once").mode(Mode::Uncertain);
+        assert!(is_uncertain(&once.call().await));
+        let parked = Charge::of(&world, &owner).key("rerun").call().await;
+        assert!(matches!(parked, Err(Error::Parked { .. })), "{parked:?}");
+    }
+    assert_eq!(owner.log.steps(), [Step::LeftUncertain, Step::Parked]);
+    let answers = [Answer::Uncertain, Answer::Parked];
+    assert_eq!(owner.log.answers(), [answers, answers].concat());
+
+    for key in ["once", "rerun"] {
+        let settle = || owner.idem.settle("charge", None::<&str>, key);
+        let settled = settle().expect("a key").with_error(&Heard::Refused).await;
+        assert!(settled.expect("the store answers"), "{key}");
+        let again = settle().expect("a key").as_done().await;
+        assert_eq!(again, Ok(false), "settled once");
+
+        let status = owner.idem.lookup("charge", None::<&str>, key).await;
+        assert!(matches!(status, Ok(Status::Failed(_))), "{status:?}");
+        let call = owner.call("charge").key(key).arguments(&1);
+        let answer = call.run(|_| async { Ok::<(), Heard>(()) }).await;
+        assert_eq!(answer, Err(Heard::Refused));
+        assert_eq!(world.runs(key), 1);
+    }
+    assert_eq!(owner.log.count(Step::Settled), 2);
 }
