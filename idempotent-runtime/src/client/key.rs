@@ -19,8 +19,8 @@ pub struct Key(Arc<str>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidKey {
-    /// There is nothing in it.
-    #[error("the idempotency key is empty")]
+    /// There is nothing in it, or nothing but blanks.
+    #[error("the idempotency key is empty or blank")]
     Empty,
     /// It is longer than 255 bytes.
     #[error("the idempotency key has {0} bytes, take at most {LONGEST_KEY}")]
@@ -48,10 +48,10 @@ impl Key {
     ///
     /// # Errors
     ///
-    /// Where the text is empty, longer than 255 bytes, or holds anything but printable ASCII.
+    /// Where the text is empty or blank, longer than 255 bytes, or holds anything but printable ASCII.
     pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidKey> {
         let text = text.as_ref();
-        if text.is_empty() {
+        if text.trim_ascii().is_empty() {
             return Err(InvalidKey::Empty);
         }
         if text.len() > LONGEST_KEY {
@@ -185,6 +185,7 @@ mod tests {
     #[test]
     fn c07_what_cannot_be_a_key_is_refused() {
         assert_eq!(Key::new(""), Err(InvalidKey::Empty));
+        assert_eq!(Key::new("  "), Err(InvalidKey::Empty));
         assert_eq!(Key::new("é"), Err(InvalidKey::NotAscii));
         assert_eq!(Key::new("a\nb"), Err(InvalidKey::NotAscii));
         assert!(Key::new("x".repeat(255)).is_ok());

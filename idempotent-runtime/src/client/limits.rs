@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::request::LONGEST;
+
 /// The bounds of one call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
@@ -60,12 +62,12 @@ impl Limits {
         self
     }
 
-    /// Sets the pause before the second attempt and the longest one: half a second and 8 seconds unless set. It doubles with
-    /// each attempt, and a random part of up to a half is taken off.
+    /// Sets the pause before the second attempt and the longest one: half a second and 8 seconds unless set, and a hundred years
+    /// at most. It doubles with each attempt, and a random part of up to a half is taken off.
     #[must_use]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
-        self.backoff = first;
-        self.longest_backoff = longest.max(first);
+        self.backoff = first.min(LONGEST);
+        self.longest_backoff = longest.clamp(self.backoff, LONGEST);
         self
     }
 
@@ -132,6 +134,14 @@ mod tests {
         assert_eq!(full, [500, 1_000, 2_000, 4_000, 8_000, 8_000]);
         assert_eq!(limits.pause(1, 1.0), Duration::from_millis(250));
         assert_eq!(limits.pause(u32::MAX, 0.0), Duration::from_secs(8));
+    }
+
+    #[test]
+    fn c28_a_pause_may_be_as_long_as_anybody_likes() {
+        let limits = Limits::default().backoff(Duration::MAX, Duration::ZERO);
+        for jitter in [0.0, 1.0] {
+            assert!(limits.pause(u32::MAX, jitter) >= LONGEST / 2);
+        }
     }
 
     #[test]
