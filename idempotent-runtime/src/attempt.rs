@@ -35,10 +35,10 @@ pub fn try_current() -> Option<Attempt> {
     CURRENT.try_with(Clone::clone).ok()
 }
 
-/// Tells whether the attempt that runs here, or one around it, runs the call of this id.
-pub(crate) fn is_running(id: &RecordId) -> bool {
+/// Tells whether the attempt that runs here, or one around it, holds the record of this id.
+pub(crate) fn is_held(id: &RecordId) -> bool {
     CURRENT
-        .try_with(|attempt| attempt.runs(id))
+        .try_with(|attempt| attempt.holds(id))
         .unwrap_or(false)
 }
 
@@ -214,10 +214,10 @@ impl Attempt {
         &self.0.operation
     }
 
-    fn runs(&self, id: &RecordId) -> bool {
+    fn holds(&self, id: &RecordId) -> bool {
         let mut attempt = Some(self);
         while let Some(Attempt(inner)) = attempt {
-            if inner.id == *id {
+            if inner.id == *id && inner.token.is_some() {
                 return true;
             }
             attempt = inner.parent.as_ref();

@@ -3,7 +3,7 @@
 use std::{slice, sync::Arc, time::Duration};
 
 use crate::{
-    attempt::is_running,
+    attempt::is_held,
     clock::Timer,
     error::Error,
     identity::RecordId,
@@ -90,7 +90,7 @@ impl<'a> Admitting<'a> {
         {
             return Box::pin(self.without_store(error)).await;
         }
-        if is_running(&self.id) {
+        if is_held(&self.id) {
             return Admission::Refused(Error::Recursive {
                 operation: self.operation(),
             });

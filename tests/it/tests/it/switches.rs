@@ -15,6 +15,7 @@ use crate::harness::{World, said_during};
 on_every_store![
     a22_kill_switch,
     a23_skip_per_call,
+    a23_a_protected_call_within_an_unprotected_one,
     a29_response_hook_on_replay_only,
 ];
 
@@ -72,6 +73,17 @@ async fn a23_skip_per_call(world: World) {
     assert_eq!(how, How::Unprotected(Unprotected::OptedOut));
     assert_eq!(owner.store.calls(Operation::Swap), calls);
     assert_eq!(owner.store.calls(Operation::Load), 0);
+}
+
+/// A call without a record holds nothing that one within it would wait for.
+async fn a23_a_protected_call_within_an_unprotected_one(world: World) {
+    let owner = world.owner().await;
+
+    let outer = owner.call("switches.charge").key("k").unprotected();
+    let answer = outer.run(async |_| owner.enter(charge(&world, "k")).await);
+
+    assert_eq!(answer.await, Ok(1));
+    assert_eq!(owner.enter(charge(&world, "k")).await, Ok(1), "a replay");
 }
 
 /// Notes replays, and panics at each.
