@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::{AssertSqlSafe, Connection, Executor};
+use sqlx::{AssertSqlSafe, Connection, Executor, mysql::MySqlConnection};
 
 use super::{
     connection::Connected,
@@ -149,11 +149,33 @@ impl Statements {
     ) -> Result<Vec<RecordId>, StoreError> {
         const DOING: &str = "purging expired records";
         let failed = |error| failure::of(error, DOING);
-        let values = [limit.into(), micros(keep)].map(|number| Value::Number(Some(number)));
         let mut transaction = connected.connection.begin().await.map_err(failed)?;
-        let expired = transaction.fetch_all(query(&self.expired, &values)).await;
-        let expired = expired.map_err(failed)?;
+        match self.delete_expired(&mut transaction, limit, keep).await {
+            Ok(gone) => {
+                transaction.commit().await.map_err(failed)?;
+                Ok(gone)
+            }
+            Err(error) => {
+                // Dropped, it would keep its locks until the connection is used again. Where the connection is gone, so is the
+                // transaction.
+                let _ = transaction.rollback().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn delete_expired(
+        &self,
+        connection: &mut MySqlConnection,
+        limit: u32,
+        keep: Duration,
+    ) -> Result<Vec<RecordId>, StoreError> {
+        const DOING: &str = "purging expired records";
+        let failed = |error| failure::of(error, DOING);
+        let values = [limit.into(), micros(keep)].map(|number| Value::Number(Some(number)));
+        let expired = connection.fetch_all(query(&self.expired, &values)).await;
         let gone: Vec<_> = expired
+            .map_err(failed)?
             .iter()
             .map(|row| sql::id(row, DOING))
             .collect::<Result<_, _>>()?;
@@ -164,9 +186,8 @@ impl Statements {
                 .map(|id| format!("DELETE FROM {} WHERE id = x'{}';", self.table, id.to_hex()))
                 .collect();
             let delete = sqlx::raw_sql(AssertSqlSafe(delete));
-            transaction.execute(delete).await.map_err(failed)?;
+            connection.execute(delete).await.map_err(failed)?;
         }
-        transaction.commit().await.map_err(failed)?;
         Ok(gone)
     }
 

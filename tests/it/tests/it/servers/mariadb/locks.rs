@@ -221,3 +221,24 @@ async fn f19_a_purge_leaves_alone_what_somebody_has_locked() {
     run(&mut side, "COMMIT".to_owned()).await;
     assert_eq!(store.purge(10, Duration::ZERO).await.expect("an answer"), 1);
 }
+
+/// What refuses it here is a trigger; a foreign key or a limit on the time of statements does it, too.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_purge_that_fails_keeps_no_lock() {
+    let database = MariaDb::new().await;
+    let (store, prefix) = (database.store().await, &database.prefix);
+    expired(&*store, 1).await;
+    let guard = format!(
+        "CREATE TRIGGER {prefix}guard BEFORE DELETE ON {prefix}records FOR EACH ROW
+             SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'records are kept'"
+    );
+    database.run(guard).await;
+
+    let purged = store.purge(10, Duration::ZERO).await;
+
+    assert_eq!(kind(purged), StoreErrorKind::Other);
+    // An error where somebody holds it.
+    let lock = format!("SELECT id FROM {prefix}records FOR UPDATE NOWAIT");
+    database.run(lock).await;
+}
