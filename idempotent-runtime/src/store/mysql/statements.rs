@@ -88,7 +88,7 @@ impl Statements {
         );
         // Assignments happen from left to right and see each other, so none reads what another one writes. A claim says anew
         // when the record can expire at the earliest; whatever else is written can only make it earlier. What must be settled never expires, and stands
-        // behind everything that a purge looks at.
+        // behind everything that a purge looks at, until it goes on.
         let written = |of: &str, version: &str| {
             format!(
                 "version = {version}, operation = COALESCE(?3, {of}operation),
@@ -104,7 +104,7 @@ impl Statements {
                  purge_from = CASE WHEN ?8 IN ({uncertain}, {parked}) THEN {max}
                      WHEN ?16 IS NULL THEN {of}purge_from
                      WHEN ?15 IS NULL THEN LEAST({of}purge_from, {NOW} + LEAST(?16, {max} - {NOW}))
-                     WHEN ?3 IS NULL THEN {of}purge_from
+                     WHEN ?3 IS NULL AND {of}purge_from < {max} THEN {of}purge_from
                      ELSE {NOW} + GREATEST(0, LEAST(?16, {max} - {NOW}) - ?15) END"
             )
         };

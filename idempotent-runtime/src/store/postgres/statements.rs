@@ -80,7 +80,8 @@ impl Statements {
              WHERE id = $1::bytea AND NOT EXISTS (SELECT FROM claimed)"
         );
         // A claim says anew when the record can expire at the earliest; whatever else is written can only make it earlier.
-        // What must be settled never expires, and stands behind everything that a purge looks at.
+        // What must be settled never expires, and stands behind everything that a purge looks at, until it goes on. Who
+        // waits is told of what ended, and of a lease that its holder ended.
         let replace = format!(
             "WITH {clock}, written AS (
                  UPDATE {table} SET
@@ -101,7 +102,7 @@ impl Statements {
                      purge_from = CASE WHEN $8::bigint IN ({uncertain}, {parked}) THEN {max}
                          WHEN $16::bigint IS NULL THEN purge_from
                          WHEN $15::bigint IS NULL THEN least(purge_from, now + least($16::bigint, {max} - now))
-                         WHEN $3::text IS NULL THEN purge_from
+                         WHEN $3::text IS NULL AND purge_from < {max} THEN purge_from
                          ELSE now + greatest(0, least($16::bigint, {max} - now) - $15::bigint) END
                  FROM clock
                  WHERE id = $1::bytea AND version = $20::bytea

@@ -186,6 +186,7 @@ macro_rules! conformance_tests {
             a_dropped_wait_changes_nothing
 
             purge_deletes_only_what_is_expired
+            purge_deletes_what_was_resumed_and_left
             purge_goes_in_bounded_batches
             purge_spares_what_was_claimed_again
             purge_spares_what_is_kept

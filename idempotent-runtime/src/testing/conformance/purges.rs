@@ -97,6 +97,27 @@ pub async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
     );
 }
 
+/// What an operator resumed and nobody called for again is abandoned like any other record.
+pub async fn purge_deletes_what_was_resumed_and_left(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = claim();
+    let held = applied(&*store, id(0), None, &draft).await;
+    let parked = next(&draft, State::Parked);
+    applied(&*store, id(0), Some(held.version), &parked).await;
+    let resumed = Draft {
+        lease: Moment::In(Duration::ZERO),
+        expires: Moment::In(LEASE),
+        ..next(&draft, State::Running)
+    };
+    applied(&*store, id(0), Some(parked.version), &resumed).await;
+    let purge = async || store.purge(10, Duration::ZERO).await;
+    assert_eq!(purge().await, Ok(0), "it may be called for");
+
+    subject.advance(2 * LEASE).await;
+
+    assert_eq!(purge().await, Ok(1));
+}
+
 /// F16: a purge deletes no more than it was asked to, and counts what it deleted.
 pub async fn purge_goes_in_bounded_batches(subject: &dyn Subject) {
     let store = subject.store().await;

@@ -470,6 +470,7 @@ defects! {
     a_purge_of_what_runs_is_found: PurgeOfRunning => purge_deletes_only_what_is_expired;
     a_purge_of_what_is_uncertain_is_found: PurgeOfUncertain => purge_deletes_only_what_is_expired;
     a_purge_that_leaves_the_abandoned_is_found: PurgeOfNothingRunning => purge_deletes_only_what_is_expired;
+    a_purge_that_leaves_what_was_resumed_is_found: PurgeOfNothingRunning => purge_deletes_what_was_resumed_and_left;
     a_purge_without_a_bound_is_found: PurgeUnbounded => purge_goes_in_bounded_batches;
     a_purge_of_what_is_kept_is_found: PurgeOfWhatIsKept => purge_spares_what_is_kept;
     a_store_that_forgets_what_is_kept_is_found: ForgetsWhatIsKept => what_is_kept_stays_until_then;
