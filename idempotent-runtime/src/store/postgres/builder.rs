@@ -72,8 +72,10 @@ impl PostgresBuilder {
     }
 
     /// Sets how long a statement may take: thirty seconds unless set. Then the error is of the kind
-    /// [`Unavailable`], and the connection is closed.
+    /// [`Unavailable`], and the connection is closed. A lock that somebody else holds it awaits for half as long; then it is
+    /// [`Busy`].
     ///
+    /// [`Busy`]: crate::store::StoreErrorKind::Busy
     /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
         self.limits.answer = answer_timeout;

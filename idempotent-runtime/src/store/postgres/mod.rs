@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{
-    ConnectOptions, Executor, PgPool,
+    AssertSqlSafe, ConnectOptions, Executor, PgPool,
     postgres::{PgConnectOptions, PgConnection},
 };
 
@@ -105,9 +105,15 @@ impl PostgresStore {
     }
 
     fn over(place: Place<PgConnectOptions>, limits: Limits, way: Way, prefix: TablePrefix) -> Self {
+        let lock_wait = limits.answer / 2;
+        let server = Postgres {
+            place,
+            way,
+            lock_wait,
+        };
         Self {
             inner: Arc::new(Inner {
-                connections: Lending::new(Postgres { place, way }, limits),
+                connections: Lending::new(server, limits),
                 statements: Arc::new(Statements::new(&prefix, way)),
                 prefix,
                 waiters: Arc::default(),
@@ -165,16 +171,27 @@ impl Inner {
 
 /// What a connection of our own is told.
 ///
-/// A database or a role may have a stricter isolation by default, under which callers who meet fail. And planning one of our
-/// statements anew takes longer than running it, to the same plan: there is one row, and it is found by its id.
-const SETTINGS: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    SET plan_cache_mode = force_generic_plan";
+/// A database or a role may have a stricter isolation by default, under which callers who meet fail. Planning one of our
+/// statements anew takes longer than running it, to the same plan: there is one row, and it is found by its id. And a statement
+/// that waits for a lock does so for ever, also when nobody waits for its answer any more.
+fn settings(lock_wait: Duration) -> String {
+    format!(
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
+         SET plan_cache_mode = force_generic_plan;
+         SET lock_timeout = {}",
+        lock_wait
+            .as_millis()
+            .clamp(1, i32::MAX.unsigned_abs().into())
+    )
+}
 
 /// Where the server is, and how it is spoken to.
 #[derive(Clone)]
 struct Postgres {
     place: Place<PgConnectOptions>,
     way: Way,
+    /// How long a statement waits for a lock that somebody else holds.
+    lock_wait: Duration,
 }
 
 impl Server for Postgres {
@@ -186,7 +203,8 @@ impl Server for Postgres {
         let mut connection =
             opened.map_err(|error| sql::while_opening(error, doing, failure::of))?;
         if self.way == Way::Prepared {
-            let set = connection.execute(SETTINGS).await;
+            let settings = AssertSqlSafe(settings(self.lock_wait));
+            let set = connection.execute(sqlx::raw_sql(settings)).await;
             set.map_err(|error| failure::of(error, doing))?;
         }
         Ok(connection)

@@ -195,6 +195,27 @@ async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
     assert!(matches!(ended, Ok(Swap::Applied(_))), "{ended:?}");
 }
 
+/// The server gives up by itself: else it would wait on, in a connection that the store has left.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_look_at_a_locked_table_is_busy() {
+    let database = MariaDb::new().await;
+    let builder = database.builder().answer_timeout(Duration::from_secs(3));
+    let store = builder.connect(&database.url).await;
+    let store = store.expect("the server answers");
+    let mut side = side(&database.url).await;
+    run(
+        &mut side,
+        format!("LOCK TABLES {}records WRITE", database.prefix),
+    )
+    .await;
+
+    assert_eq!(kind(store.load(&id(1)).await), StoreErrorKind::Busy);
+
+    run(&mut side, "UNLOCK TABLES".to_owned()).await;
+    assert!(store.load(&id(1)).await.is_ok());
+}
+
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn f19_a_purge_leaves_alone_what_somebody_has_locked() {

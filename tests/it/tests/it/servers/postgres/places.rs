@@ -4,13 +4,17 @@ use std::time::{Duration, Instant};
 
 use idempotent_runtime::{
     Error, Idempotency,
-    store::{PostgresStore, StoreError, StoreErrorKind},
+    identity::RecordId,
+    store::{PostgresStore, Store, StoreError, StoreErrorKind, Swap},
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tokio::net::TcpListener;
 
 use super::{Postgres, URL};
-use crate::servers::{address, prefix, url};
+use crate::{
+    harness::{claim, completion},
+    servers::{address, prefix, url},
+};
 
 fn builder() -> idempotent_runtime::store::postgres::PostgresBuilder {
     PostgresStore::builder()
@@ -92,6 +96,37 @@ async fn f25_a_server_of_another_kind_is_refused() {
         ),
         "{answer:?}"
     );
+}
+
+/// The server gives up by itself: else it would wait on, in a connection that the store has left.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
+    const ID: RecordId = RecordId::from_bytes([1; 32]);
+    let prefix = prefix();
+    let store = builder().table_prefix(&prefix).connect(&url(URL)).await;
+    let store = store.expect("the server answers");
+    let draft = claim();
+    let swap = store.swap(&ID, None, &draft).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let mut side = PgConnection::connect(&url(URL))
+        .await
+        .expect("a connection");
+    run(
+        &mut side,
+        format!("BEGIN; SELECT FROM {prefix}records FOR UPDATE"),
+    )
+    .await;
+
+    let duplicate = store.swap(&ID, None, &claim()).await;
+    assert!(matches!(duplicate, Ok(Swap::Refused(_))), "{duplicate:?}");
+    let ending = completion(&draft, Vec::new());
+    let ended = store.swap(&ID, Some(draft.version), &ending).await;
+    assert_eq!(kind(ended), Some(StoreErrorKind::Busy));
+
+    run(&mut side, "COMMIT".to_owned()).await;
+    let ended = store.swap(&ID, Some(draft.version), &ending).await;
+    assert!(matches!(ended, Ok(Swap::Applied(_))), "{ended:?}");
 }
 
 /// A user with some rights, and the URL by which it connects.
