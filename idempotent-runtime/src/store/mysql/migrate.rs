@@ -61,6 +61,15 @@ pub(super) fn ddl(prefix: &TablePrefix) -> String {
     })
 }
 
+/// Tells whether there is nothing to do, as at most starts. A look takes no lock and needs no right to create.
+pub(super) async fn is_done(
+    connection: &mut MySqlConnection,
+    prefix: &TablePrefix,
+) -> Result<bool, StoreError> {
+    let found = version(connection, prefix, DOING).await?;
+    schema::is_current(found, steps(prefix).len(), DOING)
+}
+
 /// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.
 pub(super) async fn migrate(
     connection: &mut MySqlConnection,
@@ -74,11 +83,6 @@ async fn migrate_by(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
-    // A look takes no lock and needs no right to create: at most starts there is nothing to do.
-    let found = version(connection, prefix, DOING).await?;
-    if schema::is_current(found, steps.len(), DOING)? {
-        return Ok(());
-    }
     lock(connection, prefix).await?;
     let migrated = migrate_alone(steps, connection, prefix).await;
     let released = one(connection, format!("SELECT RELEASE_LOCK({})", name(prefix))).await;

@@ -127,15 +127,23 @@ impl MySqlStore {
     /// # Errors
     ///
     /// [`Schema`] where a newer release wrote the tables, [`Denied`] where the user may not create them, [`Busy`] where another
-    /// process migrates for longer than 30 seconds.
+    /// process migrates for longer than 30 seconds, [`Unavailable`] where nobody tells in time what is there.
     ///
     /// [`Schema`]: crate::store::StoreErrorKind::Schema
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
     /// [`Busy`]: crate::store::StoreErrorKind::Busy
+    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let connections = &self.inner.connections;
-        let mut connected = connections.acquire("migrating the schema").await?;
-        let answer = migrate::migrate(&mut connected.connection, &self.inner.prefix).await;
+        const DOING: &str = "migrating the schema";
+        let inner = &*self.inner;
+        let looking = async |connected: &mut Connected| {
+            migrate::is_done(&mut connected.connection, &inner.prefix).await
+        };
+        if inner.connections.run(DOING, looking).await? {
+            return Ok(());
+        }
+        let mut connected = inner.connections.acquire(DOING).await?;
+        let answer = migrate::migrate(&mut connected.connection, &inner.prefix).await;
         connected.settle(answer)
     }
 

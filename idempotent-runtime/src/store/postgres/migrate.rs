@@ -9,6 +9,8 @@ use crate::store::{
     sql::{TablePrefix, version as schema},
 };
 
+const DOING: &str = "migrating the schema";
+
 /// How long a start waits for another one that migrates.
 const PATIENCE: &str = "30s";
 
@@ -55,6 +57,17 @@ pub(super) fn ddl(prefix: &TablePrefix) -> String {
     })
 }
 
+/// Tells whether there is nothing to do, as at most starts. A look takes no lock and needs no right to create.
+pub(super) async fn is_done(
+    connection: &mut PgConnection,
+    prefix: &TablePrefix,
+) -> Result<bool, StoreError> {
+    let found = version(connection, prefix)
+        .await
+        .map_err(|error| failure::of(error, DOING))?;
+    schema::is_current(found, steps(prefix).len(), DOING)
+}
+
 /// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.
 pub(super) async fn migrate(
     connection: &mut PgConnection,
@@ -68,13 +81,7 @@ async fn migrate_by(
     connection: &mut PgConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
-    const DOING: &str = "migrating the schema";
     let failed = |error| failure::of(error, DOING);
-    // A look takes no lock and needs no right to create: at most starts there is nothing to do.
-    let found = version(connection, prefix).await.map_err(failed)?;
-    if schema::is_current(found, steps.len(), DOING)? {
-        return Ok(());
-    }
     let mut transaction = connection.begin().await.map_err(failed)?;
     // It ends with the transaction, also behind a proxy that pools them.
     let lock = format!(

@@ -129,19 +129,23 @@ impl PostgresStore {
     /// # Errors
     ///
     /// [`Schema`] where a newer release wrote the tables, [`Denied`] where the user may not create them, [`Busy`] where another
-    /// process migrates for longer than 30 seconds.
+    /// process migrates for longer than 30 seconds, [`Unavailable`] where nobody tells in time what is there.
     ///
     /// [`Schema`]: crate::store::StoreErrorKind::Schema
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
     /// [`Busy`]: crate::store::StoreErrorKind::Busy
+    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let mut connection = self
-            .inner
-            .connections
-            .acquire("migrating the schema")
-            .await?;
-        let answer = migrate::migrate(&mut connection, &self.inner.prefix).await;
-        connection.settle(answer)
+        const DOING: &str = "migrating the schema";
+        let inner = &*self.inner;
+        let looking = async |connection: &mut _| migrate::is_done(connection, &inner.prefix).await;
+        if inner.connections.run(DOING, looking).await? {
+            return Ok(());
+        }
+        let mut connection = inner.connections.acquire(DOING).await?;
+        // Where that fails, the connection is closed, and its transaction holds nothing any more.
+        migrate::migrate(&mut connection, &inner.prefix).await?;
+        connection.settle(Ok(()))
     }
 
     /// Tells whether the tables are those that this build needs, for people who run their own migrations.

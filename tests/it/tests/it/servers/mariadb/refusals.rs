@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use idempotent_runtime::{Error, Idempotency, identity::RecordId, store::Swap};
+use idempotent_runtime::{Error, Idempotency, identity::RecordId, store::Swap, testing::Proxy};
 use sqlx::mysql::MySqlConnectOptions;
 use tokio::net::TcpListener;
 
@@ -10,7 +10,10 @@ use super::{
     Duration, MariaDb, MySqlStore, Store, StoreErrorKind, Subject, kind, options, run, side, text,
     url,
 };
-use crate::harness::{claim, completion};
+use crate::{
+    harness::{claim, completion, in_time},
+    servers::{address, prefix, url_at},
+};
 
 const ID: RecordId = RecordId::from_bytes([7; 32]);
 
@@ -62,6 +65,21 @@ async fn e13_a_server_that_nobody_reaches_is_unavailable_in_time() {
     refused(store(there), StoreErrorKind::Unavailable).await;
 }
 
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f25_a_server_that_hangs_keeps_no_start_waiting() {
+    let proxy = Proxy::to(address(&url())).await.expect("a proxy");
+    let builder = MySqlStore::builder().table_prefix(&prefix());
+    let builder = builder.answer_timeout(Duration::from_secs(1));
+    let store = builder.connect(&url_at(&url(), proxy.address())).await;
+    let store = store.expect("the server answers");
+
+    proxy.slow_down(Some(Duration::from_secs(600)));
+
+    let started = in_time(store.migrate()).await;
+    assert_eq!(kind(started), StoreErrorKind::Unavailable);
+}
+
 /// A user who may do only this in the database of the tests.
 async fn user(rights: &str) -> (String, MySqlConnectOptions) {
     let name = format!("u{:08x}", rand::random::<u32>());
@@ -86,7 +104,7 @@ async fn e17_a_user_who_may_create_nothing_is_denied_until_the_tables_are_there(
     let database = MariaDb::new().await;
     let (name, options) = user("SELECT, INSERT, UPDATE, DELETE").await;
     let new = MySqlStore::builder()
-        .table_prefix(&crate::servers::prefix())
+        .table_prefix(&prefix())
         .options(options.clone());
     let denied = new.expect("the options can be used").migrate().await;
     let there = MySqlStore::builder()

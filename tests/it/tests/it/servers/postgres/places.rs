@@ -6,14 +6,15 @@ use idempotent_runtime::{
     Error, Idempotency,
     identity::RecordId,
     store::{PostgresStore, Store, StoreError, StoreErrorKind, Swap},
+    testing::Proxy,
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tokio::net::TcpListener;
 
 use super::{Postgres, URL};
 use crate::{
-    harness::{claim, completion},
-    servers::{address, prefix, url},
+    harness::{claim, completion, in_time},
+    servers::{address, prefix, url, url_at},
 };
 
 fn builder() -> idempotent_runtime::store::postgres::PostgresBuilder {
@@ -96,6 +97,20 @@ async fn f25_a_server_of_another_kind_is_refused() {
         ),
         "{answer:?}"
     );
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f25_a_server_that_hangs_keeps_no_start_waiting() {
+    let proxy = Proxy::to(address(&url(URL))).await.expect("a proxy");
+    let there = url_at(&url(URL), proxy.address());
+    let store = builder().connect(&there).await;
+    let store = store.expect("the server answers");
+
+    proxy.slow_down(Some(Duration::from_secs(600)));
+
+    let started = in_time(store.migrate()).await;
+    assert_eq!(kind(started), Some(StoreErrorKind::Unavailable));
 }
 
 /// The server gives up by itself: else it would wait on, in a connection that the store has left.

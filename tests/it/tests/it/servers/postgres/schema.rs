@@ -1,5 +1,7 @@
 //! The tables, and who makes them.
 
+use std::time::Duration;
+
 use idempotent_runtime::{
     Error, Idempotency,
     store::{PostgresStore, StoreErrorKind},
@@ -8,7 +10,10 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, postgres::PgPoolOpti
 use tokio::task::JoinSet;
 
 use super::{Postgres, URL};
-use crate::servers::{prefix, url};
+use crate::{
+    harness::in_time,
+    servers::{prefix, url},
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
@@ -44,6 +49,63 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
     assert_eq!(checked, Err(StoreErrorKind::Schema));
     let migrated = store.migrate().await.map_err(|error| error.kind());
     assert_eq!(migrated, Err(StoreErrorKind::Schema));
+}
+
+/// A newer release was quicker, while this one waited for it.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_start_that_finds_the_tables_of_a_newer_release_locks_nothing_any_more() {
+    let prefix = prefix();
+    let newer = PgConnection::connect(&url(URL)).await;
+    let mut newer = newer.expect("a connection");
+    let name = format!("hashtextextended('{prefix}schema', 7091)");
+    tell(
+        &mut newer,
+        format!("BEGIN; SELECT pg_advisory_xact_lock({name})"),
+    )
+    .await;
+    let store = beside(&pool().await, &prefix);
+    let starting = tokio::spawn({
+        let store = store.clone();
+        async move { store.migrate().await }
+    });
+    let mut side = PgConnection::connect(&url(URL))
+        .await
+        .expect("a connection");
+    let waits = format!(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+         AND classid::bigint << 32 | objid::bigint = {name}"
+    );
+    let waits = async {
+        loop {
+            let waiting = sqlx::query_scalar::<_, i64>(AssertSqlSafe(waits.clone()));
+            if waiting.fetch_one(&mut side).await.expect("a number") > 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    in_time(waits).await;
+    let tables = format!(
+        "CREATE TABLE {prefix}schema (version bigint, applied bigint);
+         INSERT INTO {prefix}schema VALUES (99, 0); COMMIT"
+    );
+    tell(&mut newer, tables).await;
+
+    let started = starting.await.expect("no panic");
+    let kind = started.map_err(|error| error.kind());
+    assert_eq!(kind, Err(StoreErrorKind::Schema));
+    tell(
+        &mut newer,
+        format!("SET lock_timeout = '20s'; SELECT pg_advisory_lock({name})"),
+    )
+    .await;
+    drop(store);
+}
+
+async fn tell(side: &mut PgConnection, statements: String) {
+    let told = sqlx::raw_sql(AssertSqlSafe(statements)).execute(side).await;
+    told.expect("the server does it");
 }
 
 #[tokio::test]
