@@ -108,7 +108,7 @@ impl Statements {
                  WHERE id = $1::bytea AND version = $20::bytea
                  RETURNING now, token, lease_end, expires, waited)
              SELECT {APPLIED}::bigint, now, token, lease_end, expires,
-                    CASE WHEN waited AND $8::bigint <> {running}
+                    CASE WHEN waited AND ($8::bigint <> {running} OR $15::bigint = 0)
                         THEN pg_notify($21::text, encode($1::bytea, 'hex'))::text END
              FROM written"
         );

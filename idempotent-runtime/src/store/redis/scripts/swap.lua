@@ -43,7 +43,8 @@ if version then
     if first > 9 then
         redis.call('HDEL', KEYS[1], unpack(ARGV, 9, first - 1))
     end
-    if state ~= RUNNING and redis.call('HDEL', KEYS[1], 'waited') == 1 then
+    -- Also of a lease that its holder ended: somebody may take over at once.
+    if (state ~= RUNNING or lease == '0') and redis.call('HDEL', KEYS[1], 'waited') == 1 then
         tell()
     end
 end

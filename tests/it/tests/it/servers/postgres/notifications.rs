@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     identity::RecordId,
-    record::{Draft, Version},
+    record::{Draft, Moment, TokenRule, Version},
     store::{PostgresStore, Store, StoreError, Swap},
     testing::conformance::Subject,
 };
@@ -87,6 +87,39 @@ async fn a_completion_is_told_where_somebody_waits() {
     for (id, claim) in &claims {
         let done = completion(claim, Vec::new());
         applied(&holder, id, Some(claim.version), &done).await;
+    }
+
+    assert_eq!(told.so_far().await, [WAITED_FOR.to_hex()]);
+    assert_eq!(in_time(waiting).await.expect("no panic"), Ok(()));
+}
+
+/// As a call does that is dropped: somebody may take over at once. A heartbeat ends nothing.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_lease_that_its_holder_ended_is_told_where_somebody_waits() {
+    let server = Postgres::new().await;
+    let (holder, mut told) = (server.open().await, Told::of(&server).await);
+    let claims = [OTHER, WAITED_FOR].map(|id| (id, claim()));
+    for (id, claim) in &claims {
+        applied(&holder, id, None, claim).await;
+    }
+    let waiting = waiting(&server, &mut told, claims[1].1.version).await;
+
+    for (id, claim) in &claims {
+        let beat = Draft {
+            version: Version::random(),
+            subject: None,
+            token: TokenRule::Keep,
+            ..claim.clone()
+        };
+        applied(&holder, id, Some(claim.version), &beat).await;
+        let stopped = Draft {
+            version: Version::random(),
+            lease: Moment::In(Duration::ZERO),
+            expires: Moment::Keep,
+            ..beat.clone()
+        };
+        applied(&holder, id, Some(beat.version), &stopped).await;
     }
 
     assert_eq!(told.so_far().await, [WAITED_FOR.to_hex()]);

@@ -83,6 +83,22 @@ async fn a_waiter_is_told_by_one_publication() {
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
+async fn a_waiter_is_told_of_a_holder_that_was_dropped() {
+    let server = Private::new().await;
+    let pair = Pair::of(server.store().await, server.store().await).await;
+    listeners(&server, 1).await;
+    let before = server.ran("publish").await;
+
+    pair.holder.abort();
+
+    crate::harness::in_time(pair.gate.arrived(2)).await;
+    assert_eq!(server.ran("publish").await - before, 1);
+    pair.gate.open();
+    assert_eq!(pair.waiter.await.expect("no panic"), Ok(1));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
 async fn a_waiter_whose_listener_is_killed_is_answered() {
     let server = Private::new().await;
     let pair = Pair::of(server.store().await, server.store().await).await;
