@@ -113,6 +113,51 @@ async fn f25_a_server_that_hangs_keeps_no_start_waiting() {
     assert_eq!(kind(started), Some(StoreErrorKind::Unavailable));
 }
 
+/// A database of its own, for which the proxy keeps connections of their own.
+async fn database(side: &mut PgConnection) -> String {
+    let name = prefix();
+    run(side, format!("CREATE DATABASE {name}")).await;
+    name
+}
+
+/// Where it is, by the URL of the tests' own.
+fn there(url: &str, database: &str) -> String {
+    let (server, _) = url.rsplit_once('/').expect("a database");
+    format!("{server}/{database}")
+}
+
+/// The same behind the proxy.
+fn proxied(database: &str) -> String {
+    there(&url("IDEMPOTENT_TEST_PGBOUNCER_URL"), database)
+}
+
+async fn gone(side: &mut PgConnection, database: String) {
+    run(side, format!("DROP DATABASE {database} WITH (FORCE)")).await;
+}
+
+/// One client finds in a connection what another one has prepared there.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_proxy_that_pools_transactions_unsaid_is_a_matter_of_configuration() {
+    let mut side = PgConnection::connect(&url(URL))
+        .await
+        .expect("a connection");
+    let database = database(&mut side).await;
+    let proxied = proxied(&database);
+    let said = PostgresStore::builder().transaction_pooling();
+    said.connect(&proxied).await.expect("the tables are made");
+
+    let mut kinds = Vec::new();
+    for _ in 0..2 {
+        let unsaid = PostgresStore::builder().options(proxied.parse().expect("a URL"));
+        let unsaid = unsaid.expect("the options can be used");
+        kinds.push(kind(unsaid.load(&RecordId::from_bytes([1; 32])).await));
+    }
+
+    gone(&mut side, database).await;
+    assert_eq!(kinds, [None, Some(StoreErrorKind::Configuration)]);
+}
+
 /// The server gives up by itself: else it would wait on, in a connection that the store has left.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
