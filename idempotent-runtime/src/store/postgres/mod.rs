@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Executor, PgPool,
+    AssertSqlSafe, ConnectOptions, Executor, PgPool, Row,
     postgres::{PgConnectOptions, PgConnection},
 };
 
@@ -23,7 +23,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
-        Snapshot, Store, StoreError, Swap,
+        Snapshot, Store, StoreError, StoreErrorKind, Swap,
         lending::{Lending, Limits, Place, Server},
         listening::Listening,
         moment::Moment,
@@ -203,13 +203,27 @@ impl Server for Postgres {
 
     /// Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
     async fn open(&self, doing: &'static str) -> Result<PgConnection, StoreError> {
+        let failed = |error| failure::of(error, doing);
         let opened = self.place.options().connect().await;
         let mut connection =
             opened.map_err(|error| sql::while_opening(error, doing, failure::of))?;
-        if self.way == Way::Prepared {
-            let settings = AssertSqlSafe(settings(self.lock_wait));
-            let set = connection.execute(sqlx::raw_sql(settings)).await;
-            set.map_err(|error| failure::of(error, doing))?;
+        match self.way {
+            Way::Prepared => {
+                let settings = AssertSqlSafe(settings(self.lock_wait));
+                let set = connection.execute(sqlx::raw_sql(settings)).await;
+                set.map_err(failed)?;
+            }
+            Way::Text => {
+                let form = sqlx::raw_sql("SHOW bytea_output");
+                let row = connection.fetch_one(form).await.map_err(failed)?;
+                let form: String = row.try_get(0).map_err(failed)?;
+                if form != "hex" {
+                    let source = "bytes would come as the driver does not read them: set `bytea_output` to `hex` for the role or the database";
+                    return Err(
+                        StoreError::new(StoreErrorKind::Configuration, doing).with_source(source)
+                    );
+                }
+            }
         }
         Ok(connection)
     }

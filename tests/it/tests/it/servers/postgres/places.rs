@@ -158,6 +158,28 @@ async fn a_proxy_that_pools_transactions_unsaid_is_a_matter_of_configuration() {
     assert_eq!(kinds, [None, Some(StoreErrorKind::Configuration)]);
 }
 
+/// Behind a proxy the store can set nothing, and reads what comes as text.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_form_of_bytes_that_is_not_read_is_a_matter_of_configuration() {
+    let mut side = PgConnection::connect(&url(URL))
+        .await
+        .expect("a connection");
+    let database = database(&mut side).await;
+    let form = format!("ALTER DATABASE {database} SET bytea_output = 'escape'");
+    run(&mut side, form).await;
+
+    let direct = PostgresStore::connect(&there(&url(URL), &database)).await;
+    let direct = direct.expect("the server answers");
+    let loaded = kind(direct.load(&RecordId::from_bytes([1; 32])).await);
+    let said = PostgresStore::builder().transaction_pooling();
+    let said = kind(said.connect(&proxied(&database)).await);
+
+    gone(&mut side, database).await;
+    assert_eq!(loaded, None, "without a proxy they do not come as text");
+    assert_eq!(said, Some(StoreErrorKind::Configuration));
+}
+
 /// The server gives up by itself: else it would wait on, in a connection that the store has left.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
