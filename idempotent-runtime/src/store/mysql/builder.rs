@@ -101,6 +101,7 @@ impl MySqlBuilder {
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub async fn connect(self, url: &str) -> Result<MySqlStore, StoreError> {
+        sql::url::is_for(["mysql", "mariadb"], url, DOING)?;
         let options =
             MySqlConnectOptions::from_str(url).map_err(|error| failure::of(error, DOING))?;
         let store = self.options(options)?;

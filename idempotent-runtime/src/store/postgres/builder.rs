@@ -106,6 +106,7 @@ impl PostgresBuilder {
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub async fn connect(self, url: &str) -> Result<PostgresStore, StoreError> {
+        sql::url::is_for(["postgres", "postgresql"], url, DOING)?;
         let options = PgConnectOptions::from_str(url).map_err(|error| failure::of(error, DOING))?;
         let store = self.options(options)?;
         store.migrate().await?;

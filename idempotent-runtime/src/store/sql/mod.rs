@@ -15,6 +15,8 @@ mod listed;
 mod prefix;
 #[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
 pub(crate) mod upgrade;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) mod url;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) mod version;
 

@@ -50,6 +50,9 @@ async fn e17_a_server_that_does_not_let_us_in_is_a_matter_of_configuration() {
         .rsplit_once('/')
         .map(|(_, name)| ((), name.to_owned()))
         .expect("a database");
+    let other = url().replacen("mysql://", "postgres://", 1);
+    let told = MySqlStore::connect(&other).await;
+    assert_eq!(kind(told), configuration);
     let without = url().trim_end_matches(&database).parse();
     refused(store(without.expect("a URL")), configuration).await;
 }

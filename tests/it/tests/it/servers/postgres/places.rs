@@ -44,6 +44,10 @@ async fn f25_a_server_that_cannot_be_used_is_said_in_time() {
     let cases = [
         ("not a url".to_owned(), StoreErrorKind::Configuration),
         (
+            format!("mysql://idempotent@{here}/idempotent"),
+            StoreErrorKind::Configuration,
+        ),
+        (
             format!("postgres://idempotent@{here}/nowhere"),
             StoreErrorKind::Configuration,
         ),
