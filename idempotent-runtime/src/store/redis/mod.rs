@@ -67,6 +67,7 @@ use crate::{
 /// |---|---|---|---|
 /// | a primary is lost, also of a cluster, and its replica takes over | what the replica had not received yet: under load, up to a third of the last writes | a body that ran may run again | [`f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_received`] |
 /// | the server is killed, only snapshots (the default) | everything since the last snapshot | the same | [`a_server_that_is_killed_forgets_what_no_snapshot_holds`] |
+/// | the server is restarted, neither snapshots nor an append-only file | everything | the same | [`a_server_that_keeps_no_file_forgets_everything_at_a_restart`] |
 /// | the server is killed, `appendonly yes` with `appendfsync everysec` | about the last second | the same | no test |
 /// | the server is killed, `appendonly yes` with `appendfsync always` | nothing | | [`e16_redis_killed_in_the_middle_of_a_thousand_calls`] |
 /// | memory is short, `maxmemory-policy allkeys-…` | any record, also of a call that runs | a body runs twice at once | [`a_server_that_evicts_any_key_forgets_what_runs`] |
@@ -82,6 +83,7 @@ use crate::{
 ///
 /// [`f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_received`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
 /// [`a_server_that_is_killed_forgets_what_no_snapshot_holds`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
+/// [`a_server_that_keeps_no_file_forgets_everything_at_a_restart`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
 /// [`e16_redis_killed_in_the_middle_of_a_thousand_calls`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/restarts.rs
 /// [`a_server_that_evicts_any_key_forgets_what_runs`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
 /// [`a_server_that_evicts_forgets_outcomes`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use idempotent_runtime::{Error, Idempotency, OnCrash, Reconciled, store::StoreErrorKind};
 
 use super::private::{Private, charge, kind};
+use crate::servers::spare::Ending;
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
@@ -93,8 +94,19 @@ async fn runs_after(server: &mut Private, loss: impl AsyncFnOnce(&mut Private)) 
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_server_that_is_killed_forgets_what_no_snapshot_holds() {
     let mut server = Private::with(&["--appendonly", "no"]).await;
-    let killed = async |server: &mut Private| server.restart().await;
+    let killed = async |server: &mut Private| server.restart(Ending::Killed).await;
     assert_eq!(runs_after(&mut server, killed).await, 2);
+}
+
+/// Also where it has time to write.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_server_that_keeps_no_file_forgets_everything_at_a_restart() {
+    for (appends, runs) in [("yes", 1), ("no", 2)] {
+        let mut server = Private::with(&["--save", "", "--appendonly", appends]).await;
+        let restarted = async |server: &mut Private| server.restart(Ending::Orderly).await;
+        assert_eq!(runs_after(&mut server, restarted).await, runs, "{appends}");
+    }
 }
 
 /// Has no memory to spare for a while.

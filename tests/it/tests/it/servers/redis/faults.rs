@@ -14,6 +14,7 @@ use idempotent_runtime::{
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 
 use super::private::{Private, charge, kind};
+use crate::servers::spare::Ending;
 
 const ID: RecordId = RecordId::from_bytes([7; 32]);
 
@@ -172,7 +173,7 @@ async fn e16_a_server_that_is_killed_has_kept_what_it_answered() {
     let idem = Idempotency::new(server.store().await);
     let runs = AtomicU32::new(0);
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
-    server.restart().await;
+    server.restart(Ending::Killed).await;
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }

@@ -32,9 +32,9 @@ impl Private {
         Self { server, side }
     }
 
-    /// Kills it, and starts it again over the same files.
-    pub(super) async fn restart(&mut self) {
-        self.server.end(Ending::Killed).await;
+    /// Ends it, and starts it again over the same files.
+    pub(super) async fn restart(&mut self, ending: Ending) {
+        self.server.end(ending).await;
         self.server.start().await;
         self.side = side(&self.server).await;
     }
