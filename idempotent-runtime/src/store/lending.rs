@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{StoreError, StoreErrorKind};
+use super::{StoreError, StoreErrorKind, moment::Moment};
 
 /// A server that connections are opened to.
 pub(crate) trait Server: Clone + Send + Sync {
@@ -36,8 +36,24 @@ pub(crate) struct Lending<S: Server> {
     server: S,
     limits: Limits,
     room: Semaphore,
-    idle: Mutex<Vec<S::Connection>>,
+    /// The later one came back, the further behind.
+    idle: Mutex<Vec<Open<S::Connection>>>,
 }
+
+/// A connection that is open.
+struct Open<C> {
+    connection: C,
+    opened: Moment,
+    /// When it came back, or was opened.
+    used: Moment,
+}
+
+/// How long a connection may lie idle: less than what servers, and what is on the way to them, allow. Some of these drop a
+/// connection without a word, and who uses it then waits for its answer in vain.
+const LONGEST_IDLE: Duration = Duration::from_secs(3 * 60);
+
+/// For how long a connection is new: it leads to the server that is there now, whatever that says.
+const NEW: Duration = Duration::from_secs(10);
 
 /// Where the server is: asked at every connection, because passwords may change.
 #[derive(Clone)]
@@ -66,7 +82,7 @@ impl Default for Limits {
 /// A connection that goes back once its answer is [settled](Lent::settle); dropped before, it is closed, because nobody knows
 /// what is still on its way.
 pub(crate) struct Lent<'a, S: Server> {
-    connection: S::Connection,
+    open: Open<S::Connection>,
     lending: &'a Lending<S>,
     _room: SemaphorePermit<'a>,
 }
@@ -135,40 +151,66 @@ impl<S: Server> Lending<S> {
             .map_err(|closed| {
                 StoreError::new(StoreErrorKind::Unavailable, doing).with_source(closed)
             })?;
-        let idle = self.idle().pop();
-        let connection = match idle {
-            Some(connection) => connection,
-            None => limited(self.limits.connect, doing, self.server.open(doing)).await?,
+        let open = match self.take(Moment::now()) {
+            Some(open) => open,
+            None => {
+                let connection = self.server.open(doing);
+                let connection = limited(self.limits.connect, doing, connection).await?;
+                let now = Moment::now();
+                Open {
+                    connection,
+                    opened: now,
+                    used: now,
+                }
+            }
         };
         Ok(Lent {
-            connection,
+            open,
             lending: self,
             _room: room,
         })
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<S::Connection>> {
+    /// The connection that came back last, unless that is too long ago; then it is so for all of them, and they are closed.
+    fn take(&self, now: Moment) -> Option<Open<S::Connection>> {
+        let mut idle = self.idle();
+        let last = idle.pop()?;
+        if now.since(last.used) < LONGEST_IDLE {
+            return Some(last);
+        }
+        let old = std::mem::take(&mut *idle);
+        drop(idle);
+        drop((last, old));
+        None
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Open<S::Connection>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<S: Server> Lent<'_, S> {
     /// Passes an answer on, and the connection back. Where the server did not answer, this connection is closed, and so
-    /// are those that lie idle: they are as old as this one, and as broken.
+    /// are those that lie idle: they are as old as this one, and as broken. So are those that are not new where the server may
+    /// not be written: it may have been the primary once, and whoever connects anew finds the one that is now.
     pub(crate) fn settle<T>(self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
-        let Self {
-            connection,
-            lending,
-            ..
-        } = self;
+        self.settle_at(answer, Moment::now())
+    }
+
+    fn settle_at<T>(self, answer: Result<T, StoreError>, now: Moment) -> Result<T, StoreError> {
+        let Self { open, lending, .. } = self;
         let mut idle = lending.idle();
-        match &answer {
-            Err(error) if error.kind() == StoreErrorKind::Unavailable => {
-                let broken = std::mem::take(&mut *idle);
-                drop(idle);
-                drop((connection, broken));
-            }
-            _ => idle.push(connection),
+        idle.push(Open { used: now, ..open });
+        if let Err(error) = &answer {
+            let kind = error.kind();
+            let is_over = |open: &mut Open<_>| match kind {
+                StoreErrorKind::Unavailable => true,
+                StoreErrorKind::Denied => now.since(open.opened) >= NEW,
+                _ => false,
+            };
+            let over: Vec<_> = idle.extract_if(.., is_over).collect();
+            drop(idle);
+            drop(over);
         }
         answer
     }
@@ -189,13 +231,13 @@ impl<S: Server> Deref for Lent<'_, S> {
     type Target = S::Connection;
 
     fn deref(&self) -> &S::Connection {
-        &self.connection
+        &self.open.connection
     }
 }
 
 impl<S: Server> DerefMut for Lent<'_, S> {
     fn deref_mut(&mut self) -> &mut S::Connection {
-        &mut self.connection
+        &mut self.open.connection
     }
 }
 
@@ -206,5 +248,86 @@ impl<S: Server> fmt::Debug for Lending<S> {
             .field("limits", &self.limits)
             .field("free", &self.room.available_permits())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// Gives each connection the next number.
+    #[derive(Clone, Default)]
+    struct Numbered(Arc<AtomicU32>);
+
+    impl Server for Numbered {
+        type Connection = u32;
+
+        async fn open(&self, _: &'static str) -> Result<u32, StoreError> {
+            Ok(self.0.fetch_add(1, Ordering::Relaxed))
+        }
+    }
+
+    /// The number of the connection that is lent, and goes back with this answer after so many seconds.
+    async fn lent(
+        lending: &Lending<Numbered>,
+        answer: Result<(), StoreErrorKind>,
+        after: u64,
+    ) -> u32 {
+        let lent = lending.acquire("testing").await.expect("there is room");
+        let number = *lent;
+        let answer = answer.map_err(|kind| StoreError::new(kind, "testing"));
+        let passed_on = lent.settle_at(answer.clone(), in_seconds(after));
+        assert_eq!(passed_on, answer);
+        number
+    }
+
+    fn in_seconds(seconds: u64) -> Moment {
+        Moment::now().plus(Duration::from_secs(seconds))
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_used_again_unless_it_is_broken() {
+        let lending = Lending::new(Numbered::default(), Limits::default());
+        for (number, answer) in [
+            (0, Ok(())),
+            (0, Err(StoreErrorKind::Busy)),
+            (0, Err(StoreErrorKind::Unavailable)),
+            (1, Err(StoreErrorKind::Full)),
+            (1, Ok(())),
+        ] {
+            assert_eq!(lent(&lending, answer, 0).await, number, "{answer:?}");
+        }
+        drop(lending.acquire("testing").await);
+        let next = lent(&lending, Ok(()), 0).await;
+        assert_eq!(next, 2, "nobody knows what is on its way");
+    }
+
+    /// As where a primary was demoted, and its name leads to another server now.
+    #[tokio::test]
+    async fn a_server_that_may_not_be_written_is_looked_for_anew_and_not_again_and_again() {
+        let lending = Lending::new(Numbered::default(), Limits::default());
+        let denied = Err(StoreErrorKind::Denied);
+        for (number, after) in [(0, 0), (0, 9), (0, 10), (1, 0), (1, 11), (2, 0)] {
+            assert_eq!(lent(&lending, denied, after).await, number, "{after}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_has_lain_idle_for_long_is_not_used_again() {
+        let lending = Lending::new(Numbered::default(), Limits::default());
+        let both = [
+            lending.acquire("testing").await.expect("there is room"),
+            lending.acquire("testing").await.expect("there is room"),
+        ];
+        for one in both {
+            one.settle(Ok(())).expect("it is passed on");
+        }
+        assert_eq!(lent(&lending, Ok(()), 0).await, 1, "the last one");
+
+        assert!(lending.take(in_seconds(181)).is_none());
+
+        assert_eq!(lent(&lending, Ok(()), 0).await, 2, "nor is the other one");
     }
 }

@@ -84,6 +84,15 @@ impl Moment {
             wall: Time::from_micros(1_767_225_600_000_000).plus(wall),
         }
     }
+
+    /// So much later by both clocks.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(in crate::store) fn plus(self, duration: Duration) -> Self {
+        Self {
+            monotonic: self.monotonic.saturating_add(duration),
+            wall: self.wall.plus(duration),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl MySqlBuilder {
     }
 
     /// Sets how many connections the calls may use at once: ten unless set, at least one. Heartbeats have up to two more. A
-    /// body that runs and a call that waits hold none.
+    /// body that runs and a call that waits hold none. One that has lain idle for three minutes is not used again.
     pub fn max_connections(mut self, connections: u32) -> Self {
         self.limits.connections = connections;
         self

@@ -54,8 +54,9 @@ impl PostgresBuilder {
         self
     }
 
-    /// Sets how many connections the calls may use at once: ten unless set, at least one. Heartbeats have one more, and while
-    /// somebody waits two more listen. A body that runs and a call that waits hold none.
+    /// Sets how many connections the calls may use at once: ten unless set, at least one. Heartbeats have up to two more,
+    /// and while somebody waits two more listen. A body that runs and a call that waits hold none. One that has lain idle for three
+    /// minutes is not used again.
     pub fn max_connections(mut self, connections: u32) -> Self {
         self.limits.connections = connections;
         self
