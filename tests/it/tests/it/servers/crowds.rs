@@ -136,14 +136,17 @@ async fn a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_second<S: Serve
     for _ in 0..100 {
         running.spawn(waiters.clone().call("k".into()));
     }
-    // Each of them claims, looks and says that it waits; then they all wait.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let before = proxy.round_trips();
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    let looks = proxy.round_trips() - before;
+    // Each of them claims, looks and says that it waits, which takes a busy machine a while; then they all wait.
+    let mut looks = Vec::new();
+    while looks.len() < 10 && looks.last().is_none_or(|looks| *looks >= 30) {
+        let before = proxy.round_trips();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        looks.push(proxy.round_trips() - before);
+    }
     holder.gate.open();
 
     all_are_answered_by_the_first(running).await;
     assert_eq!(waiters.runs(), 0);
-    assert!(looks < 30, "{looks} round trips in three seconds");
+    let last = looks.last();
+    assert!(last < Some(&30), "round trips in three seconds: {looks:?}");
 }
