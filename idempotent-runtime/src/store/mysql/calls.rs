@@ -20,6 +20,8 @@ use crate::{
     },
 };
 
+const PURGING: &str = "purging expired records";
+
 /// How many records are deleted in one round trip.
 const BATCH: usize = 500;
 
@@ -147,8 +149,7 @@ impl Statements {
         limit: u32,
         keep: Duration,
     ) -> Result<Vec<RecordId>, StoreError> {
-        const DOING: &str = "purging expired records";
-        let failed = |error| failure::of(error, DOING);
+        let failed = |error| failure::of(error, PURGING);
         let mut transaction = connected.connection.begin().await.map_err(failed)?;
         match self.delete_expired(&mut transaction, limit, keep).await {
             Ok(gone) => {
@@ -170,14 +171,13 @@ impl Statements {
         limit: u32,
         keep: Duration,
     ) -> Result<Vec<RecordId>, StoreError> {
-        const DOING: &str = "purging expired records";
-        let failed = |error| failure::of(error, DOING);
+        let failed = |error| failure::of(error, PURGING);
         let values = [limit.into(), micros(keep)].map(|number| Value::Number(Some(number)));
         let expired = connection.fetch_all(query(&self.expired, &values)).await;
         let gone: Vec<_> = expired
             .map_err(failed)?
             .iter()
-            .map(|row| sql::id(row, DOING))
+            .map(|row| sql::id(row, PURGING))
             .collect::<Result<_, _>>()?;
         for batch in gone.chunks(BATCH) {
             // Not one statement with all ids: that may scan the table, and wait for what another purge has locked.
