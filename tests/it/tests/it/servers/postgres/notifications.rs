@@ -68,6 +68,30 @@ async fn waiting(
     waiting
 }
 
+/// Two records of one holder, of which somebody waits for one.
+struct Held {
+    holder: PostgresStore,
+    claims: [(RecordId, Draft); 2],
+    told: Told,
+    waiting: JoinHandle<Result<(), StoreError>>,
+}
+
+async fn held() -> Held {
+    let server = Postgres::new().await;
+    let (holder, mut told) = (server.open().await, Told::of(&server).await);
+    let claims = [OTHER, WAITED_FOR].map(|id| (id, claim()));
+    for (id, claim) in &claims {
+        applied(&holder, id, None, claim).await;
+    }
+    let waiting = waiting(&server, &mut told, claims[1].1.version).await;
+    Held {
+        holder,
+        claims,
+        told,
+        waiting,
+    }
+}
+
 async fn applied(store: &PostgresStore, id: &RecordId, seen: Option<Version>, next: &Draft) {
     let swap = store.swap(id, seen, next).await;
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
@@ -76,13 +100,12 @@ async fn applied(store: &PostgresStore, id: &RecordId, seen: Option<Version>, ne
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_completion_is_told_where_somebody_waits() {
-    let server = Postgres::new().await;
-    let (holder, mut told) = (server.open().await, Told::of(&server).await);
-    let claims = [OTHER, WAITED_FOR].map(|id| (id, claim()));
-    for (id, claim) in &claims {
-        applied(&holder, id, None, claim).await;
-    }
-    let waiting = waiting(&server, &mut told, claims[1].1.version).await;
+    let Held {
+        holder,
+        claims,
+        mut told,
+        waiting,
+    } = held().await;
 
     for (id, claim) in &claims {
         let done = completion(claim, Vec::new());
@@ -97,13 +120,12 @@ async fn a_completion_is_told_where_somebody_waits() {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_lease_that_its_holder_ended_is_told_where_somebody_waits() {
-    let server = Postgres::new().await;
-    let (holder, mut told) = (server.open().await, Told::of(&server).await);
-    let claims = [OTHER, WAITED_FOR].map(|id| (id, claim()));
-    for (id, claim) in &claims {
-        applied(&holder, id, None, claim).await;
-    }
-    let waiting = waiting(&server, &mut told, claims[1].1.version).await;
+    let Held {
+        holder,
+        claims,
+        mut told,
+        waiting,
+    } = held().await;
 
     for (id, claim) in &claims {
         let beat = Draft {
