@@ -271,7 +271,9 @@ async fn keep(shared: Arc<Shared>) {
             } else {
                 idle_since = None;
             }
-            let earliest = work.leases.iter().map(|(_, kept)| kept.due).min();
+            // A heartbeat that is under way says itself when the next one is due.
+            let resting = work.leases.iter().filter(|(_, kept)| !kept.beating);
+            let earliest = resting.map(|(_, kept)| kept.due).min();
             let next = earliest.unwrap_or(now.saturating_add(LINGER)).max(now);
             work.next_look = Some(next);
             next

@@ -17,6 +17,7 @@ on_every_store![
     heartbeats_survive_a_panic_in_one_of_them,
     an_outcome_survives_a_panic_in_the_background,
     an_outcome_survives_a_write_that_hangs_in_the_background,
+    an_outcome_is_recorded_while_a_heartbeat_is_under_way,
 ];
 
 /// Lets time go on until `done`, from sleep to sleep, and only while nothing else is waited for: to a holder, a write that
@@ -129,4 +130,30 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
     assert_eq!(duplicate, answer);
     assert_eq!(owner.log.answers(), [Answer::Executed, Answer::Replayed]);
     assert_eq!(world.runs("k"), 1);
+}
+
+/// The thread waits for what wakes it, also where a lease that is worth a look is being prolonged already.
+async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
+    let owner = world.owner().await;
+    let slow = Gate::new();
+    owner.store.fault(
+        Operation::Heartbeat,
+        Nth::Call(1),
+        Fault::Delay(slow.clone()),
+    );
+    owner.store.fault(
+        Operation::Ending,
+        Nth::Call(1),
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    world.advance(LEASE / 3).await;
+    slow.arrived(1).await;
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+
+    owner.log.await_step(Step::Recorded).await;
+    slow.open();
+    owner.settled().await;
 }
