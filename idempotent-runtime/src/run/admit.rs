@@ -117,9 +117,7 @@ impl<'a> Admitting<'a> {
                     snapshot
                 }
                 Err(error) => {
-                    if !error.is_transient() {
-                        claiming.answered();
-                    }
+                    claiming.failed(&error);
                     match Box::pin(retries.pause_after(*error, handle.timer())).await {
                         Ok(()) => continue,
                         Err(error) => {

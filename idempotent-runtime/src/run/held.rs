@@ -226,6 +226,8 @@ pub(crate) struct Claiming<'a> {
     id: RecordId,
     /// What the write was sent over that is under way.
     sent: Option<Option<Version>>,
+    /// Whether an earlier try of it had no answer.
+    may_stand: bool,
 }
 
 impl<'a> Claiming<'a> {
@@ -235,6 +237,7 @@ impl<'a> Claiming<'a> {
             claim,
             id,
             sent: None,
+            may_stand: false,
         }
     }
 
@@ -249,6 +252,16 @@ impl<'a> Claiming<'a> {
     /// The write was answered.
     pub(crate) fn answered(&mut self) {
         self.sent = None;
+        self.may_stand = false;
+    }
+
+    /// The write failed. A store that says why has not applied it, and knows nothing of an earlier try.
+    pub(crate) fn failed(&mut self, error: &StoreError) {
+        if error.is_transient() {
+            self.may_stand = true;
+        } else if !self.may_stand {
+            self.sent = None;
+        }
     }
 }
 

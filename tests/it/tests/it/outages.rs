@@ -27,6 +27,7 @@ on_every_store![
     e16_store_heals,
     e17_no_permission,
     a_claim_whose_answers_were_all_lost_is_given_up,
+    a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails,
 ];
 
 /// Makes the call while the owner's time goes on, so that its claim is tried again and given up.
@@ -315,4 +316,25 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
             .count(),
         1
     );
+}
+
+/// Why a try failed says nothing of the one before it.
+async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(world: World) {
+    for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
+        let owner = world.owner().await;
+        let full = Fault::Fail(StoreErrorKind::Full);
+        owner
+            .store
+            .fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
+        owner.store.fault(Operation::Claim, Nth::Call(2), full);
+        let charge = Charge::of(&world, &owner).key(key).mode(mode);
+        let answer = during(&owner, &charge).await;
+        assert!(is_store_error(&answer), "{answer:?}");
+
+        owner.log.await_step(Step::Released).await;
+
+        let answer = charge.rejecting().call().await;
+        assert_eq!(answer, Ok("charged".into()), "{mode:?}: it had never begun");
+        assert_eq!(world.runs(key), 1);
+    }
 }
