@@ -148,7 +148,8 @@ pub enum How {
         attempt: u32,
         /// Its fencing token.
         token: FencingToken,
-        /// Whether the outcome stands in the store already; if not, the write is being tried again in the background.
+        /// Whether the outcome that is given stands in the store already, be it another attempt's that took over; if not, the
+        /// write is being tried again in the background.
         recorded: bool,
     },
     /// An earlier outcome was replayed.

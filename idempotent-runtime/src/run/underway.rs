@@ -210,7 +210,7 @@ impl Underway {
             Ok(Ended::Stands | Ended::StoodAlready(_)) => (true, answer, None),
             // After a release the key may have gone to a call with other arguments: its outcome is not ours.
             Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => {
-                (false, Answer::LeaseLost, Some(Instead::Recorded(record)))
+                (true, Answer::LeaseLost, Some(Instead::Recorded(record)))
             }
             Ok(Ended::Lost(_)) => {
                 return Some(Instead::Refused(Error::LeaseLost {

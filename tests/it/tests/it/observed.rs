@@ -19,6 +19,7 @@ on_every_store![
     k02_a_replay_names_the_trace_of_the_first_run,
     k03_hook_per_transition,
     k04_explain,
+    k04_explain_a_lost_lease,
     k10_purge_does_not_guess,
 ];
 
@@ -309,6 +310,41 @@ async fn k04_explain(world: World) {
         (answer, how),
         (Ok(2), How::Unprotected(Unprotected::OptedOut))
     );
+}
+
+/// Whose lease was lost is given what stands, and told that it does.
+async fn k04_explain_a_lost_lease(world: World) {
+    let (paused, other) = (world.owner().await, world.owner().await);
+    paused.store.fault(
+        Operation::Heartbeat,
+        Nth::Every,
+        Fault::Fail(StoreErrorKind::Unavailable),
+    );
+    let gate = Gate::new();
+    let stale = tokio::spawn({
+        let (call, gate) = (paused.call("observed.lost").key("k"), gate.clone());
+        call.run_detailed(|_| async move {
+            gate.pass().await;
+            Ok::<_, Error>(1)
+        })
+    });
+    gate.arrived(1).await;
+    world.advance(LEASE).await;
+    let call = other.call("observed.lost").key("k");
+    assert_eq!(call.run(|_| async { Ok::<_, Error>(2) }).await, Ok(2));
+    gate.open();
+
+    let (answer, how) = stale.await.expect("it does not panic");
+    assert_eq!(answer, Ok(2));
+    let executed = matches!(
+        how,
+        How::Executed {
+            attempt: 1,
+            recorded: true,
+            ..
+        }
+    );
+    assert!(executed, "{how:?}");
 }
 
 async fn k10_purge_does_not_guess(world: World) {
