@@ -26,6 +26,7 @@ mod observed;
 mod outages;
 mod references;
 mod shapes;
+mod storms;
 mod stragglers;
 mod switches;
 mod takeovers;

@@ -1,0 +1,353 @@
+//! Who calls, what their bodies do, and what everybody was told.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use idempotent_runtime::{
+    Attempt, Error, How, Idempotency, InFlight, OnCrash, Reconciled, Verdict, clock::Timer,
+    testing::ManualClock,
+};
+use rand::{RngExt, rngs::StdRng};
+use serde::{Deserialize, Serialize};
+
+use super::{KEYS, LEASE, weather::Weather};
+
+/// One call, as it was drawn.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) number: usize,
+    pub(super) key: u32,
+    /// What the fingerprint is taken of.
+    pub(super) amount: u32,
+    pub(super) on_crash: OnCrash,
+    form: Form,
+    in_flight: InFlight,
+    /// How long after the beginning it comes.
+    comes: Duration,
+    /// When its caller stops waiting for it.
+    leaves: Option<Duration>,
+    takes: Duration,
+    ends: Ends,
+    finds: Finds,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Attached,
+    Detached,
+}
+
+/// How a body ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    Value,
+    Error(Say),
+    Panic,
+}
+
+/// What an error says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Say {
+    Happened,
+    Nothing,
+    Perhaps,
+}
+
+/// What a reconciling function finds out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finds {
+    Happened,
+    Nothing,
+    Unclear,
+}
+
+/// What a call gives where it gives no value.
+#[derive(Debug, Serialize, Deserialize, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("declined")]
+    Declined { text: String, say: Say },
+    #[error(transparent)]
+    Refused(#[from] Error),
+}
+
+/// Something that a body or a reconciling function did, under a fencing token.
+#[derive(Clone, Debug)]
+pub(super) struct Deed {
+    pub(super) under: Token,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// The body was polled.
+    Began,
+    /// The body came to its end, and said this; as it is stored.
+    Ended(String, Option<Say>),
+    /// The reconciling function was asked.
+    Asked(Finds),
+}
+
+/// A fencing token, and the key whose it is: those of two keys may be equal.
+pub(super) type Token = (u32, u64);
+
+/// What a caller was told.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) call: Call,
+    /// How many writes there were when the call began, and when it ended.
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) result: Result<String, Failure>,
+    /// How the answer came about, where the form of the call tells.
+    pub(super) how: Option<How>,
+}
+
+/// Everything that happened outside the store.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Diary(Arc<Mutex<Vec<Deed>>>);
+
+impl Diary {
+    fn note(&self, under: Token, what: What) {
+        let mut deeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        deeds.push(Deed { under, what });
+    }
+
+    pub(super) fn deeds(&self) -> Vec<Deed> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Call {
+    /// Draws a call. `on_crash` is what every call of its key says, or `None` where each says what it likes.
+    pub(super) fn draw(dice: &mut StdRng, number: usize, on_crash: Option<OnCrash>) -> Self {
+        let mut lease = |most: f64| LEASE.mul_f64(dice.random_range(0.0..most));
+        let (comes, leaves, short, long) = (lease(8.0), lease(3.0), lease(0.3), lease(2.5));
+        let any = [OnCrash::Rerun, OnCrash::Uncertain, OnCrash::Reconcile];
+        Self {
+            number,
+            key: dice.random_range(0..KEYS),
+            amount: u32::from(dice.random_range(0..8) == 0),
+            on_crash: on_crash.unwrap_or_else(|| any[dice.random_range(0..3)]),
+            form: match dice.random_range(0..4) {
+                0 => Form::Detached,
+                _ => Form::Attached,
+            },
+            in_flight: match dice.random_range(0..4) {
+                0 => InFlight::Reject,
+                _ => InFlight::Wait(LEASE),
+            },
+            comes,
+            leaves: (dice.random_range(0..3) == 0).then_some(leaves),
+            takes: match dice.random_range(0..4) {
+                0 => long,
+                1 => Duration::ZERO,
+                _ => short,
+            },
+            ends: match dice.random_range(0..12) {
+                0 => Ends::Panic,
+                1 => Ends::Error(Say::Happened),
+                2 => Ends::Error(Say::Nothing),
+                3 => Ends::Error(Say::Perhaps),
+                _ => Ends::Value,
+            },
+            finds: match dice.random_range(0..3) {
+                0 => Finds::Happened,
+                1 => Finds::Nothing,
+                _ => Finds::Unclear,
+            },
+        }
+    }
+
+    /// The call that tells, when all is over, what became of a key.
+    pub(super) fn last(key: u32, number: usize, on_crash: OnCrash) -> Self {
+        Self {
+            number,
+            key,
+            amount: 0,
+            on_crash,
+            form: Form::Attached,
+            in_flight: InFlight::Reject,
+            comes: Duration::ZERO,
+            leaves: None,
+            takes: Duration::ZERO,
+            ends: Ends::Value,
+            finds: Finds::Nothing,
+        }
+    }
+
+    /// Makes the call; `None` where its caller left.
+    pub(super) async fn make(
+        self,
+        idem: Idempotency,
+        timer: ManualClock,
+        weather: Weather,
+        diary: Diary,
+    ) -> Option<Told> {
+        timer.sleep(self.comes).await;
+        let from = weather.writes();
+        let answer = self.clone().run(idem, timer.clone(), diary);
+        let (result, how) = match self.leaves {
+            None => answer.await,
+            Some(leaves) => tokio::select! {
+                answer = answer => answer,
+                () = timer.sleep(leaves) => return None,
+            },
+        };
+        Some(Told {
+            to: weather.writes(),
+            call: self,
+            from,
+            result,
+            how,
+        })
+    }
+
+    async fn run(
+        self,
+        idem: Idempotency,
+        timer: ManualClock,
+        diary: Diary,
+    ) -> (Result<String, Failure>, Option<How>) {
+        let call = idem
+            .call("charge")
+            .key(&self.key)
+            .arguments(&self.amount)
+            .on_crash(self.on_crash)
+            .in_flight(self.in_flight)
+            .classify_errors(verdict as fn(&Failure) -> Verdict);
+        let (script, asked) = (self.clone(), self.clone());
+        let noted = diary.clone();
+        let body = move |attempt: Attempt| script.body(attempt, timer, diary);
+        match (self.on_crash, self.form) {
+            (OnCrash::Reconcile, _) => {
+                let ask = move |attempt: Attempt| asked.ask(attempt, noted);
+                (call.reconcile(ask, body).await, None)
+            }
+            (_, Form::Detached) => (call.run_detached(body).await, None),
+            (_, Form::Attached) => {
+                let (result, how) = call.run_detailed(body).await;
+                (result, Some(how))
+            }
+        }
+    }
+
+    async fn body(
+        self,
+        attempt: Attempt,
+        timer: ManualClock,
+        diary: Diary,
+    ) -> Result<String, Failure> {
+        let under = self.token(&attempt);
+        diary.note(under, What::Began);
+        timer.sleep(self.takes).await;
+        let text = self.text(under);
+        let (result, say) = match self.ends {
+            Ends::Panic => panic!("a body that panics"),
+            Ends::Value => (Ok(text), None),
+            Ends::Error(say) => (Err(Failure::Declined { text, say }), Some(say)),
+        };
+        diary.note(under, What::Ended(stored(&result), say));
+        result
+    }
+
+    async fn ask(self, attempt: Attempt, diary: Diary) -> Reconciled<String, Failure> {
+        let under = self.token(&attempt);
+        diary.note(under, What::Asked(self.finds));
+        match self.finds {
+            Finds::Unclear => Reconciled::Unknown,
+            Finds::Nothing => Reconciled::RunAgain,
+            Finds::Happened => {
+                let found = Ok(self.text(under));
+                diary.note(under, What::Ended(stored(&found), None));
+                Reconciled::Happened(self.text(under))
+            }
+        }
+    }
+
+    fn token(&self, attempt: &Attempt) -> Token {
+        let token = attempt.fencing_token();
+        (self.key, token.expect("every call is protected").as_u64())
+    }
+
+    /// What only this call says, and only under this token.
+    fn text(&self, (_, token): Token) -> String {
+        format!(
+            "{} of {} by {} under {token}",
+            self.amount, self.key, self.number
+        )
+    }
+
+    /// Whether it is this call that said so.
+    pub(super) fn has_said(&self, text: &str) -> bool {
+        text.starts_with(&format!(
+            "{} of {} by {} ",
+            self.amount, self.key, self.number
+        ))
+    }
+
+    /// Whether a call with this key and these arguments said so, or an operator of this key.
+    pub(super) fn may_hear(&self, text: &str) -> bool {
+        text.starts_with(&format!("{} of {} by ", self.amount, self.key))
+            || text == settled(self.key)
+    }
+}
+
+/// What an operator says became of a key.
+fn settled(key: u32) -> String {
+    format!("any of {key} by an operator")
+}
+
+/// Whether an operator said so, as it is stored.
+pub(super) fn is_settled(stored: &[u8]) -> bool {
+    stored.ends_with(b" by an operator\"")
+}
+
+/// Settles a key, where there is anything to settle, or lets it be tried again. Whether that is answered is no matter.
+pub(super) async fn settle(idem: Idempotency, key: u32, resumes: bool) {
+    let settling = idem.settle("charge", None::<&str>, &key);
+    let settling = settling.expect("numbers are keys");
+    if resumes {
+        let _ = settling.resume().await;
+    } else {
+        let _ = settling.with_value(&settled(key)).await;
+    }
+}
+
+impl Told {
+    /// What a body said, as it is stored, and the text in it; nothing where there was no answer.
+    pub(super) fn heard(&self) -> Option<(String, &str)> {
+        let text = match &self.result {
+            Ok(text) | Err(Failure::Declined { text, .. }) => text,
+            Err(Failure::Refused(_)) => return None,
+        };
+        Some((stored(&self.result), text))
+    }
+}
+
+fn stored(result: &Result<String, Failure>) -> String {
+    let json = match result {
+        Ok(value) => serde_json::to_string(value),
+        Err(error) => serde_json::to_string(error),
+    };
+    json.expect("texts are JSON")
+}
+
+fn verdict(failure: &Failure) -> Verdict {
+    match failure {
+        Failure::Declined {
+            say: Say::Happened, ..
+        } => Verdict::Replay,
+        Failure::Declined {
+            say: Say::Nothing, ..
+        } => Verdict::Release,
+        Failure::Declined {
+            say: Say::Perhaps, ..
+        }
+        | Failure::Refused(_) => Verdict::Uncertain,
+    }
+}

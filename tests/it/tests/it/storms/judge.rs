@@ -1,0 +1,265 @@
+//! Asks every invariant of what was written, done and told.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use idempotent_runtime::{
+    How, OnCrash,
+    record::{OutcomeKind, Record, State},
+};
+
+use super::{
+    callers::{Deed, Finds, Say, Token, Told, What, is_settled},
+    weather::{Entry, Season},
+};
+
+/// All that is known of a storm that is over.
+pub(super) struct Evidence {
+    pub(super) ledger: Vec<Entry>,
+    pub(super) deeds: Vec<Deed>,
+    pub(super) told: Vec<Told>,
+    pub(super) budget: u32,
+    pub(super) season: Season,
+}
+
+impl Evidence {
+    pub(super) fn judge(&self, about: &str) {
+        let (mut highest, mut versions) = (BTreeMap::new(), HashSet::new());
+        for entry in &self.ledger {
+            let Some(after) = entry.after.as_deref() else {
+                continue;
+            };
+            let about = &format!("{about}: {:?} over {:?}", after, entry.before);
+            assert!(
+                versions.insert(after.version),
+                "a version came again: {about}"
+            );
+            let highest = highest.entry(entry.id).or_insert(0);
+            let token = after.token.as_u64();
+            let draws = entry
+                .before
+                .as_ref()
+                .is_none_or(|before| before.token != after.token);
+            assert!(
+                !draws || token > *highest,
+                "I4, a token did not grow: {about}"
+            );
+            *highest = token.max(*highest);
+            self.judge_state(entry, after, about);
+            if let Some(before) = entry.before.as_deref() {
+                judge_write(entry, before, after, draws, about);
+            }
+            assert!(
+                after.attempt <= self.budget + 1,
+                "more takeovers than the budget allows: {about}"
+            );
+        }
+        self.judge_bodies(about);
+        if self.season == Season::Spring {
+            self.judge_remains(about);
+        }
+        for told in &self.told {
+            self.judge_answer(told, &format!("{about}: {told:?}"));
+        }
+    }
+
+    /// Whether a record may stand as it does, by what was done under its token.
+    fn judge_state(&self, entry: &Entry, after: &Record, about: &str) {
+        let said: Vec<_> = self.under(entry.token(after)).collect();
+        let began = said.contains(&&What::Began);
+        match (after.state, &after.outcome) {
+            (State::Done, Some(outcome)) if is_settled(&outcome.bytes) => {}
+            (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::NotReplayable => {
+                let is_it = |what: &&&What| matches!(what, What::Ended(text, Some(Say::Happened) | None) if text.as_bytes() == &outcome.bytes[..]);
+                assert!(
+                    said.iter().any(|what| is_it(&what)),
+                    "I2, nobody said so: {about}"
+                );
+            }
+            (State::Done, _) => {
+                let ended = |what: &&&What| matches!(what, What::Ended(..));
+                assert!(
+                    said.iter().any(|what| ended(&what)),
+                    "nothing happened: {about}"
+                );
+            }
+            (State::Released, _)
+                if entry
+                    .before
+                    .as_ref()
+                    .is_none_or(|before| before.state != State::Released) =>
+            {
+                let nothing = |what: &&&What| matches!(what, What::Ended(_, Some(Say::Nothing)));
+                assert!(
+                    said.iter().any(|what| nothing(&what)) || !began && after.attempt == 1,
+                    "I13, released although something may have happened: {about}"
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// Each token is one body's, and after a reconciliation only its word lets a body run.
+    fn judge_bodies(&self, about: &str) {
+        let mut bodies = HashSet::new();
+        for deed in &self.deeds {
+            if deed.what == What::Began {
+                assert!(
+                    bodies.insert(deed.under),
+                    "I1, two bodies under one token: {about}: {deed:?}"
+                );
+            }
+        }
+        for entry in &self.ledger {
+            let (Some(before), Some(after)) = (&entry.before, &entry.after) else {
+                continue;
+            };
+            let goes_on = before.token != after.token && before.attempt < after.attempt;
+            if goes_on
+                && after.on_crash == OnCrash::Reconcile
+                && bodies.contains(&entry.token(after))
+            {
+                let asked = |what: &What| *what == What::Asked(Finds::Nothing);
+                assert!(
+                    self.under(entry.token(after)).any(asked),
+                    "a body ran again that nobody had asked for: {about}: {after:?}"
+                );
+            }
+        }
+    }
+
+    /// Where everything comes through in time, I8 and I13: what a body said is recorded, and no attempt is left to its lease.
+    fn judge_remains(&self, about: &str) {
+        let mut last = HashMap::new();
+        for entry in &self.ledger {
+            if let Some(after) = &entry.after {
+                last.insert((entry.id, after.attempt_id), (entry.at, after));
+            }
+        }
+        for (at, record) in last.values() {
+            assert!(
+                record.state != State::Running || record.lease_is_over(*at),
+                "I13, left to its lease: {about}: {record:?}"
+            );
+        }
+        for deed in &self.deeds {
+            if let What::Ended(stored, None | Some(Say::Happened)) = &deed.what {
+                assert!(
+                    self.stood(stored).next().is_some(),
+                    "I8, never recorded: {about}: {deed:?}"
+                );
+            }
+        }
+    }
+
+    /// Every version with this outcome, and where in the ledger it stands.
+    fn stood<'a>(&'a self, stored: &'a str) -> impl Iterator<Item = (usize, &'a Entry)> {
+        self.ledger.iter().enumerate().filter(move |(_, entry)| {
+            let after = entry.after.as_ref();
+            let outcome = after.and_then(|after| after.outcome.as_ref());
+            outcome.is_some_and(|outcome| outcome.bytes[..] == *stored.as_bytes())
+        })
+    }
+
+    /// Whether somebody may have been told this.
+    fn judge_answer(&self, told: &Told, about: &str) {
+        let Some((stored, text)) = told.heard() else {
+            return;
+        };
+        assert!(
+            told.call.may_hear(text),
+            "I6, another call's outcome: {about}"
+        );
+        let is_kept = match &told.how {
+            Some(How::Replayed { .. }) => true,
+            Some(How::Executed { recorded, .. }) => *recorded && !self.is_no_outcome(&stored),
+            _ => !told.call.has_said(text),
+        };
+        let stood = self.stood(&stored).map(|(index, entry)| {
+            let later = self.ledger.iter().enumerate().skip(index + 1);
+            let mut replaced = later.filter(|(_, later)| later.id == entry.id);
+            index < told.to && replaced.next().is_none_or(|(next, _)| next >= told.from)
+        });
+        let stood: Vec<_> = stood.collect();
+        assert!(
+            !is_kept || stood.contains(&true),
+            "I2, an answer that did not stand: {about}: {stood:?}"
+        );
+    }
+
+    /// Whether a body said with it that it is no outcome.
+    fn is_no_outcome(&self, stored: &str) -> bool {
+        self.deeds.iter().any(|deed| {
+            matches!(&deed.what, What::Ended(text, Some(Say::Nothing | Say::Perhaps)) if text == stored)
+        })
+    }
+
+    fn under(&self, token: Token) -> impl Iterator<Item = &What> {
+        let of_it = move |deed: &&Deed| deed.under == token;
+        self.deeds.iter().filter(of_it).map(|deed| &deed.what)
+    }
+}
+
+impl Entry {
+    fn token(&self, record: &Record) -> Token {
+        let key = str::from_utf8(&record.subject.key).expect("keys are text");
+        (
+            key.parse().expect("keys are numbers"),
+            record.token.as_u64(),
+        )
+    }
+}
+
+/// Whether one version may follow another.
+fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, about: &str) {
+    let is_own = before.attempt_id == after.attempt_id;
+    let begins = before.is_expired(entry.at) || before.state == State::Released;
+    if begins {
+        return;
+    }
+    assert_eq!(
+        before.subject, after.subject,
+        "the subject of a record changed: {about}"
+    );
+    // What a holder says that was only paused ends the matter.
+    if !matches!(after.state, State::Done | State::Released) {
+        assert!(
+            after.on_crash >= before.on_crash,
+            "a stricter choice was forgotten: {about}"
+        );
+    }
+    let claims = draws && after.state == State::Running;
+    match before.state {
+        State::Running if claims && !is_own => {
+            assert!(
+                before.lease_is_over(entry.at),
+                "I1, a live holder lost its record: {about}"
+            );
+            assert_ne!(before.on_crash, OnCrash::Uncertain, "at most once: {about}");
+        }
+        State::Running => assert!(is_own, "I3, somebody else wrote: {about}"),
+        State::Uncertain if claims => {
+            assert_eq!(after.on_crash, OnCrash::Reconcile, "at most once: {about}");
+            assert_eq!(before.on_crash, OnCrash::Reconcile, "at most once: {about}");
+        }
+        State::Uncertain => {
+            let outcome = after.outcome.as_ref();
+            let by_operator = outcome.is_some_and(|outcome| is_settled(&outcome.bytes));
+            assert!(is_own || by_operator, "I3, somebody else wrote: {about}");
+        }
+        State::Done => {
+            assert_eq!(after.state, State::Done, "I2, an outcome was lost: {about}");
+            assert_eq!(
+                before.outcome, after.outcome,
+                "I2, an outcome was changed: {about}"
+            );
+        }
+        State::Parked => {
+            let outcome = after.outcome.as_ref();
+            let by_operator = outcome.is_some_and(|outcome| is_settled(&outcome.bytes));
+            // An operator may have let it be tried again, or it was only kept from being claimed.
+            let stays = after.state == State::Parked || after.attempt == 1 && !claims;
+            assert!(by_operator || stays, "a parked record went on: {about}");
+        }
+        _ => {}
+    }
+}

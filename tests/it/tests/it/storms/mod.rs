@@ -1,0 +1,342 @@
+//! Storms: many calls by several processes on a store in bad weather, drawn by dice, and every invariant asked of all that
+//! was ever written, done and told.
+//!
+//! What is tested is the code that runs a call (claims and what becomes of lost ones, heartbeats, endings in the background,
+//! waits, panics and dropped futures), in combinations that nobody thought of. The store and the callers' scripts follow
+//! from the seed; how threads meet does not quite, so that a seed that fails may have to be run more than once. A process that
+//! is paused stands still with its timer, as under SIGSTOP, while the store's time goes on.
+
+mod callers;
+mod judge;
+mod weather;
+
+use std::time::Duration;
+
+use idempotent_runtime::{Error, Idempotency, OnCrash, testing::ManualClock};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::task::{AbortHandle, JoinSet};
+
+use self::{
+    callers::{Call, Diary, Failure, Told},
+    judge::Evidence,
+    weather::{Season, Weather},
+};
+use crate::charge::LEASE;
+
+/// How many keys the calls of a storm share.
+const KEYS: u32 = 3;
+
+/// How many calls come in a storm.
+const CALLS: usize = 30;
+
+#[test]
+fn i01_to_i13_hold_in_storms_where_bodies_may_run_again() {
+    each(Some(OnCrash::Rerun));
+}
+
+#[test]
+fn i01_to_i13_hold_in_storms_where_bodies_run_at_most_once() {
+    each(Some(OnCrash::Uncertain));
+}
+
+#[test]
+fn i01_to_i13_hold_in_storms_where_bodies_are_reconciled() {
+    each(Some(OnCrash::Reconcile));
+}
+
+#[test]
+fn i01_to_i13_hold_in_storms_where_callers_disagree() {
+    each(None);
+}
+
+/// Blows a storm for each seed. `IDEMPOTENT_TEST_STORMS=5000` blows so many, in place of a hundred.
+fn each(on_crash: Option<OnCrash>) {
+    let asked = std::env::var("IDEMPOTENT_TEST_STORMS").ok();
+    let storms = asked.map_or(100, |asked| asked.parse().expect("a number of storms"));
+    let blow = move || {
+        for seed in 0..storms {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            let evidence = runtime.block_on(Storm::new(seed).blow(on_crash));
+            evidence.judge(&format!("seed {seed}"));
+        }
+    };
+    let name = format!("storms {on_crash:?}");
+    let thread = std::thread::Builder::new().name(name).spawn(blow);
+    let blown = thread.expect("a thread").join();
+    blown.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}
+
+/// A process: a handle with a timer of its own.
+struct Process {
+    idem: Idempotency,
+    store: Weather,
+    calls: Vec<AbortHandle>,
+    timer: ManualClock,
+    /// How much time it has missed while it is paused.
+    missed: Option<Duration>,
+}
+
+impl Process {
+    /// What it has begun may go on for a while, and reaches nobody.
+    fn die(&self) {
+        self.store.cut_off();
+        self.calls.iter().for_each(AbortHandle::abort);
+    }
+}
+
+struct Storm {
+    seed: u64,
+    dice: StdRng,
+    clock: ManualClock,
+    season: Season,
+    weather: Weather,
+    processes: Vec<Process>,
+    dead: Vec<Process>,
+    diary: Diary,
+    budget: u32,
+    ttl: Duration,
+}
+
+impl Storm {
+    fn new(seed: u64) -> Self {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let clock = ManualClock::new();
+        let seasons = [Season::Spring, Season::Autumn, Season::Winter];
+        let season = seasons[dice.random_range(0..3)];
+        let weather = Weather::new(clock.clone(), seed, season);
+        let mut storm = Self {
+            seed,
+            clock,
+            season,
+            weather,
+            processes: Vec::new(),
+            dead: Vec::new(),
+            diary: Diary::default(),
+            budget: dice.random_range(1..6),
+            ttl: LEASE * [1_000, 2][dice.random_range(0..2)],
+            dice,
+        };
+        for _ in 0..3 {
+            let process = storm.process();
+            storm.processes.push(process);
+        }
+        storm
+    }
+
+    fn process(&self) -> Process {
+        let timer = ManualClock::new();
+        let store = self.weather.client();
+        let idem = Idempotency::builder(store.clone())
+            .timer(timer.clone())
+            .lease(LEASE)
+            .ttl(self.ttl)
+            .takeover_budget(self.budget)
+            .build()
+            .expect("the set-up is sound");
+        Process {
+            idem,
+            store,
+            calls: Vec::new(),
+            timer,
+            missed: None,
+        }
+    }
+
+    /// Lets every call be made, waits until it is over, and asks what became of every key.
+    async fn blow(mut self, on_crash: Option<OnCrash>) -> Evidence {
+        let mut told = Vec::new();
+        let mut calls = JoinSet::new();
+        for number in 0..CALLS {
+            let call = Call::draw(&mut self.dice, number, on_crash);
+            let process = self.dice.random_range(0..self.processes.len());
+            let call = calls.spawn(self.call(process, call));
+            self.processes[process].calls.push(call);
+        }
+        while !calls.is_empty() {
+            self.go_on().await;
+            while let Some(ended) = calls.try_join_next() {
+                // A body or a driver that panicked has told nobody anything.
+                told.extend(ended.ok().flatten());
+            }
+        }
+
+        self.weather.calm();
+        self.drain().await;
+        self.advance(LEASE);
+        let number = self.processes.len();
+        let last = self.process();
+        self.processes.push(last);
+        for key in 0..KEYS {
+            let call = Call::last(
+                key,
+                CALLS + key as usize,
+                on_crash.unwrap_or(OnCrash::Rerun),
+            );
+            let answer = self.call(number, call).await.expect("nobody leaves");
+            let refused = match &answer.result {
+                Err(Failure::Refused(error)) => Some(error),
+                _ => None,
+            };
+            // I10: one lease after the storm there is an answer.
+            assert!(
+                !matches!(
+                    refused,
+                    Some(Error::InProgress { .. } | Error::Store(_) | Error::LeaseLost { .. })
+                ),
+                "seed {}: key {key} is still not answered: {answer:?}",
+                self.seed
+            );
+            told.push(answer);
+        }
+        self.drain().await;
+        Evidence {
+            ledger: self.weather.ledger(),
+            deeds: self.diary.deeds(),
+            told,
+            budget: self.budget,
+            season: self.season,
+        }
+    }
+
+    fn call(
+        &self,
+        process: usize,
+        call: Call,
+    ) -> impl Future<Output = Option<Told>> + Send + use<> {
+        let Process { idem, timer, .. } = &self.processes[process];
+        call.make(
+            idem.clone(),
+            timer.clone(),
+            self.weather.clone(),
+            self.diary.clone(),
+        )
+    }
+
+    /// Waits until nobody holds anything, and everything that is under way has arrived.
+    async fn drain(&mut self) {
+        for process in &mut self.processes {
+            process
+                .timer
+                .advance(process.missed.take().unwrap_or_default());
+        }
+        let handles: Vec<_> = self
+            .processes
+            .iter()
+            .map(|process| process.idem.clone())
+            .collect();
+        let mut drained = JoinSet::new();
+        for idem in handles {
+            drained.spawn(async move { idem.shutdown(Duration::MAX).await });
+        }
+        for _ in 0..10_000 {
+            while drained.try_join_next().is_some() {}
+            if drained.is_empty() && !self.weather.straggles() {
+                return;
+            }
+            self.settle().await;
+            self.advance(LEASE / 100);
+        }
+        panic!("seed {}: something is still held, or under way", self.seed);
+    }
+
+    /// Lets everybody do what there is to do now, and moves the time of everybody who is not paused.
+    async fn go_on(&mut self) {
+        self.settle().await;
+        let by = LEASE.mul_f64(self.dice.random_range(0.0..0.06));
+        let is_spring = self.season == Season::Spring;
+        for process in &mut self.processes {
+            match (self.dice.random_range(0..60), &process.missed) {
+                (0, None) if !is_spring => process.missed = Some(Duration::ZERO),
+                (0..3, Some(missed)) => {
+                    process.timer.advance(*missed);
+                    process.missed = None;
+                }
+                _ => {}
+            }
+        }
+        self.happen();
+        self.advance(by);
+    }
+
+    /// Lets everybody take up what there is to do; in the spring all of it, so that nobody is late but by the dice.
+    async fn settle(&self) {
+        // More often only where heartbeats of other tests are seen.
+        for _ in 0..1_000 {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+                std::thread::yield_now();
+            }
+            let processes = self.processes.iter().chain(&self.dead);
+            let timers = processes.map(|process| &process.timer);
+            let is_due = |clock: &ManualClock| clock.until_next() == Some(Duration::ZERO);
+            let is_spring = self.season == Season::Spring;
+            if !timers.chain([&self.clock]).any(is_due) && (!is_spring || heartbeats_rest()) {
+                return;
+            }
+        }
+    }
+
+    /// Now and then somebody purges, an operator settles, or, but for the spring, a process dies. The first one lives.
+    fn happen(&mut self) {
+        let idem = self.processes[0].idem.clone();
+        match self.dice.random_range(0..800) {
+            0..40 => {
+                tokio::spawn(async move { idem.store().purge(10, Duration::ZERO).await });
+            }
+            40..60 => {
+                let (key, resumes) = (self.dice.random_range(0..KEYS), self.dice.random());
+                tokio::spawn(callers::settle(idem, key, resumes));
+            }
+            60 if self.processes.len() > 1 && self.season != Season::Spring => {
+                let dead = self.processes.pop().into_iter();
+                self.dead.extend(dead.inspect(Process::die));
+            }
+            _ => {}
+        }
+    }
+
+    fn advance(&mut self, by: Duration) {
+        self.clock.advance(by);
+        for process in self.processes.iter_mut().chain(&mut self.dead) {
+            match &mut process.missed {
+                Some(missed) => *missed += by,
+                None => process.timer.advance(by),
+            }
+        }
+    }
+}
+
+/// Whether no heartbeat thread runs, or is about to: it says so itself only once it waits for its timer. Until it has a name of
+/// its own, it has that of the thread which started it.
+#[cfg(target_os = "linux")]
+fn heartbeats_rest() -> bool {
+    let name = |text: &str| text.chars().take(15).collect::<String>();
+    let own = std::thread::current().name().map(name);
+    let names = [Some(name("idempotent-heartbeats")), own];
+    let threads = std::fs::read_dir("/proc/self/task").expect("threads are listed");
+    let running = threads.filter(|thread| {
+        let path = thread.as_ref().map(|thread| thread.path().join("stat"));
+        // One that has ended meanwhile has none.
+        let stat = path
+            .ok()
+            .and_then(|path| std::fs::read_to_string(path).ok());
+        let stat = stat.unwrap_or_default();
+        let Some((name, state)) = stat
+            .split_once('(')
+            .and_then(|(_, stat)| stat.rsplit_once(") "))
+        else {
+            return false;
+        };
+        names.contains(&Some(name.to_owned())) && !state.starts_with('S')
+    });
+    // This one runs.
+    running.count() <= 1
+}
+
+#[cfg(not(target_os = "linux"))]
+fn heartbeats_rest() -> bool {
+    true
+}

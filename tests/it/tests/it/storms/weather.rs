@@ -1,0 +1,337 @@
+//! A store in bad weather, and a ledger of every version that ever stood in it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use idempotent_runtime::{
+    Store, StoreError, StoreErrorKind,
+    clock::Clock,
+    identity::RecordId,
+    record::{Draft, Record, Time, Version},
+    store::{Snapshot, Stamp, Swap},
+    testing::ManualClock,
+};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use super::LEASE;
+
+/// Keeps records as [`Draft::apply`] says, and answers late, twice as late, not at all, or with a panic. Clones are
+/// the same client of one store.
+#[derive(Clone, Debug)]
+pub(super) struct Weather {
+    sky: Arc<Sky>,
+    is_cut_off: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+struct Sky {
+    clock: ManualClock,
+    dice: Mutex<StdRng>,
+    season: Season,
+    is_calm: AtomicBool,
+    straggling: AtomicUsize,
+    cells: Mutex<Cells>,
+}
+
+#[derive(Debug, Default)]
+struct Cells {
+    standing: BTreeMap<RecordId, Arc<Record>>,
+    ledger: Vec<Entry>,
+}
+
+/// One write: what stood under an id before it, and after.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) at: Time,
+    pub(super) id: RecordId,
+    pub(super) before: Option<Arc<Record>>,
+    pub(super) after: Option<Arc<Record>>,
+}
+
+/// How bad the weather is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Season {
+    /// Whatever is tried for a lease comes through.
+    Spring,
+    /// Now and then a call takes longer than a lease.
+    Autumn,
+    /// Hardly anything comes through.
+    Winter,
+}
+
+/// What a call meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gust {
+    /// It is answered.
+    None,
+    /// It never arrives.
+    LosesTheRequest,
+    /// It is applied, and its answer never arrives.
+    LosesTheAnswer,
+    /// It is applied long after its caller was told that there is no answer.
+    Straggles,
+    /// It is refused, for no reason that passes.
+    Fails,
+    /// The driver panics.
+    Panics,
+}
+
+impl Weather {
+    pub(super) fn new(clock: ManualClock, seed: u64, season: Season) -> Self {
+        let sky = Sky {
+            clock,
+            dice: Mutex::new(StdRng::seed_from_u64(seed)),
+            season,
+            is_calm: AtomicBool::new(false),
+            straggling: AtomicUsize::new(0),
+            cells: Mutex::default(),
+        };
+        Self {
+            sky: Arc::new(sky),
+            is_cut_off: Arc::default(),
+        }
+    }
+
+    /// Another client of the store.
+    pub(super) fn client(&self) -> Self {
+        Self {
+            sky: Arc::clone(&self.sky),
+            is_cut_off: Arc::default(),
+        }
+    }
+
+    /// Nothing that this client sends reaches the store any more.
+    pub(super) fn cut_off(&self) {
+        self.is_cut_off.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on every call is answered at once.
+    pub(super) fn calm(&self) {
+        self.sky.is_calm.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether something is still to be applied that nobody waits for.
+    pub(super) fn straggles(&self) -> bool {
+        self.sky.straggling.load(Ordering::SeqCst) > 0
+    }
+
+    /// Every write so far, oldest first.
+    pub(super) fn ledger(&self) -> Vec<Entry> {
+        self.sky.cells().ledger.clone()
+    }
+
+    /// How many writes there were so far.
+    pub(super) fn writes(&self) -> usize {
+        self.sky.cells().ledger.len()
+    }
+
+    async fn through<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        act: impl FnOnce(&mut Cells, Time) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let silence = || StoreError::new(StoreErrorKind::Unavailable, doing);
+        if self.is_cut_off.load(Ordering::SeqCst) {
+            return Err(silence());
+        }
+        let (gust, before, after) = self.sky.blow();
+        if gust == Gust::Straggles {
+            let straggler = Straggler::new(&self.sky);
+            tokio::spawn(async move {
+                let sky = &straggler.0;
+                // Sooner than a lease: for so long a claim that was given up is kept from standing.
+                sky.pause((before + after) / 2).await;
+                sky.act(act);
+            });
+            self.sky.pause(before).await;
+            return Err(silence());
+        }
+        self.sky.pause(before).await;
+        if self.is_cut_off.load(Ordering::SeqCst) {
+            return Err(silence());
+        }
+        match gust {
+            Gust::LosesTheRequest => return Err(silence()),
+            Gust::Fails => return Err(StoreError::new(StoreErrorKind::Other, doing)),
+            Gust::Panics => panic!("a driver that panics"),
+            Gust::None | Gust::LosesTheAnswer | Gust::Straggles => {}
+        }
+        let answer = self.sky.act(act);
+        self.sky.pause(after).await;
+        if gust == Gust::LosesTheAnswer {
+            return Err(silence());
+        }
+        Ok(answer)
+    }
+}
+
+impl Sky {
+    /// What the next call meets, and how long it takes to arrive and to be answered.
+    fn blow(&self) -> (Gust, Duration, Duration) {
+        if self.is_calm.load(Ordering::SeqCst) {
+            return (Gust::None, Duration::ZERO, Duration::ZERO);
+        }
+        let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
+        let (gusts, long) = match self.season {
+            Season::Spring => (15, false),
+            Season::Autumn => (15, true),
+            Season::Winter => (40, true),
+        };
+        let mut pause = || match dice.random_range(0..10) {
+            0 if long => LEASE.mul_f64(dice.random_range(0.0..0.7)),
+            0..4 => LEASE.mul_f64(dice.random_range(0.0..0.05)),
+            _ => Duration::ZERO,
+        };
+        let (before, after) = (pause(), pause());
+        if dice.random_range(0..100) >= gusts {
+            return (Gust::None, before, after);
+        }
+        let gust = match dice.random_range(0..20) {
+            0..6 => Gust::LosesTheRequest,
+            6..13 => Gust::LosesTheAnswer,
+            13..17 => Gust::Straggles,
+            17..19 => Gust::Fails,
+            _ => Gust::Panics,
+        };
+        (gust, before, after)
+    }
+
+    async fn pause(&self, pause: Duration) {
+        use idempotent_runtime::clock::Timer;
+
+        if !pause.is_zero() {
+            self.clock.sleep(pause).await;
+        }
+    }
+
+    fn act<T>(&self, act: impl FnOnce(&mut Cells, Time) -> T) -> T {
+        let mut cells = self.cells();
+        act(&mut cells, Clock::now(&self.clock))
+    }
+
+    fn cells(&self) -> MutexGuard<'_, Cells> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that is under way although its caller no longer waits; it may be dropped with the runtime that it is under way in.
+struct Straggler(Arc<Sky>);
+
+impl Straggler {
+    fn new(sky: &Arc<Sky>) -> Self {
+        sky.straggling.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(sky))
+    }
+}
+
+impl Drop for Straggler {
+    fn drop(&mut self) {
+        self.0.straggling.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Cells {
+    fn look(&self, id: &RecordId, now: Time) -> Snapshot {
+        Snapshot {
+            now,
+            record: self.standing.get(id).cloned(),
+        }
+    }
+
+    fn swap(&mut self, id: RecordId, seen: Option<Version>, next: &Draft, at: Time) -> Swap {
+        let before = self.standing.get(&id).cloned();
+        if before.as_ref().map(|record| record.version) != seen {
+            return Swap::Refused(self.look(&id, at));
+        }
+        let after = Arc::new(next.apply(before.as_deref(), at));
+        let stamp = Stamp::of(&after, at);
+        self.standing.insert(id, Arc::clone(&after));
+        self.ledger.push(Entry {
+            at,
+            id,
+            before,
+            after: Some(after),
+        });
+        Swap::Applied(stamp)
+    }
+
+    fn purge(&mut self, limit: u32, keep: Duration, at: Time) -> u64 {
+        let forgettable = |record: &Arc<Record>| record.is_forgettable(at, keep);
+        let found = self
+            .standing
+            .iter()
+            .filter(|(_, record)| forgettable(record));
+        let ids: Vec<_> = found.map(|(id, _)| *id).take(limit as usize).collect();
+        for id in &ids {
+            let before = self.standing.remove(id);
+            self.ledger.push(Entry {
+                at,
+                id: *id,
+                before,
+                after: None,
+            });
+        }
+        ids.len() as u64
+    }
+}
+
+#[async_trait]
+impl Store for Weather {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let id = *id;
+        self.through("loading", move |cells, now| cells.look(&id, now))
+            .await
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let (id, next) = (*id, next.clone());
+        self.through("writing", move |cells, now| {
+            cells.swap(id, seen, &next, now)
+        })
+        .await
+    }
+
+    /// Resolves when it will, and not because the record has moved.
+    async fn wait(
+        &self,
+        _id: &RecordId,
+        _seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        self.sky.pause(at_most.min(LEASE / 10)).await;
+        self.through("waiting", |_, _| ()).await
+    }
+
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        self.through("purging", move |cells, now| cells.purge(limit, keep, now))
+            .await
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        self.through("listing", move |cells, _| {
+            let behind = |id: &RecordId| after.is_none_or(|after| *id > after);
+            let listed = cells.standing.iter().filter(|(id, _)| behind(id));
+            let listed = listed.take(limit as usize);
+            listed
+                .map(|(id, record)| (*id, Arc::clone(record)))
+                .collect()
+        })
+        .await
+    }
+}
