@@ -12,7 +12,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, How, InFlight, OnCrash, OutcomeKind, Status, Step, Unrecorded, Verdict,
+    Answer, Error, How, InFlight, OnCrash, OutcomeKind, Status, Step, Unrecorded, Verdict,
     record::State,
     store::StoreErrorKind,
     testing::{Fault, Gate, Nth, Operation},
@@ -31,6 +31,7 @@ on_every_store![
     e19_future_dropped_stop,
     e19_future_dropped_detach,
     e21_runtime_shutdown_graceful,
+    e21_what_outstays_a_shutdown_is_marked_when_it_is_dropped,
     e22_concurrent_with_error,
     e23_retry_inside_counts_once,
     e25_early_refusal_touches_nothing,
@@ -110,8 +111,16 @@ async fn e11_complete_fails_lasting(world: World) {
         let answer = Charge::of(&world, &other).key(key).mode(mode).call().await;
 
         match mode {
-            Mode::Uncertain => assert!(is_uncertain(&answer) && world.runs(key) == 1),
-            _ => assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2)),
+            Mode::Uncertain => {
+                assert!(is_uncertain(&answer) && world.runs(key) == 1);
+                assert_eq!(other.log.steps(), [Step::LeftUncertain]);
+                assert_eq!(other.log.answers(), [Answer::Uncertain]);
+            }
+            _ => {
+                assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2));
+                assert_eq!(other.log.steps(), [Step::TakenOver, Step::Recorded]);
+                assert_eq!(other.log.answers(), [Answer::ExecutedAfterTakeover]);
+            }
         }
     }
 }
@@ -196,6 +205,25 @@ async fn e21_runtime_shutdown_graceful(world: World) {
     assert!(states.iter().all(|(_, record)| record.state == State::Done));
 }
 
+async fn e21_what_outstays_a_shutdown_is_marked_when_it_is_dropped(world: World) {
+    let owner = world.owner().await;
+    for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
+        let charge = Charge::of(&world, &owner).key(key).mode(mode).rejecting();
+        let (call, _gate) = charge.clone().begun().await;
+
+        assert!(!owner.idem.shutdown(Duration::ZERO).await, "one is inside");
+        call.abort();
+        assert!(call.await.is_err());
+        assert!(owner.idem.shutdown(Duration::MAX).await);
+
+        let answer = charge.call().await;
+        match mode {
+            Mode::Uncertain => assert!(is_uncertain(&answer) && world.runs(key) == 1),
+            _ => assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2)),
+        }
+    }
+}
+
 async fn e22_concurrent_with_error(world: World) {
     let owner = world.owner().await;
     let gate = Gate::new();
@@ -223,17 +251,19 @@ async fn e22_concurrent_with_error(world: World) {
 }
 
 async fn e23_retry_inside_counts_once(world: World) {
-    let owner = world.owner().await;
+    let (owner, other) = (world.owner().await, world.owner().await);
     let tries = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&tries);
-    let call = owner.call("charge").key("k").release_errors();
-    let answer = call
+    let duplicate = Charge::of(&world, &other).rejecting();
+    let meanwhile = duplicate.clone();
+    let call = owner.call("charge").key("k").arguments(&1).release_errors();
+    let answer: Result<String, _> = call
         .run(|_| async move {
-            for attempt in 0..3 {
-                if counted.fetch_add(1, Ordering::SeqCst) == 5 {
-                    return Ok(attempt);
-                }
-                tokio::task::yield_now().await;
+            for _retry in 0..3 {
+                counted.fetch_add(1, Ordering::SeqCst);
+                // In a task of its own, as somebody else's call.
+                let rejected = meanwhile.spawn().await.expect("no panic");
+                assert!(is_in_progress(&rejected), "{rejected:?}");
             }
             Err(Error::InvalidPolicy("exhausted"))
         })
@@ -243,6 +273,7 @@ async fn e23_retry_inside_counts_once(world: World) {
     let record = world.record().await;
     assert_eq!((record.state, record.attempt), (State::Released, 1));
     assert_eq!(owner.log.steps(), [Step::Claimed, Step::Released]);
+    assert_eq!(duplicate.call().await, Ok("charged".into()));
 }
 
 async fn e25_early_refusal_touches_nothing(world: World) {

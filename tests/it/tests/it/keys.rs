@@ -1,11 +1,10 @@
 //! What makes two calls the same one: key, scope, name.
 
 mod missing;
-
-use std::time::Duration;
+mod tenants;
 
 use idempotent_runtime::{
-    Answer, Error, How, KeyPart, OnMissingKey, Status, Unprotected, idempotent,
+    Answer, Error, How, KeyPart, OnMissingKey, Unprotected, idempotent,
     key::{KeyError, LONGEST},
     testing::Operation,
     text,
@@ -22,7 +21,6 @@ on_every_store![
     b11_any_character,
     b12_resolver_fails,
     b13_async_resolver,
-    b23_tenant_isolation,
     b25_rename_safe_identity,
     b25_two_functions_of_one_name_are_told_apart,
     b26_old_name_is_accepted,
@@ -189,54 +187,6 @@ async fn b13_async_resolver(world: World) {
     );
 
     assert_eq!(world.record_keys().await, ["1", "2"]);
-}
-
-#[idempotent(name = "keys.scoped", key = order, scope = tenant, on_error = release, ttl = ttl, skip(world, ttl, fails))]
-async fn scoped(
-    world: &World,
-    tenant: &str,
-    order: &str,
-    amount: u32,
-    ttl: Duration,
-    fails: bool,
-) -> Result<String, Error> {
-    world.happened(tenant);
-    if fails {
-        return Err(Error::AlreadyInstalled);
-    }
-    Ok(format!("{tenant}: {amount}"))
-}
-
-async fn b23_tenant_isolation(world: World) {
-    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-    const HOUR: Duration = Duration::from_secs(60 * 60);
-    let owner = world.owner().await;
-    let status = async |tenant: &str| {
-        let status = owner.idem.lookup("keys.scoped", Some(tenant), "k").await;
-        match status.expect("the store answers") {
-            Status::Completed(kept) => kept.decode::<String>().expect("it is text"),
-            other => format!("{other:?}"),
-        }
-    };
-
-    // Other arguments under the same key: no mismatch across tenants.
-    let first = owner.enter(scoped(&world, "t1", "k", 1, HOUR, false)).await;
-    let second = owner.enter(scoped(&world, "t2", "k", 2, DAY, false)).await;
-    let third = owner.enter(scoped(&world, "t3", "k", 3, DAY, true)).await;
-
-    assert_eq!(first, Ok("t1: 1".into()));
-    assert_eq!(second, Ok("t2: 2".into()));
-    assert_eq!(third, Err(Error::AlreadyInstalled));
-    assert_eq!(status("t1").await, "t1: 1");
-    assert_eq!(status("t2").await, "t2: 2");
-    assert_eq!(status("t3").await, "Unknown", "released for itself alone");
-    assert_eq!(status("t4").await, "Unknown");
-
-    world.advance(HOUR).await;
-    assert_eq!(owner.idem.purge().await, Ok(world.to_purge(1)));
-    assert_eq!(status("t1").await, "Unknown");
-    assert_eq!(status("t2").await, "t2: 2");
-    assert_eq!(world.record_keys().await, ["k", "k"]);
 }
 
 mod before {

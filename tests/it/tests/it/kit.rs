@@ -69,7 +69,7 @@ fn l02_no_scenario_sleeps() {
                 continue;
             }
             scenarios += 1;
-            for sleep in [concat!("time::", "sleep"), concat!("thread::", "sleep")] {
+            for sleep in [concat!("sleep", "("), concat!("sleep_", "until(")] {
                 assert!(!text.contains(sleep), "{} sleeps", path.display());
             }
         }

@@ -250,20 +250,38 @@ async fn d18_lease_mandatory(world: World) {
 }
 
 async fn d19_clock_skew(world: World) {
-    let (ahead, behind) = (world.owner().await, world.owner().await);
-    ahead.timer.advance(Duration::from_secs(600));
-    Charge::of(&world, &ahead).vanishes().await;
-    ahead.timer.advance(Duration::from_secs(600));
+    const OFF_BY: Duration = Duration::from_secs(20 * 60);
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    for who_is_ahead in ["the holder", "the caller"] {
+        let (holder, caller) = (world.owner().await, world.owner().await);
+        let ahead = match who_is_ahead {
+            "the holder" => &holder,
+            _ => &caller,
+        };
+        ahead.timer.advance(OFF_BY);
+        Charge::of(&world, &holder)
+            .key(who_is_ahead)
+            .vanishes()
+            .await;
+        ahead.timer.advance(OFF_BY);
+        let duplicate = Charge::of(&world, &caller).key(who_is_ahead).rejecting();
 
-    world.advance_store(LEASE - Duration::from_secs(1)).await;
-    let early = Charge::of(&world, &behind).rejecting().call().await;
-    assert!(is_in_progress(&early), "{early:?}");
-    world.advance_store(Duration::from_secs(1)).await;
+        // No takeover comes early, and none is missed.
+        world.advance_store(LEASE - Duration::from_secs(10)).await;
+        let early = duplicate.call().await;
+        assert!(is_in_progress(&early), "{who_is_ahead}: {early:?}");
+        world.advance_store(Duration::from_secs(10)).await;
+        assert_eq!(duplicate.call().await, Ok("charged".into()));
 
-    assert_eq!(
-        Charge::of(&world, &behind).rejecting().call().await,
-        Ok("charged".into())
-    );
+        // Nor does an outcome expire early, or late.
+        ahead.timer.advance(DAY);
+        world.advance_store(DAY - Duration::from_secs(60)).await;
+        assert_eq!(duplicate.call().await, Ok("charged".into()));
+        assert_eq!(world.runs(who_is_ahead), 2, "it was a replay");
+        world.advance_store(Duration::from_secs(60)).await;
+        assert_eq!(duplicate.call().await, Ok("charged".into()));
+        assert_eq!(world.runs(who_is_ahead), 3);
+    }
 }
 
 /// A call inside its body: the answer to its claim came so late, and was lost, so that it was claimed again.

@@ -11,17 +11,19 @@ use idempotent_runtime::{
 
 use crate::{
     charge::{Charge, LEASE, Mode, is_uncertain, vanished},
-    harness::{Owner, World},
+    harness::{Owner, World, said_during},
 };
 
 on_every_store![
     e13_claim_fails_closed,
     e13_claim_fails_open,
+    e13_a_call_that_runs_without_the_store_says_so,
     e13_claim_fails_read_only,
     e13_open_does_not_run_what_cannot_be_read,
     e13_open_does_not_run_beside_a_known_holder,
     e13_open_does_not_run_beside_a_holder_under_the_old_name,
     e14_lookup_fails,
+    e14_a_look_that_fails_is_as_a_claim_that_fails,
     e14_a_look_at_the_old_identity_is_tried_again,
     e15_store_error_keeps_cause,
     e16_store_heals,
@@ -77,6 +79,31 @@ async fn e13_claim_fails_open(world: World) {
     }
     assert_eq!(owner.log.answers(), [Answer::Unprotected; 2]);
     assert!(world.records().await.is_empty());
+}
+
+async fn e13_a_call_that_runs_without_the_store_says_so(world: World) {
+    let owner = away(&world, OnOutage::Open).await;
+    let call = Charge::of(&world, &owner).key("secret-key").call();
+
+    let (answer, said) = said_during(async {
+        let passing = async {
+            loop {
+                owner.timer.advance(Duration::from_millis(5));
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            answer = call => answer,
+            () = passing => unreachable!("time does not end"),
+        }
+    })
+    .await;
+
+    assert_eq!(answer, Ok("charged".into()));
+    let is_loud = |line: &&str| line.contains("ERROR") && line.contains("runs unprotected");
+    let loud: Vec<_> = said.lines().filter(is_loud).collect();
+    assert!(loud.len() == 1 && loud[0].contains("charge"), "{said}");
+    assert!(!said.contains("secret-key"), "{said}");
 }
 
 async fn e13_claim_fails_read_only(world: World) {
@@ -204,6 +231,32 @@ async fn e14_lookup_fails(world: World) {
     );
 }
 
+async fn e14_a_look_that_fails_is_as_a_claim_that_fails(world: World) {
+    let before = world.owner().await;
+    let done = Charge::of(&world, &before).call().await;
+    assert_eq!(done, Ok("charged".into()));
+    let of_policy = async |on_outage, operation| {
+        let owner = world
+            .owner_with(|builder| builder.on_outage(on_outage))
+            .await;
+        owner.store.fault(operation, Nth::Every, Fault::LoseRequest);
+        let answer = renamed(&owner).await;
+        (answer, owner.log.answers())
+    };
+
+    let (answer, answers) = of_policy(OnOutage::Open, Operation::Load).await;
+    assert_eq!(answer, Ok("ran".into()));
+    assert_eq!(answers, [Answer::Unprotected]);
+
+    let (answer, answers) = of_policy(OnOutage::ReadOnly, Operation::Load).await;
+    assert!(is_store_error(&answer), "nothing new runs: {answer:?}");
+    assert_eq!(answers, [Answer::StoreFailed]);
+
+    let (answer, answers) = of_policy(OnOutage::ReadOnly, Operation::Swap).await;
+    assert_eq!(answer, done, "what can be read is replayed");
+    assert_eq!(answers, [Answer::Replayed]);
+}
+
 async fn e14_a_look_at_the_old_identity_is_tried_again(world: World) {
     let owner = world.owner().await;
     let before = Charge::of(&world, &owner).call().await;
@@ -226,7 +279,8 @@ async fn e15_store_error_keeps_cause(world: World) {
         Nth::Every,
         Fault::Fail(StoreErrorKind::Full),
     );
-    let answer = Charge::of(&world, &owner).key("secret-key").call().await;
+    let charge = Charge::of(&world, &owner).key("secret-key");
+    let (answer, said) = said_during(charge.call()).await;
     let error = answer.expect_err("the store is full");
     let mut chain = vec![error.to_string()];
     let mut source = error.source();
@@ -243,6 +297,16 @@ async fn e15_store_error_keeps_cause(world: World) {
         ]
     );
     assert!(!format!("{error:?}").contains("secret-key"));
+
+    // Which call it was is said by the span, and by the hash of the key.
+    owner.store.heal();
+    assert_eq!(charge.call().await, Ok("charged".into()));
+    let (id, _) = world.records().await.remove(0);
+    let span = format!("operation=\"charge\" id={id}");
+    assert!(
+        said.contains(&span) && !said.contains("secret-key"),
+        "{said}"
+    );
 }
 
 async fn e16_store_heals(world: World) {

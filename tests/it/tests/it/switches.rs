@@ -7,7 +7,7 @@ use std::{
 
 use idempotent_runtime::{
     Answer, Answered, Error, How, Idempotency, MemoryStore, Observer, Step, Transition,
-    Unprotected, idempotent, testing::Operation,
+    Unprotected, idempotent, identity::RecordId, testing::Operation,
 };
 
 use crate::harness::{World, said_during};
@@ -88,7 +88,7 @@ async fn a23_a_protected_call_within_an_unprotected_one(world: World) {
 
 /// Notes replays, and panics at each.
 #[derive(Clone, Default)]
-struct Hook(Arc<Mutex<Vec<(String, bool)>>>);
+struct Hook(Arc<Mutex<Vec<(String, Option<RecordId>)>>>);
 
 impl Observer for Hook {
     fn transition(&self, transition: &Transition<'_>) {
@@ -98,7 +98,7 @@ impl Observer for Hook {
     fn answered(&self, answered: &Answered<'_>) {
         if answered.answer == Answer::Replayed {
             let mut told = self.0.lock().expect("nobody panics while it is held");
-            told.push((answered.operation.to_owned(), answered.id.is_some()));
+            told.push((answered.operation.to_owned(), answered.id));
             drop(told);
             panic!("a planned panic");
         }
@@ -119,12 +119,12 @@ async fn a29_response_hook_on_replay_only(world: World) {
 
     assert_eq!(call().await, Ok(()));
     assert!(hook.0.lock().expect("not poisoned").is_empty());
-    let recorded = world.record().await;
+    let recorded = world.records().await;
     assert_eq!(call().await, Ok(()));
 
     let told = hook.0.lock().expect("not poisoned").clone();
-    assert_eq!(told, [("switches.unit".into(), true)]);
-    assert_eq!(world.record().await, recorded);
+    assert_eq!(told, [("switches.unit".into(), Some(recorded[0].0))]);
+    assert_eq!(world.records().await, recorded);
 }
 
 /// Nothing is built, and nothing is run, with durations that no store can keep its promises with.

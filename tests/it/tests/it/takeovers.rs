@@ -5,12 +5,14 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use idempotent_runtime::{Answer, Error, InFlight, Status, Step, record::State};
+use idempotent_runtime::{
+    Answer, Attempt, Error, InFlight, OnCrash, Reconciled, Status, Step, record::State,
+};
 use serde::{Deserialize, Serialize};
 use tokio::task::yield_now;
 
 use crate::{
-    charge::{Charge, Found, LEASE, Mode, is_uncertain, vanished},
+    charge::{Charge, Found, LEASE, MODES, Mode, is_uncertain, vanished},
     harness::World,
 };
 
@@ -203,31 +205,61 @@ async fn d23_a_paused_holder_may_still_complete_what_is_uncertain(world: World) 
 }
 
 async fn d25_started_is_durable_first(world: World) {
-    let owner = world.owner().await;
-    for (number, mode) in crate::charge::MODES.into_iter().enumerate() {
-        let observer = world.store().await;
-        let key = format!("k{number}");
-        let looked_up = key.clone();
-        let call = owner.call("charge").key(key.as_str());
-        let call = match mode {
-            Mode::Uncertain => call.on_crash(idempotent_runtime::OnCrash::Uncertain),
-            _ => call,
-        };
-        let stands = call
-            .run(move |_| async move {
-                let records = observer.scan(None, 100).await.expect("the store lists");
-                let of_key = records
-                    .iter()
-                    .filter(|(_, record)| record.subject.key == looked_up.as_bytes());
-                let states: Vec<_> = of_key.map(|(_, record)| record.state).collect();
-                Ok::<_, Error>(states == [State::Running])
-            })
-            .await;
-        assert_eq!(
-            stands,
-            Ok(true),
-            "{mode:?}: the claim stands before the body begins"
-        );
+    for (number, mode) in MODES.into_iter().enumerate() {
+        let (first, after_a_death) = (format!("first {number}"), format!("again {number}"));
+        let dead = world.owner().await;
+        let vanishes = Charge::of(&world, &dead).key(after_a_death.as_str());
+        vanishes.mode(mode).vanishes().await;
+        world.advance(LEASE).await;
+
+        let answer = sees_its_claim(&world, &first, mode).await;
+        assert_eq!(answer, Ok(true), "{mode:?}");
+
+        let answer = sees_its_claim(&world, &after_a_death, mode).await;
+        match mode {
+            Mode::Uncertain | Mode::Reconcile(Found::Unknown) => {
+                assert!(
+                    matches!(answer, Err(Error::Uncertain { .. })),
+                    "{mode:?}: {answer:?}"
+                );
+            }
+            // The answer of who was asked, and no body ran.
+            Mode::Reconcile(Found::Happened) => assert_eq!(answer, Ok(false)),
+            _ => assert_eq!(answer, Ok(true), "{mode:?}, after a death"),
+        }
+    }
+}
+
+/// A charge in this mode, whose body tells whether another client of the store sees the very claim that it runs under.
+async fn sees_its_claim(world: &World, key: &str, mode: Mode) -> Result<bool, Error> {
+    let (owner, observer) = (world.owner().await, world.store().await);
+    let call = owner.call("charge").key(key).arguments(&1);
+    let key = key.to_owned();
+    let body = move |attempt: Attempt| async move {
+        let records = observer.scan(None, 100).await.expect("the store lists");
+        let mut of_key = records
+            .iter()
+            .filter(|(_, record)| record.subject.key == key.as_bytes());
+        let stands = of_key.next().map(|(_, record)| {
+            let claim = (record.attempt, Some(record.token));
+            record.state == State::Running && claim == (attempt.number(), attempt.fencing_token())
+        });
+        Ok::<_, Error>(stands == Some(true))
+    };
+    match mode {
+        Mode::Rerun => call.run(body).await,
+        Mode::Uncertain => call.on_crash(OnCrash::Uncertain).run(body).await,
+        Mode::Detach => call.run_detached(body).await,
+        Mode::Reconcile(found) => {
+            let ask = |_| async move {
+                match found {
+                    Found::Happened => Reconciled::Happened(false),
+                    Found::Unknown => Reconciled::Unknown,
+                    Found::Nothing => Reconciled::RunAgain,
+                }
+            };
+            call.reconcile(ask, body).await
+        }
     }
 }
 
