@@ -1,0 +1,127 @@
+//! What a reconciling function says, and what becomes of the record then.
+
+use super::*;
+
+on_every_store![
+    d22_asking_in_vain_uses_up_no_budget,
+    d22_a_body_that_ran_again_counts_as_an_attempt,
+    d22_what_is_found_to_have_failed_is_as_if_the_body_had_said_so,
+    d22_that_nobody_knows_is_never_an_outcome,
+];
+
+async fn d22_asking_in_vain_uses_up_no_budget(world: World) {
+    vanished(&world, Mode::Reconcile(Found::Unknown)).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+    for _call in 0..20 {
+        let mode = Mode::Reconcile(Found::Unknown);
+        let answer = Charge::of(&world, &owner).mode(mode).call().await;
+        assert!(is_uncertain(&answer), "{answer:?}");
+        assert_eq!(world.record().await.attempt, 1, "no body ran");
+    }
+    // The next one runs the body again, and vanishes in it.
+    vanished(&world, Mode::Reconcile(Found::Nothing)).await;
+    world.advance(LEASE).await;
+
+    let mode = Mode::Reconcile(Found::Happened);
+    let answer = Charge::of(&world, &owner).mode(mode).call().await;
+
+    assert_eq!(answer, Ok("found".into()), "it is not parked");
+    assert_eq!(world.runs("k"), 2);
+}
+
+async fn d22_a_body_that_ran_again_counts_as_an_attempt(world: World) {
+    const NOTHING: Mode = Mode::Reconcile(Found::Nothing);
+    for way in ["is dropped", "says that nobody knows"] {
+        let dead = world.owner().await;
+        let vanishes = Charge::of(&world, &dead).key(way).mode(NOTHING);
+        vanishes.vanishes().await;
+        world.advance(LEASE).await;
+        let owner = world.owner().await;
+
+        if way == "is dropped" {
+            let charge = Charge::of(&world, &owner).key(way).mode(NOTHING);
+            let (call, _gate) = charge.begun().await;
+            call.abort();
+            assert!(call.await.is_err());
+        } else {
+            let call = owner.call("charge").key(way).arguments(&1);
+            let call = call.uncertain_errors().reconcile(
+                |_| async { Reconciled::RunAgain },
+                |_| async { Err::<String, _>(Error::InvalidPolicy("who knows")) },
+            );
+            assert_eq!(call.await, Err(Error::InvalidPolicy("who knows")));
+        }
+        owner.settled().await;
+
+        let records = world.records().await;
+        let mut of_key = records
+            .iter()
+            .filter(|(_, record)| record.subject.key == way.as_bytes());
+        let left = of_key.next().map(|(_, left)| (left.state, left.attempt));
+        assert_eq!(left, Some((State::Uncertain, 2)), "{way}");
+    }
+}
+
+async fn d22_what_is_found_to_have_failed_is_as_if_the_body_had_said_so(world: World) {
+    for (row, verdict) in [Verdict::Replay, Verdict::Release, Verdict::Uncertain]
+        .into_iter()
+        .enumerate()
+    {
+        let key = format!("row {row}");
+        let dead = world.owner().await;
+        let vanishes = Charge::of(&world, &dead).key(key.as_str());
+        vanishes
+            .mode(Mode::Reconcile(Found::Nothing))
+            .vanishes()
+            .await;
+        world.advance(LEASE).await;
+        let owner = world.owner_with(|builder| builder.on_error(verdict)).await;
+        let body = world.clone();
+        let call = owner.call("charge").key(key.as_str()).arguments(&1);
+
+        let answer = call
+            .reconcile(
+                |_| async { Reconciled::Failed(Heard::Refused) },
+                |_| async {
+                    body.happened(&key);
+                    Ok::<(), Heard>(())
+                },
+            )
+            .await;
+
+        assert_eq!(answer, Err(Heard::Refused), "{verdict:?}");
+        assert_eq!(world.runs(&key), 1, "{verdict:?}: no body ran");
+        assert_eq!(owner.log.answers(), [Answer::Reconciled]);
+        let status = owner.idem.lookup("charge", None::<&str>, &key).await;
+        let status = status.expect("the store answers");
+        let as_said = match (verdict, &status) {
+            (Verdict::Replay, Status::Failed(kept)) => {
+                kept.decode::<Heard>().ok() == Some(Heard::Refused)
+            }
+            (Verdict::Release, Status::Unknown) | (Verdict::Uncertain, Status::Uncertain) => true,
+            _ => false,
+        };
+        assert!(as_said, "{verdict:?}: {status:?}");
+    }
+}
+
+/// Also where the function's error type turns a refusal of ours into a text, which could be stored.
+async fn d22_that_nobody_knows_is_never_an_outcome(world: World) {
+    vanished(&world, Mode::Reconcile(Found::Unknown)).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+    let call = owner.call("charge").key("k").arguments(&1);
+    let answer = call.reconcile(
+        |_| async { Reconciled::Unknown },
+        |_| async { Ok::<String, Heard>("ran".into()) },
+    );
+
+    let answer = answer.await;
+
+    assert!(matches!(answer, Err(Heard::NoAnswer(_))), "{answer:?}");
+    assert_eq!(world.record().await.state, State::Uncertain);
+    let mode = Mode::Reconcile(Found::Happened);
+    let later = Charge::of(&world, &owner).mode(mode).call().await;
+    assert_eq!(later, Ok("found".into()));
+}

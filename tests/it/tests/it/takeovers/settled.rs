@@ -1,0 +1,120 @@
+//! What somebody may settle, and what that means to a holder which was only paused.
+
+use idempotent_runtime::Settle;
+
+use super::*;
+
+on_every_store![
+    d21_a_paused_holder_of_what_was_parked_has_lost,
+    d21_a_paused_holder_of_what_was_resumed_has_lost,
+    d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed,
+    d23_only_what_is_uncertain_or_parked_can_be_settled,
+    d23_what_is_uncertain_already_is_told_of_once,
+];
+
+fn settle<'a>(owner: &'a Owner, key: &str) -> Settle<'a> {
+    let settle = owner.idem.settle("charge", None::<&str>, key);
+    settle.expect("a key")
+}
+
+async fn d21_a_paused_holder_of_what_was_parked_has_lost(world: World) {
+    let holder = world.owner().await;
+    let (paused, gate) = Charge::of(&world, &holder).begun().await;
+    world.advance_store(LEASE).await;
+    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let answer = Charge::of(&world, &owner).call().await;
+    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    let parked = world.record().await;
+
+    gate.open();
+
+    let answer = paused.await.expect("no panic");
+    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    assert_eq!(world.record().await, parked, "somebody must look at it");
+}
+
+async fn d21_a_paused_holder_of_what_was_resumed_has_lost(world: World) {
+    let holder = world.owner().await;
+    let (paused, gate) = Charge::of(&world, &holder).begun().await;
+    world.advance_store(LEASE).await;
+    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    assert!(Charge::of(&world, &owner).call().await.is_err());
+    assert_eq!(settle(&owner, "k").resume().await, Ok(true));
+    let resumed = world.record().await;
+
+    gate.open();
+
+    let answer = paused.await.expect("no panic");
+    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    assert_eq!(world.record().await, resumed);
+    let next = world.owner().await;
+    let next = Charge::of(&world, &next).answers("resumed").call().await;
+    assert_eq!(next, Ok("resumed".into()));
+}
+
+async fn d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed(world: World) {
+    let mode = Mode::Reconcile(Found::Happened);
+    vanished(&world, mode).await;
+    world.advance(LEASE).await;
+    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let answer = Charge::of(&world, &owner).mode(mode).call().await;
+    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+
+    assert_eq!(settle(&owner, "k").resume().await, Ok(true));
+
+    assert_eq!(world.record().await.state, State::Uncertain);
+    let answer = Charge::of(&world, &owner).mode(mode).call().await;
+    assert_eq!(answer, Ok("found".into()));
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn d23_only_what_is_uncertain_or_parked_can_be_settled(world: World) {
+    let (owner, dead) = (world.owner().await, world.owner().await);
+    Charge::of(&world, &dead).key("vanished").vanishes().await;
+    world.advance(LEASE).await;
+    let (running, gate) = Charge::of(&world, &owner).key("running").begun().await;
+    assert!(Charge::of(&world, &owner).key("done").call().await.is_ok());
+    let released = owner.call("charge").key("released").release_errors();
+    let released = released.run(|_| async { Err::<(), _>(Error::InvalidPolicy("released")) });
+    assert!(released.await.is_err());
+    let before = world.records().await;
+    assert_eq!(before.len(), 4);
+
+    for key in ["missing", "vanished", "running", "done", "released"] {
+        let settled = settle(&owner, key).with_value(&"settled").await;
+        assert_eq!(settled.ok(), Some(false), "{key}");
+        let settled = settle(&owner, key).with_error(&"settled").await;
+        assert_eq!(settled.ok(), Some(false), "{key}");
+        assert_eq!(settle(&owner, key).as_done().await, Ok(false), "{key}");
+        assert_eq!(settle(&owner, key).resume().await, Ok(false), "{key}");
+    }
+    assert_eq!(world.records().await, before);
+    assert_eq!(owner.log.count(Step::Settled), 0);
+    gate.open();
+    assert_eq!(running.await.expect("no panic"), Ok("charged".into()));
+
+    // Nor can what is uncertain be run again, whatever the call had chosen for a crash.
+    let call = owner.call("charge").key("in doubt").uncertain_errors();
+    let left = call.run(|_| async { Err::<(), _>(Error::InvalidPolicy("who knows")) });
+    assert!(left.await.is_err());
+    assert_eq!(settle(&owner, "in doubt").resume().await, Ok(false));
+    assert_eq!(settle(&owner, "in doubt").as_done().await, Ok(true));
+}
+
+async fn d23_what_is_uncertain_already_is_told_of_once(world: World) {
+    let holder = world.owner().await;
+    let charge = Charge::of(&world, &holder).mode(Mode::Uncertain);
+    let (paused, _gate) = charge.begun().await;
+    world.advance_store(LEASE).await;
+    let owner = world.owner().await;
+    let answer = Charge::of(&world, &owner).call().await;
+    assert!(is_uncertain(&answer), "{answer:?}");
+    let left = world.record().await;
+
+    paused.abort();
+    assert!(paused.await.is_err());
+    holder.settled().await;
+
+    assert_eq!(world.record().await, left);
+    assert_eq!(world.log().count(Step::LeftUncertain), 1);
+}

@@ -1,0 +1,76 @@
+//! Takeovers that end before their body did anything: the holder before them may have begun something.
+
+use idempotent_runtime::{
+    RawEnding, RawOutcome,
+    testing::{Fault, Gate, Nth, Operation},
+};
+
+use super::*;
+
+on_every_store![
+    d02_a_takeover_whose_body_was_never_polled_releases_nothing,
+    d02_a_takeover_that_says_it_has_not_begun_releases_nothing,
+];
+
+/// What stands under a key: its state, and its attempts so far.
+async fn left(world: &World, key: &str) -> Option<(State, u32)> {
+    let records = world.records().await;
+    let of_key = records
+        .iter()
+        .find(|(_, record)| record.subject.key == key.as_bytes());
+    of_key.map(|(_, record)| (record.state, record.attempt))
+}
+
+/// Checks that other arguments are still refused, and what the next call gets.
+async fn check(world: &World, key: &str, mode: Mode, expected: &str) {
+    let owner = world.owner().await;
+    let charge = Charge::of(world, &owner).key(key).mode(mode).rejecting();
+    let other = charge.clone().amount(2).call().await;
+    assert!(matches!(other, Err(Error::KeyReused { .. })), "{other:?}");
+    assert_eq!(charge.call().await, Ok(expected.into()), "{mode:?}");
+}
+
+async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: World) {
+    for (key, mode, leaves, then) in [
+        ("rerun", Mode::Rerun, (State::Running, 2), "charged"),
+        (
+            "asks",
+            Mode::Reconcile(Found::Happened),
+            (State::Uncertain, 1),
+            "found",
+        ),
+    ] {
+        let (dead, owner) = (world.owner().await, world.owner().await);
+        let vanishes = Charge::of(&world, &dead).key(key).mode(mode);
+        vanishes.vanishes().await;
+        world.advance(LEASE).await;
+        // The first claim meets the record, the second one is the takeover: it stands, and nobody says so.
+        let unanswered = Gate::new();
+        let silent = Fault::DelayAnswer(unanswered.clone());
+        owner.store.fault(Operation::Claim, Nth::Call(2), silent);
+        let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
+        unanswered.arrived(1).await;
+
+        call.abort();
+        assert!(call.await.is_err());
+        owner.settled().await;
+
+        assert_eq!(left(&world, key).await, Some(leaves), "{mode:?}");
+        check(&world, key, mode, then).await;
+    }
+}
+
+async fn d02_a_takeover_that_says_it_has_not_begun_releases_nothing(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+    let outcome = RawOutcome::value("drained");
+    let ending = RawEnding::NotBegun(outcome.clone());
+
+    let call = owner.call("charge").key("k").arguments(&1);
+    let (answer, _) = call.run_raw(|_| async { ending }).await.expect("its own");
+
+    assert_eq!(answer, outcome);
+    assert_eq!(left(&world, "k").await, Some((State::Running, 2)));
+    check(&world, "k", Mode::Rerun, "charged").await;
+}
