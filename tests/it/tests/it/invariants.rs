@@ -67,7 +67,8 @@ async fn i02_one_recorded_outcome_until_it_expires(world: World) {
     let mut zombies = Vec::new();
     for name in ["first", "second", "third"] {
         let owner = world.owner().await;
-        zombies.push(Charge::of(&world, &owner).answers(name).begun().await);
+        let begun = Charge::of(&world, &owner).answers(name).begun().await;
+        zombies.push((owner, begun));
         world.advance_store(LEASE).await;
     }
     let owner = world.owner().await;
@@ -75,9 +76,10 @@ async fn i02_one_recorded_outcome_until_it_expires(world: World) {
     assert_eq!(answer, Ok("last".into()));
     let recorded = world.record().await;
 
-    for (call, gate) in zombies {
+    for (owner, (call, gate)) in zombies {
         gate.open();
         assert_eq!(call.await.expect("no panic"), Ok("last".into()));
+        assert_eq!(owner.log.steps().last(), Some(&Step::LeaseLost));
         assert_eq!(world.record().await, recorded);
     }
     world.advance(DAY).await;

@@ -32,11 +32,13 @@ on_every_store![
     d04_stale_success_refused,
     d04_stale_success_without_an_outcome_is_told,
     d04_stale_success_never_adopts_another_request,
+    d04_stale_success_never_adopts_what_has_expired,
     d06_stale_heartbeat_refused,
     d08_rejected_duplicate_deletes_nothing,
     d11_epoch_handed_to_body,
     d18_lease_mandatory,
     d19_clock_skew,
+    a_claim_whose_answer_is_slow_counts_its_lease_from_when_it_was_sent,
     a_claim_whose_answer_came_late_counts_its_lease_from_the_write,
     a_claim_whose_answer_came_after_its_lease_is_made_anew,
 ];
@@ -54,8 +56,8 @@ async fn d01_lease_valid(world: World) {
 
 async fn d02_lease_over(world: World) {
     vanished(&world, Mode::Rerun).await;
-    let before = world.record().await;
     world.advance(LEASE).await;
+    let before = world.record().await;
 
     let next = world.owner().await;
     let body = world.clone();
@@ -77,6 +79,8 @@ async fn d02_lease_over(world: World) {
     assert!(is_takeover);
     assert_eq!(number, 2);
     assert!(token > Some(before.token.as_u64()), "tokens grow");
+    let after = world.record().await;
+    assert_eq!(after.created, before.created, "it began with the first");
     assert_eq!(next.log.steps(), [Step::TakenOver, Step::Recorded]);
     assert_eq!(world.runs("k"), 2);
 }
@@ -156,6 +160,22 @@ async fn d04_stale_success_never_adopts_another_request(world: World) {
 
     let answer = stale.await.expect("no panic");
     assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+}
+
+async fn d04_stale_success_never_adopts_what_has_expired(world: World) {
+    let (first, second) = (world.owner().await, world.owner().await);
+    let (stale, gate) = Charge::of(&world, &first).answers("A").begun().await;
+    world.advance_store(LEASE).await;
+    let taken = second.call("charge").key("k").arguments(&1).ttl("1h");
+    let taken = taken.run(|_| async { Ok::<_, Error>("B".to_owned()) });
+    assert_eq!(taken.await, Ok("B".into()));
+    world.advance_store(Duration::from_secs(60 * 60)).await;
+
+    gate.open();
+
+    let answer = stale.await.expect("no panic");
+    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    assert_eq!(first.log.count(Step::LeaseLost), 1);
 }
 
 async fn d06_stale_heartbeat_refused(world: World) {
@@ -300,6 +320,24 @@ async fn claimed_late(world: &World, owner: &Owner, late: Duration) -> (JoinHand
     (call, inside)
 }
 
+async fn a_claim_whose_answer_is_slow_counts_its_lease_from_when_it_was_sent(world: World) {
+    let owner = world.owner().await;
+    let (slow, inside) = (Gate::new(), Gate::new());
+    let slowly = Fault::DelayAnswer(slow.clone());
+    owner.store.fault(Operation::Claim, Nth::Call(1), slowly);
+    let call = Charge::of(&world, &owner).held_at(&inside).spawn();
+    slow.arrived(1).await;
+    world.advance(LEASE * 3 / 4).await;
+    slow.open();
+    inside.arrived(1).await;
+
+    // Three quarters of the lease are gone, so that a heartbeat is overdue.
+    owner.log.await_step(Step::Heartbeat).await;
+
+    inside.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+}
+
 async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: World) {
     let owner = world.owner().await;
     let (call, inside) = claimed_late(&world, &owner, LEASE * 3 / 4).await;
@@ -314,6 +352,9 @@ async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: W
 
 async fn a_claim_whose_answer_came_after_its_lease_is_made_anew(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
+    // It does not take a heartbeat to hold it.
+    let lost = Fault::LoseRequest;
+    owner.store.fault(Operation::Heartbeat, Nth::Every, lost);
     let (call, inside) = claimed_late(&world, &owner, LEASE).await;
 
     let duplicate = Charge::of(&world, &other).rejecting().call().await;

@@ -7,10 +7,14 @@ on_every_store![
     d13_heartbeat_stops,
     d14_heartbeat_error_transient,
     d15_heartbeat_error_lasting,
+    d15_a_lease_is_given_up_when_it_ends_and_tried_for_further,
+    d15_a_slow_heartbeat_counts_from_when_it_was_sent,
     d15_a_store_that_hangs_is_noticed_when_the_lease_ends,
     d16_extend_unknown_or_finished,
     a_body_that_outstays_the_maximum_hold_is_told,
     a_heartbeat_goes_on_while_the_outcome_is_being_written,
+    a_heartbeat_beside_its_own_ending_loses_nothing,
+    a_heartbeat_under_way_prolongs_nothing_that_was_dropped,
 ];
 
 async fn d12_heartbeat_keeps(world: World) {
@@ -31,6 +35,9 @@ async fn d12_heartbeat_keeps(world: World) {
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
     assert_eq!(world.runs("k"), 1);
     assert_eq!(first.log.count(Step::LeaseLost), 0);
+    // Each write was over the version that the one before it had made.
+    assert_eq!(first.store.calls(Operation::Heartbeat), 15);
+    assert_eq!(first.store.calls(Operation::Ending), 1);
 }
 
 async fn d13_heartbeat_stops(world: World) {
@@ -121,6 +128,59 @@ async fn d15_heartbeat_error_lasting(world: World) {
         replayed.run(|_| async { Ok::<_, Error>(false) }).await,
         Ok(true)
     );
+}
+
+async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World) {
+    let (owner, other) = (world.owner().await, world.owner().await);
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    let lost = Fault::LoseRequest;
+    owner.store.fault(Operation::Heartbeat, Nth::Every, lost);
+
+    // Not in step with the tries, of which there is one every twelfth of a lease.
+    world.advance(Duration::from_secs(11)).await;
+    owner.log.await_steps(Step::HeartbeatFailed, 1).await;
+    world.advance(Duration::from_millis(17_500)).await;
+    owner.log.await_steps(Step::HeartbeatFailed, 2).await;
+    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    world.advance(Duration::from_millis(1_500)).await;
+    owner.log.await_step(Step::LeaseLost).await;
+
+    // Nobody took over, so that its version stands, and can be prolonged.
+    owner.store.heal();
+    world.advance(LEASE / 12).await;
+    owner.log.await_step(Step::Heartbeat).await;
+    let duplicate = Charge::of(&world, &other).rejecting().call().await;
+    assert!(is_in_progress(&duplicate), "{duplicate:?}");
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn d15_a_slow_heartbeat_counts_from_when_it_was_sent(world: World) {
+    let owner = world.owner().await;
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    let slow = Gate::new();
+    let slowly = Fault::DelayAnswer(slow.clone());
+    owner
+        .store
+        .fault(Operation::Heartbeat, Nth::Call(1), slowly);
+    world.advance(LEASE / 3).await;
+    slow.arrived(1).await;
+    world.advance(LEASE / 6).await;
+    slow.open();
+    owner.log.await_step(Step::Heartbeat).await;
+    let lost = Fault::LoseRequest;
+    owner.store.fault(Operation::Heartbeat, Nth::Every, lost);
+
+    world.advance(LEASE * 5 / 6 - Duration::from_secs(1)).await;
+    owner.log.await_step(Step::HeartbeatFailed).await;
+    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    world.advance(Duration::from_secs(1)).await;
+    owner.log.await_step(Step::LeaseLost).await;
+
+    owner.store.heal();
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
 }
 
 async fn d15_a_store_that_hangs_is_noticed_when_the_lease_ends(world: World) {
@@ -222,4 +282,59 @@ async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
         Ok("charged".into())
     );
     assert_eq!(world.runs("k"), 1);
+}
+
+/// What its holder left uncertain refuses a heartbeat as what somebody else left uncertain does.
+async fn a_heartbeat_beside_its_own_ending_loses_nothing(world: World) {
+    let owner = world.owner().await;
+    let unanswered = Gate::new();
+    let silent = Fault::DelayAnswer(unanswered.clone());
+    owner.store.fault(Operation::Ending, Nth::Call(1), silent);
+    let call = owner.call("charge").key("k").uncertain_errors();
+    let call = call.run(|_| async { Err::<(), _>(Error::InvalidPolicy("who knows")) });
+    let call = tokio::spawn(call);
+    unanswered.arrived(1).await;
+
+    world.advance(LEASE / 3).await;
+    while owner.store.calls(Operation::Heartbeat) == 0 || owner.store.under_way() > 1 {
+        tokio::task::yield_now().await;
+    }
+    unanswered.open();
+
+    let answer = call.await.expect("no panic");
+    assert_eq!(answer, Err(Error::InvalidPolicy("who knows")));
+    owner.settled().await;
+    assert_eq!(owner.log.steps(), [Step::Claimed, Step::LeftUncertain]);
+    assert_eq!(owner.log.answers(), [idempotent_runtime::Answer::Executed]);
+}
+
+async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
+    for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
+        let owner = world.owner().await;
+        let (call, _gate) = Charge::of(&world, &owner).key(key).mode(mode).begun().await;
+        let under_way = Gate::new();
+        let held = Fault::Delay(under_way.clone());
+        owner.store.fault(Operation::Heartbeat, Nth::Call(1), held);
+        world.advance(LEASE / 3).await;
+        under_way.arrived(1).await;
+        call.abort();
+        assert!(call.await.is_err());
+        owner.settled().await;
+        let left = world.records().await;
+
+        // It is refused by what its holder left, and stops there. What the same thread does next comes after it.
+        under_way.open();
+        for number in 0..3 {
+            let after = Charge::of(&world, &owner).key(format!("{key} {number}"));
+            let (after, _gate) = after.begun().await;
+            after.abort();
+            assert!(after.await.is_err());
+            owner.settled().await;
+        }
+
+        assert_eq!(owner.store.calls(Operation::Heartbeat), 1);
+        assert_eq!(owner.log.count(Step::LeaseLost), 0);
+        let stands = world.records().await;
+        assert!(left.iter().all(|record| stands.contains(record)));
+    }
 }
