@@ -17,6 +17,7 @@ on_every_store![
     c01_reject,
     c02_wait_then_replay,
     c02_wait_that_ends,
+    c02_wait_then_owner_vanished,
     c03_wait_then_owner_failed_released,
     c03_wait_then_owner_failed_shared,
     c05_wait_cancelled,
@@ -132,6 +133,9 @@ async fn c02_wait_then_replay(world: World) {
 async fn c02_wait_that_ends(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let inside = Inside::of(&world, &a).await;
+    // A heartbeat would move the record, and have the waiter look at it.
+    let lost = Fault::LoseRequest;
+    a.store.fault(Operation::Heartbeat, Nth::Every, lost);
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.log.await_step(Step::Waiting).await;
     b.timer.await_sleepers(1).await;
@@ -143,6 +147,27 @@ async fn c02_wait_that_ends(world: World) {
     assert!(matches!(ended, Err(Error::InProgress { .. })), "{ended:?}");
     assert_eq!(inside.ends().await, Ok("1, run 1".into()));
     assert_eq!(world.runs("k"), 1);
+}
+
+async fn c02_wait_then_owner_vanished(world: World) {
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+    let a = world.owner().await;
+    let b = world
+        .owner_with(|builder| builder.in_flight(InFlight::Wait(HOUR)))
+        .await;
+    let inside = Inside::of(&world, &a).await;
+    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
+    b.log.await_step(Step::Waiting).await;
+    b.timer.await_sleepers(1).await;
+
+    // Nobody tells that the lease is over.
+    a.die_in(inside.task).await;
+    world.advance(LEASE).await;
+
+    let answer = waiting.await.expect("it does not panic");
+    assert_eq!(answer, Ok("1, run 2".into()));
+    let steps = [Step::Waiting, Step::TakenOver, Step::Recorded];
+    assert_eq!(b.log.steps(), steps);
 }
 
 #[idempotent(name = "in_flight.failing", key = key, on_error = release, skip(world, gate))]

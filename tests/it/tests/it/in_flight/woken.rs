@@ -1,11 +1,15 @@
 //! How a call that waits comes to know that the first one has ended.
 
+use idempotent_runtime::OnOutage;
+
 use super::*;
 
 on_every_store![
     c13_wake_by_notification,
     c13_a_lost_notification_is_made_up_for,
     c13_a_wait_that_fails_is_made_up_for,
+    c13_a_look_that_fails_is_made_up_for,
+    c13_looks_that_fail_end_with_the_patience,
 ];
 
 async fn c13_wake_by_notification(world: World) {
@@ -58,5 +62,53 @@ async fn c13_a_wait_that_fails_is_made_up_for(world: World) {
     world.advance(Duration::from_millis(100)).await;
 
     assert_eq!(waiting.await.expect("it does not panic"), first);
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn c13_a_look_that_fails_is_made_up_for(world: World) {
+    let (a, b) = (world.owner().await, world.owner().await);
+    let inside = Inside::of(&world, &a).await;
+    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
+    b.log.await_step(Step::Waiting).await;
+    let lost = Fault::LoseRequest;
+    b.store.fault(Operation::Load, Nth::Call(1), lost);
+
+    let first = inside.ends().await;
+    while b.store.calls(Operation::Load) == 0 {
+        tokio::task::yield_now().await;
+    }
+    b.timer.await_sleepers(1).await;
+    b.timer.advance(Duration::from_millis(100));
+
+    assert_eq!(waiting.await.expect("it does not panic"), first);
+    assert_eq!(b.log.answers(), [Answer::ReplayedAfterWait]);
+    assert_eq!(b.store.calls(Operation::Load), 2);
+}
+
+/// Somebody was seen to hold the call, so that no outage lets this one run.
+async fn c13_looks_that_fail_end_with_the_patience(world: World) {
+    let a = world.owner().await;
+    let b = world
+        .owner_with(|builder| builder.on_outage(OnOutage::Open))
+        .await;
+    let inside = Inside::of(&world, &a).await;
+    let waiting = b.spawn(held(world.clone(), open(), "k", 1));
+    b.log.await_step(Step::Waiting).await;
+    for away in [Operation::Load, Operation::Swap] {
+        b.store.fault(away, Nth::Every, Fault::LoseRequest);
+    }
+
+    assert_eq!(inside.ends().await, Ok("1, run 1".into()));
+    while b.store.calls(Operation::Load) == 0 {
+        tokio::task::yield_now().await;
+    }
+    while !waiting.is_finished() {
+        b.timer.advance(Duration::from_millis(100));
+        tokio::task::yield_now().await;
+    }
+
+    let answer = waiting.await.expect("it does not panic");
+    assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
+    assert!(b.store.calls(Operation::Load) > 1, "it tried again");
     assert_eq!(world.runs("k"), 1);
 }
