@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use idempotent_runtime::{
     Idempotency, Store, StoreError,
     identity::RecordId,
-    record::{Draft, Record, Version},
+    record::{Draft, Record, State, Version},
     store::{Snapshot, Swap},
     testing::{Gate, ManualClock},
 };
@@ -26,6 +26,8 @@ use crate::{
 on_every_store![
     a_first_claim_that_arrives_late_does_not_stand,
     a_takeover_that_arrives_late_does_not_stand,
+    a_claim_that_arrives_while_it_is_given_up_is_given_up,
+    a_claim_over_an_expired_outcome_that_is_given_up_leaves_it,
 ];
 
 /// Sends its first write off and never hears of it again.
@@ -33,6 +35,8 @@ on_every_store![
 struct Slow {
     store: Arc<dyn Store>,
     has_sent: AtomicBool,
+    /// Where the answer to a look is held.
+    looks: Option<Gate>,
     sent: Mutex<Option<(RecordId, Option<Version>, Draft)>>,
 }
 
@@ -41,7 +45,17 @@ impl Slow {
         Arc::new(Self {
             store: world.store().await,
             has_sent: AtomicBool::new(false),
+            looks: None,
             sent: Mutex::default(),
+        })
+    }
+
+    /// The same, where the answer to a look is held at `gate`.
+    async fn looking(world: &World, gate: &Gate) -> Arc<Self> {
+        let slow = Arc::into_inner(Self::over(world).await).expect("it is new");
+        Arc::new(Self {
+            looks: Some(gate.clone()),
+            ..slow
         })
     }
 
@@ -66,7 +80,11 @@ struct Shared(Arc<Slow>);
 #[async_trait]
 impl Store for Shared {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        self.0.store.load(id).await
+        let answer = self.0.store.load(id).await;
+        if let Some(gate) = &self.0.looks {
+            gate.pass().await;
+        }
+        answer
     }
     async fn swap(
         &self,
@@ -97,9 +115,10 @@ impl Store for Shared {
 }
 
 /// Calls by a handle over a slow store until the claim is on its way, then goes away.
-async fn give_up(world: &World, slow: &Arc<Slow>, mode: Mode, key: &str) {
+async fn goes_away(world: &World, slow: &Arc<Slow>, mode: Mode, key: &str) -> Idempotency {
     let idem = Idempotency::builder(Shared(Arc::clone(slow)))
         .timer(ManualClock::new())
+        .keep("2h")
         .build()
         .expect("the set-up is sound");
     let owner = world.owner().await;
@@ -115,7 +134,12 @@ async fn give_up(world: &World, slow: &Arc<Slow>, mode: Mode, key: &str) {
         Poll::Pending
     })
     .await;
-    drop(call);
+    idem
+}
+
+/// The same, and has nothing left to do.
+async fn give_up(world: &World, slow: &Arc<Slow>, mode: Mode, key: &str) {
+    let idem = goes_away(world, slow, mode, key).await;
     assert!(idem.shutdown(Duration::MAX).await, "everything is written");
 }
 
@@ -127,6 +151,11 @@ async fn a_first_claim_that_arrives_late_does_not_stand(world: World) {
         let key = format!("k{number}");
         let slow = Slow::over(&world).await;
         give_up(&world, &slow, mode, &key).await;
+        let records = world.records().await;
+        let of_key = |(_, record): &&(_, Arc<Record>)| record.subject.key == key.as_bytes();
+        let (_, left) = records.iter().find(of_key).expect("something keeps it out");
+        let finished = left.finished.expect("it is over");
+        assert_eq!(left.expires.since(finished), LEASE, "for a lease");
 
         slow.arrives().await;
 
@@ -152,4 +181,44 @@ async fn a_takeover_that_arrives_late_does_not_stand(world: World) {
     let next = Charge::of(&world, &next).rejecting();
     assert_eq!(next.call().await, Ok("charged".into()));
     assert_eq!(world.runs("k"), 2);
+}
+
+async fn a_claim_that_arrives_while_it_is_given_up_is_given_up(world: World) {
+    let looked = Gate::new();
+    let slow = Slow::looking(&world, &looked).await;
+    let idem = goes_away(&world, &slow, Mode::Uncertain, "k").await;
+    // Whoever gives it up has found nothing, and has not said so yet.
+    looked.arrived(1).await;
+
+    let sent = slow.sent().take();
+    let (id, seen, draft) = sent.expect("it was sent");
+    let swap = slow.store.swap(&id, seen, &draft).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    looked.open();
+    assert!(idem.shutdown(Duration::MAX).await, "everything is written");
+
+    assert_eq!(world.record().await.state, State::Released);
+    let next = world.owner().await;
+    let next = Charge::of(&world, &next).rejecting();
+    assert_eq!(next.call().await, Ok("charged".into()));
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn a_claim_over_an_expired_outcome_that_is_given_up_leaves_it(world: World) {
+    let owner = world.owner_with(|builder| builder.keep("2h")).await;
+    let first = Charge::of(&world, &owner).call().await;
+    assert_eq!(first, Ok("charged".into()));
+    world.advance(Duration::from_secs(24 * 60 * 60)).await;
+    let before = world.record().await;
+    let slow = Slow::over(&world).await;
+    give_up(&world, &slow, Mode::Rerun, "k").await;
+
+    slow.arrives().await;
+
+    let after = world.record().await;
+    assert_eq!(
+        (after.state, &after.outcome),
+        (State::Done, &before.outcome)
+    );
+    assert_ne!(after.version, before.version, "what was sent is kept out");
 }
