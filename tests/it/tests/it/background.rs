@@ -1,7 +1,8 @@
 //! The heartbeat thread beside a store that panics or hangs: nothing of it is lost for good.
 
 use idempotent_runtime::{
-    Answer, Step,
+    Answer, Error, Step,
+    clock::Timer,
     record::State,
     store::StoreErrorKind,
     testing::{Fault, Gate, Nth, Operation},
@@ -18,6 +19,7 @@ on_every_store![
     an_outcome_survives_a_panic_in_the_background,
     an_outcome_survives_a_write_that_hangs_in_the_background,
     an_outcome_is_recorded_while_a_heartbeat_is_under_way,
+    an_outcome_that_the_store_never_takes_is_recorded_as_happened,
 ];
 
 /// Lets time go on until `done`, from sleep to sleep, and only while nothing else is waited for: to a holder, a write that
@@ -156,4 +158,34 @@ async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
     owner.log.await_step(Step::Recorded).await;
     slow.open();
     owner.settled().await;
+}
+
+async fn an_outcome_that_the_store_never_takes_is_recorded_as_happened(world: World) {
+    let owner = world.owner().await;
+    let full = Fault::Fail(StoreErrorKind::Full);
+    owner.store.fault(Operation::Ending, Nth::Every, full);
+    let answer = Charge::of(&world, &owner).call().await;
+    assert_eq!(answer, Ok("charged".into()));
+
+    // For a lease it is tried as it is, and then once more.
+    let began = owner.timer.now();
+    let for_a_lease = |owner: &Owner| owner.timer.now() > began + LEASE;
+    pass_time(&world, &owner, 0, for_a_lease).await;
+    let tries = owner.store.calls(Operation::Ending);
+    let once_more = |owner: &Owner| owner.store.calls(Operation::Ending) > tries;
+    pass_time(&world, &owner, 0, once_more).await;
+    owner.store.heal();
+    pass_time(&world, &owner, 0, |owner| {
+        let recorded = Step::RecordedNotReplayable;
+        owner.log.count(recorded) + owner.log.count(Step::Recorded) > 0
+    })
+    .await;
+    owner.settled().await;
+
+    let duplicate = Charge::of(&world, &owner).call().await;
+    assert!(
+        matches!(duplicate, Err(Error::NotReplayable { .. })),
+        "{duplicate:?}"
+    );
+    assert_eq!(world.runs("k"), 1);
 }

@@ -3,7 +3,7 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use idempotent_runtime::{
-    Error, Observer, Purged, Status, StoreError, StoreErrorKind, idempotent,
+    Error, Observer, OnExpired, Purged, Status, StoreError, StoreErrorKind, idempotent,
     identity::RecordId,
     store::Store,
     testing::{Fault, Gate, Nth, Operation},
@@ -15,6 +15,8 @@ use crate::harness::{Owner, World, claim};
 on_every_store![
     what_is_kept_answers_nobody_and_is_found,
     what_is_kept_goes_when_the_key_is_used_again,
+    what_is_kept_refuses_its_key_where_a_call_says_so,
+    only_an_outcome_refuses_an_expired_key,
     a_purger_purges_at_once_and_at_every_turn,
     a_purger_goes_on_until_a_batch_is_not_full,
     a_purger_rests_for_as_long_as_a_batch_took,
@@ -121,6 +123,53 @@ async fn what_is_kept_goes_when_the_key_is_used_again(world: World) {
         matches!(&status, Ok(Status::Completed(kept)) if kept.decode::<usize>().ok() == Some(2)),
         "{status:?}"
     );
+}
+
+/// A charge that is not to be repeated while anything is known of it.
+async fn refusing(owner: &Owner, key: &str, amount: u32) -> Result<u32, Error> {
+    let call = owner.call("keeping.refuses").key(key).ttl("1h");
+    let call = call.arguments(&amount).on_expired(OnExpired::Refuse);
+    call.run(|_| async move { Ok(amount) }).await
+}
+
+async fn what_is_kept_refuses_its_key_where_a_call_says_so(world: World) {
+    let owner = world.owner_with(|builder| builder.keep("2h")).await;
+    assert_eq!(refusing(&owner, "k", 1).await, Ok(1));
+    assert_eq!(refusing(&owner, "k", 1).await, Ok(1), "it replays");
+
+    world.advance(HOUR).await;
+    let expired = refusing(&owner, "k", 1).await;
+    assert!(matches!(expired, Err(Error::Expired { .. })), "{expired:?}");
+    let reused = refusing(&owner, "k", 2).await;
+    assert!(matches!(reused, Err(Error::KeyReused { .. })), "{reused:?}");
+
+    // Nobody has purged it, and it refuses nobody any more.
+    world.advance(2 * HOUR).await;
+    assert_eq!(refusing(&owner, "k", 2).await, Ok(2));
+}
+
+async fn only_an_outcome_refuses_an_expired_key(world: World) {
+    let owner = world.owner_with(|builder| builder.keep("2h")).await;
+    let call = owner.call("keeping.refuses").key("k").ttl("1h");
+    let released = call.arguments(&1_u32).release_errors();
+    let released = released.run(|_| async { Err::<u32, _>(Error::AlreadyInstalled) });
+    assert_eq!(released.await, Err(Error::AlreadyInstalled));
+    let (dead, gate) = (world.owner().await, Gate::new());
+    let (call, held) = (dead.call("keeping.refuses"), gate.clone());
+    let call = call.key("abandoned").ttl("1h").arguments(&1_u32);
+    let abandoned = tokio::spawn(call.run(|_| async move {
+        held.pass().await;
+        Ok::<u32, Error>(1)
+    }));
+    gate.arrived(1).await;
+    dead.die_in(abandoned).await;
+
+    world.advance(HOUR + HOUR / 2).await;
+
+    for key in ["k", "abandoned"] {
+        let answer = refusing(&owner, key, 2).await;
+        assert_eq!(answer, Ok(2), "nothing is known of {key:?}");
+    }
 }
 
 async fn a_purger_purges_at_once_and_at_every_turn(world: World) {
