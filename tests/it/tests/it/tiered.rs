@@ -45,6 +45,8 @@ pub(crate) enum How {
     Panics,
     /// What it is asked to put is held at the gate.
     PutsLate(Gate),
+    /// What it is asked to forget is held at the gate.
+    ForgetsLate(Gate),
 }
 
 impl Failing {
@@ -96,7 +98,9 @@ impl FastTier for Failing {
     }
 
     async fn forget(&self, id: &RecordId) -> Result<(), StoreError> {
-        self.arrive().await?;
+        if let How::ForgetsLate(gate) = self.arrive().await? {
+            gate.pass().await;
+        }
         self.cache.forget(id).await
     }
 }

@@ -1,5 +1,9 @@
 //! How long a copy is given: never beyond its expiry or its age, and not once something else was written.
 
+use std::{future::poll_fn, task::Poll};
+
+use idempotent_runtime::testing::{Fault, Nth};
+
 use super::*;
 
 /// A call whose outcome, the time at which its body ran, expires after ten seconds.
@@ -216,4 +220,49 @@ async fn a_copy_that_is_put_late_does_not_outlive_a_write() {
 
     let seen = process.store.load(&id).await.expect("a look").record;
     assert_eq!(seen.expect("a record").version, draft.version);
+}
+
+#[tokio::test]
+async fn a_write_is_not_answered_before_its_copy_is_forgotten() {
+    let process = Process::new();
+    let (id, seen, draft) = another_outcome(&process).await;
+    let gate = Gate::new();
+    process.fast.now(How::ForgetsLate(gate.clone()));
+    let mut swap = process.store.swap(&id, Some(seen), &draft);
+    for _ in 0..3 {
+        let polled = poll_fn(|context| Poll::Ready(swap.as_mut().poll(context))).await;
+        assert!(polled.is_pending(), "{polled:?}");
+    }
+    let stands = process.truth.load(&id).await.expect("a look").record;
+    assert_eq!(stands.expect("a record").version, draft.version);
+
+    gate.open();
+
+    assert!(matches!(swap.await, Ok(Swap::Applied(_))));
+    assert_eq!(process.charge("k", 1).await, Ok(2));
+}
+
+#[tokio::test]
+async fn a28_a_copy_is_as_old_as_the_question_that_found_it() {
+    let process = Process::new();
+    assert_eq!(process.charge("k", 1).await, Ok(1));
+    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let slow = Gate::new();
+    let slowly = Fault::DelayAnswer(slow.clone());
+    process.truth.fault(Operation::Load, Nth::Next, slowly);
+    let store = process.store.clone();
+    let looking = tokio::spawn(async move { store.load(&id).await });
+    slow.arrived(1).await;
+    // Something else is written after the question was answered.
+    let draft = completion(&claim(), b"2".to_vec());
+    let swap = process.truth.swap(&id, Some(record.version), &draft).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    process.clock.advance(AGE / 2);
+    slow.open();
+    assert!(looking.await.expect("no panic").is_ok());
+
+    process.clock.advance(AGE / 2);
+    process.warm("keeps the time").await;
+
+    assert_eq!(process.charge("k", 1).await, Ok(2));
 }
