@@ -1,6 +1,6 @@
 //! Waiting for a record to change.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use tokio::{task::JoinHandle, time::timeout};
 
@@ -17,8 +17,8 @@ pub async fn a_wait_ends_when_the_record_changes(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
-    let (here, there) = (waiting(&store, held.version), waiting(&other, held.version));
-    tokio::task::yield_now().await;
+    let here = waiting(&store, held.version).await;
+    let there = waiting(&other, held.version).await;
     applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
     ends(here).await;
     ends(there).await;
@@ -30,8 +30,8 @@ pub async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn Subject) {
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
     let done = applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
-    let waits = [waiting(&store, done.version), waiting(&other, done.version)];
-    tokio::task::yield_now().await;
+    let here = waiting(&store, done.version).await;
+    let there = waiting(&other, done.version).await;
     subject.advance(TTL * 2).await;
     while store
         .purge(10, Duration::ZERO)
@@ -39,19 +39,18 @@ pub async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn Subject) {
         .expect("a purge is answered")
         > 0
     {}
-    for wait in waits {
-        ends(wait).await;
-    }
+    ends(here).await;
+    ends(there).await;
 }
 
 /// C14: a wait for a version that no longer stands, or never stood, ends at once.
 pub async fn a_wait_for_a_version_that_is_gone_ends_at_once(subject: &dyn Subject) {
     let store = subject.store().await;
-    ends(waiting(&store, Version::random())).await;
+    ends(waiting(&store, Version::random()).await).await;
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
     applied(&*store, id(1), Some(held.version), &heartbeat(&draft)).await;
-    ends(waiting(&store, held.version)).await;
+    ends(waiting(&store, held.version).await).await;
 }
 
 /// A wait ends at its deadline when nothing happens.
@@ -69,8 +68,10 @@ pub async fn waiting_holds_nothing(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
-    let waits: Vec<_> = (0..200).map(|_| waiting(&store, held.version)).collect();
-    tokio::task::yield_now().await;
+    let mut waits = Vec::new();
+    for _ in 0..200 {
+        waits.push(waiting(&store, held.version).await);
+    }
     let work = async {
         applied(&*store, id(2), None, &claim()).await;
         applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
@@ -88,10 +89,9 @@ pub async fn a_dropped_wait_changes_nothing(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
-    let stays = waiting(&store, held.version);
+    let stays = waiting(&store, held.version).await;
     for _ in 0..20 {
-        let leaves = waiting(&store, held.version);
-        tokio::task::yield_now().await;
+        let leaves = waiting(&store, held.version).await;
         leaves.abort();
         assert!(leaves.await.is_err_and(|error| error.is_cancelled()));
     }
@@ -100,9 +100,11 @@ pub async fn a_dropped_wait_changes_nothing(subject: &dyn Subject) {
     ends(stays).await;
 }
 
-fn waiting(store: &Arc<dyn Store>, seen: Version) -> JoinHandle<()> {
+/// Begins to wait until this version no longer stands, and goes on in a task of its own. The first step is done here, so that
+/// no change that follows comes before it.
+async fn waiting(store: &Arc<dyn Store>, seen: Version) -> JoinHandle<()> {
     let store = Arc::clone(store);
-    tokio::spawn(async move {
+    let mut moved = Box::pin(async move {
         loop {
             store
                 .wait(&id(1), seen, LONG)
@@ -116,6 +118,12 @@ fn waiting(store: &Arc<dyn Store>, seen: Version) -> JoinHandle<()> {
             {
                 return;
             }
+        }
+    });
+    let begun = poll_fn(|context| Poll::Ready(moved.as_mut().poll(context))).await;
+    tokio::spawn(async move {
+        if begun.is_pending() {
+            moved.await;
         }
     })
 }
