@@ -88,7 +88,10 @@ async fn a23_a_protected_call_within_an_unprotected_one(world: World) {
 
 /// Notes replays, and panics at each.
 #[derive(Clone, Default)]
-struct Hook(Arc<Mutex<Vec<(String, Option<RecordId>)>>>);
+struct Hook(Arc<Mutex<Vec<Told>>>);
+
+/// The operation and the record of a replay.
+type Told = (String, Option<RecordId>);
 
 impl Observer for Hook {
     fn transition(&self, transition: &Transition<'_>) {
