@@ -21,6 +21,7 @@ on_every_server![
     a_first_call_costs_a_look_more_where_the_outcome_is_gone,
     an_outcome_in_the_place_of_a_seen_one_is_replayed,
     what_is_known_of_a_record_is_what_stands,
+    what_was_written_over_a_seen_outcome_is_what_is_given,
 ];
 on_every_server! { @on postgres_behind_a_proxy (crate::servers::Postgres::behind_proxy) [what_is_known_of_a_record_is_what_stands] }
 on_every_server! { @on postgres_alone (crate::servers::Postgres::new) [a_replay_sends_less_than_a_claim] }
@@ -107,6 +108,40 @@ async fn what_is_known_of_a_record_is_what_stands(server: impl Subject) {
         };
         assert_eq!(refused.record, stands, "history {number}");
     }
+}
+
+/// Also where nothing but its version tells that it is another one.
+async fn what_was_written_over_a_seen_outcome_is_what_is_given(server: impl Subject) {
+    let (here, elsewhere) = (server.store().await, server.store().await);
+    let id = RecordId::from_bytes([1; 32]);
+    let first = claim();
+    let done = completion(&first, b"1".to_vec());
+    let over = Draft {
+        version: Version::random(),
+        lease: Moment::Keep,
+        expires: Moment::Keep,
+        outcome: Some(RawOutcome::value("2")),
+        ..done.clone()
+    };
+    for (store, seen, draft) in [
+        (&here, None, &first),
+        (&here, Some(first.version), &done),
+        (&elsewhere, Some(done.version), &over),
+    ] {
+        let swap = store.swap(&id, seen, draft).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    }
+
+    let swap = here.swap(&id, None, &claim()).await.expect("an answer");
+
+    let Swap::Refused(refused) = swap else {
+        panic!("it was written over: {swap:?}")
+    };
+    let given = refused.record.expect("it is shown what stands");
+    assert_eq!(
+        (given.version, &given.outcome),
+        (over.version, &over.outcome)
+    );
 }
 
 /// Ways of a record to its outcome.
