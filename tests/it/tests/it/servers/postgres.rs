@@ -1,5 +1,6 @@
 //! Postgres, and Postgres behind a proxy that pools transactions.
 
+mod locks;
 mod notifications;
 mod places;
 mod schema;
