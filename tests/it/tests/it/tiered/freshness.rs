@@ -233,8 +233,9 @@ async fn a_write_is_not_answered_before_its_copy_is_forgotten() {
         let polled = poll_fn(|context| Poll::Ready(swap.as_mut().poll(context))).await;
         assert!(polled.is_pending(), "{polled:?}");
     }
-    let stands = process.truth.load(&id).await.expect("a look").record;
-    assert_eq!(stands.expect("a record").version, draft.version);
+    // Meanwhile nobody is given the copy, which is still there.
+    let seen = process.store.load(&id).await.expect("a look").record;
+    assert_eq!(seen.expect("a record").version, draft.version);
 
     gate.open();
 
