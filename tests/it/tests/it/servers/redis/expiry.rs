@@ -4,11 +4,13 @@ use std::{future::pending, time::Duration};
 
 use idempotent_runtime::{
     Error, Idempotency, OnCrash,
+    identity::RecordId,
     record::{Draft, Moment, State, TokenRule, Version},
     store::{Store, Swap},
 };
 
 use super::private::Private;
+use crate::harness::{claim, completion};
 
 /// The time to live in milliseconds; -1 where there is none.
 async fn time_to_live(server: &Private) -> i64 {
@@ -75,4 +77,34 @@ async fn only_what_is_done_or_released_expires_by_itself() {
         }
     }
     running.abort();
+}
+
+/// It counts in milliseconds, and records in microseconds.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn nothing_is_forgotten_before_it_expires() {
+    const ID: RecordId = RecordId::from_bytes([1; 32]);
+    let server = Private::new().await;
+    let store = server.store().await;
+    let first = claim();
+    let swap = store.swap(&ID, None, &first).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let mut seen = first.version;
+    for microseconds in (0..1_000).step_by(37) {
+        let done = Draft {
+            expires: Moment::In(Duration::from_secs(3600) + Duration::from_micros(microseconds)),
+            ..completion(&first, Vec::new())
+        };
+
+        let swap = store.swap(&ID, Some(seen), &done).await.expect("an answer");
+
+        let Swap::Applied(stamp) = swap else {
+            panic!("{swap:?}")
+        };
+        seen = stamp.version;
+        let key = server.key().await;
+        let forgotten: i64 = server.ask(&format!("PEXPIRETIME {key}")).await;
+        let early = stamp.expires.as_micros() - forgotten * 1_000;
+        assert!((-1_000..=0).contains(&early), "{early} microseconds early");
+    }
 }

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use idempotent_runtime::{
     Error, Idempotency, InFlight,
-    store::{RedisStore, Store},
+    identity::RecordId,
+    record::{Draft, Moment},
+    store::{RedisStore, Store, Swap},
     testing::Gate,
 };
 use tokio::task::JoinHandle;
 
 use super::private::Private;
+use crate::harness::claim;
 
 struct Pair {
     gate: Gate,
@@ -95,6 +98,37 @@ async fn a_waiter_is_told_of_a_holder_that_was_dropped() {
     assert_eq!(server.ran("publish").await - before, 1);
     pair.gate.open();
     assert_eq!(pair.waiter.await.expect("no panic"), Ok(1));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_waiter_is_told_of_a_purge() {
+    const ID: RecordId = RecordId::from_bytes([1; 32]);
+    let server = Private::new().await;
+    let (store, other) = (server.store().await, server.store().await);
+    let abandoned = Draft {
+        lease: Moment::In(Duration::ZERO),
+        expires: Moment::In(Duration::ZERO),
+        ..claim()
+    };
+    let swap = store.swap(&ID, None, &abandoned).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let waiter = tokio::spawn(async move {
+        let patience = Duration::from_secs(3600);
+        other.wait(&ID, abandoned.version, patience).await
+    });
+    listeners(&server, 1).await;
+    let says_so = format!("HEXISTS {} waited", server.key().await);
+    while !server.ask::<bool>(&says_so).await {
+        tokio::task::yield_now().await;
+    }
+    let before = server.ran("publish").await;
+
+    assert_eq!(store.purge(10, Duration::ZERO).await, Ok(1));
+
+    let waited = crate::harness::in_time(waiter).await;
+    assert_eq!(waited.expect("no panic"), Ok(()));
+    assert_eq!(server.ran("publish").await - before, 1);
 }
 
 #[tokio::test]
