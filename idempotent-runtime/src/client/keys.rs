@@ -12,7 +12,7 @@ use reqwest::{Client, Request, Response, Url};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 
 use super::{
-    journal::{ClientJournal, EntryId, MemoryJournal},
+    journal::{ClientJournal, DamagedEntry, EntryId, MemoryJournal},
     limits::{Budget, Limits},
     profile::{Profile, Support},
     redirect,
@@ -115,22 +115,30 @@ impl IdempotencyKeys {
 
     /// The calls whose outcome the journal does not know, oldest first, at most `limit`: those of a process that died, and
     /// those that ended with [`ClientError::Unknown`](super::ClientError::Unknown) and its like. Calls that this process
-    /// is making right now are left out; those of other processes that share the journal are not.
+    /// is making right now are left out; those of other processes that share the journal are not. A call whose entry cannot be
+    /// read is in the list as a [`DamagedEntry`], which counts towards `limit` until somebody takes it out of the journal.
     ///
     /// # Errors
     ///
-    /// Where the journal cannot be read.
-    pub async fn unfinished(&self, limit: u32) -> Result<Vec<Unfinished>, StoreError> {
+    /// Where the journal as a whole cannot be read.
+    pub async fn unfinished(
+        &self,
+        limit: u32,
+    ) -> Result<Vec<Result<Unfinished, DamagedEntry>>, StoreError> {
         let entries = self.inner.journal.unfinished(limit).await?;
         let live = self.inner.live();
         let now = self.inner.clock.now();
         Ok(entries
             .into_iter()
-            .filter(|entry| !live.contains(&entry.id))
-            .map(|entry| {
+            .filter(|listed| {
+                let entry = listed.as_ref();
+                !entry.is_ok_and(|entry| live.contains(&entry.id))
+            })
+            .map(|listed| {
+                let entry = listed?;
                 let profile = self.inner.settings.profile(&entry.id.origin);
                 let support = self.inner.support(&entry.id.origin);
-                Unfinished::new(entry, profile, support, now)
+                Ok(Unfinished::new(entry, profile, support, now))
             })
             .collect())
     }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::{ClientJournal, Ending, Entry, EntryId};
+use super::{ClientJournal, DamagedEntry, Ending, Entry, EntryId};
 use crate::{
     record::Time,
     store::{StoreError, StoreErrorKind},
@@ -179,12 +179,12 @@ impl ClientJournal for MemoryJournal {
         Ok(())
     }
 
-    async fn unfinished(&self, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
         let calls = self.calls();
         let open = calls.oldest(|entry| entry.ending.is_none());
         let open = open.iter().take(limit as usize);
         Ok(open
-            .filter_map(|id| calls.entries.get(id).cloned())
+            .filter_map(|id| calls.entries.get(id).cloned().map(Ok))
             .collect())
     }
 

@@ -49,8 +49,9 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// Deletes the entry under `id`, where one stands, whoever is making the call.
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError>;
 
-    /// At most `limit` entries without an ending, oldest first.
-    async fn unfinished(&self, limit: u32) -> Result<Vec<Entry>, StoreError>;
+    /// At most `limit` entries without an ending, oldest first. One that cannot be read stands in the list as what is left of
+    /// it, so that it keeps no other one back and is not passed over.
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError>;
 
     /// Deletes at most `limit` entries that have an ending and were created before `before`, and says how many.
     ///
@@ -83,7 +84,7 @@ impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
         (**self).forget(id).await
     }
 
-    async fn unfinished(&self, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
         (**self).unfinished(limit).await
     }
 
@@ -131,6 +132,19 @@ pub struct Entry {
     pub deadline: Time,
     /// How it ended, where that is known.
     pub ending: Option<Ending>,
+}
+
+/// Says that a call stands in a journal and cannot be read: it may have been sent, and nobody knows how it ended. Find out
+/// what happened, and take it out, with [`ClientJournal::forget`] where its id can be read.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("a call that may have been sent cannot be read from the journal, it stands in {place}")]
+pub struct DamagedEntry {
+    /// Which call it is, where that much can be read.
+    pub id: Option<Box<EntryId>>,
+    /// Where it stands, in words of the journal by which an operator finds it, such as ``row 7 of `idempotent_calls` ``.
+    pub place: String,
+    /// What the journal found.
+    pub source: StoreError,
 }
 
 /// How a call ended. `Debug` shows no values.

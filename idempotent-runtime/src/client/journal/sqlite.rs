@@ -15,8 +15,8 @@ use sqlx::{
     },
 };
 
-use self::rows::{ANSWERED, BURNED, COLUMNS, GONE, decoded, encoded};
-use super::{ClientJournal, Ending, Entry, EntryId};
+use self::rows::{ANSWERED, BURNED, COLUMNS, GONE, damaged, decoded, encoded};
+use super::{ClientJournal, DamagedEntry, Ending, Entry, EntryId};
 use crate::{
     record::Time,
     store::{
@@ -242,16 +242,21 @@ impl ClientJournal for SqliteJournal {
             .map(drop)
     }
 
-    async fn unfinished(&self, limit: u32) -> Result<Vec<Entry>, StoreError> {
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
         const DOING: &str = "listing the calls of the journal";
         let select = self
             .query(
-                &format!("SELECT {COLUMNS} FROM"),
+                &format!("SELECT {COLUMNS}, rowid FROM"),
                 "WHERE ending IS NULL ORDER BY created, origin, account, call_key LIMIT ?",
             )
             .bind(limit);
         let rows = self.run(DOING, select).await?;
-        rows.iter().map(|row| decoded(row, DOING)).collect()
+        let table = format!("{}calls", self.prefix);
+        let listed = rows.iter().map(|row| {
+            let entry = decoded(row, DOING);
+            entry.map_err(|source| damaged(row, &table, source))
+        });
+        Ok(listed.collect())
     }
 
     async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {

@@ -10,7 +10,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
 
 use crate::kit::{
     Client, Ending, Frames, Pauses, Server, Step, answer, builder, client, client_with, outcome,
-    patient,
+    patient, unfinished,
 };
 
 fn wish() -> Call {
@@ -149,7 +149,7 @@ async fn c47_a_call_is_resumed_for_its_account_and_no_credentials_are_in_the_fil
     assert!(ask(&client, "A", "s3cr3t").send().await.is_err());
 
     let (client, keys) = restarted(&file).await;
-    let open = keys.unfinished(9).await.expect("a list");
+    let open = unfinished(&keys).await;
     assert_eq!(
         (open[0].account(), open[0].resend()),
         ("A", Resend::Possible)
@@ -158,7 +158,7 @@ async fn c47_a_call_is_resumed_for_its_account_and_no_credentials_are_in_the_fil
     assert_eq!(text(call.bearer_auth("new")).await, from_server("of A"));
 
     let (client, keys) = restarted(&file).await;
-    assert!(keys.unfinished(9).await.expect("a list").is_empty());
+    assert!(unfinished(&keys).await.is_empty());
     assert_eq!(text(ask(&client, "A", "newer")).await, from_journal("of A"));
     let bytes = std::fs::read(&file).expect("the file");
     assert!(!bytes.windows(6).any(|piece| piece == b"s3cr3t"));
@@ -282,9 +282,9 @@ async fn c08_a_stream_that_is_open_is_closed_by_who_sends_it_again() {
             call.with_extension(wish()).send()
         };
         assert!(ask(streamed("one")).await.is_err());
-        assert_eq!(keys.unfinished(9).await.expect("a list").len(), 1);
+        assert_eq!(unfinished(&keys).await.len(), 1);
         ask(again()).await.expect("an answer");
-        assert!(keys.unfinished(9).await.expect("a list").is_empty());
+        assert!(unfinished(&keys).await.is_empty());
         let third = ask(again()).await.expect("an answer");
         assert_eq!(outcome(&third).origin, Origin::Server);
     }

@@ -9,7 +9,7 @@ use idempotent_runtime::{
 };
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
 
-use crate::kit::{Ending, Pauses, Server, Step, answer, builder, outcome, patient};
+use crate::kit::{Ending, Pauses, Server, Step, answer, builder, outcome, patient, unfinished};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -80,14 +80,14 @@ async fn c36_a_key_from_the_future_is_not_sent_again() {
     process.call(&server).send().await.expect_err("it is cut");
 
     clock.step(start.plus(made - HOUR));
-    let open = process.keys.unfinished(9).await.expect("a list");
+    let open = unfinished(&process.keys).await;
     assert_eq!(open[0].resend(), Resend::TooOld);
     is_too_old(&process.call(&server).send().await);
     assert_eq!(server.seen().len(), 1);
 
     // Clocks differ by so much.
     clock.step(start.plus(made - Duration::from_secs(300)));
-    let open = process.keys.unfinished(9).await.expect("a list");
+    let open = unfinished(&process.keys).await;
     assert_eq!(open[0].resend(), Resend::Possible);
     let response = process.call(&server).send().await.expect("an answer");
     assert_eq!(outcome(&response).attempts, 1);

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 use crate::kit::{
     Ending, Pauses, Server, Step, Timeout, answer, builder, client, client_with, json, outcome,
-    patient, problem,
+    patient, problem, unfinished,
 };
 
 /// An address at which nobody listens.
@@ -392,7 +392,7 @@ async fn c18_a_failed_handler_is_unknown_and_a_bad_set_up_did_nothing() {
         let refused = problem(status, &format!("idempotency-{slug}"));
         let server = Server::doing(vec![refused; 4]).await;
         let _ = client.post(server.url("/pay")).body("pay").send().await;
-        let open = keys.unfinished(9).await.expect("a list");
+        let open = unfinished(&keys).await;
         assert!(open.is_empty(), "{slug} did nothing");
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use idempotent_runtime::{
     StoreErrorKind,
     client::{
-        ClientJournal, Key, MemoryJournal, SqliteJournal,
+        ClientJournal, IdempotencyKeys, Key, MemoryJournal, Profile, SqliteJournal,
         journal::{Ending as Ended, Entry, EntryId},
     },
     record::Time,
@@ -68,7 +68,7 @@ async fn every_journal_keeps_the_contract() {
             ..new.clone()
         };
         assert_eq!(journal.begin(&other).await, Ok(Some(new.clone())));
-        let open = journal.unfinished(2).await.expect("a list");
+        let open = readable(&journal, 2).await;
         assert_eq!(open, [old.clone(), new.clone()]);
 
         journal
@@ -86,10 +86,7 @@ async fn every_journal_keeps_the_contract() {
             .expect("it stands");
         assert_eq!(standing.ending, Some(Ended::Burned));
         assert_eq!(standing.caller, Some([9; 32]), "who was told");
-        assert_eq!(
-            journal.unfinished(9).await.expect("a list"),
-            std::slice::from_ref(&stream)
-        );
+        assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&stream));
 
         let withdrawn = journal.withdraw(&old.id, &[1; 16]).await;
         withdrawn.expect("what is over stays");
@@ -112,10 +109,7 @@ async fn every_journal_keeps_the_contract() {
         assert_eq!(begun, Ok(Some(taken_up.clone())));
         let withdrawn = journal.withdraw(&stream.id, &[1; 16]).await;
         withdrawn.expect("it is somebody else's now");
-        assert_eq!(
-            journal.unfinished(9).await.expect("a list"),
-            std::slice::from_ref(&taken_up)
-        );
+        assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&taken_up));
         let withdrawn = journal.withdraw(&stream.id, &[2; 16]).await;
         withdrawn.expect("it is withdrawn");
         assert_eq!(journal.begin(&stream).await, Ok(None));
@@ -130,6 +124,13 @@ async fn every_journal_keeps_the_contract() {
         journal.forget(&stream.id).await.expect("it is forgotten");
         assert_eq!(journal.begin(&stream).await, Ok(None));
     }
+}
+
+/// The open calls of a journal, each of which can be read.
+async fn readable(journal: &impl ClientJournal, limit: u32) -> Vec<Entry> {
+    let open = journal.unfinished(limit).await.expect("a list");
+    let open = open.into_iter();
+    open.map(|entry| entry.expect("it can be read")).collect()
 }
 
 fn call(number: usize, body: &Bytes) -> Entry {
@@ -162,7 +163,7 @@ async fn c09_the_memory_for_unfinished_calls_is_bounded() {
         let begun = journal.begin(&call(number, &body)).await;
         assert_eq!(begun, Ok(None));
     }
-    let open = journal.unfinished(u32::MAX).await.expect("a list");
+    let open = readable(&journal, u32::MAX).await;
     assert_eq!(open.len(), MOST, "they are known");
     let kept: Vec<_> = open.iter().map(|entry| entry.body.is_some()).collect();
     let bodies = kept.iter().filter(|kept| **kept).count();
@@ -228,7 +229,7 @@ async fn c08_a_journal_of_the_first_release_is_read() {
 
     let journal = SqliteJournal::open(&file).await.expect("a journal");
 
-    let open = journal.unfinished(9).await.expect("a list");
+    let open = readable(&journal, 9).await;
     assert_eq!(open.len(), 1);
     let entry = &open[0];
     assert_eq!(entry.id.origin, "https://api.example.com");
@@ -262,6 +263,52 @@ async fn c08_a_journal_of_the_first_release_is_read() {
         body: Some(Bytes::from_static(b"receipt")),
     };
     assert!(over.ending == Some(answered), "{over:?}");
+}
+
+/// What was damaged is a call that may have been sent, and the others must be sent again.
+#[tokio::test]
+async fn c08_a_damaged_entry_is_named_and_keeps_no_other_one_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("calls.db");
+    let journal = SqliteJournal::open(&file).await.expect("a journal");
+    let body = Bytes::from_static(b"pay");
+    for number in 0..4 {
+        let begun = journal.begin(&call(number, &body)).await;
+        assert_eq!(begun, Ok(None));
+    }
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite:{}", file.display())).await;
+    let damage = "UPDATE idempotent_calls SET url = 'nowhere' WHERE call_key = '0';
+         UPDATE idempotent_calls SET call_key = CAST(x'ff' AS TEXT) WHERE call_key = '2'";
+    let damaged = sqlx::raw_sql(damage).execute(&pool.expect("a file")).await;
+    assert_eq!(damaged.expect("it is written").rows_affected(), 2);
+
+    let open = journal.unfinished(9).await.expect("a list");
+
+    let [Err(url), Ok(one), Err(key), Ok(three)] = &open[..] else {
+        panic!("oldest first, and each in its place: {open:?}")
+    };
+    assert_eq!(one, &call(1, &body));
+    assert_eq!(three, &call(3, &body));
+    assert_eq!(url.place, "row 1 of `idempotent_calls`");
+    assert_eq!(key.place, "row 3 of `idempotent_calls`");
+    for damaged in [url, key] {
+        assert_eq!(damaged.source.kind(), StoreErrorKind::Corrupt);
+    }
+    assert_eq!(key.id, None);
+    let id = url.id.as_ref().expect("that much can be read");
+    assert_eq!(**id, call(0, &body).id);
+    journal.forget(id).await.expect("it is taken out");
+    let left = journal.unfinished(9).await.expect("a list");
+    assert_eq!(left, &open[1..]);
+
+    let keys = IdempotencyKeys::builder(Profile::ietf()).journal(journal);
+    let (_, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let calls = keys.unfinished(9).await.expect("a list");
+    let [Ok(one), Err(told), Ok(three)] = &calls[..] else {
+        panic!("whoever sends them again is told, too: {calls:?}")
+    };
+    assert_eq!((one.key().as_str(), three.key().as_str()), ("1", "3"));
+    assert_eq!(told, key);
 }
 
 const FIRST_RELEASE: &str = "

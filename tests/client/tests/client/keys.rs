@@ -10,7 +10,7 @@ use reqwest_middleware::ClientBuilder;
 use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
 
 use crate::kit::{
-    Ending, Pauses, Server, Step, answer, builder, client, client_with, lock, outcome,
+    Ending, Pauses, Server, Step, answer, builder, client, client_with, lock, outcome, unfinished,
 };
 
 const NO_STEPS: [Step; 0] = [];
@@ -295,7 +295,7 @@ async fn c41_neither_logs_nor_errors_show_the_key() {
     };
 
     let error = send().await.expect_err("it ended");
-    let open = keys.unfinished(9).await.expect("a list");
+    let open = unfinished(&keys).await;
     let response = send().await.expect("an answer");
 
     let logged = String::from_utf8(lock(&log.0).clone()).expect("text");

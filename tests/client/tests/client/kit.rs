@@ -18,7 +18,7 @@ use http_body_util::{BodyExt as _, Collected, Full, StreamBody, combinators::Box
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use idempotent_runtime::{
-    client::{ClientError, IdempotencyKeys, KeysBuilder, Limits, Outcome, Profile},
+    client::{ClientError, IdempotencyKeys, KeysBuilder, Limits, Outcome, Profile, Unfinished},
     clock::Timer,
     testing::Gate,
 };
@@ -428,6 +428,13 @@ impl Client {
 
 pub(crate) fn outcome(response: &reqwest::Response) -> &Outcome {
     Outcome::of(response).expect("every response has one")
+}
+
+/// The calls that the journal holds open, each of which can be read.
+pub(crate) async fn unfinished(keys: &IdempotencyKeys) -> Vec<Unfinished> {
+    let open = keys.unfinished(9).await.expect("a list");
+    let open = open.into_iter();
+    open.map(|call| call.expect("it can be read")).collect()
 }
 
 /// What a call ended with that has no outcome.

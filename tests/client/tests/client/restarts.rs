@@ -15,7 +15,7 @@ use idempotent_runtime::{
 };
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
-use crate::kit::{Ending, Pauses, Server, Step, answer, patient};
+use crate::kit::{Ending, Pauses, Server, Step, answer, patient, unfinished};
 
 /// One life of a program.
 struct Process {
@@ -41,7 +41,7 @@ impl Process {
     }
 
     async fn resend(&self) -> Resend {
-        let open = self.keys.unfinished(9).await.expect("a list");
+        let open = unfinished(&self.keys).await;
         open[0].resend()
     }
 }
@@ -86,7 +86,7 @@ async fn c08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
     assert!(call.with_extension(wish()).send().await.is_err());
 
     let second = life(profile(), journal);
-    let open = second.keys.unfinished(9).await.expect("a list");
+    let open = unfinished(&second.keys).await;
     let call = open[0].request(&second.client).expect("it can be sent");
     assert_eq!(call.send().await.expect("an answer").status(), 200);
 
@@ -118,7 +118,7 @@ async fn c22_what_is_open_at_a_restart_is_not_sent_again_where_nobody_knows_of_k
 
     let second = life(Profile::undeclared(), journal().await);
     assert_eq!(second.resend().await, Resend::Undeclared);
-    let open = second.keys.unfinished(9).await.expect("a list");
+    let open = unfinished(&second.keys).await;
     assert!(open[0].request(&second.client).is_none());
     assert!(is_undeclared(&second.charge(&server).await));
     assert_eq!(server.seen().len(), 1, "nothing was sent");
@@ -143,7 +143,7 @@ async fn c22_what_its_method_allows_is_sent_again_after_a_restart() {
 
     let second = life(Profile::undeclared(), journal);
     assert_eq!(second.resend().await, Resend::Possible);
-    let open = second.keys.unfinished(9).await.expect("a list");
+    let open = unfinished(&second.keys).await;
     let call = open[0].request(&second.client).expect("it can be sent");
     assert_eq!(call.send().await.expect("an answer").status(), 200);
 }

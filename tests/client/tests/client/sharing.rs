@@ -10,7 +10,7 @@ use idempotent_runtime::{
 };
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
-use crate::kit::{Ending, Pauses, Server, Step, answer, builder, patient, problem};
+use crate::kit::{Ending, Pauses, Server, Step, answer, builder, patient, problem, unfinished};
 
 struct Process {
     client: ClientWithMiddleware,
@@ -39,7 +39,7 @@ impl Process {
     }
 
     async fn open(&self) -> usize {
-        self.keys.unfinished(9).await.expect("a list").len()
+        unfinished(&self.keys).await.len()
     }
 }
 

@@ -12,7 +12,9 @@ use idempotent_runtime::{
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 
-use crate::kit::{Answer, Ending, Pauses, Server, Step, answer, json, outcome, patient, problem};
+use crate::kit::{
+    Answer, Ending, Pauses, Server, Step, answer, json, outcome, patient, problem, unfinished,
+};
 
 struct Process {
     client: ClientWithMiddleware,
@@ -32,7 +34,7 @@ fn process(profile: Profile, limits: Limits) -> Process {
 
 impl Process {
     async fn open(&self) -> usize {
-        self.keys.unfinished(9).await.expect("a list").len()
+        unfinished(&self.keys).await.len()
     }
 }
 

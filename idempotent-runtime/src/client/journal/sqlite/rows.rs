@@ -7,7 +7,7 @@ use sqlx::{Row as _, sqlite::SqliteRow};
 
 use crate::{
     client::{
-        journal::{Ending, Entry, EntryId},
+        journal::{DamagedEntry, Ending, Entry, EntryId},
         key::Key,
     },
     framing::{read_framed, write_framed},
@@ -48,6 +48,32 @@ pub(super) fn decoded(row: &SqliteRow, doing: &'static str) -> Result<Entry, Sto
     })
 }
 
+/// What is left of a row that cannot be [decoded](decoded), and in which its number follows the columns.
+pub(super) fn damaged(row: &SqliteRow, table: &str, source: StoreError) -> DamagedEntry {
+    let number: sqlx::Result<i64> = row.try_get("rowid");
+    let place = number.map_or_else(
+        |_| format!("`{table}`"),
+        |number| format!("row {number} of `{table}`"),
+    );
+    DamagedEntry {
+        id: id(row).ok().flatten().map(Box::new),
+        place,
+        source,
+    }
+}
+
+fn id(row: &SqliteRow) -> sqlx::Result<Option<EntryId>> {
+    let key: String = row.try_get(2)?;
+    let Ok(key) = Key::new(key) else {
+        return Ok(None);
+    };
+    Ok(Some(EntryId {
+        origin: row.try_get(0)?,
+        account: row.try_get(1)?,
+        key,
+    }))
+}
+
 /// `None` where a column holds what was never written there.
 fn entry(row: &SqliteRow) -> sqlx::Result<Option<Entry>> {
     let ending = match row.try_get::<Option<i64>, _>(11)? {
@@ -57,14 +83,14 @@ fn entry(row: &SqliteRow) -> sqlx::Result<Option<Entry>> {
         },
         None => None,
     };
-    let (key, method): (String, String) = (row.try_get(2)?, row.try_get(3)?);
-    let (url, headers): (String, Vec<u8>) = (row.try_get(4)?, row.try_get(5)?);
+    let (method, url): (String, String) = (row.try_get(3)?, row.try_get(4)?);
+    let headers: Vec<u8> = row.try_get(5)?;
     let caller: Option<Vec<u8>> = row.try_get(6)?;
     let digest: Option<Vec<u8>> = row.try_get(7)?;
     let begun: Option<Vec<u8>> = row.try_get(15)?;
     let body: Option<Vec<u8>> = row.try_get(8)?;
-    let (Ok(key), Ok(method), Ok(url), Some(headers)) = (
-        Key::new(key),
+    let (Some(id), Ok(method), Ok(url), Some(headers)) = (
+        id(row)?,
         Method::from_bytes(method.as_bytes()),
         Url::parse(&url),
         decoded_headers(&headers),
@@ -80,11 +106,7 @@ fn entry(row: &SqliteRow) -> sqlx::Result<Option<Entry>> {
         return Ok(None);
     };
     Ok(Some(Entry {
-        id: EntryId {
-            origin: row.try_get(0)?,
-            account: row.try_get(1)?,
-            key,
-        },
+        id,
         method,
         url,
         headers,
