@@ -24,9 +24,12 @@ const LONGEST: u64 = 1 << 20;
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 
-/// Marks a response that another one with `Idempotent-Replayed` led to.
+/// Marks a response that another one led to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ReplayLedHere;
+pub(super) struct LedHere {
+    /// That one had `Idempotent-Replayed`.
+    pub(super) by_replay: bool,
+}
 
 /// A response, with its body where that was read whole.
 #[derive(Debug)]
@@ -99,6 +102,7 @@ impl Read {
         Answered {
             status: self.response.status(),
             replayed: is_replayed(headers),
+            led_here: self.led_here().is_some(),
             retry_after: retry_after::retry_after(headers, clock.now()),
             verdict: verdicts.filter_map(|name| verdict(headers, name)).next(),
             problem: self.problem(),
@@ -115,8 +119,12 @@ impl Read {
 
     /// It is that of an earlier call, or was reached through one that is.
     pub(super) fn is_replayed(&self) -> bool {
-        let led_here = self.response.extensions().get::<ReplayLedHere>();
-        led_here.is_some() || is_replayed(self.response.headers())
+        let led_here = self.led_here();
+        led_here.is_some_and(|led| led.by_replay) || is_replayed(self.response.headers())
+    }
+
+    fn led_here(&self) -> Option<&LedHere> {
+        self.response.extensions().get()
     }
 
     /// The server says that it took no notice of the key.

@@ -10,7 +10,7 @@ use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Next, Result};
 
 use super::{
-    answer::{Read, ReplayLedHere, is_replayed},
+    answer::{LedHere, Read, is_replayed},
     body::Changed,
     decide::{self, Observed, Progress, Protection},
     error::ClientError,
@@ -149,7 +149,7 @@ impl Sending<'_> {
         let mut asked = self.request.head();
         let mut response = next.clone().run(request, extensions).await?;
         let mut hops = 0;
-        let mut replayed = false;
+        let mut by_replay = false;
         while let Some(other) = redirect::see_other(&asked, &response, &self.profile.header) {
             self.led_on.store(true, Ordering::Relaxed);
             hops += 1;
@@ -157,11 +157,11 @@ impl Sending<'_> {
                 return Err(Error::middleware(TooMany));
             }
             asked = other.try_clone().expect("it has no body");
-            replayed |= is_replayed(response.headers());
+            by_replay |= is_replayed(response.headers());
             response = next.clone().run(other, extensions).await?;
         }
-        if replayed {
-            response.extensions_mut().insert(ReplayLedHere);
+        if hops > 0 {
+            response.extensions_mut().insert(LedHere { by_replay });
         }
         Ok(response)
     }

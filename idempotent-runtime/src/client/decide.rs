@@ -8,6 +8,7 @@ use super::{
     limits::Limits,
     problem::{Problem, Slug},
     profile::{Conflict, Profile},
+    redirect,
 };
 
 /// What one attempt showed.
@@ -30,6 +31,8 @@ pub(super) struct Answered {
     pub(super) status: StatusCode,
     /// It says of itself that it is a recorded one.
     pub(super) replayed: bool,
+    /// It tells of another address, which the answer to the call itself led on to.
+    pub(super) led_here: bool,
     /// How long the next attempt is to wait.
     pub(super) retry_after: Option<Duration>,
     /// What a header of the vendor says about asking again.
@@ -143,6 +146,9 @@ pub enum Why {
     /// The server, or somebody before it, did not let a later attempt through, such as with 401 or 501: that says nothing
     /// about the earlier one. Nor does a failure of the address that it was led on to.
     Refused,
+    /// The server said with 301 or 302 that its target is elsewhere, and not whether it was carried out: the `Location` stands in
+    /// the last answer.
+    Moved,
 }
 
 /// Decides what to do after an attempt. `jitter` is a random number from 0 to 1.
@@ -176,6 +182,11 @@ impl Answered {
     fn refuses(&self) -> bool {
         let refuses = is_refusal(self.status, self.problem.slug);
         !self.replayed && (refuses || self.status == StatusCode::NOT_IMPLEMENTED)
+    }
+
+    /// The call belongs to another address. By the letter nothing was done, but many a server means 303 by it.
+    fn moves(&self) -> bool {
+        !self.replayed && !self.led_here && redirect::is_elsewhere(self.status)
     }
 }
 
@@ -266,6 +277,9 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
 
 /// What an answer means, by what says most about it: the problem, the vendor's word, the problem's members, the status.
 fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgement {
+    if progress.keyed && answer.moves() {
+        return Judgement::Stop(Stopped::Unknown(Why::Moved));
+    }
     if answer.status.as_u16() < 400 {
         return Judgement::Known;
     }

@@ -235,6 +235,7 @@ fn reason(why: Why) -> &'static str {
         Why::Recorded => "its failure was recorded, and asking again replays that",
         Why::Server => "and the server says that asking again is no use",
         Why::Age => "and its key is older than the server keeps keys",
+        Why::Moved => "and the server says that its target is elsewhere",
         Why::Refused => "and the last answer does not say",
         Why::Hopeless => "and sending it again would fail in the same way",
     }

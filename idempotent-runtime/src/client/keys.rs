@@ -233,7 +233,7 @@ impl KeysBuilder {
     /// Builds the client and the middleware for it, to be put together with other middlewares.
     ///
     /// The redirect policy of `http` is replaced by one that keeps keys at their origin: a redirect to another origin is not
-    /// followed, whatever the method, and its response is handed to the caller. A key must not be sent by a client that
+    /// followed, whatever the method, and the caller is told of it. A key must not be sent by a client that
     /// was built without this policy; where one is, and a redirect takes a key away, the call ends with
     /// [`ClientError::LeftOrigin`](super::ClientError::LeftOrigin).
     ///

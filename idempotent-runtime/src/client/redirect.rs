@@ -4,6 +4,10 @@
 //! that it knows to be secret. Its policy sees addresses and no headers. So the policy lets it follow only what may keep its
 //! key, a repetition at the same origin; what becomes a GET is followed here, without the key; and what leads elsewhere
 //! is the caller's to follow.
+//!
+//! A GET in place of a call tells of that call only after 303, by which a server answers what it has done. With 301 and 302 it
+//! says that the target is elsewhere, and nothing may have been done, though some servers mean 303: what a GET finds there
+//! would be taken for the outcome of a call that never was.
 
 use http::{
     Method, StatusCode,
@@ -12,6 +16,8 @@ use http::{
     },
 };
 use reqwest::{Request, Response, Url, redirect};
+
+use super::answer::is_replayed;
 
 /// How many redirects are followed, as clients do.
 pub(super) const MOST: usize = 10;
@@ -43,7 +49,13 @@ pub(super) fn same_origin(one: &Url, other: &Url) -> bool {
     one.origin() == other.origin()
 }
 
-/// The request without key and body that `response` asks for in place of `request`, where it leads to the same origin.
+/// The server says that the target is elsewhere, and not what became of the request.
+pub(super) fn is_elsewhere(status: StatusCode) -> bool {
+    matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND)
+}
+
+/// The request without key and body that `response` asks for in place of `request`, where it leads to the same origin and is
+/// the answer to `request`: that of a call with a key, only where the server says so.
 pub(super) fn see_other(
     request: &Request,
     response: &Response,
@@ -51,9 +63,11 @@ pub(super) fn see_other(
 ) -> Option<Request> {
     let method = request.method();
     let is_read = matches!(*method, Method::GET | Method::HEAD);
+    let is_answered = !request.headers().contains_key(key) || is_replayed(response.headers());
     match response.status() {
         StatusCode::SEE_OTHER => {}
-        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND if is_read || method == Method::POST => {}
+        moved if is_elsewhere(moved) && is_read => {}
+        moved if is_elsewhere(moved) && *method == Method::POST && is_answered => {}
         _ => return None,
     }
     let location = response.headers().get(LOCATION)?.to_str().ok()?;

@@ -83,7 +83,17 @@ fn the_table_row_by_row() {
             Observed::Answer(replayed(201)),
             Next::Return,
         ),
-        ("3xx", Observed::Answer(answer(303)), Next::Return),
+        ("303", Observed::Answer(answer(303)), Next::Return),
+        (
+            "302",
+            Observed::Answer(answer(302)),
+            Next::Stop(Stopped::Unknown(Why::Moved)),
+        ),
+        (
+            "302, replayed",
+            Observed::Answer(replayed(302)),
+            Next::Return,
+        ),
         (
             "the handler's 402",
             Observed::Answer(answer(402)),

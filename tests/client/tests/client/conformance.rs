@@ -220,7 +220,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "C-34",
         "found by running code",
-        "same origin: 307 and 308 keep the key, what becomes a GET loses it; another origin never sees it",
+        "same origin: 307 and 308 keep the key, what becomes a GET loses it; another origin never sees it; 301 and 302 are no outcome",
         Tested,
     ),
     Item(

@@ -1,6 +1,8 @@
 //! Redirects: the client beneath takes every header along, so a key is kept at its origin by what it may follow.
 
-use idempotent_runtime::client::{Call, ClientError, IdempotencyKeys, Intent, Origin, Profile};
+use idempotent_runtime::client::{
+    Call, ClientError, IdempotencyKeys, Intent, Origin, Profile, Why,
+};
 
 use crate::kit::{Ending, Server, Step, answer, client, client_with, outcome, patient};
 
@@ -35,16 +37,18 @@ async fn c34_another_origin_never_sees_the_key() {
         let elsewhere = Server::doing([answer(201)]).await;
         let moved = answer(status).with("location", elsewhere.url("/pay"));
         let server = Server::doing([moved]).await;
-        let response = client()
-            .post(&server.url("/pay"))
-            .send()
-            .await
-            .expect("an answer");
-        assert_eq!(response.status(), status);
-        assert_eq!(
-            response.headers()["location"],
-            elsewhere.url("/pay").as_str()
-        );
+        let ended = client().post(&server.url("/pay")).send().await;
+        let (told, headers) = match &ended {
+            Ok(response) => (response.status(), response.headers()),
+            Err(_) => {
+                let call = ended.ending().call().expect("it was sent");
+                let answer = call.answer.as_ref().expect("the last one");
+                (answer.status, &answer.headers)
+            }
+        };
+        assert_eq!(told, status);
+        assert_eq!(headers["location"], elsewhere.url("/pay").as_str());
+        assert_eq!(ended.is_err(), matches!(status, 301 | 302), "{status}");
         assert!(elsewhere.seen().is_empty());
     }
 }
@@ -86,6 +90,82 @@ async fn c34_what_becomes_a_get_has_no_key_and_no_body() {
         assert!(!seen[1].headers.contains_key("content-type"));
         assert_eq!(seen[1].headers["authorization"], "Bearer token");
     }
+}
+
+/// A slash is missing, say: the address that the server names lists payments, and none was made.
+#[tokio::test]
+async fn c34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
+    for status in [301, 302] {
+        let moved = answer(status).with("location", "/payments/");
+        let list = answer(200).body("[]");
+        let server = Server::doing([moved, answer(201).body("receipt"), list]).await;
+        let client = client();
+        let ask = || {
+            let call = Call::new().intent(Intent::new("payments.charge", "order-42"));
+            let request = client.post(&server.url("/payments"));
+            request.with_extension(call).send()
+        };
+
+        let ended = ask().await;
+
+        let ClientError::Unknown { why, call, .. } = ended.ending() else {
+            panic!("{ended:?}")
+        };
+        assert_eq!(*why, Why::Moved);
+        let told = call.answer.as_ref().expect("the redirect");
+        assert_eq!(told.headers["location"], "/payments/");
+        assert_eq!(server.seen().len(), 1, "nobody was asked for a list");
+        // The journal holds it open, so that whoever asks again asks the server.
+        let response = ask().await.expect("an answer");
+        assert_eq!(response.text().await.expect("a body"), "receipt");
+        let keys = server.keys();
+        assert!(keys[0].is_some() && keys[0] == keys[1]);
+    }
+}
+
+#[tokio::test]
+async fn c34_a_target_that_is_elsewhere_is_no_outcome_where_the_method_protects() {
+    let moved = || answer(301).with("location", "/orders/1/");
+    let server = Server::doing([moved(), moved()]).await;
+    let undeclared = IdempotencyKeys::builder(Profile::undeclared());
+    let client = undeclared.client(reqwest::Client::builder());
+    let client = client.expect("a client");
+    for _ in 0..2 {
+        let call = Call::new().intent(Intent::new("orders.put", "1"));
+        let put = client.put(server.url("/orders/1")).body("order");
+        let response = put.with_extension(call).send().await.expect("an answer");
+        assert_eq!(response.status(), 301);
+        assert_eq!(outcome(&response).origin, Origin::Server);
+    }
+}
+
+#[tokio::test]
+async fn c34_a_call_without_a_key_is_led_on_as_by_every_client() {
+    for status in [301, 302, 303] {
+        let moved = answer(status).with("location", "/receipts/1");
+        let server = Server::doing([moved, answer(200).body("receipt")]).await;
+        let call = client().post(&server.url("/pay"));
+        let call = call.with_extension(Call::new().without_key());
+        let response = call.send().await.expect("an answer");
+        assert_eq!(response.text().await.expect("a body"), "receipt");
+        assert_eq!(server.seen()[1].method, http::Method::GET);
+    }
+}
+
+#[tokio::test]
+async fn c34_what_a_call_was_led_on_to_may_lead_on() {
+    let see = answer(303).with("location", "/receipts/1");
+    let moved = answer(301).with("location", "/receipts/one");
+    let server = Server::doing([see, moved, answer(200).body("receipt")]).await;
+    let response = client().post(&server.url("/pay")).send().await;
+    let text = response.expect("an answer").text().await.expect("a body");
+    assert_eq!(text, "receipt");
+
+    let elsewhere = answer(302).with("location", "https://receipts.example/1");
+    let see = answer(303).with("location", "/receipts/1");
+    let server = Server::doing([see, elsewhere]).await;
+    let response = client().post(&server.url("/pay")).send().await;
+    assert_eq!(response.expect("the last answer").status(), 302);
 }
 
 #[tokio::test]

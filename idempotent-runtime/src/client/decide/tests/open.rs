@@ -96,6 +96,39 @@ fn c13_a_bare_conflict_is_the_answer_only_while_nothing_else_may_be_running() {
     assert_eq!(ietf(&last, &Observed::Answer(answer(409))), unknown);
 }
 
+#[test]
+fn c34_a_target_that_is_elsewhere_is_no_outcome() {
+    let unknown = Next::Stop(Stopped::Unknown(Why::Moved));
+    for may_have_happened in [false, true] {
+        let ends = |keyed, protection, answer: Answered| {
+            let sent = Progress {
+                may_have_happened,
+                keyed,
+                protection,
+                ..progress()
+            };
+            ietf(&sent, &Observed::Answer(answer))
+        };
+        for status in [301, 302] {
+            for protection in [Protection::Key, Protection::KeyOnTrial] {
+                assert_eq!(ends(true, protection, answer(status)), unknown);
+            }
+            let by_method = ends(true, Protection::Method, answer(status));
+            assert_eq!(by_method, GIVEN_UP, "it is handed on, and is no outcome");
+            let unkeyed = ends(false, Protection::None, answer(status));
+            assert_eq!(unkeyed, Next::Return);
+            let of_another = Answered {
+                led_here: true,
+                ..answer(status)
+            };
+            assert_eq!(ends(true, Protection::Key, of_another), Next::Return);
+            let recorded = ends(true, Protection::Key, replayed(status));
+            assert_eq!(recorded, Next::Return);
+        }
+        assert_eq!(ends(true, Protection::Key, answer(303)), Next::Return);
+    }
+}
+
 /// A refusal is about one attempt, and says nothing about another one that came through.
 #[test]
 fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
