@@ -132,6 +132,11 @@ impl<S: Server> Lending<S> {
         &self.server
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// Does something over a connection that is free, or a new one, for as long as an answer may take.
     pub(crate) async fn run<T>(
         &self,
@@ -217,7 +222,7 @@ impl<S: Server> Lent<'_, S> {
 }
 
 /// Awaits an answer for so long, and no longer.
-async fn limited<T>(
+pub(crate) async fn limited<T>(
     limit: Duration,
     doing: &'static str,
     answer: impl Future<Output = Result<T, StoreError>>,

@@ -16,13 +16,13 @@ use crate::{
     store::waiters::{Waiters, look::Pace},
 };
 
-/// How long nobody has to wait for anything before the connection is closed.
+/// How long nothing is heard before the connection is tried out, or closed where nobody waits for anything.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// How long to wait before the server is tried again.
+/// How long to wait before the server is tried again; twice as long after each failure that follows on another.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The same where notifications get lost: behind a proxy that does not pass them on.
+/// The longest pause, and the one where notifications get lost: behind a proxy that does not pass them on.
 const LONG_PAUSE: Duration = Duration::from_secs(60);
 
 /// How long our own notification may take.
@@ -38,13 +38,16 @@ pub(crate) trait Channel: Send + 'static {
     /// What to do where notifications get lost.
     const WHEN_LOST: &str;
 
-    /// Begins to listen on a new connection, and then says [`HELLO`] there.
+    /// Begins to listen on a new connection, in bounded time.
     fn open(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Says [`HELLO`] there by another way, in bounded time.
+    fn hello(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Hears the next message; `None` where the connection was closed. Dropped, it has lost nothing.
     fn next(&mut self) -> impl Future<Output = Result<Option<String>, Self::Error>> + Send;
 
-    /// Listens no longer.
+    /// Listens no longer, in bounded time.
     fn close(self) -> impl Future<Output = ()> + Send;
 }
 
@@ -93,9 +96,16 @@ impl Drop for Listening {
 }
 
 async fn listen<C: Channel>(channel: &mut C, waiters: &Weak<Waiters>, hears: &AtomicBool) {
+    let mut pause = PAUSE;
     // Whoever began this may not have registered yet.
     loop {
-        let pause = match hear(channel, waiters, hears).await {
+        let ended = hear(channel, waiters, hears).await;
+        if hears.swap(false, Ordering::AcqRel) {
+            // Whoever relied on being told looks now.
+            wake_all(waiters);
+            pause = PAUSE;
+        }
+        let rest = match ended {
             Ok(Heard::Enough) => PAUSE,
             Ok(Heard::Nothing) => {
                 tracing::warn!(
@@ -106,11 +116,12 @@ async fn listen<C: Channel>(channel: &mut C, waiters: &Weak<Waiters>, hears: &At
             }
             Err(error) => {
                 tracing::debug!(%error, "notifications cannot be heard, waiters look by themselves");
-                PAUSE
+                let rest = pause;
+                pause = (pause * 2).min(LONG_PAUSE);
+                rest
             }
         };
-        hears.store(false, Ordering::Release);
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(rest).await;
         if !anybody(waiters) {
             return;
         }
@@ -119,9 +130,9 @@ async fn listen<C: Channel>(channel: &mut C, waiters: &Weak<Waiters>, hears: &At
 
 /// Why a connection stopped listening.
 enum Heard {
-    /// Nobody has waited for a while, or the server closed the connection.
+    /// Nobody has waited for a while, or the connection is closed or dead.
     Enough,
-    /// Our own notification did not come back.
+    /// Not even the first of our own notifications came back.
     Nothing,
 }
 
@@ -131,6 +142,7 @@ async fn hear<C: Channel>(
     hears: &AtomicBool,
 ) -> Result<Heard, C::Error> {
     channel.open().await?;
+    channel.hello().await?;
     let mut limit = ECHO;
     loop {
         match tokio::time::timeout(limit, channel.next()).await {
@@ -143,13 +155,14 @@ async fn hear<C: Channel>(
                     waiters.wake(&id);
                 }
             }
-            Ok(ended) => {
-                wake_all(waiters);
-                return ended.map(|_| Heard::Enough);
-            }
+            Ok(ended) => return ended.map(|_| Heard::Enough),
             Err(_) if !hears.load(Ordering::Acquire) => return Ok(Heard::Nothing),
-            Err(_) if anybody(waiters) => {}
-            Err(_) => return Ok(Heard::Enough),
+            Err(_) if limit == ECHO || !anybody(waiters) => return Ok(Heard::Enough),
+            // Nothing moved, or the connection is dead and nobody said so.
+            Err(_) => {
+                channel.hello().await?;
+                limit = ECHO;
+            }
         }
     }
 }
@@ -175,4 +188,157 @@ pub(crate) fn read_id(text: &str) -> Option<RecordId> {
         *byte = u8::from_str_radix(digits, 16).ok()?;
     }
     Some(RecordId::from_bytes(id))
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::{future::pending, io};
+
+    use tokio::{
+        sync::mpsc::{UnboundedSender, unbounded_channel},
+        time::Instant,
+    };
+
+    use super::*;
+
+    /// Says what it is asked, and does as the test says.
+    struct Scripted {
+        asked: UnboundedSender<(&'static str, Instant)>,
+        opens: bool,
+        /// How many of our own notifications come back.
+        echoes: u32,
+        /// A notification is on its way.
+        told: bool,
+    }
+
+    impl Scripted {
+        fn ask(&self, what: &'static str) {
+            // At the end of a test nobody listens any more.
+            let _ = self.asked.send((what, Instant::now()));
+        }
+    }
+
+    impl Channel for Scripted {
+        type Error = io::Error;
+
+        const WHEN_LOST: &str = "";
+
+        async fn open(&mut self) -> io::Result<()> {
+            self.ask("open");
+            let closed = || io::ErrorKind::ConnectionRefused.into();
+            self.opens.then_some(()).ok_or_else(closed)
+        }
+
+        async fn hello(&mut self) -> io::Result<()> {
+            self.ask("hello");
+            self.told = self.echoes > 0;
+            self.echoes = self.echoes.saturating_sub(1);
+            Ok(())
+        }
+
+        async fn next(&mut self) -> io::Result<Option<String>> {
+            if !std::mem::take(&mut self.told) {
+                pending::<()>().await;
+            }
+            Ok(Some(HELLO.into()))
+        }
+
+        async fn close(self) {
+            self.ask("close");
+        }
+    }
+
+    const ONE: RecordId = RecordId::from_bytes([1; 32]);
+
+    /// What a channel is asked first, and how many seconds lie in between, while somebody waits.
+    async fn asked<const N: usize>(opens: bool, echoes: u32) -> [(&'static str, u64); N] {
+        let waiters = Arc::new(Waiters::new());
+        let first = waiters.register(&ONE);
+        let again = Arc::clone(&waiters);
+        let waiting = tokio::spawn(async move {
+            first.await;
+            loop {
+                again.register(&ONE).await;
+            }
+        });
+        let (asked, mut asking) = unbounded_channel();
+        let listening = Listening::default();
+        listening.begin(&waiters, || Scripted {
+            asked,
+            opens,
+            echoes,
+            told: false,
+        });
+        let mut last = Instant::now();
+        let mut all = [("", 0); N];
+        for one in &mut all {
+            let (what, at) = asking.recv().await.expect("it is asked more");
+            *one = (what, at.duration_since(last).as_secs());
+            last = at;
+        }
+        waiting.abort();
+        all
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_fell_silent_is_tried_out_and_opened_anew() {
+        let silent = [
+            ("open", 0),
+            ("hello", 0),
+            ("hello", 30),
+            ("hello", 30),
+            ("open", 6),
+            ("hello", 0),
+        ];
+        assert_eq!(asked(true, 2).await, silent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_looks_when_a_connection_fell_silent() {
+        let waiters = Arc::new(Waiters::new());
+        let waiter = waiters.register(&ONE);
+        let _other = waiters.register(&RecordId::from_bytes([2; 32]));
+        let (asked, _asking) = unbounded_channel();
+        let listening = Listening::default();
+        listening.begin(&waiters, || Scripted {
+            asked,
+            opens: true,
+            echoes: 1,
+            told: false,
+        });
+        waiter.await;
+        assert_eq!(listening.pace().first, Pace::ALONE.first);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_does_not_open_is_tried_less_and_less_often() {
+        let pauses = asked::<9>(false, 0).await;
+        assert_eq!(
+            pauses.map(|(_, pause)| pause),
+            [0, 1, 2, 4, 8, 16, 32, 60, 60]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_hears_nothing_at_all_says_so_rarely() {
+        let lost = [("open", 0), ("hello", 0), ("open", 65), ("hello", 0)];
+        assert_eq!(asked(true, 0).await, lost);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_closed_when_nobody_has_waited_for_a_while() {
+        let waiters = Arc::new(Waiters::new());
+        let (asked, mut asking) = unbounded_channel();
+        let listening = Listening::default();
+        listening.begin(&waiters, || Scripted {
+            asked,
+            opens: true,
+            echoes: 9,
+            told: false,
+        });
+        for expected in ["open", "hello", "close"] {
+            let (what, _) = asking.recv().await.expect("it is asked more");
+            assert_eq!(what, expected);
+        }
+    }
 }

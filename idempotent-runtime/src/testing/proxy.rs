@@ -64,7 +64,8 @@ struct Shared {
     server: Mutex<SocketAddr>,
     round_trips: AtomicU64,
     request_bytes: AtomicU64,
-    cut_next: Mutex<Option<Cut>>,
+    /// A cut, and how many requests come before it.
+    cut: Mutex<Option<(u64, Cut)>>,
     pace: Mutex<Option<Duration>>,
     /// Counts how often everything was cut.
     cuts: watch::Sender<u64>,
@@ -83,7 +84,7 @@ impl Proxy {
             server: Mutex::new(server),
             round_trips: AtomicU64::new(0),
             request_bytes: AtomicU64::new(0),
-            cut_next: Mutex::default(),
+            cut: Mutex::default(),
             pace: Mutex::default(),
             cuts: watch::Sender::new(0),
         });
@@ -115,7 +116,13 @@ impl Proxy {
 
     /// Cuts the connection on which the next request comes.
     pub fn cut_next(&self, cut: Cut) {
-        *lock(&self.shared.cut_next) = Some(cut);
+        self.cut_after(0, cut);
+    }
+
+    /// Cuts the connection on which a request comes after `requests` others, on whichever connections these are. Opening a
+    /// connection takes requests, too.
+    pub fn cut_after(&self, requests: u64, cut: Cut) {
+        *lock(&self.shared.cut) = Some((requests, cut));
     }
 
     /// Cuts every connection that there is.
@@ -138,6 +145,21 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         self.accepting.abort();
         self.cut_all();
+    }
+}
+
+impl Shared {
+    /// Whether the request that comes now is cut, and where.
+    fn cut(&self) -> Option<Cut> {
+        let mut cut = lock(&self.cut);
+        match &mut *cut {
+            Some((0, _)) => cut.take().map(|(_, cut)| cut),
+            Some((before, _)) => {
+                *before -= 1;
+                None
+            }
+            None => None,
+        }
     }
 }
 
@@ -174,7 +196,7 @@ async fn pass(client: TcpStream, server: TcpStream, shared: &Shared) -> io::Resu
                 if asks {
                     asks = false;
                     shared.round_trips.fetch_add(1, Ordering::SeqCst);
-                    cut = lock(&shared.cut_next).take();
+                    cut = shared.cut();
                     match cut {
                         Some(Cut::BeforeRequest) => return Ok(()),
                         Some(Cut::InRequest) => {
@@ -282,6 +304,15 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         }
+
+        proxy.cut_after(2, Cut::BeforeRequest);
+        let mut other = connect().await.expect("a connection");
+        for one in [&mut client, &mut other] {
+            one.write_u8(7).await.expect("a request");
+            assert_eq!(one.read_u8().await.expect("an answer"), 8);
+        }
+        other.write_u8(7).await.expect("the third request");
+        assert!(other.read_u8().await.is_err());
 
         proxy.cut_all();
         assert!(client.read_u8().await.is_err());

@@ -6,61 +6,106 @@ use sqlx::{
     PgPool,
     postgres::{PgConnectOptions, PgListener, PgPoolOptions},
 };
+use tokio::time::timeout;
 
-use crate::store::listening::{Channel, HELLO};
+use super::failure;
+use crate::store::{
+    StoreError,
+    lending::{Limits, Place, limited},
+    listening::{Channel, HELLO},
+};
 
 /// A channel of `LISTEN`.
 pub(super) struct Notifications {
-    /// One connection to listen, one to say hello.
-    pool: PgPool,
+    place: Place<PgConnectOptions>,
+    limits: Limits,
     channel: Arc<str>,
-    listener: Option<PgListener>,
+    open: Option<Open>,
 }
 
+struct Open {
+    listener: PgListener,
+    /// One connection to listen, one to say hello.
+    pool: PgPool,
+}
+
+const DOING: &str = "listening for records that move";
+
 impl Notifications {
-    pub(super) fn of(channel: &Arc<str>, options: PgConnectOptions) -> Self {
+    pub(super) fn of(channel: &Arc<str>, place: Place<PgConnectOptions>, limits: Limits) -> Self {
         Self {
-            pool: PgPoolOptions::new()
-                .max_connections(2)
-                .connect_lazy_with(options),
+            place,
+            limits,
             channel: Arc::clone(channel),
-            listener: None,
+            open: None,
         }
+    }
+
+    /// What a statement says, within the time that an answer may take.
+    async fn answered<T>(
+        &self,
+        answer: impl Future<Output = sqlx::Result<T>>,
+    ) -> Result<T, StoreError> {
+        let answer = async { answer.await.map_err(|error| failure::of(error, DOING)) };
+        limited(self.limits.answer, DOING, answer).await
     }
 }
 
 impl Channel for Notifications {
-    type Error = sqlx::Error;
+    type Error = StoreError;
 
     const WHEN_LOST: &str = "say `transaction_pooling()` where a proxy pools transactions";
 
-    async fn open(&mut self) -> sqlx::Result<()> {
-        self.listener = None;
-        let mut listener = PgListener::connect_with(&self.pool).await?;
+    /// With a new pool each time: a listener takes leave in a task of the driver's, and where the server hangs, that keeps one of the
+    /// two connections for as long.
+    async fn open(&mut self) -> Result<(), StoreError> {
+        self.open = None;
+        let pool = PgPoolOptions::new()
+            .max_connections(2)
+            .acquire_timeout(self.limits.connect)
+            .connect_lazy_with(self.place.options());
+        let connecting = PgListener::connect_with(&pool).await;
+        let mut listener = connecting.map_err(|error| failure::of(error, DOING))?;
         listener.eager_reconnect(false);
-        listener.listen(&self.channel).await?;
-        sqlx::query("SELECT pg_notify($1, $2)")
-            .persistent(false)
-            .bind(&*self.channel)
-            .bind(HELLO)
-            .execute(&self.pool)
-            .await?;
-        self.listener = Some(listener);
+        self.answered(listener.listen(&self.channel)).await?;
+        self.open = Some(Open { listener, pool });
         Ok(())
     }
 
-    async fn next(&mut self) -> sqlx::Result<Option<String>> {
-        match &mut self.listener {
-            Some(listener) => {
-                let told = listener.try_recv().await?;
+    async fn hello(&mut self) -> Result<(), StoreError> {
+        let Some(Open { pool, .. }) = &self.open else {
+            return Ok(());
+        };
+        let acquiring = pool.acquire().await;
+        let mut connection = acquiring.map_err(|error| failure::of(error, DOING))?;
+        let hello = sqlx::query("SELECT pg_notify($1, $2)")
+            .persistent(false)
+            .bind(&*self.channel)
+            .bind(HELLO);
+        let said = self.answered(hello.execute(&mut *connection)).await;
+        if said.is_err() {
+            connection.close_on_drop();
+        }
+        said.map(drop)
+    }
+
+    async fn next(&mut self) -> Result<Option<String>, StoreError> {
+        match &mut self.open {
+            Some(Open { listener, .. }) => {
+                let told = listener.try_recv().await;
+                let told = told.map_err(|error| failure::of(error, DOING))?;
                 Ok(told.map(|told| told.payload().to_owned()))
             }
             None => Ok(None),
         }
     }
 
-    async fn close(mut self) {
-        self.listener = None;
-        self.pool.close().await;
+    async fn close(self) {
+        let Some(Open { listener, pool }) = self.open else {
+            return;
+        };
+        drop(listener);
+        // Late, it is dropped, and its connections with it.
+        let _ = timeout(self.limits.answer, pool.close()).await;
     }
 }

@@ -290,8 +290,8 @@ impl Store for PostgresStore {
             .run("waiting for a record", marking)
             .await?;
         inner.listening.begin(&inner.waiters, || {
-            let options = inner.connections.server().place.options();
-            Notifications::of(&inner.statements.channel, options)
+            let place = inner.connections.server().place.clone();
+            Notifications::of(&inner.statements.channel, place, inner.connections.limits())
         });
         let pace = || inner.listening.pace();
         inner.waiters.wait(self, id, seen, at_most, pace).await

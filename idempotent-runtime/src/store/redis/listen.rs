@@ -53,6 +53,10 @@ impl Channel for Published {
             }
         }
         self.stream = Some(answer?);
+        Ok(())
+    }
+
+    async fn hello(&mut self) -> Result<(), StoreError> {
         let mut hello = redis::cmd("PUBLISH");
         hello.arg(&self.channel).arg(HELLO);
         self.link.send(&hello, &Node::Only, DOING).await.map(drop)

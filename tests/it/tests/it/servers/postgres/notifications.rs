@@ -1,18 +1,21 @@
 //! Who waits in another process is told, and of nothing else.
 
-use std::{sync::Arc, time::Duration};
+use std::{str::FromStr as _, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, Moment, TokenRule, Version},
     store::{PostgresStore, Store, StoreError, Swap},
-    testing::conformance::Subject,
+    testing::{Cut, Proxy, conformance::Subject},
 };
-use sqlx::postgres::PgListener;
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::task::JoinHandle;
 
 use super::Postgres;
-use crate::harness::{claim, completion, in_time};
+use crate::{
+    harness::{claim, completion, in_time},
+    servers::Server as _,
+};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const WAITED_FOR: RecordId = RecordId::from_bytes([1; 32]);
@@ -164,4 +167,56 @@ async fn a_purge_is_told_where_somebody_waits() {
 
     assert_eq!(told.so_far().await, [WAITED_FOR.to_hex()]);
     assert_eq!(in_time(waiting).await.expect("no panic"), Ok(()));
+}
+
+/// As behind a firewall that forgot a connection: what is sent there is neither answered nor refused.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_server_that_hangs_is_listened_to_anew() {
+    let requests = [
+        "opening a connection to listen",
+        "listening",
+        "opening another one to say hello",
+        "preparing to say hello",
+        "saying hello",
+    ];
+    let places = (0..).zip(requests);
+    let hangs = places.map(|(before, hangs)| tokio::spawn(listens_anew(before, hangs)));
+    for hangs in hangs.collect::<Vec<_>>() {
+        hangs.await.expect("no panic");
+    }
+}
+
+/// The server hangs after so many requests of who listens.
+async fn listens_anew(before: u64, hangs: &str) {
+    const LIMIT: Duration = Duration::from_secs(2);
+    let server = Postgres::new().await;
+    let (holder, mut told) = (server.open().await, Told::of(&server).await);
+    let claim = claim();
+    applied(&holder, &WAITED_FOR, None, &claim).await;
+    let proxy = Proxy::to(server.address()).await.expect("a proxy");
+    let url = crate::servers::url_at(&server.url, proxy.address());
+    let options = PgConnectOptions::from_str(&server.url).expect("a URL");
+    let pool = PgPoolOptions::new().connect_lazy_with(options);
+    let waiter = PostgresStore::builder()
+        .table_prefix(&server.prefix)
+        .connect_timeout(LIMIT)
+        .answer_timeout(LIMIT)
+        .pool(pool.clone());
+    let waiter = waiter.expect("a store");
+    waiter.load(&WAITED_FOR).await.expect("it is there");
+    // From now on new connections lead through the proxy: the two by which it listens.
+    pool.set_connect_options(PgConnectOptions::from_str(&url).expect("a URL"));
+    proxy.cut_after(before, Cut::Silence);
+    let seen = claim.version;
+    let waiting = tokio::spawn(async move { waiter.wait(&WAITED_FOR, seen, HOUR).await });
+
+    assert_eq!(told.next().await, "hello", "{hangs}");
+    if hangs == "saying hello" {
+        assert_eq!(told.next().await, "hello", "the first one was not answered");
+    }
+    let done = completion(&claim, Vec::new());
+    applied(&holder, &WAITED_FOR, Some(seen), &done).await;
+    assert_eq!(in_time(waiting).await.expect("no panic"), Ok(()));
+    assert!(proxy.round_trips() > before, "{hangs}");
 }
