@@ -12,10 +12,17 @@ use crate::{
     observe::Step,
     policy::OnCrash,
     record::{AttemptId, Draft, Moment, RawOutcome, Record, State, TokenRule, Version},
-    store::Swap,
+    store::{Snapshot, Stamp, StoreError, Swap},
 };
 
 /// Settles one record, on somebody's word. Only an uncertain or a parked record can be settled.
+///
+/// Where the answer of the store is lost, it is asked once more, and recognises what was written. When it fails then, with
+/// [`StoreErrorKind::Unavailable`] or [`StoreErrorKind::Busy`], nobody knows whether the record is settled: [look](Idempotency::lookup)
+/// and settle it again.
+///
+/// [`StoreErrorKind::Unavailable`]: crate::store::StoreErrorKind::Unavailable
+/// [`StoreErrorKind::Busy`]: crate::store::StoreErrorKind::Busy
 #[derive(Debug)]
 #[must_use = "nothing is settled until it is said how"]
 pub struct Settle<'a> {
@@ -153,7 +160,7 @@ impl Settle<'_> {
             let Some(draft) = draft(&record) else {
                 return Ok(false);
             };
-            match store.swap(&self.id, Some(record.version), &draft).await? {
+            match self.put(record.version, &draft).await? {
                 Swap::Applied(_) => {
                     self.handle.observers().transition(
                         &self.operation,
@@ -165,6 +172,24 @@ impl Settle<'_> {
                 }
                 Swap::Refused(stands) => snapshot = stands,
             }
+        }
+    }
+
+    /// Puts `draft` where version `seen` stands; once more where nobody knows whether it was put. If it was, its own version refuses
+    /// the second one. Under any other version it may have been put and replaced since, so the error stays.
+    async fn put(&self, seen: Version, draft: &Draft) -> Result<Swap, StoreError> {
+        let store = self.handle.store();
+        let lost = match store.swap(&self.id, Some(seen), draft).await {
+            Err(error) if error.is_transient() => error,
+            answer => return answer,
+        };
+        match store.swap(&self.id, Some(seen), draft).await {
+            Ok(Swap::Refused(Snapshot {
+                now,
+                record: Some(record),
+            })) if record.version == draft.version => Ok(Swap::Applied(Stamp::of(&record, now))),
+            Ok(Swap::Applied(stamp)) => Ok(Swap::Applied(stamp)),
+            Ok(Swap::Refused(_)) | Err(_) => Err(lost),
         }
     }
 }

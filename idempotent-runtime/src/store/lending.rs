@@ -148,6 +148,27 @@ impl<S: Server> Lending<S> {
         lent.settle(answer)
     }
 
+    /// The same for what may be done twice: where the connection broke, it is done again over a new one. A server closes connections
+    /// without asking, as when it is started anew, and whoever uses one next learns of it. What took too long is not done again.
+    pub(crate) async fn run_again<T>(
+        &self,
+        doing: &'static str,
+        work: impl AsyncFnOnce(&mut S::Connection) -> Result<T, StoreError> + Copy,
+    ) -> Result<T, StoreError> {
+        let mut lent = self.acquire(doing).await?;
+        match timeout(self.limits.answer, work(&mut lent)).await {
+            Ok(Err(error)) if error.kind() == StoreErrorKind::Unavailable => {
+                // Closes those that lie idle, too.
+                let _ = lent.settle(Err::<T, _>(error));
+                self.run(doing, work).await
+            }
+            Ok(answer) => lent.settle(answer),
+            Err(late) => lent.settle(Err(
+                StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late)
+            )),
+        }
+    }
+
     /// Takes a connection that is free, or opens one.
     pub(crate) async fn acquire(&self, doing: &'static str) -> Result<Lent<'_, S>, StoreError> {
         let room = timeout(self.limits.connect, self.room.acquire())
@@ -307,6 +328,50 @@ mod tests {
         drop(lending.acquire("testing").await);
         let next = lent(&lending, Ok(()), 0).await;
         assert_eq!(next, 2, "nobody knows what is on its way");
+    }
+
+    #[tokio::test]
+    async fn what_may_be_done_twice_is_done_again_over_a_new_connection_where_one_broke() {
+        for (kind, expected) in [
+            (StoreErrorKind::Unavailable, Ok(1)),
+            (StoreErrorKind::Busy, Err(StoreErrorKind::Busy)),
+        ] {
+            let lending = Lending::new(Numbered::default(), Limits::default());
+            let breaks = async |number: &mut u32| match *number {
+                0 => Err(StoreError::new(kind, "testing")),
+                number => Ok(number),
+            };
+            let answer = lending.run_again("testing", breaks).await;
+            assert_eq!(answer.map_err(|error| error.kind()), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn it_is_done_twice_at_most() {
+        let numbered = Numbered::default();
+        let lending = Lending::new(numbered.clone(), Limits::default());
+        let breaks = async |_: &mut u32| {
+            Err::<(), _>(StoreError::new(StoreErrorKind::Unavailable, "testing"))
+        };
+        let answer = lending.run_again("testing", breaks).await;
+        assert_eq!(
+            answer.map_err(|error| error.kind()),
+            Err(StoreErrorKind::Unavailable)
+        );
+        assert_eq!(numbered.0.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_took_too_long_is_not_done_again() {
+        let numbered = Numbered::default();
+        let lending = Lending::new(numbered.clone(), Limits::default());
+        let hangs = async |_: &mut u32| std::future::pending::<Result<(), _>>().await;
+        let answer = lending.run_again("testing", hangs).await;
+        assert_eq!(
+            answer.map_err(|error| error.kind()),
+            Err(StoreErrorKind::Unavailable)
+        );
+        assert_eq!(numbered.0.load(Ordering::Relaxed), 1);
     }
 
     /// As where a primary was demoted, and its name leads to another server now.

@@ -173,7 +173,10 @@ impl Store for MySqlStore {
         let inner = &*self.inner;
         let loading = async |connected: &mut _| inner.statements.load(connected, id).await;
         let sent = Moment::now();
-        let snapshot = inner.connections.run("loading a record", loading).await?;
+        let snapshot = inner
+            .connections
+            .run_again("loading a record", loading)
+            .await?;
         inner.recent.saw(id, &snapshot, sent);
         Ok(snapshot)
     }
@@ -226,7 +229,7 @@ impl Store for MySqlStore {
             async |connected: &mut _| inner.statements.purge(connected, limit, keep).await;
         let gone = inner
             .connections
-            .run("purging expired records", purging)
+            .run_again("purging expired records", purging)
             .await?;
         for id in &gone {
             inner.waiters.wake(id);
@@ -242,7 +245,10 @@ impl Store for MySqlStore {
         let inner = &*self.inner;
         let listing =
             async |connected: &mut _| inner.statements.scan(connected, after, limit).await;
-        inner.connections.run("listing records", listing).await
+        inner
+            .connections
+            .run_again("listing records", listing)
+            .await
     }
 
     /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.

@@ -235,7 +235,10 @@ impl Store for PostgresStore {
         let inner = &*self.inner;
         let loading = async |connection: &mut _| inner.statements.load(connection, id).await;
         let sent = Moment::now();
-        let snapshot = inner.connections.run("loading a record", loading).await?;
+        let snapshot = inner
+            .connections
+            .run_again("loading a record", loading)
+            .await?;
         inner.recent.saw(id, &snapshot, sent);
         Ok(snapshot)
     }
@@ -303,7 +306,7 @@ impl Store for PostgresStore {
             async |connection: &mut _| inner.statements.purge(connection, limit, keep).await;
         let gone = inner
             .connections
-            .run("purging expired records", purging)
+            .run_again("purging expired records", purging)
             .await?;
         for id in &gone {
             inner.waiters.wake(id);
@@ -319,7 +322,10 @@ impl Store for PostgresStore {
         let inner = &*self.inner;
         let listing =
             async |connection: &mut _| inner.statements.scan(connection, after, limit).await;
-        inner.connections.run("listing records", listing).await
+        inner
+            .connections
+            .run_again("listing records", listing)
+            .await
     }
 
     /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.

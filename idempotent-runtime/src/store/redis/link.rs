@@ -62,6 +62,13 @@ pub(super) enum Node {
     },
 }
 
+/// Whether what is asked may be done twice, where nobody knows whether it was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeats {
+    Safely,
+    Never,
+}
+
 /// Whether the replicas of a cluster are asked.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Replicas {
@@ -121,26 +128,37 @@ impl Link {
             command
         };
         let answer = self
-            .try_send(&command("EVALSHA", &script.digest), &Node::Only, doing)
+            .try_send(
+                &command("EVALSHA", &script.digest),
+                &Node::Only,
+                script.repeats,
+                doing,
+            )
             .await?;
         let answer = match answer {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.try_send(&command("EVAL", &script.code), &Node::Only, doing)
-                    .await?
+                self.try_send(
+                    &command("EVAL", &script.code),
+                    &Node::Only,
+                    script.repeats,
+                    doing,
+                )
+                .await?
             }
             answer => answer,
         };
         answer.map_err(|error| failure::of(error, doing))
     }
 
-    /// Sends a command to a node; of a cluster, to the one that the command itself asks for unless one is named.
+    /// Sends a command that may be done twice to a node; of a cluster, to the one that the command itself asks for unless one is
+    /// named.
     pub(super) async fn send(
         &self,
         command: &Cmd,
         node: &Node,
         doing: &'static str,
     ) -> Result<Value, StoreError> {
-        self.try_send(command, node, doing)
+        self.try_send(command, node, Repeats::Safely, doing)
             .await?
             .map_err(|error| failure::of(error, doing))
     }
@@ -216,7 +234,7 @@ impl Link {
     ) -> Result<Vec<(String, Value)>, StoreError> {
         let routing = RoutingInfo::MultiNode((nodes, None));
         let answer = self
-            .on_line(doing, async |line| match line {
+            .on_line(Repeats::Safely, doing, async |line| match line {
                 Line::Cluster(cluster) => {
                     cluster
                         .route_command(command.clone(), routing.clone())
@@ -244,14 +262,31 @@ impl Link {
         &self,
         command: &Cmd,
         node: &Node,
+        repeats: Repeats,
         doing: &'static str,
     ) -> Result<RedisResult<Value>, StoreError> {
-        self.on_line(doing, async |line| line.send(command, node).await)
+        self.on_line(repeats, doing, async |line| line.send(command, node).await)
             .await
     }
 
-    /// Asks over the connection, within the time that an answer may take; a connection that broke is not used again.
+    /// Asks over the connection, and where that broke, over a new one if what is asked `repeats`. A server closes connections
+    /// without asking, as when it is started anew, and whoever uses one next learns of it. What took too long is not asked again.
     async fn on_line(
+        &self,
+        repeats: Repeats,
+        doing: &'static str,
+        ask: impl AsyncFnOnce(&mut Line) -> RedisResult<Value> + Copy,
+    ) -> Result<RedisResult<Value>, StoreError> {
+        match self.on_line_once(doing, ask).await? {
+            Err(error) if error.is_io_error() && repeats == Repeats::Safely => {
+                self.on_line_once(doing, ask).await
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    /// Asks over the connection, within the time that an answer may take; a connection that broke is not used again.
+    async fn on_line_once(
         &self,
         doing: &'static str,
         ask: impl AsyncFnOnce(&mut Line) -> RedisResult<Value>,

@@ -2,6 +2,7 @@
 
 use redis::Script;
 
+use super::link::Repeats;
 use crate::{policy::OnCrash, record::State, store::sql::COLUMNS};
 
 /// The scripts, with the names by which the server knows them.
@@ -20,23 +21,24 @@ pub(super) struct Scripts {
 pub(super) struct Text {
     pub(super) code: String,
     pub(super) digest: String,
+    pub(super) repeats: Repeats,
 }
 
 impl Scripts {
     pub(super) fn new() -> Self {
         Self {
-            load: Text::new(include_str!("scripts/load.lua")),
-            swap: Text::new(include_str!("scripts/swap.lua")),
-            mark: Text::new(include_str!("scripts/mark.lua")),
-            purge: Text::new(include_str!("scripts/purge.lua")),
-            put: Text::new(include_str!("scripts/put.lua")),
-            forget: Text::new(include_str!("scripts/forget.lua")),
+            load: Text::new(include_str!("scripts/load.lua"), Repeats::Safely),
+            swap: Text::new(include_str!("scripts/swap.lua"), Repeats::Never),
+            mark: Text::new(include_str!("scripts/mark.lua"), Repeats::Safely),
+            purge: Text::new(include_str!("scripts/purge.lua"), Repeats::Safely),
+            put: Text::new(include_str!("scripts/put.lua"), Repeats::Never),
+            forget: Text::new(include_str!("scripts/forget.lua"), Repeats::Never),
         }
     }
 }
 
 impl Text {
-    fn new(body: &str) -> Self {
+    fn new(body: &str, repeats: Repeats) -> Self {
         let words = format!(
             "local RUNNING, DONE, RELEASED, RERUN = '{}', '{}', '{}', '{}'
 local function record()
@@ -56,7 +58,11 @@ local VERSION, TOKEN, LEASE_END, EXPIRES = {}, {}, {}, {}
         );
         let code = [&words, include_str!("scripts/common.lua"), body].concat();
         let digest = Script::new(&code).get_hash().to_owned();
-        Self { code, digest }
+        Self {
+            code,
+            digest,
+            repeats,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use idempotent_runtime::{
     Answer, Error, OnOutage, Step,
     record::State,
     store::StoreErrorKind,
-    testing::{Fault, Nth, Operation},
+    testing::{Fault, Gate, Nth, Operation},
 };
 
 use crate::{
@@ -30,6 +30,8 @@ on_every_store![
     e17_no_permission,
     a_claim_whose_answers_were_all_lost_is_given_up,
     a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails,
+    e16_a_settlement_whose_answer_was_lost_is_recognised,
+    e16_a_settlement_that_may_have_been_replaced_is_not_told,
 ];
 
 /// Makes the call while the owner's time goes on, so that its claim is tried again and given up.
@@ -401,4 +403,65 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
         assert_eq!(answer, Ok("charged".into()), "{mode:?}: it had never begun");
         assert_eq!(world.runs(key), 1);
     }
+}
+
+async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
+    for (key, fault) in [
+        ("request", Fault::LoseRequest),
+        ("answer", Fault::LoseAnswer),
+    ] {
+        vanished_under(&world, key, Mode::Uncertain).await;
+        world.advance(LEASE).await;
+        let owner = world.owner().await;
+        let call = Charge::of(&world, &owner).key(key).mode(Mode::Uncertain);
+        assert!(is_uncertain(&call.call().await), "{key}");
+
+        owner.store.fault(Operation::Swap, Nth::Next, fault);
+        let settle = owner.idem.settle("charge", None::<&str>, key);
+        let settled = settle.expect("a key").with_value(&"the bank knows").await;
+
+        assert!(settled.expect("it is settled"), "{key}");
+        assert_eq!(owner.log.steps(), [Step::LeftUncertain, Step::Settled]);
+        let answer = Charge::of(&world, &owner).key(key).call().await;
+        assert_eq!(answer, Ok("the bank knows".into()), "{key}");
+    }
+}
+
+/// Between the two requests somebody took the record over, so that nobody can tell whether the first one was carried out.
+async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) {
+    vanished_under(&world, "k", Mode::Rerun).await;
+    world.advance(LEASE).await;
+    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let parked = Charge::of(&world, &owner).call().await;
+    assert!(matches!(parked, Err(Error::Parked { .. })), "{parked:?}");
+
+    let gate = Gate::new();
+    let swaps = owner.store.calls(Operation::Swap);
+    let (first, second) = (Nth::Call(swaps + 1), Nth::Call(swaps + 2));
+    owner.store.fault(Operation::Swap, first, Fault::LoseAnswer);
+    let delay = Fault::Delay(gate.clone());
+    owner.store.fault(Operation::Swap, second, delay);
+    let idem = owner.idem.clone();
+    let resuming = tokio::spawn(async move {
+        let settle = idem.settle("charge", None::<&str>, "k");
+        settle.expect("a key").resume().await
+    });
+    gate.arrived(1).await;
+    let other = world.owner().await;
+    let answer = Charge::of(&world, &other).call().await;
+    assert_eq!(answer, Ok("charged".into()), "it was resumed");
+    gate.open();
+
+    let resumed = resuming.await.expect("no panic");
+    assert!(matches!(resumed, Err(Error::Store(_))), "{resumed:?}");
+    assert_eq!(owner.log.steps(), [Step::Parked]);
+}
+
+async fn vanished_under(world: &World, key: &str, mode: Mode) {
+    let dead = world.owner().await;
+    Charge::of(world, &dead)
+        .key(key)
+        .mode(mode)
+        .vanishes()
+        .await;
 }

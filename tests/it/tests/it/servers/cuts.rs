@@ -9,7 +9,8 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, Idempotency, OnCrash,
+    Error, Idempotency, OnCrash, Status,
+    store::Store,
     testing::{Cut, Proxy},
 };
 
@@ -20,6 +21,9 @@ on_every_server![
     a_claim_after_an_outcome_was_forgotten_that_is_cut_runs_the_body_once,
     a_completion_that_is_cut_is_recorded,
     a_replay_that_is_cut_is_answered,
+    a_look_a_list_and_a_purge_that_are_cut_are_answered,
+    what_lay_idle_while_the_server_was_started_anew_is_not_missed,
+    a_settlement_that_is_cut_is_recognised,
     a_call_over_a_slow_line_is_answered,
 ];
 
@@ -128,6 +132,68 @@ async fn a_replay_that_is_cut_is_answered<S: Server>(server: S) {
         proxy.cut_next(cut);
         let again = charge(&idem, "k", &runs, || ()).await;
         assert_eq!(again.ok(), Some(1), "{cut:?}");
+    }
+}
+
+async fn looks(idem: &Idempotency, store: &dyn Store) {
+    let status = idem.lookup("charge", None::<&str>, "warm").await;
+    assert!(matches!(status, Ok(Status::Completed(_))), "{status:?}");
+    let listed = store.scan(None, 9).await.expect("a list");
+    assert_eq!(listed.len(), 1);
+}
+
+async fn a_look_a_list_and_a_purge_that_are_cut_are_answered<S: Server>(server: S) {
+    let proxy = Proxy::to(server.address()).await.expect("a proxy");
+    let store = server.at(proxy.address(), 2).await;
+    let idem = Idempotency::new(Arc::clone(&store));
+    let warm = charge(&idem, "warm", &AtomicU32::new(0), || ()).await;
+    assert_eq!(warm.ok(), Some(1));
+    for cut in CUTS {
+        proxy.cut_next(cut);
+        let status = idem.lookup("charge", None::<&str>, "warm").await;
+        assert!(
+            matches!(status, Ok(Status::Completed(_))),
+            "{cut:?}: {status:?}"
+        );
+        proxy.cut_next(cut);
+        let listed = store.scan(None, 9).await.expect("a list");
+        assert_eq!(listed.len(), 1, "{cut:?}");
+        proxy.cut_next(cut);
+        assert_eq!(idem.purge().await, Ok(0), "{cut:?}");
+    }
+}
+
+/// As after a restart of the server, or of what is on the way to it: each connection is closed, and nobody was using one.
+async fn what_lay_idle_while_the_server_was_started_anew_is_not_missed<S: Server>(server: S) {
+    let proxy = Proxy::to(server.address()).await.expect("a proxy");
+    let store = server.at(proxy.address(), 2).await;
+    let idem = Idempotency::new(Arc::clone(&store));
+    let warm = charge(&idem, "warm", &AtomicU32::new(0), || ()).await;
+    assert_eq!(warm.ok(), Some(1));
+    looks(&idem, &*store).await;
+    proxy.cut_all();
+    looks(&idem, &*store).await;
+    proxy.cut_all();
+    assert_eq!(idem.purge().await, Ok(0));
+}
+
+async fn a_settlement_that_is_cut_is_recognised<S: Server>(server: S) {
+    let (proxy, idem) = set_up(&server).await;
+    for cut in CUTS {
+        // It looks before it writes, and each of that may take more than one request.
+        for requests in 0..4 {
+            let key = format!("{cut:?} {requests}");
+            let call = idem.call("charge").key(&key).on_crash(OnCrash::Uncertain);
+            let unknown = async |_| Err::<u32, _>(anyhow::anyhow!("nobody knows"));
+            let unknown = call.uncertain_errors().run(unknown).await;
+            assert!(unknown.is_err());
+            proxy.cut_after(requests, cut);
+            let settle = idem.settle("charge", None::<&str>, &key);
+            let settled = settle.expect("a key").with_value(&7).await;
+            assert!(settled.expect("it is settled"), "{key}");
+            let replayed = charge(&idem, &key, &AtomicU32::new(0), || ()).await;
+            assert_eq!(replayed.ok(), Some(7), "{key}");
+        }
     }
 }
 
