@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{StoreError, StoreErrorKind, moment::Moment};
+use super::{StoreError, StoreErrorKind, idle::LONGEST_IDLE, moment::Moment};
 
 /// A server that connections are opened to.
 pub(crate) trait Server: Clone + Send + Sync {
@@ -47,10 +47,6 @@ struct Open<C> {
     /// When it came back, or was opened.
     used: Moment,
 }
-
-/// How long a connection may lie idle: less than what servers, and what is on the way to them, allow. Some of these drop a
-/// connection without a word, and who uses it then waits for its answer in vain.
-const LONGEST_IDLE: Duration = Duration::from_secs(3 * 60);
 
 /// For how long a connection is new: it leads to the server that is there now, whatever that says.
 const NEW: Duration = Duration::from_secs(10);

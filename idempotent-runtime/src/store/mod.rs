@@ -3,6 +3,8 @@
 mod error;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod handshake;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod idle;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod lending;
 #[cfg(any(feature = "postgres", feature = "redis"))]

@@ -86,7 +86,7 @@ impl Moment {
     }
 
     /// So much later by both clocks.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
     pub(in crate::store) fn plus(self, duration: Duration) -> Self {
         Self {
             monotonic: self.monotonic.saturating_add(duration),

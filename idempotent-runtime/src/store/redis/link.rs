@@ -17,7 +17,7 @@ use redis::{
 use tokio::{sync::Mutex, time::timeout};
 
 use super::{failure, scripts::Text};
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{StoreError, StoreErrorKind, idle::LONGEST_IDLE, moment::Moment};
 
 /// Where connections come from.
 #[derive(Clone)]
@@ -85,7 +85,8 @@ pub(super) struct Link {
 
 #[derive(Default)]
 struct Open {
-    line: Option<Line>,
+    /// With the moment when it was asked for last. All nodes of a cluster lie idle together, because records are spread evenly.
+    line: Option<(Line, Moment)>,
     /// How many there were: whoever finds one broken must not close the one after it.
     number: u64,
 }
@@ -198,6 +199,11 @@ impl Link {
         matches!(self.source, Source::Server(_))
     }
 
+    /// Whether it is the application's connection, and so is how long it may lie idle.
+    fn is_given(&self) -> bool {
+        matches!(self.source, Source::Given(_))
+    }
+
     /// What every server says of itself; the replicas of a cluster, too, where `replicas` asks for those that may be primaries
     /// tomorrow.
     pub(super) async fn info(
@@ -291,7 +297,7 @@ impl Link {
         doing: &'static str,
         ask: impl AsyncFnOnce(&mut Line) -> RedisResult<Value>,
     ) -> Result<RedisResult<Value>, StoreError> {
-        let (mut line, number) = self.line(doing).await?;
+        let (mut line, number) = self.line(Moment::now(), doing).await?;
         let answer = timeout(self.limits.answer, ask(&mut line)).await;
         let is_over = match &answer {
             Ok(answer) => answer.as_ref().is_err_and(failure::ends_the_connection),
@@ -306,15 +312,21 @@ impl Link {
         answer.map_err(|late| StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late))
     }
 
-    /// The connection, with its number. One caller makes it for all who come meanwhile.
-    async fn line(&self, doing: &'static str) -> Result<(Line, u64), StoreError> {
+    /// The connection, with its number. One caller makes it for all who come meanwhile; and makes another one where it was asked
+    /// for too long ago.
+    async fn line(&self, now: Moment, doing: &'static str) -> Result<(Line, u64), StoreError> {
         let making = async {
             let mut open = self.open.lock().await;
-            if let Some(line) = &open.line {
-                return Ok((line.clone(), open.number));
+            let number = open.number;
+            if let Some((line, used)) = &mut open.line
+                && (now.since(*used) < LONGEST_IDLE || self.is_given())
+            {
+                *used = now;
+                return Ok((line.clone(), number));
             }
+            open.line = None;
             let line = self.source.connect(self.limits).await?;
-            open.line = Some(line.clone());
+            open.line = Some((line.clone(), now));
             open.number += 1;
             Ok((line, open.number))
         };
@@ -406,5 +418,58 @@ impl fmt::Debug for Link {
         f.debug_struct("Link")
             .field("limits", &self.limits)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// Takes every connection, and whatever is said on it.
+    async fn patient() -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut said = [0; 4096];
+                    while let Ok(1..) = stream.read(&mut said).await {
+                        // The driver says who it is in two commands, and takes any answers.
+                        let _ = stream.write_all(b"+OK\r\n+OK\r\n").await;
+                    }
+                });
+            }
+        });
+        Client::open(format!("redis://{address}")).expect("a URL")
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_has_lain_idle_for_long_is_not_used_again() {
+        let limits = Limits {
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(10),
+        };
+        let link = Link::new(Source::Server(patient().await), limits);
+        let begun = Moment::now();
+        let mut numbers = Vec::new();
+        for second in [0, 179, 358, 538, 540] {
+            let now = begun.plus(Duration::from_secs(second));
+            let (_, number) = link.line(now, "testing").await.expect("a connection");
+            numbers.push(number);
+        }
+        assert_eq!(numbers, [1, 1, 1, 2, 2]);
+
+        let (line, _) = link.line(begun, "testing").await.expect("a connection");
+        let given = Link::new(Source::Given(line), limits);
+        for second in [0, 3600] {
+            let now = begun.plus(Duration::from_secs(second));
+            let (_, number) = given.line(now, "testing").await.expect("a connection");
+            assert_eq!(number, 1, "it is not ours to replace");
+        }
     }
 }
