@@ -68,7 +68,7 @@ use crate::{
 /// | a primary is lost, also of a cluster, and its replica takes over | what the replica had not received yet: under load, up to a third of the last writes | a body that ran may run again | [`f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_received`] |
 /// | the server is killed, only snapshots (the default) | everything since the last snapshot | the same | [`a_server_that_is_killed_forgets_what_no_snapshot_holds`] |
 /// | the server is restarted, neither snapshots nor an append-only file | everything | the same | [`a_server_that_keeps_no_file_forgets_everything_at_a_restart`] |
-/// | the server is killed, `appendonly yes` with `appendfsync everysec` | about the last second | the same | no test |
+/// | the server is killed, `appendonly yes` with `appendfsync everysec` | about the last second | the same | [`a_server_that_synchronises_every_second_forgets_the_last_one`] |
 /// | the server is killed, `appendonly yes` with `appendfsync always` | nothing | | [`e16_redis_killed_in_the_middle_of_a_thousand_calls`] |
 /// | memory is short, `maxmemory-policy allkeys-…` | any record, also of a call that runs | a body runs twice at once | [`a_server_that_evicts_any_key_forgets_what_runs`] |
 /// | memory is short, `maxmemory-policy volatile-…` | outcomes, before their time to live | a duplicate runs the body again | [`a_server_that_evicts_forgets_outcomes`] |
@@ -77,14 +77,14 @@ use crate::{
 /// | the disk is full, `appendfsync always` | nothing: the server ends itself | calls fail with [`StoreErrorKind::Unavailable`] | [`redis_that_synchronises_always_on_a_full_disk`] |
 /// | an orderly failover (`CLUSTER FAILOVER`) | nothing | | [`f32_an_orderly_failover_and_its_return_lose_nothing`] |
 /// | slots move to another node | nothing | calls may take as long as the [`answer_timeout`](RedisBuilder::answer_timeout), and may then fail with [`StoreErrorKind::Unavailable`] | [`slots_that_migrate_lose_nothing`] |
-/// | the clock of the server is set back, or that of the replica that takes over | nothing | leases and fencing tokens go by it | no test |
-///
-/// Two have no test: what `everysec` loses cannot be brought about at will, and nor can a clock that is set back.
+/// | the clock of the server is set back, or that of the replica that takes over | nothing | leases and fencing tokens go by it | [`a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last`] |
 ///
 /// [`f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_received`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
 /// [`a_server_that_is_killed_forgets_what_no_snapshot_holds`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
 /// [`a_server_that_keeps_no_file_forgets_everything_at_a_restart`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
 /// [`e16_redis_killed_in_the_middle_of_a_thousand_calls`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/restarts.rs
+/// [`a_server_that_synchronises_every_second_forgets_the_last_one`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/worlds.rs
+/// [`a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/worlds.rs
 /// [`a_server_that_evicts_any_key_forgets_what_runs`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
 /// [`a_server_that_evicts_forgets_outcomes`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
 /// [`a_server_without_memory_is_full_and_writes_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/faults.rs

@@ -4,11 +4,15 @@
 //! server. Time stands still until the scenario moves it, and it waits for events, never for time.
 
 mod drafts;
+#[cfg(unix)]
+mod library;
 mod log;
 mod owner;
 mod said;
 mod world;
 
+#[cfg(unix)]
+pub(crate) use self::library::library;
 pub(crate) use self::{
     drafts::{claim, completion},
     log::{Event, Log},

@@ -2,11 +2,7 @@
 //!
 //! D19: the server's clock decides. What a holder measures by itself is monotonic.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use idempotent_runtime::{Idempotency, testing::Gate};
 
@@ -16,6 +12,7 @@ use super::{
     place::Place,
     process::Process,
 };
+use crate::harness::library;
 
 const MINUTES: i64 = 60;
 const OFF_BY: [i64; 2] = [-10 * MINUTES, 10 * MINUTES];
@@ -41,7 +38,7 @@ with_clocks_off! {
 
 async fn is_not_asked(place: Place) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let clock = build(folder.path());
+    let clock = library(folder.path(), "processes/clock.c");
     for (number, off_by) in OFF_BY.into_iter().enumerate() {
         let job = |key: &str| Job {
             folder: folder.path().to_owned(),
@@ -111,19 +108,4 @@ fn assert_is_held(came: &Came) {
         panic!("{came:?}")
     };
     assert!(*left <= Duration::from_secs(30), "{left:?}");
-}
-
-/// Builds what is loaded before the system's library.
-fn build(folder: &Path) -> PathBuf {
-    let library = folder.join("clock.so");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/processes/clock.c");
-    let built = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .args([&library, Path::new(source)])
-        .status();
-    assert!(
-        built.is_ok_and(|status| status.success()),
-        "there is a C compiler"
-    );
-    library
 }

@@ -11,6 +11,8 @@ mod private;
 mod scripts;
 mod slots;
 mod walks;
+#[cfg(unix)]
+mod worlds;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

@@ -25,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 pub(super) struct Spare {
     product: Product,
     settings: Vec<String>,
+    environment: Vec<(&'static str, String)>,
     folder: Folder,
     guard: Option<Child>,
 }
@@ -49,20 +50,44 @@ impl Spare {
     }
 
     pub(super) async fn with(product: Product, settings: &[&str]) -> Self {
-        Self::over(product, settings, Folder::new()).await
+        Self::over(product, settings, Folder::new(), &[]).await
+    }
+
+    /// It is shown another world, by a library that reads this `environment`; in values, `{}` is the folder.
+    #[cfg(unix)]
+    pub(super) async fn deceived(
+        product: Product,
+        settings: &[&str],
+        source: &str,
+        environment: &[(&'static str, &str)],
+    ) -> Self {
+        let folder = Folder::new();
+        let library = crate::harness::library(&folder.data(), source);
+        let loaded = ("LD_PRELOAD", library.to_str().expect("it is text"));
+        let environment = [&[loaded], environment].concat();
+        Self::over(product, settings, folder, &environment).await
     }
 
     /// All of its data lies on a disk of so many MiB.
     pub(super) async fn on_disk_of(size: u32, product: Product, settings: &[&str]) -> Self {
-        Self::over(product, settings, Folder::new().with_disk(size)).await
+        Self::over(product, settings, Folder::new().with_disk(size), &[]).await
     }
 
-    async fn over(product: Product, settings: &[&str], folder: Folder) -> Self {
+    async fn over(
+        product: Product,
+        settings: &[&str],
+        folder: Folder,
+        environment: &[(&'static str, &str)],
+    ) -> Self {
         let made = folder.command(product.prepare()).output();
         assert_succeeded(product.prepare()[0], &made.expect("`env` runs"));
         let mut spare = Self {
             product,
             settings: settings.iter().copied().map(str::to_owned).collect(),
+            environment: environment
+                .iter()
+                .map(|(name, value)| (*name, folder.named(value)))
+                .collect(),
             folder,
             guard: None,
         };
@@ -98,7 +123,9 @@ impl Spare {
             loop {
                 // What the one before has left may be in the way of the first try.
                 if self.has_ended() {
-                    self.guard = Some(self.folder.guard(self.product.serve(), &self.settings));
+                    let serve = self.product.serve();
+                    let guard = self.folder.guard(serve, &self.settings, &self.environment);
+                    self.guard = Some(guard);
                 }
                 if self.product.answers(&self.url()).await {
                     break;
@@ -119,9 +146,27 @@ impl Spare {
         !matches!(status, Some(Ok(None)))
     }
 
-    /// Writes a file that the server reads when it starts.
+    /// What it finds in its environment when it starts again.
+    #[cfg(unix)]
+    pub(super) fn set(&mut self, name: &'static str, value: &str) {
+        self.environment.push((name, value.to_owned()));
+    }
+
+    /// Writes a file that the server reads.
     pub(super) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.folder.data().join(name), text).expect("a file");
+    }
+
+    /// Resolves when the server has taken a file away.
+    #[cfg(unix)]
+    pub(super) async fn taken(&self, name: &str) {
+        let file = self.folder.data().join(name);
+        let taken = async {
+            while file.exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        crate::harness::in_time(taken).await;
     }
 
     /// The disk that its data is on.

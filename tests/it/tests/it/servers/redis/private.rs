@@ -27,6 +27,17 @@ impl Private {
         Self::over(Spare::with(Product::Redis, settings).await).await
     }
 
+    /// Shown another world: see [`Spare::deceived`].
+    #[cfg(unix)]
+    pub(super) async fn deceived(
+        settings: &[&str],
+        source: &str,
+        environment: &[(&'static str, &str)],
+    ) -> Self {
+        let server = Spare::deceived(Product::Redis, settings, source, environment);
+        Self::over(server.await).await
+    }
+
     async fn over(server: Spare) -> Self {
         let side = side(&server).await;
         Self { server, side }
@@ -37,6 +48,12 @@ impl Private {
         self.server.end(ending).await;
         self.server.start().await;
         self.side = side(&self.server).await;
+    }
+
+    /// The server itself.
+    #[cfg(unix)]
+    pub(super) fn spare(&mut self) -> &mut Spare {
+        &mut self.server
     }
 
     pub(super) fn url(&self) -> String {

@@ -129,7 +129,12 @@ impl Folder {
     }
 
     /// The same, under a guard.
-    pub(super) fn guard(&self, words: &[&str], settings: &[String]) -> Child {
+    pub(super) fn guard(
+        &self,
+        words: &[&str],
+        settings: &[String],
+        environment: &[(&'static str, String)],
+    ) -> Child {
         let mut shell = Command::new("sh");
         shell.args(["-c", GUARD]).arg(self.folder.path());
         self.set_up(&mut shell, words);
@@ -138,6 +143,7 @@ impl Folder {
         let log = log.expect("a log");
         shell
             .args(settings)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(log.try_clone().expect("a log"))
             .stderr(log);
