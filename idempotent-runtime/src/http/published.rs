@@ -7,11 +7,12 @@ use http::StatusCode;
 use crate::{
     http::{
         IdempotencyLayer,
-        contract::{Contract, KeySpace, OnRetry, OutcomeRule, Requirement, WhileInFlight},
+        contract::{self, Contract, KeySpace, OnRetry, OutcomeRule, Requirement, WhileInFlight},
         fingerprint::{BodyComparison, QueryComparison},
+        grpc,
         outcome::ServerErrors,
         problem::Kind,
-        rules::{KeyScope, Presence, Rules, Storage, Unrepeatable},
+        rules::{self, KeyScope, Presence, Rules, Storage, Unrepeatable},
         settings::Settings,
     },
     policy::{InFlight, OnExpired},
@@ -49,6 +50,10 @@ impl IdempotencyLayer {
 
 fn written(settings: &Settings, rules: &Rules) -> Contract {
     let mut contract = Contract::new();
+    contract.protocol = match rules.protocol {
+        rules::Protocol::Http => contract::Protocol::Http,
+        rules::Protocol::GrpcUnary => contract::Protocol::Grpc,
+    };
     (contract.methods, contract.requirement) = match rules.presence {
         Presence::Required => (rules.methods.clone(), Requirement::Required),
         Presence::Optional => (rules.methods.clone(), Requirement::Optional),
@@ -130,6 +135,14 @@ fn outcomes(rules: &Rules) -> Vec<OutcomeRule> {
         Storage::Nothing => (failed, unavailable),
         Storage::Whole => (failed, OnRetry::Replayed),
     };
+    if rules.protocol == rules::Protocol::GrpcUnary {
+        return vec![
+            OutcomeRule::new(grpc::RELEASED, OnRetry::ProcessedAgain),
+            OutcomeRule::new(grpc::FAILED, failed),
+            OutcomeRule::new("those that are too large", unavailable),
+            OutcomeRule::new("all others", others),
+        ];
+    }
     let mut rules_by_status = Vec::new();
     if !rules.rejections.is_empty() {
         let rejections: Vec<_> = rules.rejections.iter().map(StatusCode::as_str).collect();
@@ -146,4 +159,89 @@ fn outcomes(rules: &Rules) -> Vec<OutcomeRule> {
         OutcomeRule::new("all others", others),
     ]);
     rules_by_status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Idempotency,
+        http::{Scope, grpc::Code, outcome::Verdict},
+    };
+
+    #[test]
+    fn s_116_the_contract_of_a_method_of_grpc_speaks_of_its_statuses() {
+        let layer = IdempotencyLayer::builder(Idempotency::memory())
+            .scope(Scope::shared_by_all_callers())
+            .route("/shop.v1.Orders/Place", |_| Rules::grpc_unary());
+        let layer = layer.build().expect("it can be built");
+        let contract = layer.contract_for("/shop.v1.Orders/Place");
+        let page = contract.to_markdown();
+        for row in [
+            "| metadata | idempotency-key |",
+            "| a request without it | is refused with INVALID_ARGUMENT `idempotency-key-missing` |",
+            "| a retry with another one | is refused with FAILED_PRECONDITION `idempotency-key-reused` |",
+            "| a retry after responses: PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE and UNAUTHENTICATED | is processed again |",
+            "and `idempotent-replayed: true` |",
+        ] {
+            assert!(page.contains(row), "{row}\n{page}");
+        }
+        let tells_http = |text: &str| {
+            contract.answers.iter().any(|(_, status)| {
+                let status = status.as_str();
+                [
+                    format!("| {status} |"),
+                    format!("with {status} "),
+                    format!("<td>{status}<"),
+                ]
+                .iter()
+                .any(|told| text.contains(told))
+            })
+        };
+        for text in [page, contract.to_html()] {
+            assert!(!tells_http(&text), "{text}");
+            assert!(
+                !text.contains("UNKNOWN |") && !text.contains(">UNKNOWN<"),
+                "{text}"
+            );
+        }
+        assert!(tells_http(&layer.contract().to_markdown()));
+        let program = contract.to_open_api();
+        assert_eq!(program["operation"]["responses"], serde_json::json!({}));
+    }
+
+    /// What is written for people is what is done.
+    #[test]
+    fn s_116_every_status_is_told_as_it_is_decided() {
+        const NAMES: [&str; 17] = [
+            "OK",
+            "CANCELLED",
+            "UNKNOWN",
+            "INVALID_ARGUMENT",
+            "DEADLINE_EXCEEDED",
+            "NOT_FOUND",
+            "ALREADY_EXISTS",
+            "PERMISSION_DENIED",
+            "RESOURCE_EXHAUSTED",
+            "FAILED_PRECONDITION",
+            "ABORTED",
+            "OUT_OF_RANGE",
+            "UNIMPLEMENTED",
+            "INTERNAL",
+            "UNAVAILABLE",
+            "DATA_LOSS",
+            "UNAUTHENTICATED",
+        ];
+        let tells = |list: &str, name: &str| {
+            list.replace(" and ", ", ")
+                .split(", ")
+                .any(|told| told == name)
+        };
+        for (code, name) in (0..).zip(NAMES) {
+            let verdict = grpc::verdict(Code(code), ServerErrors::Uncertain);
+            let told = (tells(grpc::RELEASED, name), tells(grpc::FAILED, name));
+            let decided = (verdict == Verdict::Release, verdict == Verdict::Uncertain);
+            assert_eq!(told, decided, "{name}");
+        }
+    }
 }

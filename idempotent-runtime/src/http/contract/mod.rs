@@ -34,6 +34,8 @@ use super::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Contract {
+    /// In which protocol the service answers.
+    pub protocol: Protocol,
     /// The methods whose requests are protected.
     pub methods: Vec<Method>,
     /// Whether a request must carry a key.
@@ -62,8 +64,18 @@ pub struct Contract {
     pub response_limit: Option<u64>,
     /// How problems are named and described.
     pub problems: Problems,
-    /// The problems that the service may answer with, and their status.
+    /// The problems that the service may answer with, and their status in HTTP; in gRPC, the kind of problem decides.
     pub answers: Vec<(Kind, StatusCode)>,
+}
+
+/// In which protocol a service answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// In HTTP: refusals are problem documents.
+    Http,
+    /// In gRPC: refusals are statuses with details, and so are what handlers answer.
+    Grpc,
 }
 
 /// Whether a request must carry a key.
@@ -147,6 +159,7 @@ impl Contract {
             )
         });
         Self {
+            protocol: Protocol::Http,
             methods: vec![Method::POST, Method::PATCH],
             requirement: Requirement::Required,
             keys: KeyReader::new(),

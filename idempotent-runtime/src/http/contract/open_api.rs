@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Contract, Requirement};
+use super::{Contract, Protocol, Requirement};
 use crate::http::{
     Reason, Syntax, capitalised,
     key::KeyReader,
@@ -15,7 +15,8 @@ impl Contract {
     /// Writes it as a fragment of an OpenAPI document, for 3.0 and 3.1 alike.
     ///
     /// `components` goes to the document's components, and `operation` is merged into each operation that is protected:
-    /// it refers to the parameters and to one response for each status of the problems.
+    /// it refers to the parameters and to one response for each status of the problems. Such a document does not describe gRPC, where
+    /// the status in HTTP says nothing, so there it has no responses.
     #[must_use]
     pub fn to_open_api(&self) -> Value {
         let mut parameters = Map::new();
@@ -68,7 +69,11 @@ impl Contract {
 
     fn by_status(&self) -> BTreeMap<u16, Vec<Kind>> {
         let mut kinds: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
-        for (kind, status) in &self.answers {
+        let answers = match self.protocol {
+            Protocol::Http => &self.answers[..],
+            Protocol::Grpc => &[],
+        };
+        for (kind, status) in answers {
             kinds.entry(status.as_u16()).or_default().push(*kind);
         }
         kinds

@@ -5,8 +5,12 @@ use std::{
     time::Duration,
 };
 
-use super::{Contract, KeySpace, OnRetry, Requirement, WhileInFlight};
-use crate::http::{ReplayOfCreated, capitalised, headers::ORIGINAL_REQUEST_ID, problem::Kind};
+use http::StatusCode;
+
+use super::{Contract, KeySpace, OnRetry, Protocol, Requirement, WhileInFlight};
+use crate::http::{
+    ReplayOfCreated, capitalised, grpc, headers::ORIGINAL_REQUEST_ID, problem::Kind,
+};
 
 impl Contract {
     /// Writes it as two Markdown tables, of the settings and of the problems.
@@ -73,10 +77,11 @@ impl Contract {
         let mut rows = Vec::new();
         let mut row = |setting: &str, value: String| rows.push((setting.to_owned(), value));
         row("methods", listed(&self.methods));
-        row(
-            "header field",
-            listed(self.keys.names().iter().map(capitalised)),
-        );
+        let names = self.keys.names();
+        match self.protocol {
+            Protocol::Http => row("header field", listed(names.iter().map(capitalised))),
+            Protocol::Grpc => row("metadata", listed(names)),
+        }
         row(
             "a request without it",
             match self.requirement {
@@ -139,7 +144,7 @@ impl Contract {
             meaning: kind.title(),
             cells: [
                 kind.slug().to_owned(),
-                status.as_u16().to_string(),
+                in_protocol(self, kind, status),
                 if kind.is_retryable() { "yes" } else { "no" }.to_owned(),
                 kind.key_action().as_str().to_owned(),
             ],
@@ -168,10 +173,22 @@ fn refused(contract: &Contract, kind: Kind) -> String {
         .iter()
         .find(|(answered, _)| *answered == kind)
         .map_or(kind.status(), |(_, status)| *status);
-    format!("is refused with {} `{}`", status.as_u16(), kind.slug())
+    let status = in_protocol(contract, kind, status);
+    format!("is refused with {status} `{}`", kind.slug())
+}
+
+/// The status by which a client of the protocol knows a problem.
+fn in_protocol(contract: &Contract, kind: Kind, status: StatusCode) -> String {
+    match contract.protocol {
+        Protocol::Http => status.as_u16().to_string(),
+        Protocol::Grpc => grpc::code(kind).name().to_owned(),
+    }
 }
 
 fn marks(contract: &Contract) -> String {
+    if contract.protocol == Protocol::Grpc {
+        return "has the status, the message and the metadata of the first one, and `idempotent-replayed: true`".to_owned();
+    }
     let mut text = "has the status, the body and the header fields of the first one, and `Idempotent-Replayed: true`".to_owned();
     if contract.replay_of_created == ReplayOfCreated::Ok {
         text.push_str(", and 200 in place of 201");

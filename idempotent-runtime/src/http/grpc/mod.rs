@@ -8,7 +8,7 @@ mod refusal;
 
 use http::{HeaderMap, HeaderName, header::CONTENT_TYPE};
 
-pub(crate) use self::refusal::respond;
+pub(crate) use self::refusal::{code, respond};
 use crate::http::{
     HeaderPolicy,
     outcome::{ServerErrors, Verdict},
@@ -39,12 +39,34 @@ impl Code {
     pub(crate) const UNAVAILABLE: Self = Self(14);
     pub(crate) const UNAUTHENTICATED: Self = Self(16);
 
+    /// Its name, for those that refusals have.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::INVALID_ARGUMENT => "INVALID_ARGUMENT",
+            Self::RESOURCE_EXHAUSTED => "RESOURCE_EXHAUSTED",
+            Self::FAILED_PRECONDITION => "FAILED_PRECONDITION",
+            Self::ABORTED => "ABORTED",
+            Self::UNIMPLEMENTED => "UNIMPLEMENTED",
+            Self::INTERNAL => "INTERNAL",
+            Self::UNAVAILABLE => "UNAVAILABLE",
+            Self::UNAUTHENTICATED => "UNAUTHENTICATED",
+            _ => "UNKNOWN",
+        }
+    }
+
     /// The status among these fields; `None` where none is there, or it is no number.
     pub(crate) fn of(fields: &HeaderMap) -> Option<Self> {
         let text = fields.get(GRPC_STATUS)?.to_str().ok()?;
         text.parse().ok().map(Self)
     }
 }
+
+/// The statuses that [`verdict`] releases, in words.
+pub(crate) const RELEASED: &str =
+    "PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE and UNAUTHENTICATED";
+
+/// The statuses that [`verdict`] takes for failures, in words.
+pub(crate) const FAILED: &str = "CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, INTERNAL and DATA_LOSS";
 
 /// Decides by the status, as is decided for HTTP by the status that corresponds.
 ///

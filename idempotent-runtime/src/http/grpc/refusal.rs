@@ -25,7 +25,7 @@ pub(crate) fn respond(problem: &Problem) -> Response<Bytes> {
 
 /// What a client of gRPC is to do is said by the status: to send the call again after UNAVAILABLE, to do so later after ABORTED, and
 /// not to before something has changed after FAILED_PRECONDITION.
-fn code(kind: Kind) -> Code {
+pub(crate) fn code(kind: Kind) -> Code {
     match kind {
         Kind::KeyMissing | Kind::KeyInvalid => Code::INVALID_ARGUMENT,
         Kind::KeyReused | Kind::OutcomeUnknown | Kind::ResultUnavailable | Kind::ResultExpired => {
