@@ -82,9 +82,8 @@ use crate::{
 /// [`f32_a_primary_that_is_killed_takes_along_what_its_replica_had_not_received`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
 /// [`a_server_that_is_killed_forgets_what_no_snapshot_holds`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
 /// [`a_server_that_keeps_no_file_forgets_everything_at_a_restart`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
-/// [`e16_redis_killed_in_the_middle_of_a_thousand_calls`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/restarts.rs
 /// [`a_server_that_synchronises_every_second_forgets_the_last_one`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/worlds.rs
-/// [`a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/worlds.rs
+/// [`e16_redis_killed_in_the_middle_of_a_thousand_calls`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/restarts.rs
 /// [`a_server_that_evicts_any_key_forgets_what_runs`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
 /// [`a_server_that_evicts_forgets_outcomes`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/durability.rs
 /// [`a_server_without_memory_is_full_and_writes_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/faults.rs
@@ -92,6 +91,7 @@ use crate::{
 /// [`redis_that_synchronises_always_on_a_full_disk`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/limits.rs
 /// [`f32_an_orderly_failover_and_its_return_lose_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
 /// [`slots_that_migrate_lose_nothing`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/moves.rs
+/// [`a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last`]: https://github.com/idempotent-rs/idempotent-runtime/blob/main/tests/it/tests/it/servers/redis/worlds.rs
 ///
 /// In lease mode a body may run again anyway, and deduplicates downstream by a child key. A call that must not run twice
 /// (`on_crash = uncertain`, `reconcile`) is refused, unless the store was made with
