@@ -7,7 +7,7 @@ use std::{
 
 use idempotent_runtime::{
     Attempt, Error, How, Idempotency, InFlight, OnCrash, Reconciled, Verdict, clock::Timer,
-    testing::ManualClock,
+    record::Time, testing::ManualClock,
 };
 use rand::{RngExt, rngs::StdRng};
 use serde::{Deserialize, Serialize};
@@ -96,7 +96,9 @@ pub(super) type Token = (u32, u64);
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) call: Call,
-    /// How many writes there were when the call began, and when it ended.
+    /// When the call began, by the store's clock.
+    pub(super) began: Time,
+    /// How many writes there were then, and when it ended.
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) result: Result<String, Failure>,
@@ -189,7 +191,7 @@ impl Call {
         diary: Diary,
     ) -> Option<Told> {
         timer.sleep(self.comes).await;
-        let from = weather.writes();
+        let (began, from) = (weather.now(), weather.writes());
         let answer = self.clone().run(idem, timer.clone(), diary);
         let (result, how) = match self.leaves {
             None => answer.await,
@@ -201,6 +203,7 @@ impl Call {
         Some(Told {
             to: weather.writes(),
             call: self,
+            began,
             from,
             result,
             how,

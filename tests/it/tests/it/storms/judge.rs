@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use idempotent_runtime::{
-    How, OnCrash,
+    Error, How, OnCrash,
     record::{OutcomeKind, Record, State},
 };
 
 use super::{
-    callers::{Deed, Finds, Say, Token, Told, What, is_settled},
+    callers::{Deed, Failure, Finds, Say, Token, Told, What, is_settled},
     weather::{Entry, Season},
 };
 
@@ -127,7 +127,8 @@ impl Evidence {
         }
     }
 
-    /// Where everything comes through in time, I8 and I13: what a body said is recorded, and no attempt is left to its lease.
+    /// Where everything comes through in time, I5, I8 and I13: nobody loses a lease, what a body said is recorded, and no attempt
+    /// is left to its lease.
     fn judge_remains(&self, about: &str) {
         let mut last = HashMap::new();
         for entry in &self.ledger {
@@ -139,6 +140,12 @@ impl Evidence {
             assert!(
                 record.state != State::Running || record.lease_is_over(*at),
                 "I13, left to its lease: {about}: {record:?}"
+            );
+        }
+        for told in &self.told {
+            assert!(
+                !matches!(&told.result, Err(Failure::Refused(Error::LeaseLost { .. }))),
+                "I5, nobody took it: {about}: {told:?}"
             );
         }
         for deed in &self.deeds {
@@ -174,10 +181,14 @@ impl Evidence {
             Some(How::Executed { recorded, .. }) => *recorded && !self.is_no_outcome(&stored),
             _ => !told.call.has_said(text),
         };
+        let replays = matches!(told.how, Some(How::Replayed { .. }));
         let stood = self.stood(&stored).map(|(index, entry)| {
+            let is_expired = |record: &Record| replays && record.expires <= told.began;
             let later = self.ledger.iter().enumerate().skip(index + 1);
             let mut replaced = later.filter(|(_, later)| later.id == entry.id);
-            index < told.to && replaced.next().is_none_or(|(next, _)| next >= told.from)
+            index < told.to
+                && replaced.next().is_none_or(|(next, _)| next >= told.from)
+                && !entry.after.as_deref().is_some_and(is_expired)
         });
         let stood: Vec<_> = stood.collect();
         assert!(

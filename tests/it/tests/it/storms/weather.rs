@@ -127,6 +127,10 @@ impl Weather {
         self.sky.cells().ledger.clone()
     }
 
+    pub(super) fn now(&self) -> Time {
+        Clock::now(&self.sky.clock)
+    }
+
     /// How many writes there were so far.
     pub(super) fn writes(&self) -> usize {
         self.sky.cells().ledger.len()
