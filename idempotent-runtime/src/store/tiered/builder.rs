@@ -64,6 +64,11 @@ impl TieredBuilder {
         self
     }
 
+    pub(super) fn clocks(mut self, clocks: Clocks) -> Self {
+        self.clocks = clocks;
+        self
+    }
+
     /// Finishes.
     #[must_use]
     pub fn build(self) -> TieredStore {

@@ -75,9 +75,11 @@ impl OutcomeCache {
         self
     }
 
-    /// Puts it in front of a store, with the defaults of [`TieredBuilder`](super::TieredBuilder).
+    /// Puts it in front of a store, with its own timer and clock, and else the defaults of
+    /// [`TieredBuilder`](super::TieredBuilder).
     pub fn in_front_of(self, truth: impl Store) -> TieredStore {
-        TieredStore::new(truth, self)
+        let clocks = self.clocks.clone();
+        TieredStore::builder(truth, self).clocks(clocks).build()
     }
 }
 

@@ -31,6 +31,32 @@ async fn a26_a_copy_is_not_given_once_it_has_expired() {
     assert_ne!(charge().await, first, "the body ran again");
 }
 
+/// The answer that brought the copy was long under way, so that the cache's own count ends late.
+#[tokio::test]
+async fn a26_a_cache_in_front_of_a_store_reckons_by_its_own_clocks() {
+    let mut process = Process::new();
+    let copies = OutcomeCache::new(100).timer(process.clock.clone());
+    process.store = copies
+        .clock(process.clock.clone())
+        .in_front_of(process.truth.clone());
+    process.idem = over(process.store.clone(), &process.clock);
+    let first = charge_at(&process).await;
+    let slow = Gate::new();
+    let delay = Fault::DelayAnswer(slow.clone());
+    process.truth.fault(Operation::Claim, Nth::Next, delay);
+    let meanwhile = async {
+        slow.arrived(1).await;
+        process.clock.advance(9 * SECOND);
+        slow.open();
+    };
+    let (second, ()) = tokio::join!(charge_at(&process), meanwhile);
+    assert_eq!(second, first);
+
+    process.clock.advance(2 * SECOND);
+
+    assert_ne!(charge_at(&process).await, first, "it has expired");
+}
+
 #[tokio::test]
 async fn a26_expiry_goes_by_the_clock_of_the_store() {
     let process = Process::new();
