@@ -2,7 +2,8 @@
 //! was ever written, done and told.
 //!
 //! What is tested is the code that runs a call (claims and what becomes of lost ones, heartbeats, endings in the background,
-//! waits, panics and dropped futures), in combinations that nobody thought of. The store and the callers' scripts follow
+//! waits, panics and dropped futures), in combinations that nobody thought of; in every second storm also the copies that each
+//! process holds in front of the store. The store and the callers' scripts follow
 //! from the seed; how threads meet does not quite, so that a seed that fails may have to be run more than once. A process that
 //! is paused stands still with its timer, as under SIGSTOP, while the store's time goes on.
 
@@ -10,9 +11,11 @@ mod callers;
 mod judge;
 mod weather;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use idempotent_runtime::{Error, Idempotency, OnCrash, testing::ManualClock};
+use idempotent_runtime::{
+    Error, Idempotency, OnCrash, Store, store::OutcomeCache, testing::ManualClock,
+};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -98,6 +101,8 @@ struct Storm {
     diary: Diary,
     budget: u32,
     ttl: Duration,
+    /// Whether each process holds copies of finished outcomes.
+    is_tiered: bool,
 }
 
 impl Storm {
@@ -117,6 +122,7 @@ impl Storm {
             diary: Diary::default(),
             budget: dice.random_range(1..6),
             ttl: LEASE * [1_000, 2][dice.random_range(0..2)],
+            is_tiered: dice.random(),
             dice,
         };
         for _ in 0..3 {
@@ -129,7 +135,13 @@ impl Storm {
     fn process(&self) -> Process {
         let timer = ManualClock::new();
         let store = self.weather.client();
-        let idem = Idempotency::builder(store.clone())
+        let seen: Arc<dyn Store> = if self.is_tiered {
+            let copies = OutcomeCache::new(10).timer(timer.clone());
+            Arc::new(copies.clock(timer.clone()).in_front_of(store.clone()))
+        } else {
+            Arc::new(store.clone())
+        };
+        let idem = Idempotency::builder(seen)
             .timer(timer.clone())
             .lease(LEASE)
             .ttl(self.ttl)
