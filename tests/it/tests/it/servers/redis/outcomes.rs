@@ -16,6 +16,9 @@ use crate::{
     harness::{claim, completion},
 };
 
+/// Longer than any busy machine takes to answer: where a copy is expected, it is not left alone for being slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The copies that processes share, at keys of their own.
 async fn outcomes() -> RedisOutcomes {
     let prefix = super::super::prefix();
@@ -50,8 +53,8 @@ async fn processes_share_the_copies() {
     let mut processes = Vec::new();
     for _ in 0..2 {
         let truth = FaultyStore::new(postgres.store().await);
-        let store = TieredStore::new(truth.clone(), outcomes.clone());
-        processes.push((Idempotency::new(store), truth));
+        let store = TieredStore::builder(truth.clone(), outcomes.clone()).patience(PATIENCE);
+        processes.push((Idempotency::new(store.build()), truth));
     }
     let [(a, truth_of_a), (b, truth_of_b)] = &processes[..] else {
         panic!("two");
@@ -81,7 +84,8 @@ async fn two_truths_over_one_server_never_see_each_other_s_copies() {
     for (name, cents) in [("ledger", 1), ("ledger-2", 2)] {
         let outcomes = RedisOutcomes::new(&redis, name).expect("a usable name");
         let truth = FaultyStore::new(MemoryStore::new());
-        let store = TieredStore::new(truth.clone(), outcomes);
+        let store = TieredStore::builder(truth.clone(), outcomes).patience(PATIENCE);
+        let store = store.build();
         services.push((Idempotency::new(store), truth, cents));
     }
     // The same operation, scope and key: both have a record of one id, and each comes to have a copy.
@@ -169,6 +173,7 @@ async fn a_copy_has_an_expiry_and_is_no_record() {
     let truth = MemoryStore::new();
     let tiered = TieredStore::builder(truth, copies(&store))
         .age(Duration::from_secs(30))
+        .patience(PATIENCE)
         .build();
     let idem = Idempotency::new(tiered);
     for _ in 0..2 {
@@ -189,6 +194,7 @@ async fn losing_the_server_loses_nothing() {
     let truth = FaultyStore::new(MemoryStore::new());
     let tiered = TieredStore::builder(truth.clone(), copies(&store))
         .pause(Duration::ZERO)
+        .patience(PATIENCE)
         .build();
     let idem = Idempotency::new(tiered);
     for _ in 0..2 {
