@@ -284,7 +284,10 @@ impl Link {
         ask: impl AsyncFnOnce(&mut Line) -> RedisResult<Value> + Copy,
     ) -> Result<RedisResult<Value>, StoreError> {
         match self.on_line_once(doing, ask).await? {
-            Err(error) if error.is_io_error() && repeats == Repeats::Safely => {
+            // The driver has limits of its own where the connection is the application's or leads to a cluster.
+            Err(error)
+                if error.is_io_error() && !error.is_timeout() && repeats == Repeats::Safely =>
+            {
                 self.on_line_once(doing, ask).await
             }
             answer => Ok(answer),
@@ -423,6 +426,17 @@ impl fmt::Debug for Link {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::TcpListener,
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
+    };
+
+    use redis::aio::ConnectionManagerConfig;
+
     use super::*;
 
     #[tokio::test]
@@ -452,5 +466,48 @@ mod tests {
             let (_, number) = given.line(now, "testing").await.expect("a connection");
             assert_eq!(number, 1, "it is not ours to replace");
         }
+    }
+
+    /// Takes whoever connects, and is silent when it is pinged. Says how often that was.
+    fn silent() -> (u16, Arc<AtomicU32>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let pings = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&pings);
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a peer");
+            let mut buffer = [0; 1 << 10];
+            while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                let asked = String::from_utf8_lossy(&buffer[..length]);
+                let pings = asked.matches("PING").count();
+                counted.fetch_add(u32::try_from(pings).expect("few"), Ordering::SeqCst);
+                let others = asked.matches('*').count() - pings;
+                let greetings = "+OK\r\n".repeat(others);
+                stream.write_all(greetings.as_bytes()).expect("a peer");
+            }
+        });
+        (port, pings)
+    }
+
+    /// A connection of the application's has a time limit of its own, which the driver tells as a failure of the connection.
+    #[tokio::test]
+    async fn what_took_too_long_for_the_driver_is_not_asked_again() {
+        let (port, pings) = silent();
+        let client = Client::open(("127.0.0.1", port)).expect("an address");
+        let short = ConnectionManagerConfig::new();
+        let short = short.set_response_timeout(Some(Duration::from_millis(100)));
+        let manager = client.get_connection_manager_with_config(short).await;
+        let manager = manager.expect("a connection");
+        let limits = Limits {
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(10),
+        };
+        let link = Link::new(Source::Given(Line::Managed(manager)), limits);
+
+        let answer = link.send(&redis::cmd("PING"), &Node::Only, "testing").await;
+
+        let kind = answer.expect_err("nobody answers").kind();
+        assert_eq!(kind, StoreErrorKind::Unavailable);
+        assert_eq!(pings.load(Ordering::SeqCst), 1);
     }
 }
