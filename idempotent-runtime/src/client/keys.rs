@@ -142,6 +142,21 @@ impl IdempotencyKeys {
             })
             .collect())
     }
+
+    /// Takes a call out of the journal, for whoever found out that nothing happened: its key counts as new, also for another
+    /// request. A call that somebody took up, or that ended, since it was listed stays.
+    ///
+    /// # Errors
+    ///
+    /// Where the journal cannot be written.
+    pub async fn forget(&self, call: &Unfinished) -> Result<(), StoreError> {
+        let journal = &self.inner.journal;
+        match call.begun() {
+            Some(begun) => journal.withdraw(call.id(), begun).await,
+            // Written by an earlier release, which did not tell one begin from another.
+            None => journal.forget(call.id()).await,
+        }
+    }
 }
 
 #[async_trait]

@@ -9,7 +9,7 @@ use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
 use super::{
     call::Call,
     decide::Protection,
-    journal::Entry,
+    journal::{Entry, EntryId},
     key::Key,
     profile::{Profile, Support},
 };
@@ -52,6 +52,15 @@ impl Unfinished {
             Resend::Possible
         };
         Self { entry, age, resend }
+    }
+
+    pub(super) fn id(&self) -> &EntryId {
+        &self.entry.id
+    }
+
+    /// By which begin it was the call that was listed.
+    pub(super) fn begun(&self) -> Option<&[u8; 16]> {
+        self.entry.begun.as_ref()
     }
 
     /// Its key.

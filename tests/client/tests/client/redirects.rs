@@ -4,7 +4,7 @@ use idempotent_runtime::client::{
     Call, ClientError, IdempotencyKeys, Intent, Origin, Profile, Why,
 };
 
-use crate::kit::{Ending, Server, Step, answer, client, client_with, outcome, patient};
+use crate::kit::{Ending, Server, Step, answer, client, client_with, outcome, patient, unfinished};
 
 #[tokio::test]
 async fn c34_a_repetition_at_the_same_origin_keeps_the_key() {
@@ -121,6 +121,46 @@ async fn c34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
         let keys = server.keys();
         assert!(keys[0].is_some() && keys[0] == keys[1]);
     }
+}
+
+/// What moved stays moved, and who puts the address right asks for another request under the same key. Nothing but the
+/// application can say that nothing was done, also where the journal is the one that nobody else has.
+#[tokio::test]
+async fn c34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
+    let moved = || answer(301).with("location", "/payments/");
+    let server = Server::doing([moved(), moved(), answer(201)]).await;
+    let keys = IdempotencyKeys::builder(Profile::ietf());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = reqwest_middleware::ClientBuilder::new(http).with(keys.clone());
+    let client = client.build();
+    let ask = |path: &str| {
+        let call = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let request = client.post(server.url(path)).body("pay");
+        request.with_extension(call).send()
+    };
+    for _ in 0..2 {
+        let ended = ask("/payments").await;
+        let moved = matches!(
+            ended.ending(),
+            ClientError::Unknown {
+                why: Why::Moved,
+                ..
+            }
+        );
+        assert!(moved, "{ended:?}");
+    }
+    let ended = ask("/payments/").await;
+    let other = matches!(ended.ending(), ClientError::KeyReusedLocally { .. });
+    assert!(other, "{ended:?}");
+
+    let open = unfinished(&keys).await;
+    keys.forget(&open[0]).await.expect("it is forgotten");
+
+    let response = ask("/payments/").await.expect("an answer");
+    assert_eq!(response.status(), 201);
+    keys.forget(&open[0]).await.expect("nothing is open");
+    let again = ask("/payments/").await.expect("an answer");
+    assert_eq!(outcome(&again).origin, Origin::Journal, "what ended stays");
 }
 
 #[tokio::test]
