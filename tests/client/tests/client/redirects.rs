@@ -163,6 +163,23 @@ async fn c34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
     assert_eq!(outcome(&again).origin, Origin::Journal, "what ended stays");
 }
 
+/// As the method of a call asks for: what is not POST does not become a GET by itself.
+#[tokio::test]
+async fn c34_only_a_post_becomes_a_get_where_its_target_is_elsewhere() {
+    for status in [301, 302] {
+        let moved = || answer(status).with("location", "/orders/1/");
+        let recorded = moved().with("idempotent-replayed", "true");
+        let server = Server::doing([moved(), recorded]).await;
+        let client = client();
+        let put = || client.http.put(server.url("/orders/1")).body("order");
+        let unkeyed = put().with_extension(Call::new().without_key());
+        assert_eq!(unkeyed.send().await.expect("an answer").status(), status);
+        let keyed = put().with_extension(Call::new().intent(Intent::new("orders.put", "1")));
+        assert_eq!(keyed.send().await.expect("an answer").status(), status);
+        assert_eq!(server.seen().len(), 2);
+    }
+}
+
 #[tokio::test]
 async fn c34_a_target_that_is_elsewhere_is_no_outcome_where_the_method_protects() {
     let moved = || answer(301).with("location", "/orders/1/");
