@@ -45,6 +45,7 @@ impl Evidence {
             );
             *highest = token.max(*highest);
             self.judge_state(entry, after, about);
+            self.judge_given_up(entry, after, about);
             if let Some(before) = entry.before.as_deref() {
                 judge_write(entry, before, after, draws, about);
             }
@@ -96,6 +97,22 @@ impl Evidence {
             }
             _ => {}
         }
+    }
+
+    /// While its lease lasts, a record is given up only on behalf of its holder, whose attempt it keeps: of one whose body did not
+    /// come to an end, or knew no better.
+    fn judge_given_up(&self, entry: &Entry, after: &Record, about: &str) {
+        let is_live =
+            |before: &Record| before.state == State::Running && !before.lease_is_over(entry.at);
+        if !entry.before.as_deref().is_some_and(is_live) {
+            return;
+        }
+        let knew = |what: &What| matches!(what, What::Ended(_, say) if *say != Some(Say::Perhaps));
+        assert!(
+            after.state != State::Parked
+                && (after.state != State::Uncertain || !self.under(entry.token(after)).any(knew)),
+            "I1, a live holder was given up: {about}"
+        );
     }
 
     /// Each token is one body's, and after a reconciliation only its word lets a body run.
