@@ -429,10 +429,7 @@ mod tests {
     use std::{
         io::{Read as _, Write as _},
         net::TcpListener,
-        sync::{
-            Arc,
-            atomic::{AtomicU32, Ordering},
-        },
+        thread::JoinHandle,
     };
 
     use redis::aio::ConnectionManagerConfig;
@@ -468,34 +465,34 @@ mod tests {
         }
     }
 
-    /// Takes whoever connects, and is silent when it is pinged. Says how often that was.
-    fn silent() -> (u16, Arc<AtomicU32>) {
+    /// Takes one connection, and is silent when it is pinged. Says how often that was, once the connection is closed.
+    fn silent() -> (u16, JoinHandle<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let pings = Arc::new(AtomicU32::new(0));
-        let counted = Arc::clone(&pings);
-        std::thread::spawn(move || {
+        let serving = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a peer");
             let mut buffer = [0; 1 << 10];
+            let mut all = 0;
             while let Ok(length @ 1..) = stream.read(&mut buffer) {
                 let asked = String::from_utf8_lossy(&buffer[..length]);
                 let pings = asked.matches("PING").count();
-                counted.fetch_add(u32::try_from(pings).expect("few"), Ordering::SeqCst);
                 let others = asked.matches('*').count() - pings;
                 let greetings = "+OK\r\n".repeat(others);
                 stream.write_all(greetings.as_bytes()).expect("a peer");
+                all += pings;
             }
+            all
         });
-        (port, pings)
+        (port, serving)
     }
 
     /// A connection of the application's has a time limit of its own, which the driver tells as a failure of the connection.
     #[tokio::test]
     async fn what_took_too_long_for_the_driver_is_not_asked_again() {
-        let (port, pings) = silent();
+        let (port, server) = silent();
         let client = Client::open(("127.0.0.1", port)).expect("an address");
         let short = ConnectionManagerConfig::new();
-        let short = short.set_response_timeout(Some(Duration::from_millis(100)));
+        let short = short.set_response_timeout(Some(Duration::from_millis(500)));
         let manager = client.get_connection_manager_with_config(short).await;
         let manager = manager.expect("a connection");
         let limits = Limits {
@@ -508,6 +505,8 @@ mod tests {
 
         let kind = answer.expect_err("nobody answers").kind();
         assert_eq!(kind, StoreErrorKind::Unavailable);
-        assert_eq!(pings.load(Ordering::SeqCst), 1);
+        drop(link);
+        let pings = tokio::task::spawn_blocking(|| server.join()).await;
+        assert_eq!(pings.expect("a thread").expect("a count"), 1);
     }
 }
