@@ -426,27 +426,25 @@ impl fmt::Debug for Link {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::{Read as _, Write as _},
-        net::TcpListener,
-        thread::JoinHandle,
-    };
-
     use redis::aio::ConnectionManagerConfig;
 
     use super::*;
 
+    const LIMITS: Limits = Limits {
+        connect: Duration::from_secs(10),
+        answer: Duration::from_secs(10),
+    };
+
+    fn client() -> Client {
+        let url = std::env::var("IDEMPOTENT_TEST_REDIS_URL");
+        let url = url.expect("`cargo xtask test` says where Redis is");
+        Client::open(url).expect("a URL")
+    }
+
     #[tokio::test]
     #[ignore = "needs a server: cargo xtask test"]
     async fn a_connection_that_has_lain_idle_for_long_is_not_used_again() {
-        let url = std::env::var("IDEMPOTENT_TEST_REDIS_URL");
-        let url = url.expect("`cargo xtask test` says where Redis is");
-        let limits = Limits {
-            connect: Duration::from_secs(10),
-            answer: Duration::from_secs(10),
-        };
-        let client = Client::open(url).expect("a URL");
-        let link = Link::new(Source::Server(client), limits);
+        let link = Link::new(Source::Server(client()), LIMITS);
         let begun = Moment::now();
         let mut numbers = Vec::new();
         for second in [0, 179, 358, 538, 540] {
@@ -457,7 +455,7 @@ mod tests {
         assert_eq!(numbers, [1, 1, 1, 2, 2]);
 
         let (line, _) = link.line(begun, "testing").await.expect("a connection");
-        let given = Link::new(Source::Given(line), limits);
+        let given = Link::new(Source::Given(line), LIMITS);
         for second in [0, 3600] {
             let now = begun.plus(Duration::from_secs(second));
             let (_, number) = given.line(now, "testing").await.expect("a connection");
@@ -465,48 +463,35 @@ mod tests {
         }
     }
 
-    /// Takes one connection, and is silent when it is pinged. Says how often that was, once the connection is closed.
-    fn silent() -> (u16, JoinHandle<usize>) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        let serving = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("a peer");
-            let mut buffer = [0; 1 << 10];
-            let mut all = 0;
-            while let Ok(length @ 1..) = stream.read(&mut buffer) {
-                let asked = String::from_utf8_lossy(&buffer[..length]);
-                let pings = asked.matches("PING").count();
-                let others = asked.matches('*').count() - pings;
-                let greetings = "+OK\r\n".repeat(others);
-                stream.write_all(greetings.as_bytes()).expect("a peer");
-                all += pings;
-            }
-            all
-        });
-        (port, serving)
-    }
-
     /// A connection of the application's has a time limit of its own, which the driver tells as a failure of the connection.
     #[tokio::test]
+    #[ignore = "needs a server: cargo xtask test"]
     async fn what_took_too_long_for_the_driver_is_not_asked_again() {
-        let (port, server) = silent();
-        let client = Client::open(("127.0.0.1", port)).expect("an address");
         let short = ConnectionManagerConfig::new();
         let short = short.set_response_timeout(Some(Duration::from_millis(500)));
-        let manager = client.get_connection_manager_with_config(short).await;
+        let manager = client().get_connection_manager_with_config(short).await;
         let manager = manager.expect("a connection");
-        let limits = Limits {
-            connect: Duration::from_secs(10),
-            answer: Duration::from_secs(10),
-        };
-        let link = Link::new(Source::Given(Line::Managed(manager)), limits);
+        let link = Link::new(Source::Given(Line::Managed(manager)), LIMITS);
+        let list = format!("idempotent-{:032x}", rand::random::<u128>());
+        let of_list = |name: &str| redis::cmd(name).arg(&list).clone();
 
-        let answer = link.send(&redis::cmd("PING"), &Node::Only, "testing").await;
+        // The server answers once somebody pushes.
+        let mut pops = of_list("BLPOP");
+        let answer = link.send(pops.arg(0), &Node::Only, "testing").await;
 
-        let kind = answer.expect_err("nobody answers").kind();
+        let kind = answer.expect_err("nobody pushes").kind();
         assert_eq!(kind, StoreErrorKind::Unavailable);
-        drop(link);
-        let pings = tokio::task::spawn_blocking(|| server.join()).await;
-        assert_eq!(pings.expect("a thread").expect("a count"), 1);
+        let mut other = client().get_multiplexed_async_connection().await;
+        let other = other.as_mut().expect("a connection");
+        let pushed = of_list("RPUSH")
+            .arg(&["one", "two"])
+            .query_async(other)
+            .await;
+        let () = pushed.expect("an answer");
+        // Behind whatever was asked over this connection before.
+        let left = link.send(&of_list("LLEN"), &Node::Only, "testing").await;
+        assert_eq!(left.expect("an answer"), Value::Int(1), "popped once");
+        let deleted = of_list("DEL").query_async(other).await;
+        let () = deleted.expect("an answer");
     }
 }
