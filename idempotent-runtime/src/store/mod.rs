@@ -81,7 +81,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Looks at what stands under `id`, expired or not, with the time by the store's own clock.
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError>;
 
-    /// Puts `next` where version `seen` stands (`None`: where nothing stands), in one atomic step.
+    /// Puts `next` where version `seen` stands (`None`: where nothing stands), in one atomic step. Where nothing stands, `next`
+    /// brings its subject.
     async fn swap(
         &self,
         id: &RecordId,
@@ -103,7 +104,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     }
 
     /// Deletes at most `limit` records that have been expired [for `keep`](Record::is_forgettable), and tells how many it
-    /// deleted. A store that forgets by itself does so no earlier than the [draft](Draft::keep) says.
+    /// deleted. One that is done again because its answer was lost may delete as many once more, and tells the second number. A
+    /// store that forgets by itself does so no earlier than the [draft](Draft::keep) says.
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError>;
 
     /// Lists at most `limit` records in the order of their ids, those after `after`, for operators.
