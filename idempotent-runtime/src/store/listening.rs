@@ -212,6 +212,16 @@ mod tests {
     }
 
     impl Scripted {
+        /// One that opens, and of whose own notifications so many come back.
+        fn that_echoes(times: u32, asked: UnboundedSender<(&'static str, Instant)>) -> Self {
+            Self {
+                asked,
+                opens: true,
+                echoes: times,
+                told: false,
+            }
+        }
+
         fn ask(&self, what: &'static str) {
             // At the end of a test nobody listens any more.
             let _ = self.asked.send((what, Instant::now()));
@@ -300,12 +310,7 @@ mod tests {
         let _other = waiters.register(&RecordId::from_bytes([2; 32]));
         let (asked, _asking) = unbounded_channel();
         let listening = Listening::default();
-        listening.begin(&waiters, || Scripted {
-            asked,
-            opens: true,
-            echoes: 1,
-            told: false,
-        });
+        listening.begin(&waiters, || Scripted::that_echoes(1, asked));
         waiter.await;
         assert_eq!(listening.pace().first, Pace::ALONE.first);
     }
@@ -330,12 +335,7 @@ mod tests {
         let waiters = Arc::new(Waiters::new());
         let (asked, mut asking) = unbounded_channel();
         let listening = Listening::default();
-        listening.begin(&waiters, || Scripted {
-            asked,
-            opens: true,
-            echoes: 9,
-            told: false,
-        });
+        listening.begin(&waiters, || Scripted::that_echoes(9, asked));
         for expected in ["open", "hello", "close"] {
             let (what, _) = asking.recv().await.expect("it is asked more");
             assert_eq!(what, expected);

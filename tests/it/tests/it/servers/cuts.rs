@@ -47,11 +47,17 @@ async fn charge(
 }
 
 async fn set_up<S: Server>(server: &S) -> (Proxy, Idempotency) {
+    let (proxy, _, idem) = set_up_with_store(server).await;
+    (proxy, idem)
+}
+
+async fn set_up_with_store<S: Server>(server: &S) -> (Proxy, Arc<dyn Store>, Idempotency) {
     let proxy = Proxy::to(server.address()).await.expect("a proxy");
-    let idem = Idempotency::new(server.at(proxy.address(), 2).await);
+    let store = server.at(proxy.address(), 2).await;
+    let idem = Idempotency::new(Arc::clone(&store));
     let warm = charge(&idem, "warm", &AtomicU32::new(0), || ()).await;
     assert_eq!(warm.ok(), Some(1));
-    (proxy, idem)
+    (proxy, store, idem)
 }
 
 async fn a_claim_that_is_cut_runs_the_body_once<S: Server>(server: S) {
@@ -143,11 +149,7 @@ async fn looks(idem: &Idempotency, store: &dyn Store) {
 }
 
 async fn a_look_a_list_and_a_purge_that_are_cut_are_answered<S: Server>(server: S) {
-    let proxy = Proxy::to(server.address()).await.expect("a proxy");
-    let store = server.at(proxy.address(), 2).await;
-    let idem = Idempotency::new(Arc::clone(&store));
-    let warm = charge(&idem, "warm", &AtomicU32::new(0), || ()).await;
-    assert_eq!(warm.ok(), Some(1));
+    let (proxy, store, idem) = set_up_with_store(&server).await;
     for cut in CUTS {
         proxy.cut_next(cut);
         let status = idem.lookup("charge", None::<&str>, "warm").await;
@@ -165,11 +167,7 @@ async fn a_look_a_list_and_a_purge_that_are_cut_are_answered<S: Server>(server: 
 
 /// As after a restart of the server, or of what is on the way to it: each connection is closed, and nobody was using one.
 async fn what_lay_idle_while_the_server_was_started_anew_is_not_missed<S: Server>(server: S) {
-    let proxy = Proxy::to(server.address()).await.expect("a proxy");
-    let store = server.at(proxy.address(), 2).await;
-    let idem = Idempotency::new(Arc::clone(&store));
-    let warm = charge(&idem, "warm", &AtomicU32::new(0), || ()).await;
-    assert_eq!(warm.ok(), Some(1));
+    let (proxy, store, idem) = set_up_with_store(&server).await;
     looks(&idem, &*store).await;
     proxy.cut_all();
     looks(&idem, &*store).await;

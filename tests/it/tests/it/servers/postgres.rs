@@ -62,6 +62,16 @@ impl Postgres {
     }
 }
 
+async fn side(url: &str) -> PgConnection {
+    let side = PgConnection::connect(url).await;
+    side.expect("the server answers")
+}
+
+async fn run(side: &mut PgConnection, statements: String) {
+    let run = sqlx::raw_sql(AssertSqlSafe(statements)).execute(side).await;
+    run.expect("the server does it");
+}
+
 #[async_trait]
 impl Subject for Postgres {
     async fn store(&self) -> Arc<dyn Store> {
@@ -70,13 +80,8 @@ impl Subject for Postgres {
 
     async fn advance(&self, by: Duration) {
         let ageing = super::ageing(&self.prefix, by);
-        let mut side = PgConnection::connect(&self.url)
-            .await
-            .expect("the server answers");
-        sqlx::raw_sql(AssertSqlSafe(ageing))
-            .execute(&mut side)
-            .await
-            .expect("records age");
+        let mut side = side(&self.url).await;
+        run(&mut side, ageing).await;
         side.close().await.expect("the connection closes");
     }
 }

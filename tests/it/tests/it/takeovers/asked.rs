@@ -13,12 +13,7 @@ async fn d22_asking_in_vain_uses_up_no_budget(world: World) {
     vanished(&world, Mode::Reconcile(Found::Unknown)).await;
     world.advance(LEASE).await;
     let owner = world.owner().await;
-    for _call in 0..20 {
-        let mode = Mode::Reconcile(Found::Unknown);
-        let answer = Charge::of(&world, &owner).mode(mode).call().await;
-        assert!(is_uncertain(&answer), "{answer:?}");
-        assert_eq!(world.record().await.attempt, 1, "no body ran");
-    }
+    ask_in_vain(&world, &owner).await;
     // The next one runs the body again, and vanishes in it.
     vanished(&world, Mode::Reconcile(Found::Nothing)).await;
     world.advance(LEASE).await;

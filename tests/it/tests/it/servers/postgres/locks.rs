@@ -7,20 +7,12 @@ use idempotent_runtime::{
     record::{Draft, Moment},
     store::{Store, Swap},
 };
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use super::{Postgres, URL};
+use super::{Postgres, URL, run, side};
 use crate::{
     harness::{claim, completion, in_time},
     servers::{prefix, url},
 };
-
-async fn run(side: &mut PgConnection, statements: String) {
-    sqlx::raw_sql(AssertSqlSafe(statements))
-        .execute(side)
-        .await
-        .expect("the server does it");
-}
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
@@ -39,8 +31,7 @@ async fn f19_a_purge_leaves_alone_what_somebody_has_locked() {
             assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
         }
     }
-    let side = PgConnection::connect(&url(URL)).await;
-    let mut side = side.expect("a connection");
+    let mut side = side(&url(URL)).await;
     let locked = ids[2].to_hex();
     let lock = format!("BEGIN; SELECT FROM {prefix}records WHERE id = '\\x{locked}' FOR UPDATE");
     run(&mut side, lock).await;

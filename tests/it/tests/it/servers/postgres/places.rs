@@ -8,10 +8,10 @@ use idempotent_runtime::{
     store::{PostgresStore, Store, StoreError, StoreErrorKind, Swap},
     testing::Proxy,
 };
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::PgConnection;
 use tokio::net::TcpListener;
 
-use super::{Postgres, URL};
+use super::{Postgres, URL, run, side};
 use crate::{
     harness::{claim, completion, in_time},
     servers::{address, prefix, url, url_at},
@@ -26,13 +26,6 @@ fn builder() -> idempotent_runtime::store::postgres::PostgresBuilder {
 
 fn kind<T>(answer: Result<T, StoreError>) -> Option<StoreErrorKind> {
     answer.err().map(|error| error.kind())
-}
-
-async fn run(side: &mut PgConnection, statements: String) {
-    sqlx::raw_sql(AssertSqlSafe(statements))
-        .execute(side)
-        .await
-        .expect("the server does it");
 }
 
 #[tokio::test]
@@ -143,9 +136,7 @@ async fn gone(side: &mut PgConnection, database: String) {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_proxy_that_pools_transactions_unsaid_is_a_matter_of_configuration() {
-    let mut side = PgConnection::connect(&url(URL))
-        .await
-        .expect("a connection");
+    let mut side = side(&url(URL)).await;
     let database = database(&mut side).await;
     let proxied = proxied(&database);
     let said = PostgresStore::builder().transaction_pooling();
@@ -166,9 +157,7 @@ async fn a_proxy_that_pools_transactions_unsaid_is_a_matter_of_configuration() {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_form_of_bytes_that_is_not_read_is_a_matter_of_configuration() {
-    let mut side = PgConnection::connect(&url(URL))
-        .await
-        .expect("a connection");
+    let mut side = side(&url(URL)).await;
     let database = database(&mut side).await;
     let form = format!("ALTER DATABASE {database} SET bytea_output = 'escape'");
     run(&mut side, form).await;
@@ -195,9 +184,7 @@ async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
     let draft = claim();
     let swap = store.swap(&ID, None, &draft).await;
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
-    let mut side = PgConnection::connect(&url(URL))
-        .await
-        .expect("a connection");
+    let mut side = side(&url(URL)).await;
     run(
         &mut side,
         format!("BEGIN; SELECT FROM {prefix}records FOR UPDATE"),
@@ -232,9 +219,7 @@ async fn user(side: &mut PgConnection, rights: &str) -> String {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn f26_a_user_without_rights_runs_no_body() {
-    let mut side = PgConnection::connect(&url(URL))
-        .await
-        .expect("a connection");
+    let mut side = side(&url(URL)).await;
     let prefix = prefix();
     let store = |url: String| {
         let prefix = prefix.clone();

@@ -6,10 +6,10 @@ use idempotent_runtime::{
     Error, Idempotency,
     store::{PostgresStore, StoreErrorKind},
 };
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, postgres::PgPoolOptions};
+use sqlx::{AssertSqlSafe, PgPool, postgres::PgPoolOptions};
 use tokio::task::JoinSet;
 
-use super::{Postgres, URL};
+use super::{Postgres, URL, run, side};
 use crate::{
     harness::in_time,
     servers::{prefix, url},
@@ -36,14 +36,9 @@ async fn f27_eight_first_starts_at_once_all_succeed() {
 async fn f27_tables_of_a_newer_release_are_left_alone() {
     let prefix = prefix();
     let store = Postgres::open_at(&prefix).await;
-    let mut side = PgConnection::connect(&url(URL))
-        .await
-        .expect("a connection");
+    let mut side = side(&url(URL)).await;
     let newer = format!("INSERT INTO {prefix}schema VALUES (99, 0)");
-    sqlx::raw_sql(AssertSqlSafe(newer))
-        .execute(&mut side)
-        .await
-        .expect("the row is written");
+    run(&mut side, newer).await;
 
     let checked = store.check_schema().await.map_err(|error| error.kind());
     assert_eq!(checked, Err(StoreErrorKind::Schema));
@@ -56,10 +51,9 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_start_that_finds_the_tables_of_a_newer_release_locks_nothing_any_more() {
     let prefix = prefix();
-    let newer = PgConnection::connect(&url(URL)).await;
-    let mut newer = newer.expect("a connection");
+    let mut newer = side(&url(URL)).await;
     let name = format!("hashtextextended('{prefix}schema', 7091)");
-    tell(
+    run(
         &mut newer,
         format!("BEGIN; SELECT pg_advisory_xact_lock({name})"),
     )
@@ -69,9 +63,7 @@ async fn a_start_that_finds_the_tables_of_a_newer_release_locks_nothing_any_more
         let store = store.clone();
         async move { store.migrate().await }
     });
-    let mut side = PgConnection::connect(&url(URL))
-        .await
-        .expect("a connection");
+    let mut side = side(&url(URL)).await;
     let waits = format!(
         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
          AND classid::bigint << 32 | objid::bigint = {name}"
@@ -90,22 +82,17 @@ async fn a_start_that_finds_the_tables_of_a_newer_release_locks_nothing_any_more
         "CREATE TABLE {prefix}schema (version bigint, applied bigint);
          INSERT INTO {prefix}schema VALUES (99, 0); COMMIT"
     );
-    tell(&mut newer, tables).await;
+    run(&mut newer, tables).await;
 
     let started = starting.await.expect("no panic");
     let kind = started.map_err(|error| error.kind());
     assert_eq!(kind, Err(StoreErrorKind::Schema));
-    tell(
+    run(
         &mut newer,
         format!("SET lock_timeout = '20s'; SELECT pg_advisory_lock({name})"),
     )
     .await;
     drop(store);
-}
-
-async fn tell(side: &mut PgConnection, statements: String) {
-    let told = sqlx::raw_sql(AssertSqlSafe(statements)).execute(side).await;
-    told.expect("the server does it");
 }
 
 #[tokio::test]
@@ -207,18 +194,13 @@ async fn a_cancelled_begin_loses_no_acknowledged_write() {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_stricter_isolation_by_default_fails_nobody() {
-    let mut side = PgConnection::connect(&url(URL))
-        .await
-        .expect("a connection");
+    let mut side = side(&url(URL)).await;
     let user = prefix();
     let role = format!(
         "CREATE ROLE {user} LOGIN SUPERUSER;
          ALTER ROLE {user} SET default_transaction_isolation = 'serializable'"
     );
-    sqlx::raw_sql(AssertSqlSafe(role))
-        .execute(&mut side)
-        .await
-        .expect("the role is made");
+    run(&mut side, role).await;
     let strict = url(URL).replacen("idempotent@", &format!("{user}@"), 1);
     let store = PostgresStore::builder()
         .table_prefix(&prefix())
