@@ -15,7 +15,7 @@ use bytes::Bytes;
 use crate::{
     fingerprint::Fingerprinted,
     identity::RecordId,
-    record::{Draft, RawOutcome, Record, State, Subject, Time, Version},
+    record::{self, Draft, RawOutcome, Record, State, Subject, Time, TokenRule, Version},
     store::{Snapshot, Stamp, Swap, moment::Moment},
 };
 
@@ -101,7 +101,7 @@ impl Recent {
     }
 
     /// What is known of this version of the record.
-    fn version(&self, id: &RecordId, version: Option<Version>) -> Option<Arc<Known>> {
+    pub(crate) fn version(&self, id: &RecordId, version: Option<Version>) -> Option<Arc<Known>> {
         let known = self.place(id)?.clone()?;
         (known.id == *id && Some(known.record.version) == version).then_some(known)
     }
@@ -154,6 +154,27 @@ impl Recent {
 impl Known {
     pub(crate) fn version(&self) -> Version {
         self.record.version
+    }
+
+    /// Its outcome has no bytes.
+    #[cfg(feature = "mysql")]
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Whether `next` only says how the attempt ended whose version this is: all else in it stands there.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn is_completed_by(&self, next: &Draft) -> bool {
+        let record = &self.record;
+        next.state == State::Done
+            && next.subject.is_none()
+            && next.token == TokenRule::Keep
+            && next.lease == record::Moment::Keep
+            && next.expires != record::Moment::Keep
+            && next.attempt == record.attempt
+            && next.attempt_id == record.attempt_id
+            && next.holder == record.holder
+            && next.on_crash == record.on_crash
     }
 
     pub(crate) fn expires(&self) -> Time {
@@ -312,6 +333,71 @@ mod tests {
         assert_eq!(known.with(Some(b"receipt".to_vec())), Some(record.into()));
         assert_eq!(known.with(None), None, "there must be an outcome");
         assert!(recent.done(&id(2)).is_none());
+    }
+
+    #[test]
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    fn a_draft_that_says_anything_new_is_no_mere_completion() {
+        let recent = Recent::default();
+        let begun = claim(b"key");
+        let running = wrote(&recent, &id(1), None, &begun);
+        let known = recent.version(&id(1), Some(running.version));
+        let known = known.expect("it is known");
+        let completion = Draft {
+            lease: record::Moment::Keep,
+            ..completion(&begun)
+        };
+        assert!(known.is_completed_by(&completion));
+        assert!(known.is_completed_by(&Draft {
+            outcome: None,
+            ..completion.clone()
+        }));
+
+        let others: [fn(Draft) -> Draft; 9] = [
+            |draft| Draft {
+                subject: claim(b"key").subject,
+                ..draft
+            },
+            |draft| Draft {
+                state: State::Uncertain,
+                ..draft
+            },
+            |draft| Draft {
+                token: TokenRule::Above(FencingToken::from_u64(0)),
+                ..draft
+            },
+            |draft| Draft {
+                attempt: 2,
+                ..draft
+            },
+            |draft| Draft {
+                attempt_id: AttemptId::random(),
+                ..draft
+            },
+            |draft| Draft {
+                holder: Holder {
+                    label: "host:2".into(),
+                    trace_parent: None,
+                },
+                ..draft
+            },
+            |draft| Draft {
+                on_crash: OnCrash::Uncertain,
+                ..draft
+            },
+            |draft| Draft {
+                lease: record::Moment::In(DAY),
+                ..draft
+            },
+            |draft| Draft {
+                expires: record::Moment::Keep,
+                ..draft
+            },
+        ];
+        for other in others {
+            let other = other(completion.clone());
+            assert!(!known.is_completed_by(&other), "{other:?}");
+        }
     }
 
     #[test]

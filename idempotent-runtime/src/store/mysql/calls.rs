@@ -8,7 +8,7 @@ use super::{
     connection::Connected,
     failure,
     rows::{query, run},
-    statements::Statements,
+    statements::{Statement, Statements},
 };
 use crate::{
     identity::RecordId,
@@ -21,6 +21,8 @@ use crate::{
 };
 
 const PURGING: &str = "purging expired records";
+
+const WRITING: &str = "writing a record";
 
 /// How many records are deleted in one round trip.
 const BATCH: usize = 500;
@@ -73,18 +75,41 @@ impl Statements {
         Ok(Swap::Refused(snapshot))
     }
 
-    /// Puts `next` where version `seen` stands.
+    /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
+    ///
+    /// The server does not tell what a draft keeps unless it is asked. A version never changes, so what is known of the version
+    /// that is then replaced is what was kept.
     pub(super) async fn replace(
         &self,
         connected: &mut Connected,
         id: &RecordId,
         seen: Version,
         next: &Draft,
+        known: Option<&Known>,
     ) -> Result<Swap, StoreError> {
-        let applied = if connected.shows {
-            self.replace_and_show(connected, id, seen, next).await?
-        } else {
-            self.look_and_replace(connected, id, seen, next).await?
+        let keeps = next.token == TokenRule::Keep
+            || next.lease == Moment::Keep
+            || next.expires == Moment::Keep;
+        let applied = match known {
+            Some(known) if known.is_completed_by(next) => {
+                let values = sql::completed(id, seen, next);
+                self.update(
+                    connected,
+                    id,
+                    next,
+                    Some(known.record()),
+                    &self.complete,
+                    &values,
+                )
+                .await?
+            }
+            Some(known) => {
+                self.replace_over(connected, id, seen, next, Some(known.record()))
+                    .await?
+            }
+            None if !keeps => self.replace_over(connected, id, seen, next, None).await?,
+            None if connected.shows => self.replace_and_show(connected, id, seen, next).await?,
+            None => self.look_and_replace(connected, id, seen, next).await?,
         };
         match applied {
             Some(stamp) => Ok(Swap::Applied(stamp)),
@@ -99,16 +124,13 @@ impl Statements {
         seen: Version,
         next: &Draft,
     ) -> Result<Option<Stamp>, StoreError> {
-        const DOING: &str = "writing a record";
         let values = sql::written(id, Some(seen), next);
-        let answer = run(connected, &self.replace_and_show, &values, DOING).await?;
+        let answer = run(connected, &self.replace_and_show, &values, WRITING).await?;
         let row = answer.rows.first();
-        row.map(|row| sql::stamp(row, 0, next.version, DOING))
+        row.map(|row| sql::stamp(row, 0, next.version, WRITING))
             .transpose()
     }
 
-    /// What a draft keeps, a server that shows nothing does not tell: it is read before. A version never changes, so what
-    /// was read of the version that is then replaced is what was kept.
     async fn look_and_replace(
         &self,
         connected: &mut Connected,
@@ -116,30 +138,49 @@ impl Statements {
         seen: Version,
         next: &Draft,
     ) -> Result<Option<Stamp>, StoreError> {
-        const DOING: &str = "writing a record";
-        let keeps = next.token == TokenRule::Keep
-            || next.lease == Moment::Keep
-            || next.expires == Moment::Keep;
-        let previous = if keeps {
-            match self.load(connected, id).await?.record {
-                Some(record) if record.version == seen => Some(record),
-                _ => return Ok(None),
+        match self.load(connected, id).await?.record {
+            Some(record) if record.version == seen => {
+                self.replace_over(connected, id, seen, next, Some(&record))
+                    .await
             }
-        } else {
-            None
-        };
+            _ => Ok(None),
+        }
+    }
+
+    async fn replace_over(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        seen: Version,
+        next: &Draft,
+        previous: Option<&Record>,
+    ) -> Result<Option<Stamp>, StoreError> {
         let values = sql::written(id, Some(seen), next);
-        let answer = run(connected, &self.replace, &values, DOING).await?;
+        self.update(connected, id, next, previous, &self.replace, &values)
+            .await
+    }
+
+    /// Writes `next` by this statement, where `previous` stands.
+    async fn update(
+        &self,
+        connected: &mut Connected,
+        id: &RecordId,
+        next: &Draft,
+        previous: Option<&Record>,
+        statement: &Statement,
+        values: &[Value<'_>],
+    ) -> Result<Option<Stamp>, StoreError> {
+        let answer = run(connected, statement, values, WRITING).await?;
         // A version is written over another one, so a row that was found was changed: here both counts are the same.
         if answer.affected == 0 {
             return Ok(None);
         }
-        if let Some(stamp) = stamped(next, previous.as_deref(), answer.told) {
+        if let Some(stamp) = stamped(next, previous, answer.told) {
             return Ok(Some(stamp));
         }
         let snapshot = self.load(connected, id).await?;
         let gone = "it was written, and something else at once after it";
-        let gone = || StoreError::new(StoreErrorKind::Unavailable, DOING).with_source(gone);
+        let gone = || StoreError::new(StoreErrorKind::Unavailable, WRITING).with_source(gone);
         found(next, &snapshot).map(Some).ok_or_else(gone)
     }
 

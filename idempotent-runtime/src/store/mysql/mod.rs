@@ -35,10 +35,11 @@ use crate::{
 /// MariaDB; MySQL they had in versions 8.0.46 and 9.7.4. Clones are the same store.
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary. A replay
-/// is one statement, which takes no lock and writes nothing; a first call is three on MariaDB and four on MySQL, which does not
-/// show what a statement wrote. The store remembers up to 8,192 records that it has lately written or seen, without their
-/// outcomes, in mostly less than a kilobyte each: their replays cost the driver about half. Where such a record went before its time,
-/// the first call is one statement more. Durability is that of the database: an outcome that was recorded survives a crash of the
+/// is one statement, which takes no lock and writes nothing; a first call is three: one looks, one claims, one records. The store remembers up to 8,192 records that it has lately written or seen, without their
+/// outcomes, in mostly less than a kilobyte each: their replays cost the driver about half, and their
+/// outcomes are recorded by a plain update. Where such a record went before its time, the first call is one statement more; so it is
+/// on MySQL, which does not show what a statement wrote, where a record is not remembered, as one whose scope and key
+/// have more than 512 bytes. Durability is that of the database: an outcome that was recorded survives a crash of the
 /// server unless `innodb_flush_log_at_trx_commit` was changed. An outcome is written in one packet, so `max_allowed_packet`
 /// bounds it: 16 MiB on MariaDB and 64 MiB on MySQL unless set.
 ///
@@ -201,7 +202,13 @@ impl Store for MySqlStore {
                 }
                 inner.statements.create(connected, id, next).await
             }
-            Some(seen) => inner.statements.replace(connected, id, seen, next).await,
+            Some(seen) => {
+                let known = inner.recent.version(id, Some(seen));
+                let statements = &inner.statements;
+                statements
+                    .replace(connected, id, seen, next, known.as_deref())
+                    .await
+            }
         };
         let sent = Moment::now();
         let answer = inner.connections.run("writing a record", writing).await?;

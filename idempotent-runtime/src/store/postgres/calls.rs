@@ -76,21 +76,29 @@ impl Statements {
         }
     }
 
-    /// Puts `next` where version `seen` stands.
+    /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
     pub(super) async fn replace(
         &self,
         connection: &mut PgConnection,
         id: &RecordId,
         seen: Version,
         next: &Draft,
+        known: Option<&Known>,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "writing a record";
         let channel = [Value::Text(Some(&*self.channel))];
-        let values: Vec<_> = sql::written(id, Some(seen), next)
-            .into_iter()
-            .chain(channel)
-            .collect();
-        let rows = rows::run(connection, self.way, &self.replace, &values, DOING).await?;
+        let (statement, values): (_, Vec<_>) = match known {
+            // A version never changes, so what is known of the one that is replaced stands there.
+            Some(known) if known.is_completed_by(next) => {
+                let values = sql::completed(id, seen, next);
+                (&self.complete, values.into_iter().chain(channel).collect())
+            }
+            _ => {
+                let values = sql::written(id, Some(seen), next);
+                (&self.replace, values.into_iter().chain(channel).collect())
+            }
+        };
+        let rows = rows::run(connection, self.way, statement, &values, DOING).await?;
         match rows.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
             // Not in the same statement: its snapshot may be older than the version that was in the way.

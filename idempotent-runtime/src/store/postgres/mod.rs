@@ -263,7 +263,13 @@ impl Store for PostgresStore {
                 }
                 inner.statements.create(connection, id, next).await
             }
-            Some(seen) => inner.statements.replace(connection, id, seen, next).await,
+            Some(seen) => {
+                let known = inner.recent.version(id, Some(seen));
+                let statements = &inner.statements;
+                statements
+                    .replace(connection, id, seen, next, known.as_deref())
+                    .await
+            }
         };
         let sent = Moment::now();
         let answer = inner.connections.run("writing a record", writing).await?;

@@ -1,5 +1,6 @@
 //! The statements of the Postgres dialect. Parameters are numbered as [`sql::written`](crate::store::sql::written) orders
-//! them, and 21 is the channel on which a moved record is told; for a purge that is 3.
+//! them, and 21 is the channel on which a moved record is told; for a completion as
+//! [`sql::completed`](crate::store::sql::completed) does, and the channel is 8; for a purge it is 3.
 
 use std::sync::Arc;
 
@@ -12,6 +13,9 @@ use crate::{
 
 /// The time in microseconds. Not `now()`, which is when the transaction began.
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+/// The time in microseconds at which the statement arrived: the same everywhere in it.
+const ARRIVED: &str = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
 
 /// Where the parts of an answer begin. A stamp is NULL where the write was refused, a record where it was applied.
 pub(super) mod place {
@@ -33,6 +37,7 @@ pub(super) struct Statements {
     pub(super) again: Arc<str>,
     pub(super) create: Arc<str>,
     pub(super) replace: Arc<str>,
+    pub(super) complete: Arc<str>,
     pub(super) mark: Arc<str>,
     pub(super) purge: Arc<str>,
     pub(super) scan: Arc<str>,
@@ -112,6 +117,17 @@ impl Statements {
                         THEN pg_notify($21::text, encode($1::bytea, 'hex'))::text END
              FROM written"
         );
+        // The same for what most calls write second: the server sets up a third as much for it.
+        let complete = format!(
+            "UPDATE {table} SET
+                 version = $2::bytea, state = {done}, finished = {ARRIVED},
+                 expires = {ARRIVED} + least($4::bigint, {max} - {ARRIVED}),
+                 outcome_kind = $5::bigint, outcome_schema = $6::bigint, outcome = $7::bytea,
+                 purge_from = least(purge_from, {ARRIVED} + least($4::bigint, {max} - {ARRIVED}))
+             WHERE id = $1::bytea AND version = $3::bytea
+             RETURNING {APPLIED}::bigint, finished, token, lease_end, expires,
+                 CASE WHEN waited THEN pg_notify($8::text, encode($1::bytea, 'hex'))::text END"
+        );
         let mark = format!(
             "UPDATE {table} SET waited = true WHERE id = $1::bytea AND version = $2::bytea AND NOT waited"
         );
@@ -138,6 +154,7 @@ impl Statements {
             again: again.into(),
             create: create.into(),
             replace: replace.into(),
+            complete: complete.into(),
             mark: mark.into(),
             purge: purge.into(),
             scan: scan.into(),

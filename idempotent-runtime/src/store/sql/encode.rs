@@ -46,7 +46,7 @@ pub(crate) fn written<'a>(
     draft: &'a Draft,
 ) -> [Value<'a>; 20] {
     let subject = draft.subject.as_deref();
-    let outcome = draft.outcome.as_ref();
+    let [kind, schema, outcome] = outcome(draft);
     [
         bytes(id.as_bytes()),
         owned(draft.version.to_bytes()),
@@ -67,10 +67,35 @@ pub(crate) fn written<'a>(
         Value::Number(Some(draft.on_crash.code().into())),
         moment(draft.lease),
         moment(draft.expires),
+        kind,
+        schema,
+        outcome,
+        Value::Bytes(seen.map(|seen| Cow::Owned(seen.to_bytes().to_vec()))),
+    ]
+}
+
+/// The parameters of a completion that changes nothing else, in the order in which every dialect numbers them: id, version to
+/// write, version that was seen, retention in microseconds from now, and kind, schema and bytes of the outcome.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn completed<'a>(id: &'a RecordId, seen: Version, draft: &'a Draft) -> [Value<'a>; 7] {
+    let [kind, schema, outcome] = outcome(draft);
+    [
+        bytes(id.as_bytes()),
+        owned(draft.version.to_bytes()),
+        owned(seen.to_bytes()),
+        moment(draft.expires),
+        kind,
+        schema,
+        outcome,
+    ]
+}
+
+fn outcome(draft: &Draft) -> [Value<'_>; 3] {
+    let outcome = draft.outcome.as_ref();
+    [
         Value::Number(outcome.map(|outcome| outcome.kind.code().into())),
         Value::Number(outcome.map(|outcome| outcome.schema.into())),
         Value::Bytes(outcome.map(|outcome| Cow::Borrowed(&*outcome.bytes))),
-        Value::Bytes(seen.map(|seen| Cow::Owned(seen.to_bytes().to_vec()))),
     ]
 }
 

@@ -38,7 +38,7 @@ pub(crate) use self::{
 };
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) use self::{
-    encode::{bytes, known},
+    encode::{bytes, completed, known},
     failure::{kind_on_the_way, while_opening},
 };
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]

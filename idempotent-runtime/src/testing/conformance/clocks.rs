@@ -126,6 +126,12 @@ pub async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Subject) {
         (record.lease_end, record.expires),
         (Time::from_micros(i64::MAX), Time::from_micros(i64::MAX))
     );
+    let done = Draft {
+        expires: forever,
+        ..completion(&draft, "receipt")
+    };
+    let record = applied(&*store, id(1), Some(record.version), &done).await;
+    assert_eq!(record.expires, Time::from_micros(i64::MAX));
 }
 
 /// Resolves when the store's clock is past a token: at once where the clock was moved, a tick later where records were

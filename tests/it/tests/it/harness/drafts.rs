@@ -49,6 +49,7 @@ pub(crate) fn completion(of: &Draft, bytes: Vec<u8>) -> Draft {
         subject: None,
         state: State::Done,
         token: TokenRule::Keep,
+        lease: Moment::Keep,
         outcome: Some(RawOutcome::value(bytes)),
         ..of.clone()
     }
