@@ -163,7 +163,6 @@ impl Known {
     }
 
     /// Whether `next` only says how the attempt ended whose version this is: all else in it stands there.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn is_completed_by(&self, next: &Draft) -> bool {
         let record = &self.record;
         next.state == State::Done
@@ -336,7 +335,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     fn a_draft_that_says_anything_new_is_no_mere_completion() {
         let recent = Recent::default();
         let begun = claim(b"key");

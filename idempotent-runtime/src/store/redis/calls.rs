@@ -66,14 +66,13 @@ impl Inner {
         doing: &'static str,
     ) -> Result<Swap, StoreError> {
         let written = sql::written(id, seen, next);
-        let answer = self
-            .run(
-                &self.scripts.swap,
-                id,
-                &arguments(&written, next.keep),
-                doing,
-            )
-            .await?;
+        // A version never changes, so what is known of the one that is replaced stands there.
+        let stays = match self.recent.version(id, seen) {
+            Some(known) if known.is_completed_by(next) => &ATTEMPT[..],
+            _ => &[],
+        };
+        let arguments = arguments(&written, next.keep, stays);
+        let answer = self.run(&self.scripts.swap, id, &arguments, doing).await?;
         let cells = Cells::of(answer, doing)?;
         if sql::is_applied(&cells, doing)? {
             return sql::stamp(&cells, place::NOW, next.version, doing).map(Swap::Applied);
@@ -150,8 +149,12 @@ fn stands(answer: Answer, known: &Known) -> Option<Arc<Record>> {
     is_known.then(|| known.with(outcome))?
 }
 
-/// The arguments of the swap, as its script reads them.
-fn arguments<'a>(written: &'a [Value<'_>; 20], keep: Duration) -> Vec<Cow<'a, [u8]>> {
+/// The arguments of the swap, as its script reads them, but for the fields that stay as they are.
+fn arguments<'a>(
+    written: &'a [Value<'_>; 20],
+    keep: Duration,
+    stays: &[&str],
+) -> Vec<Cow<'a, [u8]>> {
     let [
         _,
         fields @ ..,
@@ -169,7 +172,7 @@ fn arguments<'a>(written: &'a [Value<'_>; 20], keep: Duration) -> Vec<Cow<'a, [u
     let named = COLUMNS[1..14]
         .iter()
         .zip(fields)
-        .filter(|(name, _)| **name != "token");
+        .filter(|(name, _)| **name != "token" && !stays.contains(*name));
     let outcome = COLUMNS[18..].iter().zip([kind, schema, outcome]);
     for (name, value) in named.chain(outcome) {
         match text(value) {
@@ -194,6 +197,15 @@ fn arguments<'a>(written: &'a [Value<'_>; 20], keep: Duration) -> Vec<Cow<'a, [u
 
 /// The fields that stay where a draft says nothing of them.
 const SUBJECT: [&str; 5] = ["operation", "scope", "call_key", "fingerprint", "digests"];
+
+/// What a completion says again that was said at the claim.
+const ATTEMPT: [&str; 5] = [
+    "attempt",
+    "attempt_id",
+    "holder",
+    "trace_parent",
+    "on_crash",
+];
 
 fn digits(duration: Duration) -> Vec<u8> {
     micros(duration).to_string().into_bytes()

@@ -44,7 +44,7 @@ impl Text {
 local function record()
     return redis.call('HMGET', KEYS[1], '{}')
 end
-local VERSION, TOKEN, LEASE_END, EXPIRES = {}, {}, {}, {}
+local VERSION = {}
 ",
             State::Running.code(),
             State::Done.code(),
@@ -52,9 +52,6 @@ local VERSION, TOKEN, LEASE_END, EXPIRES = {}, {}, {}, {}
             OnCrash::Rerun.code(),
             COLUMNS[1..].join("', '"),
             place("version"),
-            place("token"),
-            place("lease_end"),
-            place("expires"),
         );
         let code = [&words, include_str!("scripts/common.lua"), body].concat();
         let digest = Script::new(&code).get_hash().to_owned();

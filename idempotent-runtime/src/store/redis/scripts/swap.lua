@@ -4,14 +4,23 @@
 --       how long the record stays from then on, in microseconds · whether a record begins
 --       how many fields are deleted, their names · names and values of the fields that are set
 local seen, state, least_token, lease, retention, keep, begins, deleted = unpack(ARGV, 1, 8)
-local stands = record()
 local now = clock()
-local version = stands[VERSION]
-if (version or '') ~= seen then
-    return { 0, now, unpack(stands) }
+local token, lease_end, expires
+if seen == '' then
+    local stands = record()
+    if stands[VERSION] then
+        return { 0, now, unpack(stands) }
+    end
+else
+    local version
+    version, token, lease_end, expires =
+        unpack(redis.call('HMGET', KEYS[1], 'version', 'token', 'lease_end', 'expires'))
+    if version ~= seen then
+        return { 0, now, unpack(record()) }
+    end
 end
 
-local token, lease_end, expires = stands[TOKEN] or '0', stands[LEASE_END] or now, stands[EXPIRES] or now
+token, lease_end, expires = token or '0', lease_end or now, expires or now
 if least_token ~= '' then
     token = is_less(least_token, now) and now or least_token
 end
@@ -36,7 +45,7 @@ for place = first, #ARGV do
 end
 redis.call('HSET', KEYS[1], unpack(set))
 
-if version then
+if seen ~= '' then
     if state == RUNNING then
         redis.call('HDEL', KEYS[1], 'finished')
     end
@@ -53,7 +62,7 @@ end
 local gone = after(expires, keep)
 if (state == DONE or state == RELEASED) and #gone <= 16 then
     redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.ceil(tonumber(gone) / 1000)))
-elseif version then
+elseif seen ~= '' then
     redis.call('PERSIST', KEYS[1])
 end
 return { 1, now, token, lease_end, expires }
