@@ -11,6 +11,13 @@ if seen == '' then
     if stands[VERSION] then
         return { 0, now, unpack(stands) }
     end
+    -- Without a version it is no record, but what somebody left of one.
+    for _, cell in ipairs(stands) do
+        if cell then
+            redis.call('DEL', KEYS[1])
+            break
+        end
+    end
 else
     local version
     version, token, lease_end, expires =

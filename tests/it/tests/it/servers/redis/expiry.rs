@@ -5,7 +5,7 @@ use std::{future::pending, time::Duration};
 use idempotent_runtime::{
     Error, Idempotency, OnCrash,
     identity::RecordId,
-    record::{Draft, Moment, State, TokenRule, Version},
+    record::{Draft, Holder, Moment, State, TokenRule, Version},
     store::{Store, Swap},
 };
 
@@ -107,4 +107,42 @@ async fn nothing_is_forgotten_before_it_expires() {
         let early = stamp.expires.as_micros() - forgotten * 1_000;
         assert!((-1_000..=0).contains(&early), "{early} microseconds early");
     }
+}
+
+/// Without its version it is no record, and what is left of it has no part in the next one.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_claim_over_what_is_left_of_a_record_does_not_expire_with_it() {
+    const ID: RecordId = RecordId::from_bytes([1; 32]);
+    let server = Private::new().await;
+    let store = server.store().await;
+    let traced = Draft {
+        holder: Holder {
+            label: "host:1".into(),
+            trace_parent: Some("00-1-1-01".into()),
+        },
+        ..claim()
+    };
+    for (seen, draft) in [
+        (None, &traced),
+        (Some(traced.version), &completion(&traced, Vec::new())),
+    ] {
+        let swap = store.swap(&ID, seen, draft).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    }
+    let key = server.key().await;
+    let gone: i64 = server.ask(&format!("HDEL {key} version")).await;
+    assert_eq!(gone, 1);
+
+    let next = claim();
+    let other = server.store().await;
+    let swap = other.swap(&ID, None, &next).await;
+    let Ok(Swap::Applied(stamp)) = swap else {
+        panic!("{swap:?}")
+    };
+
+    assert_eq!(time_to_live(&server).await, -1);
+    let stands = store.load(&ID).await.expect("a look is answered").record;
+    let expected = next.apply(None, stamp.now);
+    assert_eq!(stands.map(|record| (*record).clone()), Some(expected));
 }
