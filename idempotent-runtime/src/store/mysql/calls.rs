@@ -255,8 +255,10 @@ fn stamped(next: &Draft, previous: Option<&Record>, told: u64) -> Option<Stamp> 
 }
 
 /// The stamp of what stands there, where it is what was written: beside a trigger of the application's the server forgets what
-/// it was to tell.
+/// it was to tell. When it was written the record says, if that is noted in it.
 fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
     let record = snapshot.record.as_deref()?;
-    (record.version == next.version).then(|| Stamp::of(record, snapshot.now))
+    let begun = next.subject.as_ref().map(|_| record.created);
+    let now = begun.or(record.finished).unwrap_or(snapshot.now);
+    (record.version == next.version).then(|| Stamp::of(record, now))
 }

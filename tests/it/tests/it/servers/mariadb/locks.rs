@@ -153,7 +153,11 @@ async fn triggers_of_the_application_change_no_answer() {
         let Ok(Swap::Applied(stamp)) = swap else {
             panic!("{swap:?}")
         };
+        let Ok(Swap::Refused(replay)) = store.swap(&id(1), None, &claim()).await else {
+            panic!("it is done")
+        };
         let found = store.load(&id(1)).await.expect("a look is answered");
+        assert_eq!(replay.record, found.record, "what is remembered stands");
         let found = found.record.expect("it stands");
         assert_eq!(
             (stamp.version, stamp.token, stamp.lease_end, stamp.expires),
