@@ -1,8 +1,10 @@
 //! The records that this process has written or seen lately, but for their outcomes.
 //!
 //! A version of a record never changes. So a call whose record is known to be done asks only for the outcome, and whether that
-//! version still stands; else it would send everything that a claim writes, to be refused and to be told what is known here. What
-//! is known decides nothing: the store says whether it still holds, and where it does not, that call costs one more round trip.
+//! version still stands; else it would send everything that a claim writes, to be refused and to be told what is known here. And
+//! a completion over a version that is known says only what is new. The store says whether what is known still holds: where it
+//! does not, the first costs one more round trip, and the second is refused as every write over another version. What is known must
+//! be exact, therefore: it is noted only from what the store answered.
 
 use std::{
     fmt,
@@ -162,7 +164,8 @@ impl Known {
         &self.record
     }
 
-    /// Whether `next` only says how the attempt ended whose version this is: all else in it stands there.
+    /// Whether `next` only says how the attempt ended whose version this is: all else in it stands there, because a version never
+    /// changes, and need not be written again where this one is replaced.
     pub(crate) fn is_completed_by(&self, next: &Draft) -> bool {
         let record = &self.record;
         next.state == State::Done

@@ -77,8 +77,7 @@ impl Statements {
 
     /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
     ///
-    /// The server does not tell what a draft keeps unless it is asked. A version never changes, so what is known of the version
-    /// that is then replaced is what was kept.
+    /// The server does not tell what a draft keeps unless it is asked. What is known of the version that is replaced is what was kept.
     pub(super) async fn replace(
         &self,
         connected: &mut Connected,

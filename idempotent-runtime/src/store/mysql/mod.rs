@@ -35,12 +35,13 @@ use crate::{
 /// MariaDB; MySQL they had in versions 8.0.46 and 9.7.4. Clones are the same store.
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary. A replay
-/// is one statement, which takes no lock and writes nothing; a first call is three: one looks, one claims, one records. The store remembers up to 8,192 records that it has lately written or seen, without their
-/// outcomes, in mostly less than a kilobyte each: their replays cost the driver about half, and their
-/// outcomes are recorded by a plain update. Where such a record went before its time, the first call is one statement more; so it is
-/// on MySQL, which does not show what a statement wrote, where a record is not remembered, as one whose scope and key
-/// have more than 512 bytes. Durability is that of the database: an outcome that was recorded survives a crash of the
-/// server unless `innodb_flush_log_at_trx_commit` was changed. An outcome is written in one packet, so `max_allowed_packet`
+/// is one statement, which takes no lock and writes nothing; a first call is three: one looks, one claims, one records. The store
+/// remembers up to 8,192 records that it has lately written or seen, without their outcomes, in mostly less than a kilobyte each:
+/// their replays cost the driver about half, and their completions the server two thirds. Where such a record went before its
+/// time, the first call is one statement more; so it is on MySQL, which does not show what a statement wrote, where a record is
+/// not remembered, as one whose scope and key have more than 512 bytes. Durability is that of the database: an outcome that was
+/// recorded survives a crash of the server unless `innodb_flush_log_at_trx_commit` was changed. What the record of a version says
+/// never changes, so whoever edits a row by hand gives it another `version`. An outcome is written in one packet, so `max_allowed_packet`
 /// bounds it: 16 MiB on MariaDB and 64 MiB on MySQL unless set.
 ///
 /// These servers notify nobody. A call that waits is woken at once by its own process; what another process wrote it finds by

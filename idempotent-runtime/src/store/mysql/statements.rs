@@ -16,7 +16,7 @@ pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMES
 /// The text of every statement, for one table.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which the record can expire. Only this
-/// column is indexed, and only a claim writes it, so that a completion writes no index.
+/// column is indexed, and as a rule only a claim changes it, so that a completion writes no index.
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) load: Statement,

@@ -88,7 +88,6 @@ impl Statements {
         const DOING: &str = "writing a record";
         let channel = [Value::Text(Some(&*self.channel))];
         let (statement, values): (_, Vec<_>) = match known {
-            // A version never changes, so what is known of the one that is replaced stands there.
             Some(known) if known.is_completed_by(next) => {
                 let values = sql::completed(id, seen, next);
                 (&self.complete, values.into_iter().chain(channel).collect())

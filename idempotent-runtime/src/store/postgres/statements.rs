@@ -28,8 +28,8 @@ pub(super) mod place {
 /// The text of every statement, for one table, and how they reach the server.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which the record can expire, and `waited`,
-/// which says that somebody waits for it. Only `purge_from` and the id are indexed, and only a claim writes them, so that
-/// every other update is HOT: it writes no index.
+/// which says that somebody waits for it. Only `purge_from` and the id are indexed, and as a rule only a claim changes them,
+/// so that every other update is HOT: it writes no index.
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) way: Way,

@@ -66,7 +66,6 @@ impl Inner {
         doing: &'static str,
     ) -> Result<Swap, StoreError> {
         let written = sql::written(id, seen, next);
-        // A version never changes, so what is known of the one that is replaced stands there.
         let stays = match self.recent.version(id, seen) {
             Some(known) if known.is_completed_by(next) => &ATTEMPT[..],
             _ => &[],

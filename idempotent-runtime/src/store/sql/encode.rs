@@ -74,8 +74,9 @@ pub(crate) fn written<'a>(
     ]
 }
 
-/// The parameters of a completion that changes nothing else, in the order in which every dialect numbers them: id, version to
-/// write, version that was seen, retention in microseconds from now, and kind, schema and bytes of the outcome.
+/// The parameters of a completion that changes nothing else, in the order in which the dialects number them that have a
+/// statement for it: id, version to write, version that was seen, retention in microseconds from now, and kind, schema and bytes
+/// of the outcome.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn completed<'a>(id: &'a RecordId, seen: Version, draft: &'a Draft) -> [Value<'a>; 7] {
     let [kind, schema, outcome] = outcome(draft);
