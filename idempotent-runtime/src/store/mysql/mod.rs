@@ -37,7 +37,7 @@ use crate::{
 /// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary. A replay
 /// is one statement, which takes no lock and writes nothing; a first call is three: one looks, one claims, one records. The store
 /// remembers up to 8,192 records that it has lately written or seen, without their outcomes, in mostly less than a kilobyte each:
-/// their replays cost the driver about half, and their completions the server two thirds. Where such a record went before its
+/// their replays cost the driver about half, and their completions the server four fifths. Where such a record went before its
 /// time, the first call is one statement more; so it is on MySQL, which does not show what a statement wrote, where a record is
 /// not remembered, as one whose scope and key have more than 512 bytes. Durability is that of the database: an outcome that was
 /// recorded survives a crash of the server unless `innodb_flush_log_at_trx_commit` was changed. What the record of a version says

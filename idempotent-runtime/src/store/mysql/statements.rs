@@ -115,7 +115,7 @@ impl Statements {
                 &format!("IF(LAST_INSERT_ID({NOW} + 0 * state) = 0, version, ?2)")
             ),
         );
-        // The same for what most calls write second, for two thirds of the server's work.
+        // The same for what most calls write second, for four fifths of the server's work.
         let complete = format!(
             "UPDATE {table} SET
                  version = ?2, state = {done}, finished = LAST_INSERT_ID({NOW} + 0 * state),

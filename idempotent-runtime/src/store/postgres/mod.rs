@@ -37,8 +37,8 @@ use crate::{
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary; a first call
 /// costs two round trips, a replay one, which takes no lock and writes nothing. The store remembers up to 8,192 records that it has
-/// lately written or seen, without their outcomes, in mostly less than a kilobyte each: their replays cost the server about half, and so
-/// do their completions. Where such a record went before its time, the first call costs three round trips. Durability is that of the
+/// lately written or seen, without their outcomes, in mostly less than a kilobyte each: their replays cost the server about half,
+/// and their completions two thirds. Where such a record went before its time, the first call costs three round trips. Durability is that of the
 /// database: an outcome that was recorded survives a crash of the server unless `synchronous_commit` was turned off.
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
