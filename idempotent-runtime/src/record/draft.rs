@@ -73,6 +73,21 @@ impl Draft {
             outcome: self.outcome.clone(),
         }
     }
+
+    /// Whether the draft only says how the attempt ended that `previous` is a version of: all else in it stands there, because a
+    /// version never changes, and need not be written again over this one.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+    pub(crate) fn only_completes(&self, previous: &Record) -> bool {
+        self.state == State::Done
+            && self.subject.is_none()
+            && self.token == TokenRule::Keep
+            && self.lease == Moment::Keep
+            && self.expires != Moment::Keep
+            && self.attempt == previous.attempt
+            && self.attempt_id == previous.attempt_id
+            && self.holder == previous.holder
+            && self.on_crash == previous.on_crash
+    }
 }
 
 /// How a draft says a moment of the store's clock.

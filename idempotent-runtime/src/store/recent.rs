@@ -17,7 +17,7 @@ use bytes::Bytes;
 use crate::{
     fingerprint::Fingerprinted,
     identity::RecordId,
-    record::{self, Draft, RawOutcome, Record, State, Subject, Time, TokenRule, Version},
+    record::{Draft, RawOutcome, Record, State, Subject, Time, Version},
     store::{Snapshot, Stamp, Swap, moment::Moment},
 };
 
@@ -159,24 +159,8 @@ impl Known {
     }
 
     /// Its outcome has no bytes.
-    #[cfg(feature = "mysql")]
     pub(crate) fn record(&self) -> &Record {
         &self.record
-    }
-
-    /// Whether `next` only says how the attempt ended whose version this is: all else in it stands there, because a version never
-    /// changes, and need not be written again where this one is replaced.
-    pub(crate) fn is_completed_by(&self, next: &Draft) -> bool {
-        let record = &self.record;
-        next.state == State::Done
-            && next.subject.is_none()
-            && next.token == TokenRule::Keep
-            && next.lease == record::Moment::Keep
-            && next.expires != record::Moment::Keep
-            && next.attempt == record.attempt
-            && next.attempt_id == record.attempt_id
-            && next.holder == record.holder
-            && next.on_crash == record.on_crash
     }
 
     pub(crate) fn expires(&self) -> Time {
@@ -339,20 +323,18 @@ mod tests {
 
     #[test]
     fn a_draft_that_says_anything_new_is_no_mere_completion() {
-        let recent = Recent::default();
         let begun = claim(b"key");
-        let running = wrote(&recent, &id(1), None, &begun);
-        let known = recent.version(&id(1), Some(running.version));
-        let known = known.expect("it is known");
+        let running = begun.apply(None, NOW);
         let completion = Draft {
             lease: record::Moment::Keep,
             ..completion(&begun)
         };
-        assert!(known.is_completed_by(&completion));
-        assert!(known.is_completed_by(&Draft {
+        assert!(completion.only_completes(&running));
+        let without_outcome = Draft {
             outcome: None,
             ..completion.clone()
-        }));
+        };
+        assert!(without_outcome.only_completes(&running));
 
         let others: [fn(Draft) -> Draft; 9] = [
             |draft| Draft {
@@ -397,7 +379,7 @@ mod tests {
         ];
         for other in others {
             let other = other(completion.clone());
-            assert!(!known.is_completed_by(&other), "{other:?}");
+            assert!(!other.only_completes(&running), "{other:?}");
         }
     }
 

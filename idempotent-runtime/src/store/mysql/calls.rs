@@ -8,7 +8,7 @@ use super::{
     connection::Connected,
     failure,
     rows::{query, run},
-    statements::{Statement, Statements},
+    statements::Statements,
 };
 use crate::{
     identity::RecordId,
@@ -89,26 +89,12 @@ impl Statements {
         let keeps = next.token == TokenRule::Keep
             || next.lease == Moment::Keep
             || next.expires == Moment::Keep;
-        let applied = match known {
-            Some(known) if known.is_completed_by(next) => {
-                let values = sql::completed(id, seen, next);
-                self.update(
-                    connected,
-                    id,
-                    next,
-                    Some(known.record()),
-                    &self.complete,
-                    &values,
-                )
-                .await?
+        let applied = match known.map(Known::record) {
+            None if keeps && connected.shows => {
+                self.replace_and_show(connected, id, seen, next).await?
             }
-            Some(known) => {
-                self.replace_over(connected, id, seen, next, Some(known.record()))
-                    .await?
-            }
-            None if !keeps => self.replace_over(connected, id, seen, next, None).await?,
-            None if connected.shows => self.replace_and_show(connected, id, seen, next).await?,
-            None => self.look_and_replace(connected, id, seen, next).await?,
+            None if keeps => self.look_and_update(connected, id, seen, next).await?,
+            previous => self.update(connected, id, seen, next, previous).await?,
         };
         match applied {
             Some(stamp) => Ok(Swap::Applied(stamp)),
@@ -130,7 +116,7 @@ impl Statements {
             .transpose()
     }
 
-    async fn look_and_replace(
+    async fn look_and_update(
         &self,
         connected: &mut Connected,
         id: &RecordId,
@@ -139,14 +125,14 @@ impl Statements {
     ) -> Result<Option<Stamp>, StoreError> {
         match self.load(connected, id).await?.record {
             Some(record) if record.version == seen => {
-                self.replace_over(connected, id, seen, next, Some(&record))
-                    .await
+                self.update(connected, id, seen, next, Some(&record)).await
             }
             _ => Ok(None),
         }
     }
 
-    async fn replace_over(
+    /// Writes `next` over version `seen`, which is `previous` where that is known or counts.
+    async fn update(
         &self,
         connected: &mut Connected,
         id: &RecordId,
@@ -154,22 +140,13 @@ impl Statements {
         next: &Draft,
         previous: Option<&Record>,
     ) -> Result<Option<Stamp>, StoreError> {
-        let values = sql::written(id, Some(seen), next);
-        self.update(connected, id, next, previous, &self.replace, &values)
-            .await
-    }
-
-    /// Writes `next` by this statement, where `previous` stands.
-    async fn update(
-        &self,
-        connected: &mut Connected,
-        id: &RecordId,
-        next: &Draft,
-        previous: Option<&Record>,
-        statement: &Statement,
-        values: &[Value<'_>],
-    ) -> Result<Option<Stamp>, StoreError> {
-        let answer = run(connected, statement, values, WRITING).await?;
+        let answer = if previous.is_some_and(|previous| next.only_completes(previous)) {
+            let values = sql::completed(id, seen, next);
+            run(connected, &self.complete, &values, WRITING).await?
+        } else {
+            let values = sql::written(id, Some(seen), next);
+            run(connected, &self.replace, &values, WRITING).await?
+        };
         // A version is written over another one, so a row that was found was changed: here both counts are the same.
         if answer.affected == 0 {
             return Ok(None);

@@ -88,7 +88,7 @@ impl Statements {
         const DOING: &str = "writing a record";
         let channel = [Value::Text(Some(&*self.channel))];
         let (statement, values): (_, Vec<_>) = match known {
-            Some(known) if known.is_completed_by(next) => {
+            Some(known) if next.only_completes(known.record()) => {
                 let values = sql::completed(id, seen, next);
                 (&self.complete, values.into_iter().chain(channel).collect())
             }

@@ -67,7 +67,7 @@ impl Inner {
     ) -> Result<Swap, StoreError> {
         let written = sql::written(id, seen, next);
         let stays = match self.recent.version(id, seen) {
-            Some(known) if known.is_completed_by(next) => &ATTEMPT[..],
+            Some(known) if next.only_completes(known.record()) => &ATTEMPT[..],
             _ => &[],
         };
         let arguments = arguments(&written, next.keep, stays);
