@@ -98,3 +98,106 @@ pub enum Moment {
     /// This long after the write.
     In(Duration),
 }
+
+#[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "redis")))]
+mod tests {
+    use super::*;
+    use crate::fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted};
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    fn claim() -> Draft {
+        Draft {
+            version: Version::random(),
+            subject: Some(Arc::new(Subject {
+                operation: "test.charge".into(),
+                scope: b"tenant".to_vec(),
+                key: b"key".to_vec(),
+                fingerprint: Fingerprinted::stored(
+                    Fingerprint::from_bytes([1; 32]),
+                    ArgumentDigests::default(),
+                ),
+            })),
+            state: State::Running,
+            token: TokenRule::Above(FencingToken::from_u64(0)),
+            attempt: 1,
+            attempt_id: AttemptId::random(),
+            holder: Holder {
+                label: "host:1".into(),
+                trace_parent: None,
+            },
+            on_crash: OnCrash::Rerun,
+            lease: Moment::In(DAY),
+            expires: Moment::In(DAY),
+            keep: Duration::ZERO,
+            outcome: None,
+        }
+    }
+
+    #[test]
+    fn a_draft_that_says_anything_new_is_no_mere_completion() {
+        let begun = claim();
+        let running = begun.apply(None, Time::from_micros(1_000_000));
+        let completion = Draft {
+            version: Version::random(),
+            subject: None,
+            state: State::Done,
+            token: TokenRule::Keep,
+            lease: Moment::Keep,
+            outcome: Some(RawOutcome::value("receipt")),
+            ..begun.clone()
+        };
+        assert!(completion.only_completes(&running));
+        let without_outcome = Draft {
+            outcome: None,
+            ..completion.clone()
+        };
+        assert!(without_outcome.only_completes(&running));
+
+        let others: [fn(Draft) -> Draft; 9] = [
+            |draft| Draft {
+                subject: claim().subject,
+                ..draft
+            },
+            |draft| Draft {
+                state: State::Uncertain,
+                ..draft
+            },
+            |draft| Draft {
+                token: TokenRule::Above(FencingToken::from_u64(0)),
+                ..draft
+            },
+            |draft| Draft {
+                attempt: 2,
+                ..draft
+            },
+            |draft| Draft {
+                attempt_id: AttemptId::random(),
+                ..draft
+            },
+            |draft| Draft {
+                holder: Holder {
+                    label: "host:2".into(),
+                    trace_parent: None,
+                },
+                ..draft
+            },
+            |draft| Draft {
+                on_crash: OnCrash::Uncertain,
+                ..draft
+            },
+            |draft| Draft {
+                lease: Moment::In(DAY),
+                ..draft
+            },
+            |draft| Draft {
+                expires: Moment::Keep,
+                ..draft
+            },
+        ];
+        for other in others {
+            let other = other(completion.clone());
+            assert!(!other.only_completes(&running), "{other:?}");
+        }
+    }
+}

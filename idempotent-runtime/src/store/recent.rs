@@ -322,68 +322,6 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_that_says_anything_new_is_no_mere_completion() {
-        let begun = claim(b"key");
-        let running = begun.apply(None, NOW);
-        let completion = Draft {
-            lease: record::Moment::Keep,
-            ..completion(&begun)
-        };
-        assert!(completion.only_completes(&running));
-        let without_outcome = Draft {
-            outcome: None,
-            ..completion.clone()
-        };
-        assert!(without_outcome.only_completes(&running));
-
-        let others: [fn(Draft) -> Draft; 9] = [
-            |draft| Draft {
-                subject: claim(b"key").subject,
-                ..draft
-            },
-            |draft| Draft {
-                state: State::Uncertain,
-                ..draft
-            },
-            |draft| Draft {
-                token: TokenRule::Above(FencingToken::from_u64(0)),
-                ..draft
-            },
-            |draft| Draft {
-                attempt: 2,
-                ..draft
-            },
-            |draft| Draft {
-                attempt_id: AttemptId::random(),
-                ..draft
-            },
-            |draft| Draft {
-                holder: Holder {
-                    label: "host:2".into(),
-                    trace_parent: None,
-                },
-                ..draft
-            },
-            |draft| Draft {
-                on_crash: OnCrash::Uncertain,
-                ..draft
-            },
-            |draft| Draft {
-                lease: record::Moment::In(DAY),
-                ..draft
-            },
-            |draft| Draft {
-                expires: record::Moment::Keep,
-                ..draft
-            },
-        ];
-        for other in others {
-            let other = other(completion.clone());
-            assert!(!other.only_completes(&running), "{other:?}");
-        }
-    }
-
-    #[test]
     fn what_was_seen_is_known_until_it_is_seen_otherwise() {
         let recent = Recent::default();
         let record = called(&Recent::default(), &id(1), b"key");
