@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Keeps records in a table of a MariaDB or MySQL database: MariaDB 10.6 or newer, or MySQL 8 or newer. Every run of the tests has
-/// MariaDB; MySQL they had in versions 8.0.46 and 9.7.4. Clones are the same store.
+/// MariaDB; MySQL they last had in version 9.7.4, and with earlier statements in 8.0.46. Clones are the same store.
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary. A replay
 /// is one statement, which takes no lock and writes nothing; a first call is three: one looks, one claims, one records. The store
