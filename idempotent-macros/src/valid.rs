@@ -337,7 +337,7 @@ fn transaction(args: &Args, function: &Function, errors: &mut Errors) {
         .map_or_else(|| "…".to_owned(), Ident::to_string);
     errors.on(
         tx,
-        format!("`tx` (transactional mode) comes with a later release: until then write `skip({skipped})`, and commit inside the body"),
+        format!("`tx` comes with a later release: until then a call shares a transaction by `call(…).run_in_transaction(…)`; here write `skip({skipped})`, and commit inside the body"),
     );
     for (conflicting, why) in [
         (

@@ -43,7 +43,8 @@
 //!
 //! * **Exactly once at a third party.** Send it a [`child_key`](Attempt::child_key), or choose `on_crash = uncertain`.
 //! * **Blocking functions**, and runtimes other than tokio.
-//! * **Transactional mode**, in which the record commits with your own rows: it is not in this release.
+//! * **Transactional mode in the attribute**: that a record commits with your own rows is
+//!   `CallBuilder::run_in_transaction`'s, for now.
 //! * **Going on by itself.** A call that died is run again when somebody calls again. Timers, queues and signals are a
 //!   workflow engine's.
 //!

@@ -19,6 +19,8 @@ use crate::{
     request::{Call, Fingerprintable, Request},
     run::{Typed, run_detached, run_raw, run_raw_detached, run_typed},
 };
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+use crate::{run::run_in, store::SqlConnection};
 
 /// A call in the method form: says what the attribute says, one method for each argument.
 #[derive(Debug)]
@@ -312,6 +314,111 @@ impl<P, K> CallBuilder<P, K> {
             }
         })
         .await
+    }
+
+    /// Runs the call as a part of a transaction of the application's, in the database that the handle's store keeps its records in:
+    /// the record commits with the rows that the body writes there, or rolls back with them.
+    ///
+    /// `connection` is `&mut *transaction`, and the body gets it. When it has returned, the caller commits; where the call gave an `Err`, the caller rolls back,
+    /// as dropping a [`sqlx::Transaction`] does, and there was no call: a retry runs the body again. A caller who commits an `Err` of
+    /// the body's commits its rows, and the record of that error, too. A duplicate blocks in the database until the first call's
+    /// transaction has ended, and then gets its outcome, or runs. So does a call outside a transaction. Where the answer to the
+    /// commit was lost, the call tells what became of it: made again in a new transaction, it gets the outcome, or runs.
+    ///
+    /// The transaction holds the key, so neither a lease nor a heartbeat does, and `lease`, `in_flight`, `on_crash` and `on_outage` are
+    /// refused. What a call outside a transaction left behind is taken over as that call had chosen, and one that still runs is
+    /// [`Error::InProgress`] at once, whatever the handle's defaults say. An error of ours says that nothing may be committed.
+    /// What the body does outside the database it does at least once, as everywhere: hand [`child_key`](Attempt::child_key) on, and
+    /// do it after the commit where you can. [`current`](crate::current) is the attempt.
+    ///
+    /// Let all calls of an operation share transactions, or none. One outside waits for a transaction with a connection of the store's, for
+    /// as long as that waits for a lock, and is then [`Error::Store`]. A call of another key inside the body is a part of the transaction
+    /// where it is made on the same connection; any other writes for itself, which SQLite lets nobody do meanwhile. [Observers](crate::Observer)
+    /// are told of what is written when it is, before the commit.
+    ///
+    /// Any isolation level will do. Under REPEATABLE READ and SERIALIZABLE, where a duplicate meets a record that was committed after
+    /// its transaction began, Postgres refuses it with a serialization failure, which is [`Error::Store`], and transient: run the
+    /// whole transaction again. On SQLite, begin with `BEGIN IMMEDIATE`, or whoever comes second is refused like that instead of
+    /// waiting. On MariaDB and MySQL, a deadlock undoes the whole transaction, and is an error like that.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")]
+    /// # mod listing {
+    /// use idempotent_runtime::{Error, Idempotency};
+    /// use sqlx::SqlitePool;
+    ///
+    /// #[derive(Debug, thiserror::Error)]
+    /// enum PlaceError {
+    ///     #[error(transparent)]
+    ///     Idempotency(#[from] Error),
+    ///     #[error(transparent)]
+    ///     Database(#[from] sqlx::Error),
+    /// }
+    ///
+    /// async fn place(idem: &Idempotency, pool: &SqlitePool, order: &str, item: &str) -> Result<i64, PlaceError> {
+    ///     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+    ///     let number = idem
+    ///         .call("orders.place")
+    ///         .key(order)
+    ///         .arguments(item)
+    ///         .release_errors()
+    ///         .run_in_transaction(&mut *transaction, async |connection| {
+    ///             let placed = sqlx::query("INSERT INTO orders (item) VALUES (?)").bind(item);
+    ///             Ok::<_, PlaceError>(placed.execute(&mut *connection).await?.last_insert_rowid())
+    ///         })
+    ///         .await?;
+    ///     transaction.commit().await?;
+    ///     Ok(number)
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The body's own, or one of ours: those of [`run`](Self::run), [`Error::InvalidPolicy`] where no transaction is open, and
+    /// [`Error::Store`] of the kind [`Configuration`](crate::StoreErrorKind::Configuration) where the store keeps its records
+    /// elsewhere. It cannot tell whether the transaction is one of the same *database*: where the store's table is missing there, that is
+    /// an error; where there is one, records stand in two places.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any time, it has written nothing that stands, so long as the transaction is not committed. Whoever commits a body
+    /// that stopped half-way leaves a record that is *uncertain* once its lease is over: half of the rows stand, and nobody runs
+    /// it again.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg_attr(
+        docsrs,
+        doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
+    )]
+    pub async fn run_in_transaction<C, R, F>(mut self, connection: &mut C, body: F) -> R
+    where
+        C: SqlConnection,
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+        F: AsyncFnOnce(&mut C) -> R,
+    {
+        let typed = Typed {
+            on_error: self.on_error,
+            keep: self.keep,
+        };
+        let policy = self.call.policy();
+        if policy.lease.is_some()
+            || policy.in_flight.is_some()
+            || policy.on_crash.is_some()
+            || policy.on_outage.is_some()
+        {
+            self.mistake.get_or_insert(Error::InvalidPolicy(
+                "`lease`, `in_flight`, `on_crash` and `on_outage` have no meaning in a transaction, which holds the key itself: leave them out",
+            ));
+        }
+        match prepare(self.call, self.mistake) {
+            Ok(request) => run_in(request, typed, connection, body).await.0,
+            Err(error) => refused(error),
+        }
     }
 
     /// Runs the call on bytes: what the layers for HTTP and queues use. The outcome that comes back is the body's own or the recorded one.

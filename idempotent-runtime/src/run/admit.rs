@@ -62,9 +62,9 @@ impl Retries {
 
 /// A call that asks for admission.
 pub(crate) struct Admitting<'a> {
-    request: &'a Request,
-    claim: &'a Claim,
-    id: RecordId,
+    pub(super) request: &'a Request,
+    pub(super) claim: &'a Claim,
+    pub(super) id: RecordId,
     deadline: Option<Duration>,
     waited: bool,
     /// Whether it saw that somebody holds, held or finished the call.
@@ -157,7 +157,12 @@ impl<'a> Admitting<'a> {
                 Err(error) => retries.pause_after(error, handle.timer()).await?,
             }
         };
-        match decide(self.claim, &snapshot, Version::random) {
+        self.identify_by(old, &snapshot);
+        Ok(())
+    }
+
+    pub(super) fn identify_by(&mut self, old: RecordId, snapshot: &Snapshot) {
+        match decide(self.claim, snapshot, Version::random) {
             Decision::Write {
                 meaning: Meaning::Fresh,
                 ..
@@ -167,10 +172,9 @@ impl<'a> Admitting<'a> {
                 self.id = old;
             }
         }
-        Ok(())
     }
 
-    fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
+    pub(super) fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
         match decide(self.claim, snapshot, Version::random) {
             Decision::Write {
                 seen,
@@ -242,14 +246,7 @@ impl<'a> Admitting<'a> {
             }
         };
         if patience.is_zero() {
-            return Err(Error::InProgress {
-                operation: self.operation(),
-                since: seen_at.since(record.created),
-                retry_after: left,
-                attempt: record.attempt,
-                holder: Arc::clone(&record.holder.label),
-                trace_parent: record.holder.trace_parent.clone(),
-            });
+            return Err(self.in_progress(record, seen_at, left));
         }
         if !self.waited {
             self.waited = true;
@@ -290,6 +287,17 @@ impl<'a> Admitting<'a> {
 
     fn operation(&self) -> Arc<str> {
         Arc::clone(&self.request.operation)
+    }
+
+    pub(super) fn in_progress(&self, record: &Record, seen_at: Time, left: Duration) -> Error {
+        Error::InProgress {
+            operation: self.operation(),
+            since: seen_at.since(record.created),
+            retry_after: left,
+            attempt: record.attempt,
+            holder: Arc::clone(&record.holder.label),
+            trace_parent: record.holder.trace_parent.clone(),
+        }
     }
 
     fn key_reused(&self, record: &Record) -> Error {
@@ -375,7 +383,7 @@ impl<'a> Admitting<'a> {
 }
 
 /// What follows a decision.
-enum Next {
+pub(super) enum Next {
     Write(Box<(Option<Version>, Draft, Meaning)>),
     Wait(Arc<Record>, Duration),
     Done(Admission),

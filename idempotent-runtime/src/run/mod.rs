@@ -9,6 +9,8 @@ mod job;
 pub(crate) mod keeper;
 mod lease;
 mod raw;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod transaction;
 mod typed;
 mod underway;
 
@@ -19,6 +21,8 @@ use std::{
     task::Poll,
 };
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::transaction::run_in;
 pub use self::typed::reconcile;
 pub(crate) use self::{
     raw::{run_raw, run_raw_detached},

@@ -131,32 +131,62 @@ impl<P, K> Typed<P, K> {
         let instead = match left {
             Ok((own, attempt)) => {
                 let mut own = own.into_result();
-                let underway = &*call;
-                let ending = {
-                    let mut leaving = pin!(leave(underway, self, &attempt, &mut own));
-                    poll_fn(|cx| underway.poll(&attempt, leaving.as_mut(), cx)).await
-                };
-                let reference = match &ending {
-                    Ending::Done(outcome) if K::LOADS && outcome.kind == OutcomeKind::Value => {
-                        Some(outcome.clone())
-                    }
-                    _ => None,
-                };
+                let ending = self.leave(call, &attempt, &mut own).await;
+                let reference = reference::<K, _>(&ending);
                 match call.end(&attempt, ending).await {
                     Some(instead) => instead,
-                    None => {
-                        if let Some(reference) = reference {
-                            let underway = &*call;
-                            let request = &underway.request;
-                            let mut loading = pin!(load(request, self, reference, &mut own));
-                            poll_fn(|cx| underway.poll(&attempt, loading.as_mut(), cx)).await;
-                        }
-                        return (R::from_result(own), call.answered(None));
-                    }
+                    None => return self.own(call, &attempt, own, reference).await,
                 }
             }
             Err(instead) => instead,
         };
+        self.instead(call, instead).await
+    }
+
+    /// Decides, as a part of the attempt, how what the body returned ends the call.
+    pub(super) async fn leave<T, E>(
+        &self,
+        call: &Underway,
+        attempt: &Attempt,
+        own: &mut Result<T, E>,
+    ) -> Ending
+    where
+        P: OnError<E>,
+        K: Keep<T> + Clone,
+    {
+        let mut leaving = pin!(leave(call, self, attempt, own));
+        poll_fn(|cx| call.poll(attempt, leaving.as_mut(), cx)).await
+    }
+
+    /// Answers with what the body returned, or with what its `reference` leads to.
+    pub(super) async fn own<R>(
+        &self,
+        call: &mut Underway,
+        attempt: &Attempt,
+        mut own: Result<R::Value, R::Error>,
+        reference: Option<RawOutcome>,
+    ) -> (R, How)
+    where
+        R: Outcome,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        if let Some(reference) = reference {
+            let underway = &*call;
+            let request = &underway.request;
+            let mut loading = pin!(load(request, self, reference, &mut own));
+            poll_fn(|cx| underway.poll(attempt, loading.as_mut(), cx)).await;
+        }
+        (R::from_result(own), call.answered(None))
+    }
+
+    pub(super) async fn instead<R>(&self, call: &mut Underway, instead: Instead) -> (R, How)
+    where
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
         let result = match instead {
             Instead::Recorded(record) => {
                 within(call.span(), pin!(read(&call.request, self, &record))).await
@@ -166,6 +196,16 @@ impl<P, K> Typed<P, K> {
         let how = call.answered(result.as_ref().err());
         let result = result.unwrap_or_else(|error| Err(R::Error::from_refusal(error)));
         (R::from_result(result), how)
+    }
+}
+
+/// What the value is to be read back from once it is recorded.
+pub(super) fn reference<K: Keep<T>, T>(ending: &Ending) -> Option<RawOutcome> {
+    match ending {
+        Ending::Done(outcome) if K::LOADS && outcome.kind == OutcomeKind::Value => {
+            Some(outcome.clone())
+        }
+        _ => None,
     }
 }
 

@@ -77,6 +77,10 @@ impl Underway {
             }
             Protection::None(why) => Admission::Unprotected(*why),
         };
+        self.admitted(admission)
+    }
+
+    pub(super) fn admitted(&mut self, admission: Admission) -> Result<Attempt, Instead> {
         match admission {
             Admission::Run(held) => {
                 let attempt = held.attempt().clone();
@@ -195,12 +199,7 @@ impl Underway {
     /// Writes how the body ended, and tells what answers the call instead of what its body said, where anything does.
     pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
         let held = self.held.as_mut()?;
-        let answer = match (held.meaning(), attempt.stage()) {
-            (_, Stage::Answered) => Answer::Reconciled,
-            (_, Stage::Unknown) => Answer::Uncertain,
-            (Meaning::Fresh, _) => Answer::Executed,
-            _ => Answer::ExecutedAfterTakeover,
-        };
+        let answer = executed(held.meaning(), attempt.stage());
         let ended = within(&self.span, pin!(held.end(ending))).await;
         self.held = None;
         let (recorded, answer, instead) = match ended {
@@ -219,13 +218,17 @@ impl Underway {
             }
             Err(_) => (false, answer, None),
         };
+        self.executed(attempt, answer, recorded);
+        instead
+    }
+
+    pub(super) fn executed(&mut self, attempt: &Attempt, answer: Answer, recorded: bool) {
         self.answer = answer;
         self.how = How::Executed {
             attempt: attempt.number(),
             token: attempt.fencing_token().unwrap_or(FencingToken::from_u64(0)),
             recorded,
         };
-        instead
     }
 
     /// Tells everybody that the call is answered, with `refusal` where that is the answer.
@@ -307,6 +310,16 @@ pub(crate) fn is_kept(record: &Record) -> bool {
         .outcome
         .as_ref()
         .is_some_and(|outcome| outcome.kind != OutcomeKind::NotReplayable)
+}
+
+/// What a body of one's own is called.
+pub(super) fn executed(meaning: Meaning, stage: Stage) -> Answer {
+    match (meaning, stage) {
+        (_, Stage::Answered) => Answer::Reconciled,
+        (_, Stage::Unknown) => Answer::Uncertain,
+        (Meaning::Fresh, _) => Answer::Executed,
+        _ => Answer::ExecutedAfterTakeover,
+    }
 }
 
 fn answer_of(error: &Error) -> Answer {

@@ -66,6 +66,13 @@ impl StoreError {
     }
 }
 
+/// What a store says that takes no part in transactions.
+pub(super) fn no_transactions(doing: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Configuration, doing).with_source(
+        "this store takes no part in transactions: those of Postgres, MariaDB, MySQL and SQLite do",
+    )
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {

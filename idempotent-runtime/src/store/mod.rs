@@ -33,13 +33,15 @@ pub(crate) mod sql;
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub mod sqlite;
 pub mod tiered;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod transaction;
 mod waiters;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 #[doc = include_str!("writing.md")]
 pub mod writing {}
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{any::Any, fmt::Debug, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
@@ -55,6 +57,14 @@ pub use self::redis::{RedisOutcomes, RedisStore};
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use self::sqlite::SqliteStore;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg_attr(
+    docsrs,
+    doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
+)]
+pub use self::transaction::SqlConnection;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::transaction::check_open;
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::MemoryStore,
@@ -120,6 +130,31 @@ pub trait Store: Debug + Send + Sync + 'static {
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         Ok(None)
     }
+
+    /// As [`load`](Self::load), inside the transaction that is open on `connection`, which is the driver's own: only a store
+    /// that keeps its records in a database of that kind can do it. Others, by default, say that they cannot.
+    async fn load_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        let _ = (connection, id);
+        Err(error::no_transactions("loading a record"))
+    }
+
+    /// As [`swap`](Self::swap), inside the transaction that is open on `connection`: what is written stands when that is
+    /// committed, and never where it is rolled back. Where another transaction is about to put something there, it waits for
+    /// how that ends, and sees it. It changes nothing outside the transaction, remembers nothing, and is never sent again.
+    async fn swap_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let _ = (connection, id, seen, next);
+        Err(error::no_transactions("writing a record"))
+    }
 }
 
 #[async_trait]
@@ -155,6 +190,22 @@ impl Store for Arc<dyn Store> {
     }
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         (**self).for_heartbeats().await
+    }
+    async fn load_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        (**self).load_in(connection, id).await
+    }
+    async fn swap_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        (**self).swap_in(connection, id, seen, next).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! A store that fails where a test says so.
 
 use std::{
+    any::Any,
     collections::HashMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -323,6 +324,28 @@ impl Store for FaultyStore {
                 plan: Arc::clone(&self.plan),
             }) as Arc<dyn Store>
         }))
+    }
+
+    async fn load_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        let arrived = self.arrive(&[Operation::Load], None);
+        let loading = self.inner.load_in(connection, id);
+        self.through(arrived, "loading a record", loading).await
+    }
+
+    async fn swap_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let arrived = self.arrive(&[Operation::Swap, Operation::of(next)], Some(next.state));
+        let swapping = self.inner.swap_in(connection, id, seen, next);
+        self.through(arrived, "writing a record", swapping).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use sqlx::{AssertSqlSafe, Connection, Executor, mysql::MySqlConnection};
 
 use super::{
-    connection::Connected,
+    connection::Session,
     failure,
     rows::{query, run},
     statements::Statements,
@@ -30,11 +30,16 @@ const BATCH: usize = 500;
 impl Statements {
     pub(super) async fn load(
         &self,
-        connected: &mut Connected,
+        session: &mut Session<'_>,
         id: &RecordId,
     ) -> Result<Snapshot, StoreError> {
         const DOING: &str = "loading a record";
-        let answer = run(connected, &self.load, &[bytes(id.as_bytes())], DOING).await?;
+        let statement = if session.alone {
+            &self.load
+        } else {
+            &self.load_locked
+        };
+        let answer = run(session, statement, &[bytes(id.as_bytes())], DOING).await?;
         let row = answer.rows.first().ok_or_else(|| sql::no_row(DOING))?;
         sql::snapshot(row, 0, 1, DOING)
     }
@@ -42,12 +47,12 @@ impl Statements {
     /// What is known of a record that is done, with its outcome; `None` where it no longer stands so.
     pub(super) async fn again(
         &self,
-        connected: &mut Connected,
+        session: &mut Session<'_>,
         id: &RecordId,
         known: &Known,
     ) -> Result<Option<Snapshot>, StoreError> {
         const DOING: &str = "loading an outcome";
-        let answer = run(connected, &self.again, &sql::known(id, known), DOING).await?;
+        let answer = run(session, &self.again, &sql::known(id, known), DOING).await?;
         let row = answer.rows.first();
         row.map_or(Ok(None), |row| sql::again(row, known, DOING))
     }
@@ -55,19 +60,19 @@ impl Statements {
     /// Puts `next` where nothing stands. It looks first: an insert that meets a row locks it, also where it changes nothing.
     pub(super) async fn create(
         &self,
-        connected: &mut Connected,
+        session: &mut Session<'_>,
         id: &RecordId,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
-        let mut snapshot = self.load(connected, id).await?;
+        let mut snapshot = self.load(session, id).await?;
         while snapshot.record.is_none() {
             let values = sql::written(id, None, next);
-            let answer = run(connected, &self.create, &values, DOING).await?;
+            let answer = run(session, &self.create, &values, DOING).await?;
             if let Some(stamp) = stamped(next, None, answer.told) {
                 return Ok(Swap::Applied(stamp));
             }
-            snapshot = self.load(connected, id).await?;
+            snapshot = self.load(session, id).await?;
             if let Some(stamp) = found(next, &snapshot) {
                 return Ok(Swap::Applied(stamp));
             }
@@ -75,12 +80,37 @@ impl Statements {
         Ok(Swap::Refused(snapshot))
     }
 
+    /// The same inside a transaction. It does not look first, because a look may show what stood when the transaction began, and
+    /// one that locks what is not there would keep others from putting something there.
+    pub(super) async fn create_in(
+        &self,
+        session: &mut Session<'_>,
+        id: &RecordId,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        const DOING: &str = "claiming a record";
+        loop {
+            let values = sql::written(id, None, next);
+            let answer = run(session, &self.create, &values, DOING).await?;
+            if let Some(stamp) = stamped(next, None, answer.told) {
+                return Ok(Swap::Applied(stamp));
+            }
+            let snapshot = self.load(session, id).await?;
+            if let Some(stamp) = found(next, &snapshot) {
+                return Ok(Swap::Applied(stamp));
+            }
+            if snapshot.record.is_some() {
+                return Ok(Swap::Refused(snapshot));
+            }
+        }
+    }
+
     /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
     ///
     /// The server does not tell what a draft keeps unless it is asked. What is known of the version that is replaced is what was kept.
     pub(super) async fn replace(
         &self,
-        connected: &mut Connected,
+        session: &mut Session<'_>,
         id: &RecordId,
         seen: Version,
         next: &Draft,
@@ -90,27 +120,27 @@ impl Statements {
             || next.lease == Moment::Keep
             || next.expires == Moment::Keep;
         let applied = match known.map(Known::record) {
-            None if keeps && connected.shows => {
-                self.replace_and_show(connected, id, seen, next).await?
+            None if keeps && session.shows => {
+                self.replace_and_show(session, id, seen, next).await?
             }
-            None if keeps => self.look_and_update(connected, id, seen, next).await?,
-            previous => self.update(connected, id, seen, next, previous).await?,
+            None if keeps => self.look_and_update(session, id, seen, next).await?,
+            previous => self.update(session, id, seen, next, previous).await?,
         };
         match applied {
             Some(stamp) => Ok(Swap::Applied(stamp)),
-            None => self.load(connected, id).await.map(Swap::Refused),
+            None => self.load(session, id).await.map(Swap::Refused),
         }
     }
 
     async fn replace_and_show(
         &self,
-        connected: &mut Connected,
+        session: &mut Session<'_>,
         id: &RecordId,
         seen: Version,
         next: &Draft,
     ) -> Result<Option<Stamp>, StoreError> {
         let values = sql::written(id, Some(seen), next);
-        let answer = run(connected, &self.replace_and_show, &values, WRITING).await?;
+        let answer = run(session, &self.replace_and_show, &values, WRITING).await?;
         let row = answer.rows.first();
         row.map(|row| sql::stamp(row, 0, next.version, WRITING))
             .transpose()
@@ -118,14 +148,14 @@ impl Statements {
 
     async fn look_and_update(
         &self,
-        connected: &mut Connected,
+        session: &mut Session<'_>,
         id: &RecordId,
         seen: Version,
         next: &Draft,
     ) -> Result<Option<Stamp>, StoreError> {
-        match self.load(connected, id).await?.record {
+        match self.load(session, id).await?.record {
             Some(record) if record.version == seen => {
-                self.update(connected, id, seen, next, Some(&record)).await
+                self.update(session, id, seen, next, Some(&record)).await
             }
             _ => Ok(None),
         }
@@ -134,7 +164,7 @@ impl Statements {
     /// Writes `next` over version `seen`, which is `previous` where that is known or counts.
     async fn update(
         &self,
-        connected: &mut Connected,
+        session: &mut Session<'_>,
         id: &RecordId,
         seen: Version,
         next: &Draft,
@@ -142,10 +172,10 @@ impl Statements {
     ) -> Result<Option<Stamp>, StoreError> {
         let answer = if previous.is_some_and(|previous| next.only_completes(previous)) {
             let values = sql::completed(id, seen, next);
-            run(connected, &self.complete, &values, WRITING).await?
+            run(session, &self.complete, &values, WRITING).await?
         } else {
             let values = sql::written(id, Some(seen), next);
-            run(connected, &self.replace, &values, WRITING).await?
+            run(session, &self.replace, &values, WRITING).await?
         };
         // A version is written over another one, so a row that was found was changed: here both counts are the same.
         if answer.affected == 0 {
@@ -154,7 +184,7 @@ impl Statements {
         if let Some(stamp) = stamped(next, previous, answer.told) {
             return Ok(Some(stamp));
         }
-        let snapshot = self.load(connected, id).await?;
+        let snapshot = self.load(session, id).await?;
         let gone = "it was written, and something else at once after it";
         let gone = || StoreError::new(StoreErrorKind::Unavailable, WRITING).with_source(gone);
         found(next, &snapshot).map(Some).ok_or_else(gone)
@@ -162,12 +192,12 @@ impl Statements {
 
     pub(super) async fn purge(
         &self,
-        connected: &mut Connected,
+        session: &mut Session<'_>,
         limit: u32,
         keep: Duration,
     ) -> Result<Vec<RecordId>, StoreError> {
         let failed = |error| failure::of(error, PURGING);
-        let mut transaction = connected.connection.begin().await.map_err(failed)?;
+        let mut transaction = session.connection.begin().await.map_err(failed)?;
         match self.delete_expired(&mut transaction, limit, keep).await {
             Ok(gone) => {
                 transaction.commit().await.map_err(failed)?;
@@ -210,7 +240,7 @@ impl Statements {
 
     pub(super) async fn scan(
         &self,
-        connected: &mut Connected,
+        session: &mut Session<'_>,
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
@@ -218,7 +248,7 @@ impl Statements {
         // Shorter than every id, and so before all of them.
         let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
         let values = [bytes(&after), Value::Number(Some(limit.into()))];
-        let answer = run(connected, &self.scan, &values, DOING).await?;
+        let answer = run(session, &self.scan, &values, DOING).await?;
         let rows = answer.rows.iter();
         rows.map(|row| sql::listed(row, DOING)).collect()
     }

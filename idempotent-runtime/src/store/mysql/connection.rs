@@ -33,6 +33,39 @@ pub(super) struct Connected {
     pub(super) max_allowed_packet: u64,
 }
 
+/// A connection that statements are sent over, whoever it belongs to.
+pub(super) struct Session<'a> {
+    pub(super) connection: &'a mut MySqlConnection,
+    pub(super) shows: bool,
+    pub(super) max_allowed_packet: u64,
+    /// Whether every statement is a transaction of its own. Inside one of the application's, a look that takes no lock may show what
+    /// stood when that began.
+    pub(super) alone: bool,
+}
+
+impl Connected {
+    pub(super) fn session(&mut self) -> Session<'_> {
+        Session {
+            connection: &mut self.connection,
+            shows: self.shows,
+            max_allowed_packet: self.max_allowed_packet,
+            alone: true,
+        }
+    }
+}
+
+impl<'a> Session<'a> {
+    /// One inside the application's transaction, of whose server nothing is known.
+    pub(super) fn in_transaction(connection: &'a mut MySqlConnection) -> Self {
+        Self {
+            connection,
+            shows: false,
+            max_allowed_packet: u64::MAX,
+            alone: false,
+        }
+    }
+}
+
 impl Server for MySql {
     type Connection = Connected;
 

@@ -8,14 +8,14 @@ mod migrate;
 mod rows;
 mod statements;
 
-use std::{sync::Arc, time::Duration};
+use std::{any::Any, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::MySqlPool;
 
 pub use self::builder::MySqlBuilder;
 use self::{
-    connection::{Connected, MySql},
+    connection::{Connected, MySql, Session},
     statements::Statements,
 };
 use crate::{
@@ -27,6 +27,7 @@ use crate::{
         moment::Moment,
         recent::Recent,
         sql::TablePrefix,
+        transaction::connection_of,
         waiters::{Waiters, look::Pace},
     },
 };
@@ -173,7 +174,9 @@ impl MySqlStore {
 impl Store for MySqlStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let inner = &*self.inner;
-        let loading = async |connected: &mut _| inner.statements.load(connected, id).await;
+        let loading = async |connected: &mut Connected| {
+            inner.statements.load(&mut connected.session(), id).await
+        };
         let sent = Moment::now();
         let snapshot = inner
             .connections
@@ -194,21 +197,23 @@ impl Store for MySqlStore {
             return self.load(id).await.map(Swap::Refused);
         }
         let inner = &*self.inner;
-        let writing = async move |connected: &mut _| match seen {
-            None => {
-                if let Some(known) = inner.recent.done(id)
-                    && let Some(snapshot) = inner.statements.again(connected, id, &known).await?
-                {
-                    return Ok(Swap::Refused(snapshot));
+        let writing = async move |connected: &mut Connected| {
+            let (session, statements) = (&mut connected.session(), &inner.statements);
+            match seen {
+                None => {
+                    if let Some(known) = inner.recent.done(id)
+                        && let Some(snapshot) = statements.again(session, id, &known).await?
+                    {
+                        return Ok(Swap::Refused(snapshot));
+                    }
+                    statements.create(session, id, next).await
                 }
-                inner.statements.create(connected, id, next).await
-            }
-            Some(seen) => {
-                let known = inner.recent.version(id, Some(seen));
-                let statements = &inner.statements;
-                statements
-                    .replace(connected, id, seen, next, known.as_deref())
-                    .await
+                Some(seen) => {
+                    let known = inner.recent.version(id, Some(seen));
+                    statements
+                        .replace(session, id, seen, next, known.as_deref())
+                        .await
+                }
             }
         };
         let sent = Moment::now();
@@ -233,8 +238,10 @@ impl Store for MySqlStore {
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let inner = &*self.inner;
-        let purging =
-            async |connected: &mut _| inner.statements.purge(connected, limit, keep).await;
+        let purging = async |connected: &mut Connected| {
+            let session = &mut connected.session();
+            inner.statements.purge(session, limit, keep).await
+        };
         let gone = inner
             .connections
             .run_again("purging expired records", purging)
@@ -251,8 +258,10 @@ impl Store for MySqlStore {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let inner = &*self.inner;
-        let listing =
-            async |connected: &mut _| inner.statements.scan(connected, after, limit).await;
+        let listing = async |connected: &mut Connected| {
+            let session = &mut connected.session();
+            inner.statements.scan(session, after, limit).await
+        };
         inner
             .connections
             .run_again("listing records", listing)
@@ -272,4 +281,33 @@ impl Store for MySqlStore {
             }),
         })))
     }
+
+    async fn load_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        let connection = connection_of(connection, "loading a record", KIND)?;
+        let session = &mut Session::in_transaction(connection);
+        self.inner.statements.load(session, id).await
+    }
+
+    async fn swap_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let connection = connection_of(connection, "writing a record", KIND)?;
+        let session = &mut Session::in_transaction(connection);
+        let statements = &self.inner.statements;
+        match seen {
+            None => statements.create_in(session, id, next).await,
+            Some(seen) => statements.replace(session, id, seen, next, None).await,
+        }
+    }
 }
+
+/// Whose transactions it takes part in.
+const KIND: &str = "one of MariaDB or MySQL";

@@ -9,13 +9,13 @@ use sqlx::{
 };
 
 use super::{
-    connection::Connected,
+    connection::Session,
     failure::{self, is_deadlock},
     statements::Statement,
 };
 use crate::store::{StoreError, StoreErrorKind, sql::Value};
 
-/// How often a statement that met a deadlock is sent again. Each is a transaction of its own, which a deadlock rolls back.
+/// How often a statement that met a deadlock is sent again, where it is a transaction of its own, which a deadlock rolls back.
 const DEADLOCKS: u32 = 10;
 
 /// What the server said to a statement.
@@ -30,16 +30,16 @@ pub(super) struct Answer {
 
 /// Runs a statement to its end.
 pub(super) async fn run(
-    connected: &mut Connected,
+    session: &mut Session<'_>,
     statement: &Statement,
     values: &[Value<'_>],
     doing: &'static str,
 ) -> Result<Answer, StoreError> {
-    fits(connected, values, doing)?;
+    fits(session, values, doing)?;
     let mut deadlocks = 0;
     loop {
-        match send(&mut connected.connection, query(statement, values)).await {
-            Err(error) if deadlocks < DEADLOCKS && is_deadlock(&error) => {
+        match send(session.connection, query(statement, values)).await {
+            Err(error) if session.alone && deadlocks < DEADLOCKS && is_deadlock(&error) => {
                 deadlocks += 1;
                 let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(deadlocks)));
                 tokio::time::sleep(pause).await;
@@ -83,7 +83,7 @@ pub(super) fn query(
 /// Refuses what the server would not read: it hangs up in the middle of a packet that is too large, and what it says to that
 /// may be lost.
 fn fits(
-    connected: &Connected,
+    session: &Session<'_>,
     values: &[Value<'_>],
     doing: &'static str,
 ) -> Result<(), StoreError> {
@@ -96,7 +96,7 @@ fn fits(
     };
     let (needed, most) = (
         REST + values.iter().map(length).sum::<usize>(),
-        connected.max_allowed_packet,
+        session.max_allowed_packet,
     );
     if u64::try_from(needed).unwrap_or(u64::MAX) <= most {
         return Ok(());

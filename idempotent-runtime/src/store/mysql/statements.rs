@@ -20,6 +20,7 @@ pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMES
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) load: Statement,
+    pub(super) load_locked: Statement,
     pub(super) again: Statement,
     pub(super) create: Statement,
     pub(super) replace: Statement,
@@ -146,6 +147,7 @@ impl Statements {
         );
         let scan = format!("SELECT {columns} FROM {table} WHERE id > ?1 ORDER BY id LIMIT ?2");
         Self {
+            load_locked: Statement::new(&format!("{load} FOR UPDATE")),
             load: Statement::new(&load),
             again: Statement::new(&again),
             create: Statement::new(&create),

@@ -9,7 +9,7 @@ mod packed;
 mod rows;
 mod statements;
 
-use std::{sync::Arc, time::Duration};
+use std::{any::Any, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{
@@ -29,6 +29,7 @@ use crate::{
         moment::Moment,
         recent::Recent,
         sql::{self, TablePrefix},
+        transaction::connection_of,
         waiters::{Waiters, look::Pace},
     },
 };
@@ -172,6 +173,9 @@ impl Inner {
         self.statements.way == Way::Prepared
     }
 }
+
+/// Whose transactions it takes part in.
+const KIND: &str = "one of Postgres";
 
 /// What a connection of our own is told.
 ///
@@ -347,5 +351,29 @@ impl Store for PostgresStore {
                 recent: Arc::clone(&inner.recent),
             }),
         })))
+    }
+
+    async fn load_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        let connection = connection_of::<PgConnection>(connection, "loading a record", KIND)?;
+        self.inner.statements.load(connection, id).await
+    }
+
+    async fn swap_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let connection = connection_of::<PgConnection>(connection, "writing a record", KIND)?;
+        let statements = &self.inner.statements;
+        match seen {
+            None => statements.create(connection, id, next).await,
+            Some(seen) => statements.replace(connection, id, seen, next, None).await,
+        }
     }
 }

@@ -8,10 +8,10 @@ mod migrate;
 mod rows;
 mod statements;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{any::Any, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use sqlx::SqlitePool;
+use sqlx::{SqliteConnection, SqlitePool};
 
 pub use self::builder::SqliteBuilder;
 pub(crate) use self::connections::Connections;
@@ -24,6 +24,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, Swap,
         sql::TablePrefix,
+        transaction::connection_of,
         waiters::{Waiters, look::Pace},
     },
 };
@@ -251,7 +252,34 @@ impl Store for SqliteStore {
             }),
         })))
     }
+
+    async fn load_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        let connection = connection_of::<SqliteConnection>(connection, "loading a record", KIND)?;
+        self.inner.statements.load(connection, id).await
+    }
+
+    async fn swap_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let connection = connection_of::<SqliteConnection>(connection, "writing a record", KIND)?;
+        let statements = &self.inner.statements;
+        match seen {
+            None => statements.create(connection, id, next).await,
+            Some(seen) => statements.replace(connection, id, seen, next).await,
+        }
+    }
 }
+
+/// Whose transactions it takes part in.
+const KIND: &str = "one of SQLite";
 
 #[cfg(test)]
 mod tests {

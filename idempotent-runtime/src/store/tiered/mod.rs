@@ -6,7 +6,7 @@ mod tier;
 mod time;
 mod turns;
 
-use std::{future::poll_fn, pin::pin, sync::Arc, time::Duration};
+use std::{any::Any, future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
@@ -264,6 +264,26 @@ impl Store for TieredStore {
             let shared = Arc::clone(&self.shared);
             Arc::new(Self { truth, shared }) as Arc<dyn Store>
         }))
+    }
+
+    /// Past the tier, which holds no copy of what a call may write over: only of what is done and has not expired.
+    async fn load_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        self.truth.load_in(connection, id).await
+    }
+
+    /// Past the tier, too.
+    async fn swap_in(
+        &self,
+        connection: &mut (dyn Any + Send),
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        self.truth.swap_in(connection, id, seen, next).await
     }
 }
 

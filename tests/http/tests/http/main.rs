@@ -27,4 +27,5 @@ mod settle;
 mod shutdown;
 mod statuses;
 mod syntax;
+mod transactions;
 mod unrepeatable;

@@ -31,6 +31,7 @@ mod stragglers;
 mod switches;
 mod takeovers;
 mod tiered;
+mod transactions;
 mod values;
 
 mod conformance;

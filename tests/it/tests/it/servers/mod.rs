@@ -66,14 +66,14 @@ use on_every_server;
 /// # Panics
 ///
 /// Where nobody says: a store whose server is missing is a failure.
-fn url(name: &str) -> String {
+pub(crate) fn url(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} is not set: `cargo xtask test` starts the servers, `cargo xtask servers` only starts them")
     })
 }
 
 /// The address in a URL.
-fn address(url: &str) -> SocketAddr {
+pub(crate) fn address(url: &str) -> SocketAddr {
     let (_, behind) = url.split_once("://").expect("a URL has a scheme");
     let (authority, _) = behind.split_once('/').unwrap_or((behind, ""));
     let (_, host) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -83,7 +83,7 @@ fn address(url: &str) -> SocketAddr {
 }
 
 /// The same URL with another address.
-fn url_at(url: &str, other: SocketAddr) -> String {
+pub(crate) fn url_at(url: &str, other: SocketAddr) -> String {
     url.replace(&address(url).to_string(), &other.to_string())
 }
 

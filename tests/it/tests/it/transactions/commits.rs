@@ -1,0 +1,510 @@
+//! What stands after a commit, and what after anything else.
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::atomic::{AtomicU32, Ordering},
+    task::Poll,
+    time::Duration,
+};
+
+use idempotent_runtime::{
+    Error, Idempotency, Status, StoreErrorKind,
+    store::OutcomeCache,
+    testing::{Cut, Fault, FaultyStore, Gate, Nth, Operation, Proxy},
+};
+use sqlx::Acquire;
+
+use super::{
+    PlaceError, Placed, outside, place, place_in,
+    shop::{MariaDbShop, PostgresShop, Remote, Shop},
+};
+
+on_every_database![
+    g01_i14_record_and_rows_commit_together,
+    g01_i14_record_and_rows_roll_back_together,
+    g02_a_replay_does_nothing_in_the_database,
+    g03_an_error_that_is_committed_is_recorded_with_its_rows,
+    g03_an_error_that_is_rolled_back_leaves_nothing,
+    g03_an_error_of_the_database_is_the_caller_s,
+    g12_a_call_goes_with_its_savepoint,
+    g13_a_transaction_that_is_dropped_leaves_nothing,
+    g13_a_panic_leaves_nothing,
+    a_call_that_is_dropped_at_any_await_leaves_nothing,
+    half_of_a_body_that_is_committed_is_uncertain,
+    a_body_that_rolls_back_to_before_the_call_is_no_call,
+    a_takeover_in_a_transaction_commits_with_it,
+    what_is_expired_is_placed_again,
+    a_record_that_cannot_be_written_is_an_error,
+    a_call_inside_the_body_commits_with_it,
+    a_store_behind_copies_takes_part,
+    what_an_older_build_recorded_is_found,
+];
+
+async fn g01_i14_record_and_rows_commit_together(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+
+    assert_eq!(shop.orders().await, [7]);
+    assert_eq!(outside(&idem, "k", 7).await.ok(), Some(7));
+}
+
+async fn g01_i14_record_and_rows_roll_back_together(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let placed = place_in(&shop, &idem, &mut transaction, "k", 7).await;
+    assert_eq!(placed.ok(), Some(7));
+
+    transaction.rollback().await.expect("it is rolled back");
+
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+    assert_eq!(status(&idem).await, "unknown");
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn g02_a_replay_does_nothing_in_the_database(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    for _ in 0..3 {
+        assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    }
+    assert_eq!(shop.orders().await, [7]);
+
+    let other = place(&shop, &idem, "k", 8).await;
+    assert!(
+        matches!(other, Err(PlaceError::Idempotency(Error::KeyReused { .. }))),
+        "{other:?}"
+    );
+    assert_eq!(shop.orders().await, [7]);
+}
+
+/// Writes an order and finds that nothing is left.
+async fn sold_out<S: Shop>(
+    shop: &S,
+    idem: &Idempotency,
+    transaction: &mut sqlx::Transaction<'static, S::Database>,
+) -> Placed {
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    call.run_in_transaction(&mut **transaction, async |transaction| {
+        shop.order(transaction, 7).await?;
+        Err(PlaceError::SoldOut)
+    })
+    .await
+}
+
+async fn g03_an_error_that_is_committed_is_recorded_with_its_rows(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let placed = sold_out(&shop, &idem, &mut transaction).await;
+    assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
+
+    transaction.commit().await.expect("it is committed");
+
+    assert_eq!(shop.orders().await, [7]);
+    let again = place(&shop, &idem, "k", 7).await;
+    assert!(matches!(again, Err(PlaceError::SoldOut)), "{again:?}");
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn g03_an_error_that_is_rolled_back_leaves_nothing(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let placed = sold_out(&shop, &idem, &mut transaction).await;
+    assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
+
+    transaction.rollback().await.expect("it is rolled back");
+
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    assert_eq!(shop.orders().await, [7]);
+}
+
+/// On Postgres nothing can be written after that, the record included.
+async fn g03_an_error_of_the_database_is_the_caller_s<S: Shop>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call
+        .run_in_transaction(&mut *transaction, async |transaction| {
+            S::run(transaction, "INSERT INTO nowhere VALUES (1)".to_owned()).await?;
+            Ok(7)
+        })
+        .await;
+    assert!(
+        matches!(&placed, Err(PlaceError::Database(error)) if error.contains("nowhere")),
+        "{placed:?}"
+    );
+    drop(transaction);
+
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn g12_a_call_goes_with_its_savepoint(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let mut transaction = shop.begin().await.expect("a transaction");
+    shop.order(&mut transaction, 1).await.expect("an order");
+    let call = |item: i64| idem.call("orders.place").key("k").arguments(&item);
+    {
+        let mut savepoint = transaction.begin().await.expect("a savepoint");
+        let placed: Placed = call(7)
+            .run_in_transaction(&mut *savepoint, async |savepoint| {
+                shop.order(savepoint, 7).await?;
+                Ok(7)
+            })
+            .await;
+        assert_eq!(placed.ok(), Some(7));
+        savepoint.rollback().await.expect("it is rolled back");
+    }
+    {
+        let mut savepoint = transaction.begin().await.expect("a savepoint");
+        // Of the connection itself, as who has no transaction of sqlx's has it.
+        let placed: Placed = call(8)
+            .run_in_transaction(&mut *savepoint, async |connection| {
+                shop.order(connection, 8).await?;
+                Ok(8)
+            })
+            .await;
+        assert_eq!(
+            placed.ok(),
+            Some(8),
+            "another payload, as nothing was recorded"
+        );
+        savepoint.commit().await.expect("it is kept");
+    }
+    transaction.commit().await.expect("it is committed");
+
+    assert_eq!(shop.orders().await, [1, 8]);
+    assert_eq!(outside(&idem, "k", 8).await.ok(), Some(8));
+}
+
+async fn g13_a_transaction_that_is_dropped_leaves_nothing(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let placed = place_in(&shop, &idem, &mut transaction, "k", 7).await;
+    assert_eq!(placed.ok(), Some(7));
+
+    drop(transaction);
+
+    assert_eq!(place(&shop, &idem, "k", 8).await.ok(), Some(8));
+    assert_eq!(shop.orders().await, [8]);
+}
+
+async fn g13_a_panic_leaves_nothing<S: Shop>(shop: S) {
+    let shop = std::sync::Arc::new(shop);
+    let idem = Idempotency::new(shop.store());
+    let (dying, its) = (std::sync::Arc::clone(&shop), idem.clone());
+    let died = tokio::spawn(async move {
+        let mut transaction = dying.begin().await.expect("a transaction");
+        let call = its.call("orders.place").key("k").arguments(&7_i64);
+        let placing = call.run_in_transaction(&mut *transaction, async |transaction| {
+            dying.order(transaction, 7).await?;
+            panic!("it dies");
+        });
+        let _: Placed = placing.await;
+    });
+    assert!(died.await.is_err(), "its body ran");
+
+    assert_eq!(place(&*shop, &idem, "k", 8).await.ok(), Some(8));
+    assert_eq!(shop.orders().await, [8]);
+}
+
+/// Polls a future at most so many times; whether it was ready.
+async fn ready_within<F: Future>(polls: u32, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    for _ in 0..polls {
+        let polled = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context)));
+        if let Poll::Ready(output) = polled.await {
+            return Some(output);
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    None
+}
+
+async fn a_call_that_is_dropped_at_any_await_leaves_nothing(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let runs = AtomicU32::new(0);
+    for polls in 0.. {
+        let mut transaction = shop.begin().await.expect("a transaction");
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let placing = call.run_in_transaction(&mut *transaction, async |transaction| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            shop.order(transaction, 7).await?;
+            for _ in 0..8 {
+                tokio::task::yield_now().await;
+            }
+            Ok(7)
+        });
+        let placed: Option<Placed> = ready_within(polls, placing).await;
+        if placed.is_some() {
+            assert_eq!(placed.and_then(Result::ok), Some(7));
+            transaction.commit().await.expect("it is committed");
+            break;
+        }
+        drop(transaction);
+        assert_eq!(shop.orders().await, [0_i64; 0], "after {polls} polls");
+    }
+    assert!(runs.load(Ordering::SeqCst) > 1, "some stopped in the body");
+    assert_eq!(shop.orders().await, [7]);
+    assert_eq!(outside(&idem, "k", 7).await.ok(), Some(7));
+}
+
+async fn status(idem: &Idempotency) -> &'static str {
+    match idem.lookup("orders.place", None::<&str>, "k").await {
+        Ok(Status::Unknown) => "unknown",
+        Ok(Status::Processing { .. }) => "processing",
+        Ok(Status::Completed { .. }) => "completed",
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
+    let short = Idempotency::builder(shop.store()).lease("50ms").build();
+    let idem = short.expect("a handle");
+    let mut transaction = shop.begin().await.expect("a transaction");
+    {
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let placing = call.run_in_transaction(&mut *transaction, async |transaction| {
+            shop.order(transaction, 7).await?;
+            begun.send(()).expect("somebody waits for it");
+            std::future::pending().await
+        });
+        let mut placing = pin!(placing);
+        tokio::select! {
+            placed = &mut placing => { let _: Placed = placed; panic!("it never ends") }
+            _ = has_begun => {}
+        }
+    }
+    transaction.commit().await.expect("it is committed");
+
+    let again = loop {
+        match outside(&idem, "k", 7).await {
+            Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
+            answer => break answer,
+        }
+    };
+    assert!(
+        matches!(again, Err(PlaceError::Idempotency(Error::Uncertain { .. }))),
+        "{again:?}"
+    );
+    let inside = place(&shop, &idem, "k", 7).await;
+    assert!(
+        matches!(
+            inside,
+            Err(PlaceError::Idempotency(Error::Uncertain { .. }))
+        ),
+        "{inside:?}"
+    );
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn a_body_that_rolls_back_to_before_the_call_is_no_call<S: Shop>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    let mut transaction = shop.begin().await.expect("a transaction");
+    S::run(&mut transaction, "SAVEPOINT here".to_owned())
+        .await
+        .expect("a savepoint");
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call
+        .run_in_transaction(&mut *transaction, async |transaction| {
+            S::run(transaction, "ROLLBACK TO SAVEPOINT here".to_owned()).await?;
+            Ok(7)
+        })
+        .await;
+    assert!(
+        matches!(placed, Err(PlaceError::Idempotency(Error::Store(_)))),
+        "{placed:?}"
+    );
+}
+
+async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
+    let short = Idempotency::builder(shop.store()).lease("20ms").build();
+    let idem = short.expect("a handle");
+    // Somebody outside dies, and leaves the key behind.
+    let (gate, handle) = (Gate::new(), idem.clone());
+    let its = gate.clone();
+    let dying = tokio::spawn(async move {
+        let call = handle.call("orders.place").key("k").arguments(&7_i64);
+        let _: Placed = call
+            .run(async |_| {
+                its.pass().await;
+                Ok(-1)
+            })
+            .await;
+    });
+    gate.arrived(1).await;
+    dying.abort();
+
+    let attempt = loop {
+        let mut transaction = shop.begin().await.expect("a transaction");
+        // What is seen here may be all that a look shows later.
+        shop.order(&mut transaction, 1).await.expect("an order");
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let placed = call
+            .run_in_transaction(&mut *transaction, async |transaction| {
+                shop.order(transaction, 7).await?;
+                Ok::<_, PlaceError>(i64::from(idempotent_runtime::current().number()))
+            })
+            .await;
+        match placed {
+            Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
+            Ok(attempt) => {
+                transaction.commit().await.expect("it is committed");
+                break attempt;
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(attempt, 2);
+    assert_eq!(shop.orders().await, [1, 7]);
+    assert_eq!(outside(&idem, "k", 7).await.ok(), Some(2));
+}
+
+async fn what_is_expired_is_placed_again(shop: impl Shop) {
+    let short = Idempotency::builder(shop.store())
+        .lease("10ms")
+        .ttl("20ms")
+        .build();
+    let idem = short.expect("a handle");
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    let mut others = 0;
+    while others == 0 {
+        match place(&shop, &idem, "k", 8).await {
+            Ok(8) => others += 1,
+            Err(PlaceError::Idempotency(Error::KeyReused { .. })) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(shop.orders().await, [7, 8]);
+}
+
+async fn a_record_that_cannot_be_written_is_an_error(shop: impl Shop) {
+    let faulty = FaultyStore::new(shop.store());
+    let idem = Idempotency::new(faulty.clone());
+    let fault = Fault::Fail(StoreErrorKind::Unavailable);
+    faulty.fault(Operation::Ending, Nth::Next, fault);
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let placed = place_in(&shop, &idem, &mut transaction, "k", 7).await;
+    assert!(
+        matches!(placed, Err(PlaceError::Idempotency(Error::Store(_)))),
+        "{placed:?}"
+    );
+    drop(transaction);
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+
+    // What the body says of itself counts for more.
+    faulty.fault(
+        Operation::Ending,
+        Nth::Next,
+        Fault::Fail(StoreErrorKind::Full),
+    );
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let placed = sold_out(&shop, &idem, &mut transaction).await;
+    assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
+    drop(transaction);
+
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn a_call_inside_the_body_commits_with_it(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    for commits in [false, true] {
+        let mut transaction = shop.begin().await.expect("a transaction");
+        let outer = idem.call("orders.place").key("outer").arguments(&7_i64);
+        let placed: Placed = outer
+            .run_in_transaction(&mut *transaction, async |connection| {
+                shop.order(connection, 1).await?;
+                let inner = idem.call("orders.place").key("inner").arguments(&7_i64);
+                inner
+                    .run_in_transaction(connection, async |connection| {
+                        shop.order(connection, 7).await?;
+                        Ok::<_, PlaceError>(7)
+                    })
+                    .await
+            })
+            .await;
+        assert_eq!(placed.ok(), Some(7));
+        if commits {
+            transaction.commit().await.expect("it is committed");
+        } else {
+            transaction.rollback().await.expect("it is rolled back");
+        }
+    }
+    assert_eq!(shop.orders().await, [1, 7]);
+    for key in ["outer", "inner"] {
+        assert_eq!(outside(&idem, key, 7).await.ok(), Some(7), "{key}");
+    }
+}
+
+async fn a_store_behind_copies_takes_part(shop: impl Shop) {
+    let copies = OutcomeCache::new(16);
+    let idem = Idempotency::new(copies.in_front_of(shop.store()));
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let placed = place_in(&shop, &idem, &mut transaction, "k", 7).await;
+    assert_eq!(placed.ok(), Some(7));
+    transaction.rollback().await.expect("it is rolled back");
+    assert_eq!(outside(&idem, "other", 1).await.ok(), Some(-1));
+
+    assert_eq!(place(&shop, &idem, "k", 8).await.ok(), Some(8));
+    for _ in 0..2 {
+        assert_eq!(outside(&idem, "k", 8).await.ok(), Some(8));
+        assert_eq!(place(&shop, &idem, "k", 8).await.ok(), Some(8));
+    }
+    assert_eq!(shop.orders().await, [8]);
+}
+
+async fn what_an_older_build_recorded_is_found(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    for (key, expected) in [("k", 7), ("another", 8)] {
+        let mut transaction = shop.begin().await.expect("a transaction");
+        let call = idem.call("orders.put").also_accept_name("orders.place");
+        let placed: Placed = call
+            .key(key)
+            .arguments(&7_i64)
+            .run_in_transaction(&mut *transaction, async |connection| {
+                shop.order(connection, 8).await?;
+                Ok(8)
+            })
+            .await;
+        assert_eq!(placed.ok(), Some(expected));
+        transaction.commit().await.expect("it is committed");
+    }
+    assert_eq!(shop.orders().await, [7, 8]);
+}
+
+/// The answer to the commit is lost; whether it was committed, the call tells.
+async fn resolves_a_commit_whose_answer_is_lost<S: Remote>() {
+    let server = crate::servers::address(&crate::servers::url(S::URL));
+    let proxy = Proxy::to(server).await.expect("a proxy");
+    let shop = S::through(proxy.address()).await;
+    let idem = Idempotency::new(shop.store());
+    for (item, cut) in [(1, Cut::BeforeRequest), (2, Cut::BeforeAnswer)] {
+        let key = format!("{cut:?}");
+        let mut transaction = shop.begin().await.expect("a transaction");
+        let placed = place_in(&shop, &idem, &mut transaction, &key, item).await;
+        assert_eq!(placed.ok(), Some(item));
+        proxy.cut_next(cut);
+        let committed = transaction.commit().await;
+        assert!(committed.is_err(), "{cut:?}");
+
+        assert_eq!(place(&shop, &idem, &key, item).await.ok(), Some(item));
+    }
+    assert_eq!(shop.orders().await, [1, 2]);
+    shop.pool().close().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn g10_i14_a_commit_to_postgres_whose_answer_is_lost_is_resolved() {
+    crate::harness::in_time(resolves_a_commit_whose_answer_is_lost::<PostgresShop>()).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn g10_i14_a_commit_to_mariadb_whose_answer_is_lost_is_resolved() {
+    crate::harness::in_time(resolves_a_commit_whose_answer_is_lost::<MariaDbShop>()).await;
+}

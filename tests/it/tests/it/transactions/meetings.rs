@@ -1,0 +1,180 @@
+//! Duplicates that come while a transaction is open.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use idempotent_runtime::{Error, Idempotency, testing::Gate};
+use tokio::task::JoinSet;
+
+use super::{PlaceError, Placed, outside, place, shop::Shop};
+
+on_every_database![
+    g04_i14_a_duplicate_waits_for_the_commit,
+    g04_a_duplicate_runs_after_a_roll_back,
+    g04_a_call_outside_waits_for_the_commit,
+    g06_of_sixty_four_duplicates_one_places_the_order,
+    one_that_runs_outside_is_in_progress,
+    the_same_call_inside_its_own_body_is_refused,
+];
+
+/// A transaction whose body has begun, and ends as it is told once the gate is open.
+async fn first<S: Shop>(
+    shop: &Arc<S>,
+    idem: &Idempotency,
+    commits: bool,
+) -> (Gate, tokio::task::JoinHandle<Placed>) {
+    let gate = Gate::new();
+    let (shop, idem, its) = (Arc::clone(shop), idem.clone(), gate.clone());
+    let placing = tokio::spawn(async move {
+        let mut transaction = shop.begin().await?;
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let placed: Placed = call
+            .run_in_transaction(&mut *transaction, async |transaction| {
+                shop.order(transaction, 7).await?;
+                its.pass().await;
+                Ok(7)
+            })
+            .await;
+        if commits {
+            transaction.commit().await?;
+        } else {
+            transaction.rollback().await?;
+        }
+        placed
+    });
+    gate.arrived(1).await;
+    (gate, placing)
+}
+
+/// Time for a duplicate to come and wait: where it does not, the test says less, and nothing that is wrong.
+async fn a_while() {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+}
+
+async fn g04_i14_a_duplicate_waits_for_the_commit(shop: impl Shop) {
+    let shop = Arc::new(shop);
+    let idem = Idempotency::new(shop.store());
+    let (gate, placing) = first(&shop, &idem, true).await;
+    let (its, handle) = (Arc::clone(&shop), idem.clone());
+    let duplicate = tokio::spawn(async move { place(&*its, &handle, "k", 7).await });
+    a_while().await;
+    assert!(!duplicate.is_finished());
+
+    gate.open();
+
+    for placed in [placing, duplicate] {
+        assert_eq!(placed.await.expect("no panic").ok(), Some(7));
+    }
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn g04_a_duplicate_runs_after_a_roll_back(shop: impl Shop) {
+    let shop = Arc::new(shop);
+    let idem = Idempotency::new(shop.store());
+    let (gate, placing) = first(&shop, &idem, false).await;
+    let (its, handle) = (Arc::clone(&shop), idem.clone());
+    let duplicate = tokio::spawn(async move { place(&*its, &handle, "k", 7).await });
+    a_while().await;
+    assert!(!duplicate.is_finished());
+
+    gate.open();
+
+    assert_eq!(placing.await.expect("no panic").ok(), Some(7));
+    assert_eq!(duplicate.await.expect("no panic").ok(), Some(7));
+    assert_eq!(shop.orders().await, [7], "that of the duplicate");
+}
+
+async fn g04_a_call_outside_waits_for_the_commit(shop: impl Shop) {
+    let shop = Arc::new(shop);
+    let idem = Idempotency::new(shop.store());
+    let (gate, placing) = first(&shop, &idem, true).await;
+    let handle = idem.clone();
+    let duplicate = tokio::spawn(async move { outside(&handle, "k", 7).await });
+    a_while().await;
+    assert!(!duplicate.is_finished());
+
+    gate.open();
+
+    for placed in [placing, duplicate] {
+        assert_eq!(placed.await.expect("no panic").ok(), Some(7));
+    }
+}
+
+async fn g06_of_sixty_four_duplicates_one_places_the_order(shop: impl Shop) {
+    let shop = Arc::new(shop);
+    let idem = Idempotency::new(shop.store());
+    let mut placing = JoinSet::new();
+    for _ in 0..64 {
+        let (shop, idem) = (Arc::clone(&shop), idem.clone());
+        placing.spawn(async move {
+            loop {
+                match place(&*shop, &idem, "k", 7).await {
+                    // A deadlock, or a serialization failure: the whole transaction is tried again.
+                    Err(PlaceError::Idempotency(error)) if error.is_retryable() => {}
+                    placed => break placed,
+                }
+            }
+        });
+    }
+    for placed in placing.join_all().await {
+        assert_eq!(placed.ok(), Some(7));
+    }
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn one_that_runs_outside_is_in_progress(shop: impl Shop) {
+    let shop = Arc::new(shop);
+    let idem = Idempotency::new(shop.store());
+    let gate = Gate::new();
+    let (handle, its) = (idem.clone(), gate.clone());
+    let running = tokio::spawn(async move {
+        let call = handle.call("orders.place").key("k").arguments(&7_i64);
+        call.run(async |_| {
+            its.pass().await;
+            Ok::<_, PlaceError>(1)
+        })
+        .await
+    });
+    gate.arrived(1).await;
+
+    let placed = place(&*shop, &idem, "k", 7).await;
+
+    assert!(
+        matches!(
+            placed,
+            Err(PlaceError::Idempotency(Error::InProgress { .. }))
+        ),
+        "{placed:?}"
+    );
+    gate.open();
+    assert_eq!(running.await.expect("no panic").ok(), Some(1));
+    assert_eq!(place(&*shop, &idem, "k", 7).await.ok(), Some(1));
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+/// It would wait for its own transaction for ever.
+async fn the_same_call_inside_its_own_body_is_refused(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let runs = AtomicU32::new(0);
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call
+        .run_in_transaction(&mut *transaction, async |_| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            outside(&idem, "k", 7).await
+        })
+        .await;
+    assert!(
+        matches!(
+            placed,
+            Err(PlaceError::Idempotency(Error::Recursive { .. }))
+        ),
+        "{placed:?}"
+    );
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}

@@ -1,0 +1,84 @@
+//! Calls in a transaction of the application's: record and rows commit together, or neither does.
+
+/// Makes a test of each of these on each database.
+macro_rules! on_every_database {
+    ($($test:ident),* $(,)?) => {
+        on_every_database! { @on sqlite SqliteShop [] [$($test)*] }
+        on_every_database! { @on postgres PostgresShop [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
+        on_every_database! { @on mariadb MariaDbShop [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
+    };
+    (@on $name:ident $shop:ident $attributes:tt [$($test:ident)*]) => {
+        mod $name {
+            on_every_database! { @each $shop [$([$test $attributes])*] }
+        }
+    };
+    (@each $shop:ident [$([$test:ident [$($attribute:tt)*]])*]) => {
+        $(
+            $($attribute)*
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                let shop = crate::transactions::shop::$shop::new().await;
+                crate::harness::in_time(super::$test(shop)).await;
+            }
+        )*
+    };
+}
+mod commits;
+mod isolation;
+mod meetings;
+mod refusals;
+mod shop;
+
+use idempotent_runtime::{Error, Idempotency};
+use serde::{Deserialize, Serialize};
+use sqlx::Transaction;
+
+use self::shop::Shop;
+
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
+enum PlaceError {
+    #[error("sold out")]
+    SoldOut,
+    #[error(transparent)]
+    Idempotency(#[from] Error),
+    #[error("{0}")]
+    Database(String),
+}
+
+impl From<sqlx::Error> for PlaceError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error.to_string())
+    }
+}
+
+type Placed = Result<i64, PlaceError>;
+
+/// Places an order in a transaction that somebody else began and will end.
+async fn place_in<S: Shop>(
+    shop: &S,
+    idem: &Idempotency,
+    transaction: &mut Transaction<'static, S::Database>,
+    key: &str,
+    item: i64,
+) -> Placed {
+    let call = idem.call("orders.place").key(key).arguments(&item);
+    call.run_in_transaction(&mut **transaction, async |transaction| {
+        shop.order(transaction, item).await?;
+        Ok(item)
+    })
+    .await
+}
+
+/// Places an order in a transaction of its own.
+async fn place<S: Shop>(shop: &S, idem: &Idempotency, key: &str, item: i64) -> Placed {
+    let mut transaction = shop.begin().await?;
+    let placed = place_in(shop, idem, &mut transaction, key, item).await?;
+    transaction.commit().await?;
+    Ok(placed)
+}
+
+/// What a call outside a transaction gets, whose body places nothing.
+async fn outside(idem: &Idempotency, key: &str, item: i64) -> Placed {
+    let call = idem.call("orders.place").key(key).arguments(&item);
+    call.run(async |_| Ok(-1)).await
+}

@@ -1,0 +1,133 @@
+//! What cannot be a part of a transaction is refused before anything is written.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use idempotent_runtime::{
+    CallBuilder, Error, Idempotency, InFlight, OnCrash, OnOutage, StoreErrorKind,
+    store::{MemoryStore, Store},
+};
+use sqlx::Connection;
+
+use super::{
+    PlaceError, Placed,
+    shop::{Shop, SqliteShop},
+};
+
+on_every_database![
+    a_connection_without_a_transaction_is_refused,
+    a_store_that_has_no_transactions_is_refused,
+    what_has_no_meaning_in_a_transaction_is_refused,
+    a_call_without_protection_only_runs,
+];
+
+async fn a_connection_without_a_transaction_is_refused(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let mut connection = shop.pool().acquire().await.expect("a connection");
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call
+        .run_in_transaction(&mut *connection, async |connection| {
+            shop.order(connection, 7).await?;
+            Ok(7)
+        })
+        .await;
+    assert!(
+        matches!(
+            placed,
+            Err(PlaceError::Idempotency(Error::InvalidPolicy(_)))
+        ),
+        "{placed:?}"
+    );
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+/// The store is not one of the transaction's database: the body does not run.
+async fn refused<S: Shop>(shop: &S, store: impl Store) {
+    let idem = Idempotency::new(store);
+    let runs = AtomicU32::new(0);
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call
+        .run_in_transaction(&mut *transaction, async |_| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            Ok(7)
+        })
+        .await;
+    let Err(PlaceError::Idempotency(Error::Store(error))) = placed else {
+        panic!("{placed:?}")
+    };
+    assert_eq!(error.kind(), StoreErrorKind::Configuration);
+    let why = std::error::Error::source(&error).expect("it says why");
+    assert!(why.to_string().contains("transaction"), "{why}");
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
+}
+
+async fn a_store_that_has_no_transactions_is_refused(shop: impl Shop) {
+    refused(&shop, MemoryStore::new()).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_store_of_another_kind_of_database_is_refused() {
+    use super::shop::{MariaDbShop, PostgresShop};
+
+    let (sqlite, postgres, mariadb) = (
+        SqliteShop::new().await,
+        PostgresShop::new().await,
+        MariaDbShop::new().await,
+    );
+    refused(&sqlite, postgres.store()).await;
+    refused(&postgres, mariadb.store()).await;
+    refused(&mariadb, sqlite.store()).await;
+}
+
+async fn what_has_no_meaning_in_a_transaction_is_refused(shop: impl Shop) {
+    type Call =
+        CallBuilder<idempotent_runtime::__private::Recorded, idempotent_runtime::__private::Whole>;
+
+    let idem = Idempotency::new(shop.store());
+    let meaningless: [fn(Call) -> Call; 4] = [
+        |call| call.lease("10s"),
+        |call| call.in_flight(InFlight::Reject),
+        |call| call.on_crash(OnCrash::Uncertain),
+        |call| call.on_outage(OnOutage::Open),
+    ];
+    for meaningless in meaningless {
+        let mut transaction = shop.begin().await.expect("a transaction");
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let placed: Placed = meaningless(call)
+            .run_in_transaction(&mut *transaction, async |transaction| {
+                shop.order(transaction, 7).await?;
+                Ok(7)
+            })
+            .await;
+        assert!(
+            matches!(
+                placed,
+                Err(PlaceError::Idempotency(Error::InvalidPolicy(_)))
+            ),
+            "{placed:?}"
+        );
+        transaction.commit().await.expect("there is nothing in it");
+    }
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+async fn a_call_without_protection_only_runs(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    for _ in 0..2 {
+        let mut transaction = shop.begin().await.expect("a transaction");
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let placed: Placed = call
+            .unprotected()
+            .run_in_transaction(&mut *transaction, async |transaction| {
+                shop.order(transaction, 7).await?;
+                Ok(7)
+            })
+            .await;
+        assert_eq!(placed.ok(), Some(7));
+        transaction.commit().await.expect("it is committed");
+    }
+    assert_eq!(shop.orders().await, [7, 7]);
+    let mut connection = shop.pool().acquire().await.expect("a connection");
+    connection.ping().await.expect("it is in order");
+}
