@@ -9,7 +9,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, Idempotency, Status, StoreErrorKind,
+    Error, Idempotency, OnCrash, Status, StoreErrorKind,
     store::OutcomeCache,
     testing::{Cut, Fault, FaultyStore, Gate, Nth, Operation, Proxy},
 };
@@ -34,11 +34,13 @@ on_every_database![
     half_of_a_body_that_is_committed_is_uncertain,
     a_body_that_rolls_back_to_before_the_call_is_no_call,
     a_takeover_in_a_transaction_commits_with_it,
+    too_many_takeovers_park_in_a_transaction_too,
     what_is_expired_is_placed_again,
     a_record_that_cannot_be_written_is_an_error,
     a_call_inside_the_body_commits_with_it,
     a_store_behind_copies_takes_part,
     what_an_older_build_recorded_is_found,
+    a_nested_call_that_got_no_answer_is_never_the_outcome,
 ];
 
 async fn g01_i14_record_and_rows_commit_together(shop: impl Shop) {
@@ -279,24 +281,22 @@ async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
     }
     transaction.commit().await.expect("it is committed");
 
-    let again = loop {
-        match outside(&idem, "k", 7).await {
+    let inside = loop {
+        match place(&shop, &idem, "k", 7).await {
             Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
             answer => break answer,
         }
     };
-    assert!(
-        matches!(again, Err(PlaceError::Idempotency(Error::Uncertain { .. }))),
-        "{again:?}"
-    );
-    let inside = place(&shop, &idem, "k", 7).await;
-    assert!(
-        matches!(
-            inside,
-            Err(PlaceError::Idempotency(Error::Uncertain { .. }))
-        ),
-        "{inside:?}"
-    );
+    for again in [
+        inside,
+        outside(&idem, "k", 7).await,
+        place(&shop, &idem, "k", 7).await,
+    ] {
+        assert!(
+            matches!(again, Err(PlaceError::Idempotency(Error::Uncertain { .. }))),
+            "{again:?}"
+        );
+    }
     assert_eq!(shop.orders().await, [7]);
 }
 
@@ -319,10 +319,8 @@ async fn a_body_that_rolls_back_to_before_the_call_is_no_call<S: Shop>(shop: S) 
     );
 }
 
-async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
-    let short = Idempotency::builder(shop.store()).lease("20ms").build();
-    let idem = short.expect("a handle");
-    // Somebody outside dies, and leaves the key behind.
+/// Somebody outside dies, and leaves the key behind.
+async fn somebody_dies(idem: &Idempotency) {
     let (gate, handle) = (Gate::new(), idem.clone());
     let its = gate.clone();
     let dying = tokio::spawn(async move {
@@ -336,6 +334,37 @@ async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
     });
     gate.arrived(1).await;
     dying.abort();
+}
+
+async fn too_many_takeovers_park_in_a_transaction_too(shop: impl Shop) {
+    let never = Idempotency::builder(shop.store())
+        .lease("20ms")
+        .takeover_budget(0);
+    let idem = never.build().expect("a handle");
+    somebody_dies(&idem).await;
+    let parked = loop {
+        match place(&shop, &idem, "k", 7).await {
+            Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
+            answer => break answer,
+        }
+    };
+    for again in [
+        parked,
+        outside(&idem, "k", 7).await,
+        place(&shop, &idem, "k", 7).await,
+    ] {
+        assert!(
+            matches!(again, Err(PlaceError::Idempotency(Error::Parked { .. }))),
+            "{again:?}"
+        );
+    }
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
+    let short = Idempotency::builder(shop.store()).lease("20ms").build();
+    let idem = short.expect("a handle");
+    somebody_dies(&idem).await;
 
     let attempt = loop {
         let mut transaction = shop.begin().await.expect("a transaction");
@@ -474,6 +503,31 @@ async fn what_an_older_build_recorded_is_found(shop: impl Shop) {
         transaction.commit().await.expect("it is committed");
     }
     assert_eq!(shop.orders().await, [7, 8]);
+}
+
+/// Nor is it uncertain, where the handle's calls outside would be: what the body wrote is known to stand or not.
+async fn a_nested_call_that_got_no_answer_is_never_the_outcome(shop: impl Shop) {
+    let strict = Idempotency::builder(shop.store()).on_crash(OnCrash::Uncertain);
+    let idem = strict.build().expect("a handle");
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call
+        .run_in_transaction(&mut *transaction, async |_| {
+            let nested = idem.call("orders.place").key("").arguments(&7_i64);
+            nested.run(async |_| Ok::<_, PlaceError>(1)).await
+        })
+        .await;
+    assert!(
+        matches!(
+            placed,
+            Err(PlaceError::Idempotency(Error::InvalidKey { .. }))
+        ),
+        "{placed:?}"
+    );
+    transaction.commit().await.expect("it is committed");
+
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    assert_eq!(shop.orders().await, [7]);
 }
 
 /// The answer to the commit is lost; whether it was committed, the call tells.

@@ -1,6 +1,8 @@
 //! Transactions that see what stood when they began.
 
-use idempotent_runtime::{Error, Idempotency};
+use std::sync::Arc;
+
+use idempotent_runtime::{Error, Idempotency, testing::Gate};
 
 use super::{
     PlaceError, Placed, place, place_in,
@@ -74,4 +76,56 @@ async fn g07_i14_sqlite_says_to_try_again_where_a_transaction_began_without_a_lo
     let (placed, orders) = late(SqliteShop::new().await, None).await;
     assert!(is_to_be_tried_again(&placed), "{placed:?}");
     assert_eq!(orders, [7]);
+}
+
+/// The later of two transactions that wait for each other is undone whole. Sent again, its claim would stand outside it.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn g07_a_claim_that_a_deadlock_undid_is_not_sent_again() {
+    let shop = Arc::new(MariaDbShop::new().await);
+    let idem = Idempotency::new(shop.store());
+    let stock = format!("{}stock", shop.prefix());
+    let contended = format!("UPDATE {stock} SET item = item + 1");
+    let mut side = shop.pool().acquire().await.expect("a connection");
+    for statement in [
+        format!("CREATE TABLE {stock} (item BIGINT NOT NULL)"),
+        format!("INSERT INTO {stock} VALUES (1)"),
+    ] {
+        let run = MariaDbShop::run(&mut side, statement).await;
+        run.expect("the server does it");
+    }
+    let gate = Gate::new();
+    let first = {
+        let (shop, idem, gate) = (Arc::clone(&shop), idem.clone(), gate.clone());
+        let contended = contended.clone();
+        tokio::spawn(async move {
+            let mut transaction = shop.begin().await?;
+            let call = idem.call("orders.place").key("k").arguments(&7_i64);
+            let placed: Placed = call
+                .run_in_transaction(&mut *transaction, async |connection| {
+                    // The one that wrote less is undone.
+                    for _ in 0..100 {
+                        shop.order(connection, 7).await?;
+                    }
+                    gate.pass().await;
+                    MariaDbShop::run(connection, contended).await?;
+                    Ok(7)
+                })
+                .await;
+            transaction.commit().await?;
+            placed
+        })
+    };
+    gate.arrived(1).await;
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let locked = MariaDbShop::run(&mut transaction, contended).await;
+    locked.expect("the row is locked");
+
+    gate.open();
+    let second = place_in(&*shop, &idem, &mut transaction, "k", 7).await;
+
+    assert!(is_to_be_tried_again(&second), "{second:?}");
+    drop(transaction);
+    assert_eq!(first.await.expect("no panic").ok(), Some(7));
+    assert_eq!(place(&*shop, &idem, "k", 7).await.ok(), Some(7));
 }

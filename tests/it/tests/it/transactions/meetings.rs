@@ -164,17 +164,51 @@ async fn the_same_call_inside_its_own_body_is_refused(shop: impl Shop) {
     let mut transaction = shop.begin().await.expect("a transaction");
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
     let placed: Placed = call
-        .run_in_transaction(&mut *transaction, async |_| {
+        .run_in_transaction(&mut *transaction, async |connection| {
             runs.fetch_add(1, Ordering::SeqCst);
-            outside(&idem, "k", 7).await
+            let call = idem.call("orders.place").key("k").arguments(&7_i64);
+            let inside: Placed = call
+                .run_in_transaction(connection, async |_| panic!("it runs already"))
+                .await;
+            for nested in [inside, outside(&idem, "k", 7).await] {
+                assert!(
+                    matches!(
+                        nested,
+                        Err(PlaceError::Idempotency(Error::Recursive { .. }))
+                    ),
+                    "{nested:?}"
+                );
+            }
+            Ok(7)
         })
         .await;
-    assert!(
-        matches!(
-            placed,
-            Err(PlaceError::Idempotency(Error::Recursive { .. }))
-        ),
-        "{placed:?}"
-    );
+    assert_eq!(placed.ok(), Some(7));
     assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+/// They meet in the index, and nowhere else.
+async fn calls_of_other_keys_do_not_wait<S: Shop>(shop: S) {
+    let shop = Arc::new(shop);
+    let idem = Idempotency::new(shop.store());
+    let (gate, placing) = first(&shop, &idem, true).await;
+    for item in 0..16 {
+        let key = format!("other {item}");
+        assert_eq!(place(&*shop, &idem, &key, item).await.ok(), Some(item));
+    }
+    gate.open();
+    assert_eq!(placing.await.expect("no panic").ok(), Some(7));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn calls_of_other_keys_do_not_wait_on_postgres() {
+    let shop = super::shop::PostgresShop::new().await;
+    crate::harness::in_time(calls_of_other_keys_do_not_wait(shop)).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn calls_of_other_keys_do_not_wait_on_mariadb() {
+    let shop = super::shop::MariaDbShop::new().await;
+    crate::harness::in_time(calls_of_other_keys_do_not_wait(shop)).await;
 }
