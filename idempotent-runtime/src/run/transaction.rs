@@ -67,7 +67,7 @@ where
 
 impl Request {
     /// Makes it one that a transaction can hold.
-    pub(crate) fn in_transaction(&mut self, connection: &impl SqlConnection) -> Result<(), Error> {
+    fn in_transaction(&mut self, connection: &impl SqlConnection) -> Result<(), Error> {
         if let Protection::Record(claim) = &mut self.protection {
             check_open(connection)?;
             // A crash takes the record along. What another way of calling left behind is for its own policy.
@@ -79,107 +79,88 @@ impl Request {
 }
 
 impl Admitting<'_> {
-    async fn admit_in(
-        &mut self,
-        connection: &mut (dyn Any + Send),
-    ) -> Result<Result<Claimed, Admission>, StoreError> {
+    async fn admit_in(&mut self, connection: &mut (dyn Any + Send)) -> Result<Claimed, Admission> {
         let (request, claim) = (self.request, self.claim);
-        let handle = &request.handle;
+        let (store, timer) = (request.handle.store(), request.handle.timer());
+        let failed = |error: StoreError| Admission::Refused(error.into());
         if let Some(old) = request.old_id {
-            let snapshot = handle.store().load_in(connection, &old).await?;
-            self.identify_by(old, &snapshot);
+            let loaded = store.load_in(connection, &old).await;
+            self.identify_by(old, &loaded.map_err(failed)?);
         }
+        let operation = || Arc::clone(&request.operation);
         if is_held(&self.id) {
-            let operation = Arc::clone(&request.operation);
-            return Ok(Err(Admission::Refused(Error::Recursive { operation })));
+            let operation = operation();
+            return Err(Admission::Refused(Error::Recursive { operation }));
         }
         let mut draft = first(claim, Version::random());
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
         loop {
             // Whoever commits a body that stopped half-way commits half of its rows: nobody may run it again by himself.
             draft.on_crash = OnCrash::Uncertain;
-            let sent = handle.timer().now();
-            let snapshot = match handle
-                .store()
-                .swap_in(connection, &self.id, seen, &draft)
-                .await?
-            {
+            let sent = timer.now();
+            let swapped = store.swap_in(connection, &self.id, seen, &draft).await;
+            let snapshot = match swapped.map_err(failed)? {
                 Swap::Refused(snapshot) => snapshot,
                 Swap::Applied(stamp) => {
-                    let (number, operation) = (draft.attempt, &request.operation);
-                    let observers = handle.observers();
                     let step = match meaning {
                         Meaning::Takeover => Step::TakenOver,
                         _ => Step::Claimed,
                     };
-                    observers.transition(operation, &self.id, number, step);
-                    let operation = Arc::clone(operation);
-                    return Ok(Ok(Claimed {
-                        attempt: Attempt::new(
-                            self.id,
-                            operation,
-                            number,
-                            Some(stamp.token),
-                            Stage::Body,
-                        ),
+                    let (id, number, token) = (self.id, draft.attempt, Some(stamp.token));
+                    let observers = request.handle.observers();
+                    observers.transition(&request.operation, &id, number, step);
+                    return Ok(Claimed {
+                        attempt: Attempt::new(id, operation(), number, token, Stage::Body),
                         holding: Holding::new(claim, number, draft.on_crash, meaning),
                         version: stamp.version,
-                    }));
+                    });
                 }
             };
-            match self.decide(&snapshot, sent) {
+            let refusal = match self.decide(&snapshot, sent) {
                 Next::Write(next) => match next.2 {
-                    // Where it is refused, nothing is written: that would only roll back.
-                    Meaning::Park => {
-                        let (operation, attempts) =
-                            (Arc::clone(&request.operation), next.1.attempt);
-                        return Ok(Err(Admission::Refused(Error::Parked {
-                            operation,
-                            attempts,
-                        })));
-                    }
-                    Meaning::LeaveUncertain => {
-                        let operation = Arc::clone(&request.operation);
-                        return Ok(Err(Admission::Refused(Error::Uncertain { operation })));
-                    }
                     Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => {
                         (seen, draft, meaning) = *next;
+                        continue;
                     }
+                    // That is for a call outside to write: here it would only be rolled back.
+                    Meaning::Park => Error::Parked {
+                        operation: operation(),
+                        attempts: next.1.attempt,
+                    },
+                    Meaning::LeaveUncertain => Error::Uncertain {
+                        operation: operation(),
+                    },
                 },
-                Next::Done(admission) => return Ok(Err(admission)),
+                Next::Done(admission) => return Err(admission),
                 // Not with a transaction open, whose locks may be what the other one waits for.
-                Next::Wait(record, left) => {
-                    let error = self.in_progress(&record, snapshot.now, left);
-                    return Ok(Err(Admission::Refused(error)));
-                }
-            }
+                Next::Wait(record, left) => self.in_progress(&record, snapshot.now, left),
+            };
+            return Err(Admission::Refused(refusal));
         }
     }
 }
 
 impl Underway {
     /// Claims inside a transaction: the attempt that is to run the body, with its claim where it has one, or what answers instead.
-    pub(crate) async fn admit_in(
+    async fn admit_in(
         &mut self,
         connection: &mut (dyn Any + Send),
     ) -> Result<(Attempt, Option<Claimed>), Instead> {
         let admitted = match &self.request.protection {
             Protection::Record(claim) => {
                 let mut admitting = Admitting::new(&self.request, claim);
-                let admitting = pin!(admitting.admit_in(connection));
-                within(self.span(), admitting).await
+                within(self.span(), pin!(admitting.admit_in(connection))).await
             }
-            Protection::None(why) => Ok(Err(Admission::Unprotected(*why))),
+            Protection::None(why) => Err(Admission::Unprotected(*why)),
         };
         match admitted {
-            Ok(Ok(claimed)) => Ok((claimed.attempt.clone(), Some(claimed))),
-            Ok(Err(admission)) => self.admitted(admission).map(|attempt| (attempt, None)),
-            Err(error) => Err(Instead::Refused(error.into())),
+            Ok(claimed) => Ok((claimed.attempt.clone(), Some(claimed))),
+            Err(admission) => self.admitted(admission).map(|attempt| (attempt, None)),
         }
     }
 
     /// Writes how the body ended, to stand from the commit on.
-    pub(crate) async fn end_in(
+    async fn end_in(
         &mut self,
         connection: &mut (dyn Any + Send),
         claimed: &Claimed,
