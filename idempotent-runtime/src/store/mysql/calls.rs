@@ -57,7 +57,10 @@ impl Statements {
         row.map_or(Ok(None), |row| sql::again(row, known, DOING))
     }
 
-    /// Puts `next` where nothing stands. It looks first: an insert that meets a row locks it, also where it changes nothing.
+    /// Puts `next` where nothing stands.
+    ///
+    /// It looks first: an insert that meets a row locks it, also where it changes nothing. Not so inside a transaction, where a
+    /// look would have to lock, too, and keep others from putting something else where nothing is.
     pub(super) async fn create(
         &self,
         session: &mut Session<'_>,
@@ -65,30 +68,12 @@ impl Statements {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
-        let mut snapshot = self.load(session, id).await?;
-        while snapshot.record.is_none() {
-            let values = sql::written(id, None, next);
-            let answer = run(session, &self.create, &values, DOING).await?;
-            if let Some(stamp) = stamped(next, None, answer.told) {
-                return Ok(Swap::Applied(stamp));
-            }
-            snapshot = self.load(session, id).await?;
-            if let Some(stamp) = found(next, &snapshot) {
-                return Ok(Swap::Applied(stamp));
+        if session.alone {
+            let snapshot = self.load(session, id).await?;
+            if snapshot.record.is_some() {
+                return Ok(Swap::Refused(snapshot));
             }
         }
-        Ok(Swap::Refused(snapshot))
-    }
-
-    /// The same inside a transaction. It does not look first, because a look may show what stood when the transaction began, and
-    /// one that locks what is not there would keep others from putting something there.
-    pub(super) async fn create_in(
-        &self,
-        session: &mut Session<'_>,
-        id: &RecordId,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        const DOING: &str = "claiming a record";
         loop {
             let values = sql::written(id, None, next);
             let answer = run(session, &self.create, &values, DOING).await?;

@@ -303,7 +303,7 @@ impl Store for MySqlStore {
         let session = &mut Session::in_transaction(connection);
         let statements = &self.inner.statements;
         match seen {
-            None => statements.create_in(session, id, next).await,
+            None => statements.create(session, id, next).await,
             Some(seen) => statements.replace(session, id, seen, next, None).await,
         }
     }

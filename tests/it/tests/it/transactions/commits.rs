@@ -146,27 +146,15 @@ async fn g12_a_call_goes_with_its_savepoint(shop: impl Shop) {
     let idem = Idempotency::new(shop.store());
     let mut transaction = shop.begin().await.expect("a transaction");
     shop.order(&mut transaction, 1).await.expect("an order");
-    let call = |item: i64| idem.call("orders.place").key("k").arguments(&item);
     {
         let mut savepoint = transaction.begin().await.expect("a savepoint");
-        let placed: Placed = call(7)
-            .run_in_transaction(&mut *savepoint, async |savepoint| {
-                shop.order(savepoint, 7).await?;
-                Ok(7)
-            })
-            .await;
+        let placed = place_in(&shop, &idem, &mut savepoint, "k", 7).await;
         assert_eq!(placed.ok(), Some(7));
         savepoint.rollback().await.expect("it is rolled back");
     }
     {
         let mut savepoint = transaction.begin().await.expect("a savepoint");
-        // Of the connection itself, as who has no transaction of sqlx's has it.
-        let placed: Placed = call(8)
-            .run_in_transaction(&mut *savepoint, async |connection| {
-                shop.order(connection, 8).await?;
-                Ok(8)
-            })
-            .await;
+        let placed = place_in(&shop, &idem, &mut savepoint, "k", 8).await;
         assert_eq!(
             placed.ok(),
             Some(8),

@@ -31,7 +31,7 @@ mod shop;
 
 use idempotent_runtime::{Error, Idempotency};
 use serde::{Deserialize, Serialize};
-use sqlx::Transaction;
+use sqlx::Database;
 
 use self::shop::Shop;
 
@@ -53,17 +53,17 @@ impl From<sqlx::Error> for PlaceError {
 
 type Placed = Result<i64, PlaceError>;
 
-/// Places an order in a transaction that somebody else began and will end.
+/// Places an order in the transaction that is open on a connection.
 async fn place_in<S: Shop>(
     shop: &S,
     idem: &Idempotency,
-    transaction: &mut Transaction<'static, S::Database>,
+    connection: &mut <S::Database as Database>::Connection,
     key: &str,
     item: i64,
 ) -> Placed {
     let call = idem.call("orders.place").key(key).arguments(&item);
-    call.run_in_transaction(&mut **transaction, async |transaction| {
-        shop.order(transaction, item).await?;
+    call.run_in_transaction(connection, async |connection| {
+        shop.order(connection, item).await?;
         Ok(item)
     })
     .await

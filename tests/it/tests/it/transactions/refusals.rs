@@ -9,7 +9,7 @@ use idempotent_runtime::{
 use sqlx::Connection;
 
 use super::{
-    PlaceError, Placed,
+    PlaceError, Placed, place_in,
     shop::{Shop, SqliteShop},
 };
 
@@ -23,13 +23,7 @@ on_every_database![
 async fn a_connection_without_a_transaction_is_refused(shop: impl Shop) {
     let idem = Idempotency::new(shop.store());
     let mut connection = shop.pool().acquire().await.expect("a connection");
-    let call = idem.call("orders.place").key("k").arguments(&7_i64);
-    let placed: Placed = call
-        .run_in_transaction(&mut *connection, async |connection| {
-            shop.order(connection, 7).await?;
-            Ok(7)
-        })
-        .await;
+    let placed = place_in(&shop, &idem, &mut connection, "k", 7).await;
     assert!(
         matches!(
             placed,
