@@ -196,7 +196,8 @@ pub enum Error {
     )]
     AlreadyInstalled,
 
-    /// The store failed. Whether the call is under way there is unknown; its body did not run.
+    /// The store failed. Whether the call is under way there is unknown; its body did not run, unless it shares a transaction, of
+    /// which nothing may be committed then.
     #[error("the store failed")]
     Store(#[from] StoreError),
 }

@@ -129,6 +129,11 @@ impl Call {
         self.0.scope = Some(Key::from_part(scope));
     }
 
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn has_old_identity(&self) -> bool {
+        self.0.old_key.is_some() || self.0.old_name.is_some()
+    }
+
     /// Adds an argument to the fingerprint.
     pub fn argument<T: Fingerprintable + ?Sized>(&mut self, name: &'static str, value: &T) {
         self.0.arguments.argument(name, value);

@@ -319,27 +319,43 @@ impl<P, K> CallBuilder<P, K> {
     /// Runs the call as a part of a transaction of the application's, in the database that the handle's store keeps its records in:
     /// the record commits with the rows that the body writes there, or rolls back with them.
     ///
-    /// `connection` is `&mut *transaction`, and the body gets it. When it has returned, the caller commits; where the call gave an `Err`, the caller rolls back,
-    /// as dropping a [`sqlx::Transaction`] does, and there was no call: a retry runs the body again. A caller who commits an `Err` of
-    /// the body's commits its rows, and the record of that error, too. A duplicate blocks in the database until the first call's
-    /// transaction has ended, and then gets its outcome, or runs. So does a call outside a transaction. Where the answer to the
-    /// commit was lost, the call tells what became of it: made again in a new transaction, it gets the outcome, or runs.
+    /// `connection` is `&mut *transaction`, and the body gets it. When it has returned, the caller commits; where the call gave an
+    /// `Err`, the caller rolls back, as dropping a `sqlx::Transaction` does, and there was no call: a retry runs the body again. A
+    /// duplicate waits in the database until the first call's transaction has ended, and then gets its outcome, or runs. Where the answer
+    /// to the commit was lost, the call tells what became of it: made again in a new transaction, it gets the outcome, or runs.
     ///
-    /// The transaction holds the key, so neither a lease nor a heartbeat does, and `lease`, `in_flight`, `on_crash` and `on_outage` are
-    /// refused. What a call outside a transaction left behind is taken over as that call had chosen, and one that still runs is
-    /// [`Error::InProgress`] at once, whatever the handle's defaults say. An error of ours says that nothing may be committed.
-    /// What the body does outside the database it does at least once, as everywhere: hand [`child_key`](Attempt::child_key) on, and
-    /// do it after the commit where you can. [`current`](crate::current) is the attempt.
+    /// **Make all calls of an operation in transactions, or none.** One outside waits for the transaction with a connection of the
+    /// store's, whatever its `in_flight` says, and gets [`Error::Store`] where the store gives up first, or runs unprotected where
+    /// [`OnOutage::Open`] says so; many that wait, or were dropped while they waited, keep heartbeats of other calls waiting, too.
     ///
-    /// Let all calls of an operation share transactions, or none. One outside waits for a transaction with a connection of the store's, for
-    /// as long as that waits for a lock, and is then [`Error::Store`]. A call of another key inside the body is a part of the transaction
-    /// where it is made on the same connection; any other writes for itself, which SQLite lets nobody do meanwhile. [Observers](crate::Observer)
-    /// are told of what is written when it is, before the commit.
+    /// The transaction holds the key, so neither a lease nor a heartbeat does: `lease`, `in_flight`, `on_crash` and `on_outage` are
+    /// refused, and so is `also_accept_…`. What a call outside left behind is taken over as that call had chosen; while it still runs,
+    /// it is [`Error::InProgress`] at once. [`current`](crate::current) is the attempt. Its fencing token says little: of attempts that
+    /// were rolled back nothing is left that the next token could be above. The ttl counts from the end of the body. What
+    /// [`reference`](Self::reference) stores is not loaded for the first caller. [Observers](crate::Observer) are told of what is
+    /// written when it is, before the commit.
     ///
-    /// Any isolation level will do. Under REPEATABLE READ and SERIALIZABLE, where a duplicate meets a record that was committed after
-    /// its transaction began, Postgres refuses it with a serialization failure, which is [`Error::Store`], and transient: run the
-    /// whole transaction again. On SQLite, begin with `BEGIN IMMEDIATE`, or whoever comes second is refused like that instead of
-    /// waiting. On MariaDB and MySQL, a deadlock undoes the whole transaction, and is an error like that.
+    /// What the body does outside the database happens at least once, as everywhere: hand [`child_key`](Attempt::child_key) on, and do
+    /// it after the commit where you can. A call of another key inside the body is a part of the transaction where it is made on the
+    /// same connection; any other writes for itself, which SQLite lets nobody do meanwhile.
+    ///
+    /// # What the database does
+    ///
+    /// Any isolation level will do. Where a duplicate meets what was committed after its transaction began, Postgres refuses it
+    /// under REPEATABLE READ and SERIALIZABLE, MariaDB where `innodb_snapshot_isolation` is on, and SQLite where it began without
+    /// `BEGIN IMMEDIATE`; on MariaDB and MySQL two may meet in a deadlock. All are [`Error::Store`], and transient: run the whole
+    /// transaction again.
+    ///
+    /// That a transaction is open is known from sqlx, which does not see a `COMMIT` of your own, or that MariaDB and MySQL commit before a
+    /// DDL statement and undo everything after a deadlock: what is written then stands by itself. Hand errors of the database on. On
+    /// MariaDB and MySQL `LAST_INSERT_ID()`, and on SQLite `last_insert_rowid()`, tell of the record afterwards.
+    ///
+    /// # Committing an `Err`
+    ///
+    /// A caller who commits an `Err` of the body's commits its rows, and what `on_error` makes of it: the record of that error, unless
+    /// the database took no more. On Postgres it takes none after a statement that failed, and the commit rolls back without a word.
+    /// Where an error of ours is in what the body returned, the record becomes *uncertain*, as it does once its lease is over where
+    /// a body that stopped half-way is committed: rows stand, and nobody runs it again by himself.
     ///
     /// # Examples
     ///
@@ -377,16 +393,15 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// # Errors
     ///
-    /// The body's own, or one of ours: those of [`run`](Self::run), [`Error::InvalidPolicy`] where no transaction is open, and
-    /// [`Error::Store`] of the kind [`Configuration`](crate::StoreErrorKind::Configuration) where the store keeps its records
-    /// elsewhere. It cannot tell whether the transaction is one of the same *database*: where the store's table is missing there, that is
-    /// an error; where there is one, records stand in two places.
+    /// The body's own, or one of ours, which says that nothing may be committed: those of [`run`](Self::run),
+    /// [`Error::InvalidPolicy`] where no transaction is open, and [`Error::Store`], where the body may have run and its outcome cannot be
+    /// recorded, or, of the kind [`Configuration`](crate::StoreErrorKind::Configuration), where the store keeps its records elsewhere. It
+    /// cannot tell whether the transaction is one of the same *database*: where the store's table is missing there, that is an error;
+    /// where there is one, records stand in two places.
     ///
     /// # Cancel safety
     ///
-    /// Dropped at any time, it has written nothing that stands, so long as the transaction is not committed. Whoever commits a body
-    /// that stopped half-way leaves a record that is *uncertain* once its lease is over: half of the rows stand, and nobody runs
-    /// it again.
+    /// Dropped at any time, it has written nothing that stands, so long as the transaction is not committed.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     #[cfg_attr(
         docsrs,
@@ -413,6 +428,11 @@ impl<P, K> CallBuilder<P, K> {
         {
             self.mistake.get_or_insert(Error::InvalidPolicy(
                 "`lease`, `in_flight`, `on_crash` and `on_outage` have no meaning in a transaction, which holds the key itself: leave them out",
+            ));
+        }
+        if self.call.has_old_identity() {
+            self.mistake.get_or_insert(Error::InvalidPolicy(
+                "`also_accept_name` and `also_accept_key` are not looked up in a transaction, where a look does not wait for another one that is open: leave them out",
             ));
         }
         match prepare(self.call, self.mistake) {

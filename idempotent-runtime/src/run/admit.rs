@@ -157,12 +157,7 @@ impl<'a> Admitting<'a> {
                 Err(error) => retries.pause_after(error, handle.timer()).await?,
             }
         };
-        self.identify_by(old, &snapshot);
-        Ok(())
-    }
-
-    pub(super) fn identify_by(&mut self, old: RecordId, snapshot: &Snapshot) {
-        match decide(self.claim, snapshot, Version::random) {
+        match decide(self.claim, &snapshot, Version::random) {
             Decision::Write {
                 meaning: Meaning::Fresh,
                 ..
@@ -172,6 +167,7 @@ impl<'a> Admitting<'a> {
                 self.id = old;
             }
         }
+        Ok(())
     }
 
     pub(super) fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
@@ -308,7 +304,7 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    fn applied(
+    pub(super) fn applied(
         &self,
         draft: &Draft,
         meaning: Meaning,

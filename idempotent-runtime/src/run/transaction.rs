@@ -12,12 +12,12 @@ use crate::{
     observe::{How, Step},
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::OnCrash,
-    record::Version,
+    record::{State, Version},
     request::{Protection, Request},
     run::{
         admit::{Admission, Admitting, Next},
         ending::step,
-        typed::{Typed, reference},
+        typed::Typed,
         underway::{Instead, Underway, executed, within},
     },
     store::{SqlConnection, StoreError, StoreErrorKind, Swap, check_open},
@@ -45,7 +45,7 @@ where
     K: Keep<R::Value> + Clone,
     F: AsyncFnOnce(&mut C) -> R,
 {
-    let prepared = request.in_transaction(connection);
+    let prepared = request.in_transaction(connection).await;
     let mut call = Underway::new(request);
     let admitted = match prepared {
         Ok(()) => call.admit_in(connection.connection()).await,
@@ -67,14 +67,15 @@ where
 
 impl Request {
     /// Makes it one that a transaction can hold.
-    fn in_transaction(&mut self, connection: &impl SqlConnection) -> Result<(), Error> {
-        if let Protection::Record(claim) = &mut self.protection {
-            check_open(connection)?;
-            // A crash takes the record along. What another way of calling left behind is for its own policy.
-            claim.on_crash = OnCrash::Rerun;
-            self.on_crash = OnCrash::Rerun;
-        }
-        Ok(())
+    async fn in_transaction(&mut self, connection: &mut impl SqlConnection) -> Result<(), Error> {
+        let Protection::Record(claim) = &mut self.protection else {
+            return Ok(());
+        };
+        // What another way of calling left behind is for its own policy.
+        claim.on_crash = OnCrash::Rerun;
+        // Where something of ours is no outcome to keep, and its rows are committed all the same, nobody runs it again by himself.
+        self.on_crash = OnCrash::Uncertain;
+        check_open(connection).await
     }
 }
 
@@ -83,10 +84,6 @@ impl Admitting<'_> {
         let (request, claim) = (self.request, self.claim);
         let (store, timer) = (request.handle.store(), request.handle.timer());
         let failed = |error: StoreError| Admission::Refused(error.into());
-        if let Some(old) = request.old_id {
-            let loaded = store.load_in(connection, &old).await;
-            self.identify_by(old, &loaded.map_err(failed)?);
-        }
         let operation = || Arc::clone(&request.operation);
         if is_held(&self.id) {
             let operation = operation();
@@ -95,16 +92,21 @@ impl Admitting<'_> {
         let mut draft = first(claim, Version::random());
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
         loop {
-            // Whoever commits a body that stopped half-way commits half of its rows: nobody may run it again by himself.
-            draft.on_crash = OnCrash::Uncertain;
+            if draft.state == State::Running {
+                // Whoever commits a body that stopped half-way commits half of its rows: nobody may run it again by himself.
+                draft.on_crash = OnCrash::Uncertain;
+            }
             let sent = timer.now();
             let swapped = store.swap_in(connection, &self.id, seen, &draft).await;
             let snapshot = match swapped.map_err(failed)? {
                 Swap::Refused(snapshot) => snapshot,
                 Swap::Applied(stamp) => {
                     let step = match meaning {
-                        Meaning::Takeover => Step::TakenOver,
-                        _ => Step::Claimed,
+                        Meaning::Fresh => Step::Claimed,
+                        Meaning::Takeover | Meaning::Reconcile => Step::TakenOver,
+                        Meaning::Park | Meaning::LeaveUncertain => {
+                            return Err(self.applied(&draft, meaning, stamp.token, sent));
+                        }
                     };
                     let (id, number, token) = (self.id, draft.attempt, Some(stamp.token));
                     let observers = request.handle.observers();
@@ -116,26 +118,16 @@ impl Admitting<'_> {
                     });
                 }
             };
-            let refusal = match self.decide(&snapshot, sent) {
-                Next::Write(next) => match next.2 {
-                    Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => {
-                        (seen, draft, meaning) = *next;
-                        continue;
-                    }
-                    // That is for a call outside to write: here it would only be rolled back.
-                    Meaning::Park => Error::Parked {
-                        operation: operation(),
-                        attempts: next.1.attempt,
-                    },
-                    Meaning::LeaveUncertain => Error::Uncertain {
-                        operation: operation(),
-                    },
-                },
+            match self.decide(&snapshot, sent) {
+                // Also what refuses the call is written: what was seen may be older than the transaction, and a write is not.
+                Next::Write(next) => (seen, draft, meaning) = *next,
                 Next::Done(admission) => return Err(admission),
                 // Not with a transaction open, whose locks may be what the other one waits for.
-                Next::Wait(record, left) => self.in_progress(&record, snapshot.now, left),
-            };
-            return Err(Admission::Refused(refusal));
+                Next::Wait(record, left) => {
+                    let error = self.in_progress(&record, snapshot.now, left);
+                    return Err(Admission::Refused(error));
+                }
+            }
         }
     }
 }
@@ -159,41 +151,31 @@ impl Underway {
         }
     }
 
-    /// Writes how the body ended, to stand from the commit on.
+    /// Writes how the body ended, to stand from the commit on; whether the claim was there still.
     async fn end_in(
         &mut self,
         connection: &mut (dyn Any + Send),
         claimed: &Claimed,
         ending: &Ending,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, StoreError> {
         let Claimed {
             attempt,
             holding,
             version,
         } = claimed;
         let draft = holding.end(ending, Version::random());
-        let request = &self.request;
-        let swapping =
-            request
-                .handle
-                .store()
-                .swap_in(connection, attempt.id(), Some(*version), &draft);
-        match within(self.span(), pin!(swapping)).await? {
-            Swap::Applied(_) => {}
-            Swap::Refused(_) => {
-                let source =
-                    "the body has rolled the transaction back to where the call had not begun";
-                let error = StoreError::new(StoreErrorKind::Other, "writing a record");
-                return Err(error.with_source(source).into());
-            }
+        let handle = &self.request.handle;
+        let swapping = handle
+            .store()
+            .swap_in(connection, attempt.id(), Some(*version), &draft);
+        if let Swap::Refused(_) = within(self.span(), pin!(swapping)).await? {
+            return Ok(false);
         }
         let (operation, step) = (attempt.operation(), step(ending, draft.state));
-        request
-            .handle
-            .observers()
-            .transition(operation, attempt.id(), attempt.number(), step);
+        let observers = handle.observers();
+        observers.transition(operation, attempt.id(), attempt.number(), step);
         self.executed(attempt, executed(holding.meaning(), attempt.stage()), true);
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -218,12 +200,16 @@ impl<P, K> Typed<P, K> {
         let Some(claimed) = claimed else {
             return self.own(call, attempt, own, None).await;
         };
-        let reference = reference::<K, _>(&ending);
-        match call.end_in(connection, claimed, &ending).await {
-            Ok(()) => self.own(call, attempt, own, reference).await,
-            // What failed in the body is why nothing more can be written there.
-            Err(_) if own.is_err() => (R::from_result(own), call.answered(None)),
-            Err(error) => self.instead(call, Instead::Refused(error)).await,
-        }
+        let error = match call.end_in(connection, claimed, &ending).await {
+            // What a reference leads to is not read back: it may be what is only being written.
+            Ok(true) => return self.own(call, attempt, own, None).await,
+            // What failed in the body is mostly why nothing more can be written.
+            Err(_) if own.is_err() => return self.own(call, attempt, own, None).await,
+            Ok(false) => StoreError::new(StoreErrorKind::Other, "writing a record").with_source(
+                "the transaction was rolled back while the body ran, by itself or by the database: what it wrote since may stand alone",
+            ),
+            Err(error) => error,
+        };
+        self.instead(call, Instead::Refused(error.into())).await
     }
 }

@@ -200,7 +200,7 @@ impl<P, K> Typed<P, K> {
 }
 
 /// What the value is to be read back from once it is recorded.
-pub(super) fn reference<K: Keep<T>, T>(ending: &Ending) -> Option<RawOutcome> {
+fn reference<K: Keep<T>, T>(ending: &Ending) -> Option<RawOutcome> {
     match ending {
         Ending::Done(outcome) if K::LOADS && outcome.kind == OutcomeKind::Value => {
             Some(outcome.clone())

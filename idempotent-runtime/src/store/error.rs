@@ -67,8 +67,8 @@ impl StoreError {
 }
 
 /// What a store says that takes no part in transactions.
-pub(super) fn no_transactions(doing: &'static str) -> StoreError {
-    StoreError::new(StoreErrorKind::Configuration, doing).with_source(
+pub(super) fn no_transactions() -> StoreError {
+    StoreError::new(StoreErrorKind::Configuration, "writing a record").with_source(
         "this store takes no part in transactions: those of Postgres, MariaDB, MySQL and SQLite do",
     )
 }

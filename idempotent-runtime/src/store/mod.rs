@@ -131,20 +131,12 @@ pub trait Store: Debug + Send + Sync + 'static {
         Ok(None)
     }
 
-    /// As [`load`](Self::load), inside the transaction that is open on `connection`, which is the driver's own: only a store
-    /// that keeps its records in a database of that kind can do it. Others, by default, say that they cannot.
-    async fn load_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-    ) -> Result<Snapshot, StoreError> {
-        let _ = (connection, id);
-        Err(error::no_transactions("loading a record"))
-    }
-
-    /// As [`swap`](Self::swap), inside the transaction that is open on `connection`: what is written stands when that is
-    /// committed, and never where it is rolled back. Where another transaction is about to put something there, it waits for
-    /// how that ends, and sees it. It changes nothing outside the transaction, remembers nothing, and is never sent again.
+    /// As [`swap`](Self::swap), inside the transaction that is open on `connection`, which is the driver's own: what is written stands
+    /// when that is committed, and never where it is rolled back. Where another transaction is about to put something there, it waits
+    /// for how that ends, and sees it. It changes nothing outside the transaction, remembers nothing, and is never sent again. What it
+    /// refuses with may be older than the transaction.
+    ///
+    /// Only a store that keeps its records in a database of that kind can do it. Others, by default, say that they cannot.
     async fn swap_in(
         &self,
         connection: &mut (dyn Any + Send),
@@ -153,7 +145,7 @@ pub trait Store: Debug + Send + Sync + 'static {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let _ = (connection, id, seen, next);
-        Err(error::no_transactions("writing a record"))
+        Err(error::no_transactions())
     }
 }
 
@@ -190,13 +182,6 @@ impl Store for Arc<dyn Store> {
     }
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         (**self).for_heartbeats().await
-    }
-    async fn load_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-    ) -> Result<Snapshot, StoreError> {
-        (**self).load_in(connection, id).await
     }
     async fn swap_in(
         &self,

@@ -25,23 +25,28 @@ pub(crate) mod sealed {
         fn connection(&mut self) -> &mut (dyn Any + Send);
 
         /// Whether a transaction is open on it, as far as sqlx knows.
-        fn is_in_transaction(&self) -> bool;
+        fn is_in_transaction(&mut self) -> impl Future<Output = bool> + Send;
     }
 }
 
 macro_rules! connections {
-    ($($feature:literal $connection:path,)*) => { $(
+    ($($feature:literal $connection:ident,)*) => { $(
         #[cfg(feature = $feature)]
         #[cfg_attr(docsrs, doc(cfg(feature = $feature)))]
-        impl SqlConnection for $connection {}
+        impl SqlConnection for sqlx::$connection {}
 
         #[cfg(feature = $feature)]
-        impl sealed::Sealed for $connection {
+        impl sealed::Sealed for sqlx::$connection {
             fn connection(&mut self) -> &mut (dyn Any + Send) {
                 self
             }
 
-            fn is_in_transaction(&self) -> bool {
+            async fn is_in_transaction(&mut self) -> bool {
+                // A transaction of SQLite's that was dropped is rolled back by its thread, which counts it until then.
+                if stringify!($connection) == "SqliteConnection" {
+                    // Where it fails, so does the claim, and says why.
+                    let _ = sqlx::Connection::ping(self).await;
+                }
                 sqlx::Connection::is_in_transaction(self)
             }
         }
@@ -49,14 +54,14 @@ macro_rules! connections {
 }
 
 connections! {
-    "mysql" sqlx::MySqlConnection,
-    "postgres" sqlx::PgConnection,
-    "sqlite" sqlx::SqliteConnection,
+    "mysql" MySqlConnection,
+    "postgres" PgConnection,
+    "sqlite" SqliteConnection,
 }
 
 /// Refuses what would commit every statement by itself.
-pub(crate) fn check_open(connection: &impl SqlConnection) -> Result<(), Error> {
-    if sealed::Sealed::is_in_transaction(connection) {
+pub(crate) async fn check_open(connection: &mut impl SqlConnection) -> Result<(), Error> {
+    if sealed::Sealed::is_in_transaction(connection).await {
         return Ok(());
     }
     Err(Error::InvalidPolicy(
@@ -67,11 +72,10 @@ pub(crate) fn check_open(connection: &impl SqlConnection) -> Result<(), Error> {
 /// The connection that a store of this kind can use.
 pub(crate) fn connection_of<'a, C: Any>(
     connection: &'a mut (dyn Any + Send),
-    doing: &'static str,
     kind: &str,
 ) -> Result<&'a mut C, StoreError> {
     connection.downcast_mut().ok_or_else(|| {
-        StoreError::new(StoreErrorKind::Configuration, doing).with_source(format!(
+        StoreError::new(StoreErrorKind::Configuration, "writing a record").with_source(format!(
             "the transaction is one of another kind of database than the store, which is {kind}"
         ))
     })

@@ -326,16 +326,6 @@ impl Store for FaultyStore {
         }))
     }
 
-    async fn load_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-    ) -> Result<Snapshot, StoreError> {
-        let arrived = self.arrive(&[Operation::Load], None);
-        let loading = self.inner.load_in(connection, id);
-        self.through(arrived, "loading a record", loading).await
-    }
-
     async fn swap_in(
         &self,
         connection: &mut (dyn Any + Send),

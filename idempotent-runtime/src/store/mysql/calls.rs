@@ -34,12 +34,24 @@ impl Statements {
         id: &RecordId,
     ) -> Result<Snapshot, StoreError> {
         const DOING: &str = "loading a record";
-        let statement = if session.alone {
-            &self.load
-        } else {
-            &self.load_locked
-        };
-        let answer = run(session, statement, &[bytes(id.as_bytes())], DOING).await?;
+        let answer = run(session, &self.load, &[bytes(id.as_bytes())], DOING).await?;
+        let row = answer.rows.first().ok_or_else(|| sql::no_row(DOING))?;
+        sql::snapshot(row, 0, 1, DOING)
+    }
+
+    /// What stands there now, which is what a look shows that takes no lock, but inside a transaction: there such a look may show what
+    /// stood when that began, or looked for the first time.
+    async fn load_current(
+        &self,
+        session: &mut Session<'_>,
+        id: &RecordId,
+    ) -> Result<Snapshot, StoreError> {
+        const DOING: &str = "loading a record";
+        if session.alone {
+            return self.load(session, id).await;
+        }
+        let id = [bytes(id.as_bytes())];
+        let answer = run(session, &self.load_locked, &id, DOING).await?;
         let row = answer.rows.first().ok_or_else(|| sql::no_row(DOING))?;
         sql::snapshot(row, 0, 1, DOING)
     }
@@ -57,10 +69,8 @@ impl Statements {
         row.map_or(Ok(None), |row| sql::again(row, known, DOING))
     }
 
-    /// Puts `next` where nothing stands.
-    ///
-    /// It looks first: an insert that meets a row locks it, also where it changes nothing. Not so inside a transaction, where a
-    /// look would have to lock, too, and keep others from putting something else where nothing is.
+    /// Puts `next` where nothing stands. It looks first: an insert that meets a row locks it, also where it changes nothing, and
+    /// inside a transaction until that ends.
     pub(super) async fn create(
         &self,
         session: &mut Session<'_>,
@@ -68,26 +78,19 @@ impl Statements {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
-        if session.alone {
-            let snapshot = self.load(session, id).await?;
-            if snapshot.record.is_some() {
-                return Ok(Swap::Refused(snapshot));
-            }
-        }
-        loop {
+        let mut snapshot = self.load(session, id).await?;
+        while snapshot.record.is_none() {
             let values = sql::written(id, None, next);
             let answer = run(session, &self.create, &values, DOING).await?;
             if let Some(stamp) = stamped(next, None, answer.told) {
                 return Ok(Swap::Applied(stamp));
             }
-            let snapshot = self.load(session, id).await?;
+            snapshot = self.load_current(session, id).await?;
             if let Some(stamp) = found(next, &snapshot) {
                 return Ok(Swap::Applied(stamp));
             }
-            if snapshot.record.is_some() {
-                return Ok(Swap::Refused(snapshot));
-            }
         }
+        Ok(Swap::Refused(snapshot))
     }
 
     /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
@@ -113,7 +116,7 @@ impl Statements {
         };
         match applied {
             Some(stamp) => Ok(Swap::Applied(stamp)),
-            None => self.load(session, id).await.map(Swap::Refused),
+            None => self.load_current(session, id).await.map(Swap::Refused),
         }
     }
 
@@ -138,7 +141,7 @@ impl Statements {
         seen: Version,
         next: &Draft,
     ) -> Result<Option<Stamp>, StoreError> {
-        match self.load(session, id).await?.record {
+        match self.load_current(session, id).await?.record {
             Some(record) if record.version == seen => {
                 self.update(session, id, seen, next, Some(&record)).await
             }
@@ -169,7 +172,7 @@ impl Statements {
         if let Some(stamp) = stamped(next, previous, answer.told) {
             return Ok(Some(stamp));
         }
-        let snapshot = self.load(session, id).await?;
+        let snapshot = self.load_current(session, id).await?;
         let gone = "it was written, and something else at once after it";
         let gone = || StoreError::new(StoreErrorKind::Unavailable, WRITING).with_source(gone);
         found(next, &snapshot).map(Some).ok_or_else(gone)

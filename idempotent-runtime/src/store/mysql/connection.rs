@@ -38,8 +38,7 @@ pub(super) struct Session<'a> {
     pub(super) connection: &'a mut MySqlConnection,
     pub(super) shows: bool,
     pub(super) max_allowed_packet: u64,
-    /// Whether every statement is a transaction of its own. Inside one of the application's, a look that takes no lock may show what
-    /// stood when that began.
+    /// Whether every statement is a transaction of its own.
     pub(super) alone: bool,
 }
 

@@ -282,16 +282,6 @@ impl Store for MySqlStore {
         })))
     }
 
-    async fn load_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-    ) -> Result<Snapshot, StoreError> {
-        let connection = connection_of(connection, "loading a record", KIND)?;
-        let session = &mut Session::in_transaction(connection);
-        self.inner.statements.load(session, id).await
-    }
-
     async fn swap_in(
         &self,
         connection: &mut (dyn Any + Send),
@@ -299,7 +289,7 @@ impl Store for MySqlStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let connection = connection_of(connection, "writing a record", KIND)?;
+        let connection = connection_of(connection, KIND)?;
         let session = &mut Session::in_transaction(connection);
         let statements = &self.inner.statements;
         match seen {

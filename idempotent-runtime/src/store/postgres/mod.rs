@@ -353,15 +353,6 @@ impl Store for PostgresStore {
         })))
     }
 
-    async fn load_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-    ) -> Result<Snapshot, StoreError> {
-        let connection = connection_of::<PgConnection>(connection, "loading a record", KIND)?;
-        self.inner.statements.load(connection, id).await
-    }
-
     async fn swap_in(
         &self,
         connection: &mut (dyn Any + Send),
@@ -369,7 +360,7 @@ impl Store for PostgresStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let connection = connection_of::<PgConnection>(connection, "writing a record", KIND)?;
+        let connection = connection_of::<PgConnection>(connection, KIND)?;
         let statements = &self.inner.statements;
         match seen {
             None => statements.create(connection, id, next).await,

@@ -253,15 +253,6 @@ impl Store for SqliteStore {
         })))
     }
 
-    async fn load_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-    ) -> Result<Snapshot, StoreError> {
-        let connection = connection_of::<SqliteConnection>(connection, "loading a record", KIND)?;
-        self.inner.statements.load(connection, id).await
-    }
-
     async fn swap_in(
         &self,
         connection: &mut (dyn Any + Send),
@@ -269,7 +260,7 @@ impl Store for SqliteStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let connection = connection_of::<SqliteConnection>(connection, "writing a record", KIND)?;
+        let connection = connection_of::<SqliteConnection>(connection, KIND)?;
         let statements = &self.inner.statements;
         match seen {
             None => statements.create(connection, id, next).await,

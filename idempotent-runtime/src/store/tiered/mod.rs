@@ -267,15 +267,6 @@ impl Store for TieredStore {
     }
 
     /// Past the tier, which holds no copy of what a call may write over: only of what is done and has not expired.
-    async fn load_in(
-        &self,
-        connection: &mut (dyn Any + Send),
-        id: &RecordId,
-    ) -> Result<Snapshot, StoreError> {
-        self.truth.load_in(connection, id).await
-    }
-
-    /// Past the tier, too.
     async fn swap_in(
         &self,
         connection: &mut (dyn Any + Send),

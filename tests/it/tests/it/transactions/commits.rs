@@ -3,13 +3,16 @@
 use std::{
     future::Future,
     pin::pin,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     task::Poll,
     time::Duration,
 };
 
 use idempotent_runtime::{
-    Error, Idempotency, OnCrash, Status, StoreErrorKind,
+    Error, Idempotency, Status, StoreErrorKind,
     store::OutcomeCache,
     testing::{Cut, Fault, FaultyStore, Gate, Nth, Operation, Proxy},
 };
@@ -39,8 +42,9 @@ on_every_database![
     a_record_that_cannot_be_written_is_an_error,
     a_call_inside_the_body_commits_with_it,
     a_store_behind_copies_takes_part,
-    what_an_older_build_recorded_is_found,
     a_nested_call_that_got_no_answer_is_never_the_outcome,
+    a_value_with_a_refusal_in_it_is_not_placed_again,
+    a_reference_is_not_read_back_before_the_commit,
 ];
 
 async fn g01_i14_record_and_rows_commit_together(shop: impl Shop) {
@@ -181,9 +185,9 @@ async fn g13_a_transaction_that_is_dropped_leaves_nothing(shop: impl Shop) {
 }
 
 async fn g13_a_panic_leaves_nothing<S: Shop>(shop: S) {
-    let shop = std::sync::Arc::new(shop);
+    let shop = Arc::new(shop);
     let idem = Idempotency::new(shop.store());
-    let (dying, its) = (std::sync::Arc::clone(&shop), idem.clone());
+    let (dying, its) = (Arc::clone(&shop), idem.clone());
     let died = tokio::spawn(async move {
         let mut transaction = dying.begin().await.expect("a transaction");
         let call = its.call("orders.place").key("k").arguments(&7_i64);
@@ -199,43 +203,57 @@ async fn g13_a_panic_leaves_nothing<S: Shop>(shop: S) {
     assert_eq!(shop.orders().await, [8]);
 }
 
-/// Polls a future at most so many times; whether it was ready.
-async fn ready_within<F: Future>(polls: u32, future: F) -> Option<F::Output> {
+/// Polls a future until it is ready, or until it was polled so many times since it `has_begun`.
+async fn ready_within<F: Future>(
+    polls: u32,
+    has_begun: impl Fn() -> bool,
+    future: F,
+) -> Option<F::Output> {
     let mut future = pin!(future);
-    for _ in 0..polls {
+    let mut left = polls;
+    loop {
+        if has_begun() {
+            left = left.checked_sub(1)?;
+        }
         let polled = std::future::poll_fn(|context| Poll::Ready(future.as_mut().poll(context)));
         if let Poll::Ready(output) = polled.await {
             return Some(output);
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    None
 }
 
 async fn a_call_that_is_dropped_at_any_await_leaves_nothing(shop: impl Shop) {
     let idem = Idempotency::new(shop.store());
-    let runs = AtomicU32::new(0);
-    for polls in 0.. {
-        let mut transaction = shop.begin().await.expect("a transaction");
-        let call = idem.call("orders.place").key("k").arguments(&7_i64);
-        let placing = call.run_in_transaction(&mut *transaction, async |transaction| {
-            runs.fetch_add(1, Ordering::SeqCst);
-            shop.order(transaction, 7).await?;
-            for _ in 0..8 {
+    let mut stopped = 0;
+    // From the first poll of the call, and from the first of its body.
+    'ends: for in_body in [false, true] {
+        for polls in 0.. {
+            let mut transaction = shop.begin().await.expect("a transaction");
+            let call = idem.call("orders.place").key("k").arguments(&7_i64);
+            let runs = AtomicU32::new(0);
+            let placing = call.run_in_transaction(&mut *transaction, async |transaction| {
+                runs.fetch_add(1, Ordering::SeqCst);
+                shop.order(transaction, 7).await?;
                 tokio::task::yield_now().await;
+                Ok(7)
+            });
+            let runs = || runs.load(Ordering::SeqCst) > 0;
+            let placed: Option<Placed> = ready_within(polls, || !in_body || runs(), placing).await;
+            if placed.is_some() && in_body {
+                assert_eq!(placed.and_then(Result::ok), Some(7));
+                transaction.commit().await.expect("it is committed");
+                break 'ends;
             }
-            Ok(7)
-        });
-        let placed: Option<Placed> = ready_within(polls, placing).await;
-        if placed.is_some() {
-            assert_eq!(placed.and_then(Result::ok), Some(7));
-            transaction.commit().await.expect("it is committed");
-            break;
+            stopped += u32::from(runs());
+            drop(transaction);
+            assert_eq!(shop.orders().await, [0_i64; 0], "after {polls} polls");
+            if placed.is_some() || runs() && !in_body {
+                break;
+            }
         }
-        drop(transaction);
-        assert_eq!(shop.orders().await, [0_i64; 0], "after {polls} polls");
     }
-    assert!(runs.load(Ordering::SeqCst) > 1, "some stopped in the body");
+    assert!(stopped > 1, "in the body");
     assert_eq!(shop.orders().await, [7]);
     assert_eq!(outside(&idem, "k", 7).await.ok(), Some(7));
 }
@@ -275,36 +293,32 @@ async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
             answer => break answer,
         }
     };
-    for again in [
-        inside,
-        outside(&idem, "k", 7).await,
-        place(&shop, &idem, "k", 7).await,
-    ] {
-        assert!(
-            matches!(again, Err(PlaceError::Idempotency(Error::Uncertain { .. }))),
-            "{again:?}"
-        );
+    for again in [inside, outside(&idem, "k", 7).await] {
+        assert_uncertain(again);
     }
+    assert_uncertain(place(&shop, &idem, "k", 7).await);
     assert_eq!(shop.orders().await, [7]);
 }
 
 async fn a_body_that_rolls_back_to_before_the_call_is_no_call<S: Shop>(shop: S) {
     let idem = Idempotency::new(shop.store());
-    let mut transaction = shop.begin().await.expect("a transaction");
-    S::run(&mut transaction, "SAVEPOINT here".to_owned())
-        .await
-        .expect("a savepoint");
-    let call = idem.call("orders.place").key("k").arguments(&7_i64);
-    let placed: Placed = call
-        .run_in_transaction(&mut *transaction, async |transaction| {
-            S::run(transaction, "ROLLBACK TO SAVEPOINT here".to_owned()).await?;
-            Ok(7)
-        })
-        .await;
-    assert!(
-        matches!(placed, Err(PlaceError::Idempotency(Error::Store(_)))),
-        "{placed:?}"
-    );
+    for answer in [|| Ok(7), || Err(PlaceError::SoldOut)] {
+        let mut transaction = shop.begin().await.expect("a transaction");
+        S::run(&mut transaction, "SAVEPOINT here".to_owned())
+            .await
+            .expect("a savepoint");
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let placed: Placed = call
+            .run_in_transaction(&mut *transaction, async |connection| {
+                S::run(connection, "ROLLBACK TO SAVEPOINT here".to_owned()).await?;
+                answer()
+            })
+            .await;
+        assert!(
+            matches!(placed, Err(PlaceError::Idempotency(Error::Store(_)))),
+            "{placed:?}"
+        );
+    }
 }
 
 /// Somebody outside dies, and leaves the key behind.
@@ -473,48 +487,93 @@ async fn a_store_behind_copies_takes_part(shop: impl Shop) {
     assert_eq!(shop.orders().await, [8]);
 }
 
-async fn what_an_older_build_recorded_is_found(shop: impl Shop) {
+/// Where its rows are committed all the same, nobody runs it again by himself.
+async fn a_nested_call_that_got_no_answer_is_never_the_outcome(shop: impl Shop) {
     let idem = Idempotency::new(shop.store());
-    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
-    for (key, expected) in [("k", 7), ("another", 8)] {
+    let nested = async || {
+        let nested = idem.call("orders.place").key("").arguments(&7_i64);
+        nested.run(async |_| Ok::<_, PlaceError>(1)).await
+    };
+    for commits in [false, true] {
         let mut transaction = shop.begin().await.expect("a transaction");
-        let call = idem.call("orders.put").also_accept_name("orders.place");
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
         let placed: Placed = call
-            .key(key)
-            .arguments(&7_i64)
             .run_in_transaction(&mut *transaction, async |connection| {
-                shop.order(connection, 8).await?;
-                Ok(8)
+                shop.order(connection, 7).await?;
+                nested().await
             })
             .await;
-        assert_eq!(placed.ok(), Some(expected));
-        transaction.commit().await.expect("it is committed");
+        assert!(
+            matches!(
+                placed,
+                Err(PlaceError::Idempotency(Error::InvalidKey { .. }))
+            ),
+            "{placed:?}"
+        );
+        if commits {
+            transaction.commit().await.expect("it is committed");
+        } else {
+            transaction.rollback().await.expect("it is rolled back");
+        }
     }
-    assert_eq!(shop.orders().await, [7, 8]);
+    assert_uncertain(place(&shop, &idem, "k", 7).await);
+    assert_eq!(shop.orders().await, [7]);
 }
 
-/// Nor is it uncertain, where the handle's calls outside would be: what the body wrote is known to stand or not.
-async fn a_nested_call_that_got_no_answer_is_never_the_outcome(shop: impl Shop) {
-    let strict = Idempotency::builder(shop.store()).on_crash(OnCrash::Uncertain);
-    let idem = strict.build().expect("a handle");
-    let mut transaction = shop.begin().await.expect("a transaction");
-    let call = idem.call("orders.place").key("k").arguments(&7_i64);
-    let placed: Placed = call
-        .run_in_transaction(&mut *transaction, async |_| {
-            let nested = idem.call("orders.place").key("").arguments(&7_i64);
-            nested.run(async |_| Ok::<_, PlaceError>(1)).await
-        })
-        .await;
+fn assert_uncertain(placed: Placed) {
     assert!(
         matches!(
             placed,
-            Err(PlaceError::Idempotency(Error::InvalidKey { .. }))
+            Err(PlaceError::Idempotency(Error::Uncertain { .. }))
         ),
         "{placed:?}"
     );
+}
+
+/// One of ours inside a value that cannot be kept so.
+async fn a_value_with_a_refusal_in_it_is_not_placed_again(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let batch: Result<Vec<PlaceError>, PlaceError> = call
+        .run_in_transaction(&mut *transaction, async |connection| {
+            shop.order(connection, 7).await?;
+            Ok(vec![Error::InvalidPolicy("nested").into()])
+        })
+        .await;
+    assert_eq!(batch.map(|batch| batch.len()).ok(), Some(1));
     transaction.commit().await.expect("it is committed");
 
-    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    assert_uncertain(place(&shop, &idem, "k", 7).await);
+    assert_eq!(shop.orders().await, [7]);
+}
+
+/// What it leads to may be what the transaction writes.
+async fn a_reference_is_not_read_back_before_the_commit(shop: impl Shop) {
+    let idem = Idempotency::new(shop.store());
+    let shop = Arc::new(shop);
+    let call = || {
+        let reading = Arc::clone(&shop);
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        call.reference(
+            |_: &i64| 0_i64,
+            move |_: i64| {
+                let reading = Arc::clone(&reading);
+                async move { Ok::<_, Error>(reading.orders().await.pop().unwrap_or(-1)) }
+            },
+        )
+    };
+    for _ in 0..2 {
+        let mut transaction = shop.begin().await.expect("a transaction");
+        let placed: Placed = call()
+            .run_in_transaction(&mut *transaction, async |connection| {
+                shop.order(connection, 7).await?;
+                Ok(7)
+            })
+            .await;
+        assert_eq!(placed.ok(), Some(7));
+        transaction.commit().await.expect("it is committed");
+    }
     assert_eq!(shop.orders().await, [7]);
 }
 

@@ -1,8 +1,8 @@
 //! Transactions that see what stood when they began.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use idempotent_runtime::{Error, Idempotency, testing::Gate};
+use idempotent_runtime::{Error, Idempotency, OnCrash, testing::Gate};
 
 use super::{
     PlaceError, Placed, place, place_in,
@@ -76,6 +76,98 @@ async fn g07_i14_sqlite_says_to_try_again_where_a_transaction_began_without_a_lo
     let (placed, orders) = late(SqliteShop::new().await, None).await;
     assert!(is_to_be_tried_again(&placed), "{placed:?}");
     assert_eq!(orders, [7]);
+}
+
+/// A transaction of this isolation looks around while somebody outside runs the call, who then ends, and whose lease would be over. What
+/// it gets then.
+async fn late_for_one_that_ran<S: Shop>(shop: S, set: &str) -> Placed {
+    let short = Idempotency::builder(shop.store())
+        .lease("200ms")
+        .on_crash(OnCrash::Uncertain);
+    let idem = short.build().expect("a handle");
+    let (gate, handle) = (Gate::new(), idem.clone());
+    let its = gate.clone();
+    let running = tokio::spawn(async move {
+        let call = handle.call("orders.place").key("k").arguments(&7_i64);
+        let placed: Placed = call
+            .run(async |_| {
+                its.pass().await;
+                Ok(1)
+            })
+            .await;
+        placed
+    });
+    gate.arrived(1).await;
+    let mut transaction = shop.pool().begin().await.expect("a transaction");
+    S::run(&mut transaction, set.to_owned())
+        .await
+        .expect("the isolation is set");
+    let looking = format!("SELECT item FROM {}orders", shop.prefix());
+    let seen = S::numbers(&mut transaction, looking).await;
+    assert_eq!(seen.expect("nothing yet"), [0_i64; 0]);
+    gate.open();
+    assert_eq!(running.await.expect("no panic").ok(), Some(1));
+    // Longer than the lease that is seen there.
+    tokio::time::sleep(Duration::from_millis(400)).await;
+
+    let placed = place_in(&shop, &idem, &mut transaction, "k", 7).await;
+    drop(transaction);
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(1));
+    placed
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn what_is_long_over_is_never_uncertain_on_postgres() {
+    for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+        let set = format!("SET TRANSACTION ISOLATION LEVEL {level}");
+        let placed = late_for_one_that_ran(PostgresShop::new().await, &set).await;
+        assert!(is_to_be_tried_again(&placed), "{level}: {placed:?}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn what_is_long_over_is_never_uncertain_on_mariadb() {
+    let placed = late_for_one_that_ran(MariaDbShop::new().await, "DO 0").await;
+    assert_eq!(placed.ok(), Some(1));
+}
+
+#[tokio::test]
+async fn what_is_long_over_is_never_uncertain_on_sqlite() {
+    let placed = late_for_one_that_ran(SqliteShop::new().await, "SELECT 0").await;
+    assert!(is_to_be_tried_again(&placed), "{placed:?}");
+}
+
+/// A claim that waits for a completion sees it, although it began earlier.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn what_completes_meanwhile_is_never_uncertain_on_postgres() {
+    let shop = PostgresShop::new().await;
+    let short = Idempotency::builder(shop.store())
+        .lease("200ms")
+        .on_crash(OnCrash::Uncertain);
+    let idem = short.build().expect("a handle");
+    let records = shop.prefix().to_owned();
+    let mut side = shop.pool().acquire().await.expect("a connection");
+    let slow = format!(
+        "CREATE FUNCTION {records}slow() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN
+             IF NEW.finished IS NOT NULL THEN PERFORM pg_sleep(1); END IF; RETURN NULL; END $f$;
+         CREATE TRIGGER slow AFTER UPDATE ON {records}records FOR EACH ROW EXECUTE FUNCTION {records}slow()"
+    );
+    let run = PostgresShop::run(&mut side, slow).await;
+    run.expect("the server does it");
+    let handle = idem.clone();
+    let running = tokio::spawn(async move {
+        let call = handle.call("orders.place").key("k").arguments(&7_i64);
+        call.run(async |_| Ok::<_, PlaceError>(1)).await
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+
+    let placed = place(&shop, &idem, "k", 7).await;
+
+    assert_eq!(running.await.expect("no panic").ok(), Some(1));
+    assert_eq!(placed.ok(), Some(1));
 }
 
 /// The later of two transactions that wait for each other is undone whole. Sent again, its claim would stand outside it.

@@ -11,7 +11,7 @@ use std::{
 use idempotent_runtime::{Error, Idempotency, testing::Gate};
 use tokio::task::JoinSet;
 
-use super::{PlaceError, Placed, outside, place, shop::Shop};
+use super::{PlaceError, Placed, outside, place, place_in, shop::Shop};
 
 on_every_database![
     g04_i14_a_duplicate_waits_for_the_commit,
@@ -199,16 +199,79 @@ async fn calls_of_other_keys_do_not_wait<S: Shop>(shop: S) {
     assert_eq!(placing.await.expect("no panic").ok(), Some(7));
 }
 
-#[tokio::test]
-#[ignore = "needs a server: cargo xtask test"]
-async fn calls_of_other_keys_do_not_wait_on_postgres() {
-    let shop = super::shop::PostgresShop::new().await;
-    crate::harness::in_time(calls_of_other_keys_do_not_wait(shop)).await;
+/// A transaction that asks again and again keeps nobody from prolonging a lease.
+async fn one_that_runs_outside_is_not_taken_over_while_it_lives<S: Shop>(shop: S) {
+    let short = Idempotency::builder(shop.store()).lease("600ms").build();
+    let idem = short.expect("a handle");
+    let (gate, handle) = (Gate::new(), idem.clone());
+    let its = gate.clone();
+    let running = tokio::spawn(async move {
+        let call = handle.call("orders.place").key("k").arguments(&7_i64);
+        let placed: Placed = call
+            .run(async |_| {
+                its.pass().await;
+                Ok(1)
+            })
+            .await;
+        placed
+    });
+    gate.arrived(1).await;
+    let mut transaction = shop.begin().await.expect("a transaction");
+    for _ in 0..8 {
+        let placed = place_in(&shop, &idem, &mut transaction, "k", 7).await;
+        assert!(
+            matches!(
+                placed,
+                Err(PlaceError::Idempotency(Error::InProgress { .. }))
+            ),
+            "{placed:?}"
+        );
+        a_while().await;
+    }
+    drop(transaction);
+    gate.open();
+    assert_eq!(running.await.expect("no panic").ok(), Some(1));
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(1));
 }
 
-#[tokio::test]
-#[ignore = "needs a server: cargo xtask test"]
-async fn calls_of_other_keys_do_not_wait_on_mariadb() {
-    let shop = super::shop::MariaDbShop::new().await;
-    crate::harness::in_time(calls_of_other_keys_do_not_wait(shop)).await;
+/// They lock nothing.
+async fn replays_do_not_wait_for_each_other<S: Shop>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    for key in ["a", "b"] {
+        assert_eq!(place(&shop, &idem, key, 7).await.ok(), Some(7));
+    }
+    let mut one = shop.begin().await.expect("a transaction");
+    let mut other = shop.begin().await.expect("a transaction");
+    for key in ["a", "b"] {
+        for transaction in [&mut one, &mut other] {
+            let placed = place_in(&shop, &idem, transaction, key, 7).await;
+            assert_eq!(placed.ok(), Some(7));
+        }
+    }
 }
+
+/// Makes a test of each of these on each server: on SQLite, who has begun to write keeps everybody else from it.
+macro_rules! on_every_server {
+    ($($test:ident),* $(,)?) => {
+        on_every_server! { @on servers_postgres PostgresShop [$($test)*] }
+        on_every_server! { @on servers_mariadb MariaDbShop [$($test)*] }
+    };
+    (@on $name:ident $shop:ident [$($test:ident)*]) => {
+        mod $name {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                #[ignore = "needs a server: cargo xtask test"]
+                async fn $test() {
+                    let shop = crate::transactions::shop::$shop::new().await;
+                    crate::harness::in_time(super::$test(shop)).await;
+                }
+            )*
+        }
+    };
+}
+
+on_every_server![
+    calls_of_other_keys_do_not_wait,
+    one_that_runs_outside_is_not_taken_over_while_it_lives,
+    replays_do_not_wait_for_each_other,
+];

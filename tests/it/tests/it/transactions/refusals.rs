@@ -79,11 +79,13 @@ async fn what_has_no_meaning_in_a_transaction_is_refused(shop: impl Shop) {
         CallBuilder<idempotent_runtime::__private::Recorded, idempotent_runtime::__private::Whole>;
 
     let idem = Idempotency::new(shop.store());
-    let meaningless: [fn(Call) -> Call; 4] = [
+    let meaningless: [fn(Call) -> Call; 6] = [
         |call| call.lease("10s"),
         |call| call.in_flight(InFlight::Reject),
         |call| call.on_crash(OnCrash::Uncertain),
         |call| call.on_outage(OnOutage::Open),
+        |call| call.also_accept_name("orders.put"),
+        |call| call.also_accept_key("old"),
     ];
     for meaningless in meaningless {
         let mut transaction = shop.begin().await.expect("a transaction");
@@ -124,4 +126,24 @@ async fn a_call_without_protection_only_runs(shop: impl Shop) {
     assert_eq!(shop.orders().await, [7, 7]);
     let mut connection = shop.pool().acquire().await.expect("a connection");
     connection.ping().await.expect("it is in order");
+}
+
+/// Its thread rolls back later, and counts it until then.
+#[tokio::test]
+async fn a_transaction_of_sqlite_that_was_dropped_is_none() {
+    for _ in 0..32 {
+        let shop = SqliteShop::new().await;
+        let idem = Idempotency::new(shop.store());
+        let mut connection = shop.pool().acquire().await.expect("a connection");
+        drop(connection.begin().await.expect("a transaction"));
+        let placed = place_in(&shop, &idem, &mut connection, "k", 7).await;
+        assert!(
+            matches!(
+                placed,
+                Err(PlaceError::Idempotency(Error::InvalidPolicy(_)))
+            ),
+            "{placed:?}"
+        );
+        assert_eq!(shop.orders().await, [0_i64; 0]);
+    }
 }
