@@ -29,8 +29,9 @@ pub(crate) mod sealed {
     }
 }
 
+/// The connections, and whether a transaction that was dropped is counted until a thread has rolled it back.
 macro_rules! connections {
-    ($($feature:literal $connection:ident,)*) => { $(
+    ($($feature:literal $connection:ident $counts_dropped:literal,)*) => { $(
         #[cfg(feature = $feature)]
         #[cfg_attr(docsrs, doc(cfg(feature = $feature)))]
         impl SqlConnection for sqlx::$connection {}
@@ -42,9 +43,8 @@ macro_rules! connections {
             }
 
             async fn is_in_transaction(&mut self) -> bool {
-                // A transaction of SQLite's that was dropped is rolled back by its thread, which counts it until then.
-                if stringify!($connection) == "SqliteConnection" {
-                    // Where it fails, so does the claim, and says why.
+                if $counts_dropped {
+                    // The thread answers when it has done so. Where it does not, nor is the claim written, which says why.
                     let _ = sqlx::Connection::ping(self).await;
                 }
                 sqlx::Connection::is_in_transaction(self)
@@ -54,9 +54,9 @@ macro_rules! connections {
 }
 
 connections! {
-    "mysql" MySqlConnection,
-    "postgres" PgConnection,
-    "sqlite" SqliteConnection,
+    "mysql" MySqlConnection false,
+    "postgres" PgConnection false,
+    "sqlite" SqliteConnection true,
 }
 
 /// Refuses what would commit every statement by itself.
