@@ -343,7 +343,8 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// Any isolation level will do. Where a duplicate meets what was committed after its transaction began, Postgres refuses it
     /// under REPEATABLE READ and SERIALIZABLE, MariaDB where `innodb_snapshot_isolation` is on, and SQLite where it began without
-    /// `BEGIN IMMEDIATE`; on MariaDB and MySQL two may meet in a deadlock. All are [`Error::Store`], and transient: run the whole
+    /// `BEGIN IMMEDIATE`; and calls of several keys may meet in a deadlock. Where the claim or the record meets that, it is
+    /// [`Error::Store`], and transient; elsewhere it is an error of the body's statements, or of the commit. Run the whole
     /// transaction again.
     ///
     /// That a transaction is open is known from sqlx, which does not see a `COMMIT` of your own, or that MariaDB and MySQL commit before a
@@ -353,7 +354,8 @@ impl<P, K> CallBuilder<P, K> {
     /// # Committing an `Err`
     ///
     /// A caller who commits an `Err` of the body's commits its rows, and what `on_error` makes of it: the record of that error, unless
-    /// the database took no more. On Postgres it takes none after a statement that failed, and the commit rolls back without a word.
+    /// the database took no more, or has undone the claim meanwhile. On Postgres it takes none after a statement that failed, and
+    /// the commit rolls back without a word.
     /// Where an error of ours is in what the body returned, the record becomes *uncertain*, as it does once its lease is over where
     /// a body that stopped half-way is committed: rows stand, and nobody runs it again by himself.
     ///
@@ -401,7 +403,9 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// # Cancel safety
     ///
-    /// Dropped at any time, it has written nothing that stands, so long as the transaction is not committed.
+    /// Dropped at any time, it has written nothing that stands, so long as the transaction is not committed. On MariaDB and MySQL, sqlx
+    /// 0.9.0 falls out of step with the server where it is dropped while it prepares a statement, as every call of it may be, and
+    /// the rollback then never comes back: close the connection instead, or give the rollback a time-out.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     #[cfg_attr(
         docsrs,

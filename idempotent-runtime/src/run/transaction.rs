@@ -30,6 +30,9 @@ pub(crate) struct Claimed {
     version: Version,
 }
 
+/// How often a claim is decided upon: a transaction that sees something else than what stands may never see the end of it.
+const ROUNDS: u32 = 16;
+
 /// Runs a call as a part of a transaction.
 pub(crate) async fn run_in<C, R, P, K, F>(
     mut request: Box<Request>,
@@ -91,7 +94,7 @@ impl Admitting<'_> {
         }
         let mut draft = first(claim, Version::random());
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
-        loop {
+        for _ in 0..ROUNDS {
             if draft.state == State::Running {
                 // Whoever commits a body that stopped half-way commits half of its rows: nobody may run it again by himself.
                 draft.on_crash = OnCrash::Uncertain;
@@ -129,6 +132,9 @@ impl Admitting<'_> {
                 }
             }
         }
+        let source = "what the transaction sees and what stands are not the same";
+        let error = StoreError::new(StoreErrorKind::Busy, "writing a record");
+        Err(failed(error.with_source(source)))
     }
 }
 
@@ -203,8 +209,8 @@ impl<P, K> Typed<P, K> {
         let error = match call.end_in(connection, claimed, &ending).await {
             // What a reference leads to is not read back: it may be what is only being written.
             Ok(true) => return self.own(call, attempt, own, None).await,
-            // What failed in the body is mostly why nothing more can be written.
-            Err(_) if own.is_err() => return self.own(call, attempt, own, None).await,
+            // What failed in the body is mostly why nothing more can be written, or nothing is left.
+            _ if own.is_err() => return self.own(call, attempt, own, None).await,
             Ok(false) => StoreError::new(StoreErrorKind::Other, "writing a record").with_source(
                 "the transaction was rolled back while the body ran, by itself or by the database: what it wrote since may stand alone",
             ),

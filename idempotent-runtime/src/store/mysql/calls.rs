@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Moment, Record, Time, TokenRule, Version, micros},
+    record::{Draft, Moment, Record, State, Time, TokenRule, Version, micros},
     store::{
         Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
         recent::Known,
@@ -79,6 +79,10 @@ impl Statements {
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
         let mut snapshot = self.load(session, id).await?;
+        if !session.alone && snapshot.record.is_some() && !is_done_or_held(&snapshot) {
+            // It is written over, if it stands at all.
+            snapshot = self.load_current(session, id).await?;
+        }
         while snapshot.record.is_none() {
             let values = sql::written(id, None, next);
             let answer = run(session, &self.create, &values, DOING).await?;
@@ -240,6 +244,19 @@ impl Statements {
         let rows = answer.rows.iter();
         rows.map(|row| sql::listed(row, DOING)).collect()
     }
+}
+
+/// Whether nobody but its holder changes the record, if anybody does.
+fn is_done_or_held(snapshot: &Snapshot) -> bool {
+    let now = snapshot.now;
+    snapshot
+        .record
+        .as_deref()
+        .is_some_and(|record| match record.state {
+            State::Running => !record.lease_is_over(now),
+            State::Done => !record.is_expired(now),
+            _ => false,
+        })
 }
 
 /// The stamp of what was written at the time that the server told; `None` where it told none.

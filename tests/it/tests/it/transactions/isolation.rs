@@ -4,6 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{Error, Idempotency, OnCrash, testing::Gate};
 
+use crate::harness::in_time;
+
 use super::{
     PlaceError, Placed, place, place_in,
     shop::{MariaDbShop, PostgresShop, Shop, SqliteShop},
@@ -168,6 +170,59 @@ async fn what_completes_meanwhile_is_never_uncertain_on_postgres() {
 
     assert_eq!(running.await.expect("no panic").ok(), Some(1));
     assert_eq!(placed.ok(), Some(1));
+}
+
+/// A transaction still sees what has expired and was purged since.
+async fn late_for_one_that_was_purged<S: Shop>(shop: S, set: &str) -> Placed {
+    let short = Idempotency::builder(shop.store()).lease("10ms").ttl("20ms");
+    let idem = short.build().expect("a handle");
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    let mut transaction = shop.pool().begin().await.expect("a transaction");
+    S::run(&mut transaction, set.to_owned())
+        .await
+        .expect("the isolation is set");
+    let looking = format!("SELECT item FROM {}orders", shop.prefix());
+    let seen = S::numbers(&mut transaction, looking).await;
+    assert_eq!(seen.expect("the order"), [7]);
+    while shop.store().purge(1, Duration::ZERO).await != Ok(1) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+
+    let placed = place_in(&shop, &idem, &mut transaction, "k", 8).await;
+    if placed.is_ok() {
+        transaction.commit().await.expect("it is committed");
+        assert_eq!(shop.orders().await, [7, 8]);
+    }
+    placed
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn what_was_purged_is_placed_again_on_mariadb() {
+    let placed = in_time(late_for_one_that_was_purged(
+        MariaDbShop::new().await,
+        "DO 0",
+    ))
+    .await;
+    assert_eq!(placed.ok(), Some(8));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn what_was_purged_is_placed_again_on_postgres() {
+    let set = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+    let placed = in_time(late_for_one_that_was_purged(PostgresShop::new().await, set)).await;
+    assert_eq!(placed.ok(), Some(8));
+}
+
+#[tokio::test]
+async fn what_was_purged_is_to_be_tried_again_on_sqlite() {
+    let placed = in_time(late_for_one_that_was_purged(
+        SqliteShop::new().await,
+        "SELECT 0",
+    ))
+    .await;
+    assert!(is_to_be_tried_again(&placed), "{placed:?}");
 }
 
 /// The later of two transactions that wait for each other is undone whole. Sent again, its claim would stand outside it.

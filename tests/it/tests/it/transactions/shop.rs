@@ -5,7 +5,8 @@ use std::{net::SocketAddr, sync::Arc};
 use async_trait::async_trait;
 use idempotent_runtime::store::{MySqlStore, PostgresStore, SqlConnection, SqliteStore, Store};
 use sqlx::{
-    AssertSqlSafe, Database, Executor, MySql, MySqlPool, Pool, Postgres, Row, Sqlite, Transaction,
+    AssertSqlSafe, Connection, Database, Executor, MySql, MySqlPool, Pool, Postgres, Row, Sqlite,
+    Transaction,
     mysql::MySqlPoolOptions,
     postgres::PgPoolOptions,
     sqlite::{SqliteConnectOptions, SqlitePoolOptions},
@@ -44,6 +45,16 @@ pub(crate) trait Shop: Send + Sync + 'static {
         match Self::BEGIN {
             Some(statement) => self.pool().begin_with(statement).await,
             None => self.pool().begin().await,
+        }
+    }
+
+    /// The same on a connection that no pool gets back.
+    async fn begin_on<'c>(
+        connection: &'c mut <Self::Database as Database>::Connection,
+    ) -> sqlx::Result<Transaction<'c, Self::Database>> {
+        match Self::BEGIN {
+            Some(statement) => connection.begin_with(statement).await,
+            None => connection.begin().await,
         }
     }
 
