@@ -1,6 +1,6 @@
 //! What stands in a store: the record of one key, and the draft of its next version.
 
-mod draft;
+pub(crate) mod draft;
 mod outcome;
 mod time;
 mod token;

@@ -100,19 +100,20 @@ pub enum Moment {
 }
 
 #[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "redis")))]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted};
 
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-    fn claim() -> Draft {
+    /// The draft of a first call under `key`.
+    pub(crate) fn claim(key: &[u8]) -> Draft {
         Draft {
             version: Version::random(),
             subject: Some(Arc::new(Subject {
                 operation: "test.charge".into(),
                 scope: b"tenant".to_vec(),
-                key: b"key".to_vec(),
+                key: key.to_vec(),
                 fingerprint: Fingerprinted::stored(
                     Fingerprint::from_bytes([1; 32]),
                     ArgumentDigests::default(),
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_draft_that_says_anything_new_is_no_mere_completion() {
-        let begun = claim();
+        let begun = claim(b"key");
         let running = begun.apply(None, Time::from_micros(1_000_000));
         let completion = Draft {
             version: Version::random(),
@@ -156,7 +157,7 @@ mod tests {
 
         let others: [fn(Draft) -> Draft; 9] = [
             |draft| Draft {
-                subject: claim().subject,
+                subject: claim(b"key").subject,
                 ..draft
             },
             |draft| Draft {

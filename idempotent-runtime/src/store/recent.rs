@@ -236,9 +236,8 @@ impl fmt::Debug for Recent {
 mod tests {
     use super::*;
     use crate::{
-        fingerprint::{ArgumentDigests, Arguments, Fingerprint},
-        policy::OnCrash,
-        record::{self, AttemptId, FencingToken, Holder, TokenRule},
+        fingerprint::Arguments,
+        record::{self, TokenRule, draft::tests::claim},
     };
 
     const NOW: Time = Time::from_micros(1_000_000);
@@ -247,34 +246,6 @@ mod tests {
     fn id(number: u64) -> RecordId {
         let digest = <sha2::Sha256 as sha2::Digest>::digest(number.to_be_bytes());
         RecordId::from_bytes(digest.into())
-    }
-
-    fn claim(key: &[u8]) -> Draft {
-        Draft {
-            version: Version::random(),
-            subject: Some(Arc::new(Subject {
-                operation: "test.charge".into(),
-                scope: b"tenant".to_vec(),
-                key: key.to_vec(),
-                fingerprint: Fingerprinted::stored(
-                    Fingerprint::from_bytes([1; 32]),
-                    ArgumentDigests::default(),
-                ),
-            })),
-            state: State::Running,
-            token: TokenRule::Above(FencingToken::from_u64(0)),
-            attempt: 1,
-            attempt_id: AttemptId::random(),
-            holder: Holder {
-                label: "host:1".into(),
-                trace_parent: None,
-            },
-            on_crash: OnCrash::Rerun,
-            lease: record::Moment::In(DAY),
-            expires: record::Moment::In(DAY),
-            keep: Duration::ZERO,
-            outcome: None,
-        }
     }
 
     fn completion(of: &Draft) -> Draft {
