@@ -12,15 +12,16 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, Idempotency, Status, StoreErrorKind,
+    Error, Idempotency, Status,
     store::OutcomeCache,
-    testing::{Cut, Fault, FaultyStore, Gate, Nth, Operation, Proxy},
+    testing::{Cut, Proxy},
 };
 use sqlx::Acquire;
 
 use super::{
     PlaceError, Placed, outside, place, place_in,
     shop::{MariaDbShop, PostgresShop, Remote, Shop},
+    sold_out,
 };
 
 on_every_database![
@@ -34,17 +35,8 @@ on_every_database![
     g13_a_transaction_that_is_dropped_leaves_nothing,
     g13_a_panic_leaves_nothing,
     a_call_that_is_dropped_at_any_await_leaves_nothing,
-    half_of_a_body_that_is_committed_is_uncertain,
-    a_body_that_rolls_back_to_before_the_call_is_no_call,
-    a_takeover_in_a_transaction_commits_with_it,
-    too_many_takeovers_park_in_a_transaction_too,
-    what_is_expired_is_placed_again,
-    a_record_that_cannot_be_written_is_an_error,
     a_call_inside_the_body_commits_with_it,
     a_store_behind_copies_takes_part,
-    a_nested_call_that_got_no_answer_is_never_the_outcome,
-    a_value_with_a_refusal_in_it_is_not_placed_again,
-    a_reference_is_not_read_back_before_the_commit,
 ];
 
 async fn g01_i14_record_and_rows_commit_together(shop: impl Shop) {
@@ -83,20 +75,6 @@ async fn g02_a_replay_does_nothing_in_the_database(shop: impl Shop) {
         "{other:?}"
     );
     assert_eq!(shop.orders().await, [7]);
-}
-
-/// Writes an order and finds that nothing is left.
-async fn sold_out<S: Shop>(
-    shop: &S,
-    idem: &Idempotency,
-    transaction: &mut sqlx::Transaction<'static, S::Database>,
-) -> Placed {
-    let call = idem.call("orders.place").key("k").arguments(&7_i64);
-    call.run_in_transaction(&mut **transaction, async |transaction| {
-        shop.order(transaction, 7).await?;
-        Err(PlaceError::SoldOut)
-    })
-    .await
 }
 
 async fn g03_an_error_that_is_committed_is_recorded_with_its_rows(shop: impl Shop) {
@@ -271,182 +249,6 @@ async fn status(idem: &Idempotency) -> &'static str {
     }
 }
 
-async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
-    let short = Idempotency::builder(shop.store()).lease("50ms").build();
-    let idem = short.expect("a handle");
-    let mut transaction = shop.begin().await.expect("a transaction");
-    {
-        let call = idem.call("orders.place").key("k").arguments(&7_i64);
-        let (begun, has_begun) = tokio::sync::oneshot::channel();
-        let placing = call.run_in_transaction(&mut *transaction, async |transaction| {
-            shop.order(transaction, 7).await?;
-            begun.send(()).expect("somebody waits for it");
-            std::future::pending().await
-        });
-        let mut placing = pin!(placing);
-        tokio::select! {
-            placed = &mut placing => { let _: Placed = placed; panic!("it never ends") }
-            _ = has_begun => {}
-        }
-    }
-    transaction.commit().await.expect("it is committed");
-
-    let inside = loop {
-        match place(&shop, &idem, "k", 7).await {
-            Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
-            answer => break answer,
-        }
-    };
-    for again in [inside, outside(&idem, "k", 7).await] {
-        assert_uncertain(again);
-    }
-    assert_uncertain(place(&shop, &idem, "k", 7).await);
-    assert_eq!(shop.orders().await, [7]);
-}
-
-async fn a_body_that_rolls_back_to_before_the_call_is_no_call<S: Shop>(shop: S) {
-    let idem = Idempotency::new(shop.store());
-    let place = async |answer: Placed| {
-        let mut transaction = shop.begin().await.expect("a transaction");
-        S::run(&mut transaction, "SAVEPOINT here".to_owned())
-            .await
-            .expect("a savepoint");
-        let call = idem.call("orders.place").key("k").arguments(&7_i64);
-        call.run_in_transaction(&mut *transaction, async |connection| {
-            S::run(connection, "ROLLBACK TO SAVEPOINT here".to_owned()).await?;
-            answer
-        })
-        .await
-    };
-    let placed: Placed = place(Ok(7)).await;
-    assert!(
-        matches!(placed, Err(PlaceError::Idempotency(Error::Store(_)))),
-        "{placed:?}"
-    );
-    // What the body says of itself counts for more.
-    let placed: Placed = place(Err(PlaceError::SoldOut)).await;
-    assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
-}
-
-/// Somebody outside dies, and leaves the key behind.
-async fn somebody_dies(idem: &Idempotency) {
-    let (gate, handle) = (Gate::new(), idem.clone());
-    let its = gate.clone();
-    let dying = tokio::spawn(async move {
-        let call = handle.call("orders.place").key("k").arguments(&7_i64);
-        let _: Placed = call
-            .run(async |_| {
-                its.pass().await;
-                Ok(-1)
-            })
-            .await;
-    });
-    gate.arrived(1).await;
-    dying.abort();
-}
-
-async fn too_many_takeovers_park_in_a_transaction_too(shop: impl Shop) {
-    let never = Idempotency::builder(shop.store())
-        .lease("20ms")
-        .takeover_budget(0);
-    let idem = never.build().expect("a handle");
-    somebody_dies(&idem).await;
-    let parked = loop {
-        match place(&shop, &idem, "k", 7).await {
-            Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
-            answer => break answer,
-        }
-    };
-    for again in [
-        parked,
-        outside(&idem, "k", 7).await,
-        place(&shop, &idem, "k", 7).await,
-    ] {
-        assert!(
-            matches!(again, Err(PlaceError::Idempotency(Error::Parked { .. }))),
-            "{again:?}"
-        );
-    }
-    assert_eq!(shop.orders().await, [0_i64; 0]);
-}
-
-async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
-    let short = Idempotency::builder(shop.store()).lease("20ms").build();
-    let idem = short.expect("a handle");
-    somebody_dies(&idem).await;
-
-    let attempt = loop {
-        let mut transaction = shop.begin().await.expect("a transaction");
-        // What is seen here may be all that a look shows later.
-        shop.order(&mut transaction, 1).await.expect("an order");
-        let call = idem.call("orders.place").key("k").arguments(&7_i64);
-        let placed = call
-            .run_in_transaction(&mut *transaction, async |transaction| {
-                shop.order(transaction, 7).await?;
-                Ok::<_, PlaceError>(i64::from(idempotent_runtime::current().number()))
-            })
-            .await;
-        match placed {
-            Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
-            Ok(attempt) => {
-                transaction.commit().await.expect("it is committed");
-                break attempt;
-            }
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(attempt, 2);
-    assert_eq!(shop.orders().await, [1, 7]);
-    assert_eq!(outside(&idem, "k", 7).await.ok(), Some(2));
-}
-
-async fn what_is_expired_is_placed_again(shop: impl Shop) {
-    let short = Idempotency::builder(shop.store())
-        .lease("10ms")
-        .ttl("20ms")
-        .build();
-    let idem = short.expect("a handle");
-    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
-    let mut others = 0;
-    while others == 0 {
-        match place(&shop, &idem, "k", 8).await {
-            Ok(8) => others += 1,
-            Err(PlaceError::Idempotency(Error::KeyReused { .. })) => {}
-            other => panic!("{other:?}"),
-        }
-    }
-    assert_eq!(shop.orders().await, [7, 8]);
-}
-
-async fn a_record_that_cannot_be_written_is_an_error(shop: impl Shop) {
-    let faulty = FaultyStore::new(shop.store());
-    let idem = Idempotency::new(faulty.clone());
-    let fault = Fault::Fail(StoreErrorKind::Unavailable);
-    faulty.fault(Operation::Ending, Nth::Next, fault);
-    let mut transaction = shop.begin().await.expect("a transaction");
-    let placed = place_in(&shop, &idem, &mut transaction, "k", 7).await;
-    assert!(
-        matches!(placed, Err(PlaceError::Idempotency(Error::Store(_)))),
-        "{placed:?}"
-    );
-    drop(transaction);
-    assert_eq!(shop.orders().await, [0_i64; 0]);
-
-    // What the body says of itself counts for more.
-    faulty.fault(
-        Operation::Ending,
-        Nth::Next,
-        Fault::Fail(StoreErrorKind::Full),
-    );
-    let mut transaction = shop.begin().await.expect("a transaction");
-    let placed = sold_out(&shop, &idem, &mut transaction).await;
-    assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
-    drop(transaction);
-
-    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
-    assert_eq!(shop.orders().await, [7]);
-}
-
 async fn a_call_inside_the_body_commits_with_it(shop: impl Shop) {
     let idem = Idempotency::new(shop.store());
     for commits in [false, true] {
@@ -492,96 +294,6 @@ async fn a_store_behind_copies_takes_part(shop: impl Shop) {
         assert_eq!(place(&shop, &idem, "k", 8).await.ok(), Some(8));
     }
     assert_eq!(shop.orders().await, [8]);
-}
-
-/// Where its rows are committed all the same, nobody runs it again by himself.
-async fn a_nested_call_that_got_no_answer_is_never_the_outcome(shop: impl Shop) {
-    let idem = Idempotency::new(shop.store());
-    let nested = async || {
-        let nested = idem.call("orders.place").key("").arguments(&7_i64);
-        nested.run(async |_| Ok::<_, PlaceError>(1)).await
-    };
-    for commits in [false, true] {
-        let mut transaction = shop.begin().await.expect("a transaction");
-        let call = idem.call("orders.place").key("k").arguments(&7_i64);
-        let placed: Placed = call
-            .run_in_transaction(&mut *transaction, async |connection| {
-                shop.order(connection, 7).await?;
-                nested().await
-            })
-            .await;
-        assert!(
-            matches!(
-                placed,
-                Err(PlaceError::Idempotency(Error::InvalidKey { .. }))
-            ),
-            "{placed:?}"
-        );
-        if commits {
-            transaction.commit().await.expect("it is committed");
-        } else {
-            transaction.rollback().await.expect("it is rolled back");
-        }
-    }
-    assert_uncertain(place(&shop, &idem, "k", 7).await);
-    assert_eq!(shop.orders().await, [7]);
-}
-
-fn assert_uncertain(placed: Placed) {
-    assert!(
-        matches!(
-            placed,
-            Err(PlaceError::Idempotency(Error::Uncertain { .. }))
-        ),
-        "{placed:?}"
-    );
-}
-
-/// One of ours inside a value that cannot be kept so.
-async fn a_value_with_a_refusal_in_it_is_not_placed_again(shop: impl Shop) {
-    let idem = Idempotency::new(shop.store());
-    let mut transaction = shop.begin().await.expect("a transaction");
-    let call = idem.call("orders.place").key("k").arguments(&7_i64);
-    let batch: Result<Vec<PlaceError>, PlaceError> = call
-        .run_in_transaction(&mut *transaction, async |connection| {
-            shop.order(connection, 7).await?;
-            Ok(vec![Error::InvalidPolicy("nested").into()])
-        })
-        .await;
-    assert_eq!(batch.map(|batch| batch.len()).ok(), Some(1));
-    transaction.commit().await.expect("it is committed");
-
-    assert_uncertain(place(&shop, &idem, "k", 7).await);
-    assert_eq!(shop.orders().await, [7]);
-}
-
-/// What it leads to may be what the transaction writes.
-async fn a_reference_is_not_read_back_before_the_commit(shop: impl Shop) {
-    let idem = Idempotency::new(shop.store());
-    let shop = Arc::new(shop);
-    let call = || {
-        let reading = Arc::clone(&shop);
-        let call = idem.call("orders.place").key("k").arguments(&7_i64);
-        call.reference(
-            |_: &i64| 0_i64,
-            move |_: i64| {
-                let reading = Arc::clone(&reading);
-                async move { Ok::<_, Error>(reading.orders().await.pop().unwrap_or(-1)) }
-            },
-        )
-    };
-    for _ in 0..2 {
-        let mut transaction = shop.begin().await.expect("a transaction");
-        let placed: Placed = call()
-            .run_in_transaction(&mut *transaction, async |connection| {
-                shop.order(connection, 7).await?;
-                Ok(7)
-            })
-            .await;
-        assert_eq!(placed.ok(), Some(7));
-        transaction.commit().await.expect("it is committed");
-    }
-    assert_eq!(shop.orders().await, [7]);
 }
 
 /// The answer to the commit is lost; whether it was committed, the call tells.

@@ -7,7 +7,7 @@ use idempotent_runtime::{Error, Idempotency, OnCrash, testing::Gate};
 use crate::harness::in_time;
 
 use super::{
-    PlaceError, Placed, place, place_in,
+    PlaceError, Placed, begin_outside, place, place_in,
     shop::{MariaDbShop, PostgresShop, Shop, SqliteShop},
 };
 
@@ -87,19 +87,7 @@ async fn late_for_one_that_ran<S: Shop>(shop: S, set: &str) -> Placed {
         .lease("200ms")
         .on_crash(OnCrash::Uncertain);
     let idem = short.build().expect("a handle");
-    let (gate, handle) = (Gate::new(), idem.clone());
-    let its = gate.clone();
-    let running = tokio::spawn(async move {
-        let call = handle.call("orders.place").key("k").arguments(&7_i64);
-        let placed: Placed = call
-            .run(async |_| {
-                its.pass().await;
-                Ok(1)
-            })
-            .await;
-        placed
-    });
-    gate.arrived(1).await;
+    let (gate, running) = begin_outside(&idem).await;
     let mut transaction = shop.pool().begin().await.expect("a transaction");
     S::run(&mut transaction, set.to_owned())
         .await

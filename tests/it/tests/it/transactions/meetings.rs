@@ -11,7 +11,7 @@ use std::{
 use idempotent_runtime::{Error, Idempotency, testing::Gate};
 use tokio::task::JoinSet;
 
-use super::{PlaceError, Placed, outside, place, place_in, shop::Shop};
+use super::{PlaceError, Placed, begin_outside, outside, place, place_in, shop::Shop};
 
 on_every_database![
     g04_i14_a_duplicate_waits_for_the_commit,
@@ -130,17 +130,7 @@ async fn g06_of_sixty_four_duplicates_one_places_the_order(shop: impl Shop) {
 async fn one_that_runs_outside_is_in_progress(shop: impl Shop) {
     let shop = Arc::new(shop);
     let idem = Idempotency::new(shop.store());
-    let gate = Gate::new();
-    let (handle, its) = (idem.clone(), gate.clone());
-    let running = tokio::spawn(async move {
-        let call = handle.call("orders.place").key("k").arguments(&7_i64);
-        call.run(async |_| {
-            its.pass().await;
-            Ok::<_, PlaceError>(1)
-        })
-        .await
-    });
-    gate.arrived(1).await;
+    let (gate, running) = begin_outside(&idem).await;
 
     let placed = place(&*shop, &idem, "k", 7).await;
 
@@ -203,19 +193,7 @@ async fn calls_of_other_keys_do_not_wait<S: Shop>(shop: S) {
 async fn one_that_runs_outside_is_not_taken_over_while_it_lives<S: Shop>(shop: S) {
     let short = Idempotency::builder(shop.store()).lease("600ms").build();
     let idem = short.expect("a handle");
-    let (gate, handle) = (Gate::new(), idem.clone());
-    let its = gate.clone();
-    let running = tokio::spawn(async move {
-        let call = handle.call("orders.place").key("k").arguments(&7_i64);
-        let placed: Placed = call
-            .run(async |_| {
-                its.pass().await;
-                Ok(1)
-            })
-            .await;
-        placed
-    });
-    gate.arrived(1).await;
+    let (gate, running) = begin_outside(&idem).await;
     let mut transaction = shop.begin().await.expect("a transaction");
     for _ in 0..8 {
         let placed = place_in(&shop, &idem, &mut transaction, "k", 7).await;

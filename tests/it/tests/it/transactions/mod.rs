@@ -25,13 +25,16 @@ macro_rules! on_every_database {
 }
 mod commits;
 mod isolation;
+mod leftovers;
 mod meetings;
+mod outcomes;
 mod refusals;
 mod shop;
 
-use idempotent_runtime::{Error, Idempotency};
+use idempotent_runtime::{Error, Idempotency, testing::Gate};
 use serde::{Deserialize, Serialize};
 use sqlx::Database;
+use tokio::task::JoinHandle;
 
 use self::shop::Shop;
 
@@ -81,4 +84,44 @@ async fn place<S: Shop>(shop: &S, idem: &Idempotency, key: &str, item: i64) -> P
 async fn outside(idem: &Idempotency, key: &str, item: i64) -> Placed {
     let call = idem.call("orders.place").key(key).arguments(&item);
     call.run(async |_| Ok(-1)).await
+}
+
+/// A call outside a transaction, whose body runs until the gate is open.
+async fn begin_outside(idem: &Idempotency) -> (Gate, JoinHandle<Placed>) {
+    let (gate, idem) = (Gate::new(), idem.clone());
+    let its = gate.clone();
+    let running = tokio::spawn(async move {
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        call.run(async |_| {
+            its.pass().await;
+            Ok(1)
+        })
+        .await
+    });
+    gate.arrived(1).await;
+    (gate, running)
+}
+
+/// Writes an order and finds that nothing is left.
+async fn sold_out<S: Shop>(
+    shop: &S,
+    idem: &Idempotency,
+    connection: &mut <S::Database as Database>::Connection,
+) -> Placed {
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    call.run_in_transaction(connection, async |connection| {
+        shop.order(connection, 7).await?;
+        Err(PlaceError::SoldOut)
+    })
+    .await
+}
+
+fn assert_uncertain(placed: Placed) {
+    assert!(
+        matches!(
+            placed,
+            Err(PlaceError::Idempotency(Error::Uncertain { .. }))
+        ),
+        "{placed:?}"
+    );
 }

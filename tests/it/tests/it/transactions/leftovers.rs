@@ -1,0 +1,126 @@
+//! What somebody left behind under the key: a call outside that died, half of a body, an outcome that has expired.
+
+use std::pin::pin;
+
+use idempotent_runtime::{Error, Idempotency};
+
+use super::{PlaceError, Placed, assert_uncertain, begin_outside, outside, place, shop::Shop};
+
+on_every_database![
+    half_of_a_body_that_is_committed_is_uncertain,
+    a_takeover_in_a_transaction_commits_with_it,
+    too_many_takeovers_park_in_a_transaction_too,
+    what_is_expired_is_placed_again,
+];
+
+async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
+    let short = Idempotency::builder(shop.store()).lease("50ms").build();
+    let idem = short.expect("a handle");
+    let mut transaction = shop.begin().await.expect("a transaction");
+    {
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let placing = call.run_in_transaction(&mut *transaction, async |transaction| {
+            shop.order(transaction, 7).await?;
+            begun.send(()).expect("somebody waits for it");
+            std::future::pending().await
+        });
+        let mut placing = pin!(placing);
+        tokio::select! {
+            placed = &mut placing => { let _: Placed = placed; panic!("it never ends") }
+            _ = has_begun => {}
+        }
+    }
+    transaction.commit().await.expect("it is committed");
+
+    let inside = loop {
+        match place(&shop, &idem, "k", 7).await {
+            Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
+            answer => break answer,
+        }
+    };
+    for again in [inside, outside(&idem, "k", 7).await] {
+        assert_uncertain(again);
+    }
+    assert_uncertain(place(&shop, &idem, "k", 7).await);
+    assert_eq!(shop.orders().await, [7]);
+}
+
+/// Somebody outside dies, and leaves the key behind.
+async fn somebody_dies(idem: &Idempotency) {
+    let (_gate, dying) = begin_outside(idem).await;
+    dying.abort();
+}
+
+async fn too_many_takeovers_park_in_a_transaction_too(shop: impl Shop) {
+    let never = Idempotency::builder(shop.store())
+        .lease("20ms")
+        .takeover_budget(0);
+    let idem = never.build().expect("a handle");
+    somebody_dies(&idem).await;
+    let parked = loop {
+        match place(&shop, &idem, "k", 7).await {
+            Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
+            answer => break answer,
+        }
+    };
+    for again in [
+        parked,
+        outside(&idem, "k", 7).await,
+        place(&shop, &idem, "k", 7).await,
+    ] {
+        assert!(
+            matches!(again, Err(PlaceError::Idempotency(Error::Parked { .. }))),
+            "{again:?}"
+        );
+    }
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
+    let short = Idempotency::builder(shop.store()).lease("20ms").build();
+    let idem = short.expect("a handle");
+    somebody_dies(&idem).await;
+
+    let attempt = loop {
+        let mut transaction = shop.begin().await.expect("a transaction");
+        // What is seen here may be all that a look shows later.
+        shop.order(&mut transaction, 1).await.expect("an order");
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let placed = call
+            .run_in_transaction(&mut *transaction, async |transaction| {
+                shop.order(transaction, 7).await?;
+                Ok::<_, PlaceError>(i64::from(idempotent_runtime::current().number()))
+            })
+            .await;
+        match placed {
+            Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
+            Ok(attempt) => {
+                transaction.commit().await.expect("it is committed");
+                break attempt;
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(attempt, 2);
+    assert_eq!(shop.orders().await, [1, 7]);
+    assert_eq!(outside(&idem, "k", 7).await.ok(), Some(2));
+}
+
+async fn what_is_expired_is_placed_again(shop: impl Shop) {
+    let short = Idempotency::builder(shop.store())
+        .lease("10ms")
+        .ttl("20ms")
+        .build();
+    let idem = short.expect("a handle");
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    let mut others = 0;
+    while others == 0 {
+        match place(&shop, &idem, "k", 8).await {
+            Ok(8) => others += 1,
+            Err(PlaceError::Idempotency(Error::KeyReused { .. })) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(shop.orders().await, [7, 8]);
+}
