@@ -1,4 +1,4 @@
-//! What of a transaction a call takes part in.
+//! The connections of the application whose transactions a call can share, and how a store knows its own kind.
 
 use std::any::Any;
 
