@@ -85,70 +85,68 @@ impl<'a> Admitting<'a> {
 
     /// What is rare is boxed, so that the future of every call does not hold room for it.
     pub(crate) async fn admit(&mut self) -> Admission {
-        if let Some(old) = self.request.old_id
-            && let Err(error) = Box::pin(self.identify(old)).await
-        {
-            return Box::pin(self.without_store(error)).await;
-        }
+        let mut found = match self.request.old_id {
+            Some(old) => match Box::pin(self.identify(old)).await {
+                Ok(found) => found,
+                Err(error) => return Box::pin(self.without_store(error)).await,
+            },
+            None => None,
+        };
         if is_held(&self.id) {
-            return Admission::Refused(Error::Recursive {
-                operation: self.operation(),
-            });
+            return self.recursive();
         }
         let handle = &self.request.handle;
         let mut claiming = Claiming::new(self.request, self.claim, self.id);
         let mut draft = first(self.claim, Version::random());
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
-        let mut retries = Retries::new();
+        let (mut sent, mut retries) = (Duration::ZERO, Retries::new());
         loop {
-            let sent = handle.timer().now();
-            claiming.sent(seen, meaning);
-            let refused = match handle.store().swap(&self.id, seen, &draft).await {
-                Ok(Swap::Applied(stamp)) => {
-                    claiming.answered();
-                    return self.applied(&draft, meaning, stamp.token, sent);
-                }
-                Ok(Swap::Refused(snapshot)) => Ok(snapshot),
-                Err(error) => Err(Box::new(error)),
-            };
-            let mut snapshot = match refused {
-                Ok(snapshot) => {
-                    claiming.answered();
-                    snapshot
-                }
-                Err(error) => {
-                    claiming.failed(&error);
-                    match Box::pin(retries.pause_after(*error, handle.timer())).await {
-                        Ok(()) => continue,
-                        Err(error) => {
-                            // A claim that may stand is given up before anything else is done.
-                            drop(claiming);
-                            return Box::pin(self.without_store(error)).await;
-                        }
-                    }
-                }
-            };
-            loop {
+            while let Some(snapshot) = found.take() {
                 match self.decide(&snapshot, sent) {
-                    Next::Write(next) => {
-                        (seen, draft, meaning) = *next;
-                        break;
-                    }
+                    Next::Write(next) => (seen, draft, meaning) = *next,
                     Next::Done(admission) => return admission,
                     Next::Wait(record, left) => {
                         match Box::pin(self.wait(&record, snapshot.now, left)).await {
-                            Ok(later) => snapshot = later,
+                            Ok(later) => found = Some(later),
                             Err(error) => return Admission::Refused(error),
                         }
                     }
                 }
             }
+            if meaning == Meaning::Fresh && self.id != self.request.id {
+                // Nothing binds the call under the old identity any more: it begins under its own, as all others of its build do.
+                self.id = self.request.id;
+                (seen, draft) = (None, first(self.claim, Version::random()));
+                claiming = Claiming::new(self.request, self.claim, self.id);
+                if is_held(&self.id) {
+                    return self.recursive();
+                }
+            }
+            sent = handle.timer().now();
+            claiming.sent(seen, meaning);
+            let error = match handle.store().swap(&self.id, seen, &draft).await {
+                Ok(Swap::Applied(stamp)) => {
+                    claiming.answered();
+                    return self.applied(&draft, meaning, stamp.token, sent);
+                }
+                Ok(Swap::Refused(snapshot)) => {
+                    claiming.answered();
+                    found = Some(snapshot);
+                    continue;
+                }
+                Err(error) => Box::new(error),
+            };
+            claiming.failed(&error);
+            if let Err(error) = Box::pin(retries.pause_after(*error, handle.timer())).await {
+                // A claim that may stand is given up before anything else is done.
+                drop(claiming);
+                return Box::pin(self.without_store(error)).await;
+            }
         }
     }
 
-    /// Finds out under which identity the call claims: the one it had in an older build, while a record
-    /// there still binds it, else its own.
-    async fn identify(&mut self, old: RecordId) -> Result<(), StoreError> {
+    /// Finds out whether a record binds the call under the identity that it had in an older build, and what it says.
+    async fn identify(&mut self, old: RecordId) -> Result<Option<Snapshot>, StoreError> {
         let handle = &self.request.handle;
         let mut retries = Retries::new();
         let snapshot = loop {
@@ -157,17 +155,19 @@ impl<'a> Admitting<'a> {
                 Err(error) => retries.pause_after(error, handle.timer()).await?,
             }
         };
-        match decide(self.claim, &snapshot, Version::random) {
-            Decision::Write {
-                meaning: Meaning::Fresh,
-                ..
-            } => {}
-            _ => {
-                self.bound = true;
-                self.id = old;
-            }
+        let decision = decide(self.claim, &snapshot, Version::random);
+        if is_fresh(&decision) {
+            return Ok(None);
         }
-        Ok(())
+        self.bound = true;
+        self.id = old;
+        Ok(Some(snapshot))
+    }
+
+    fn recursive(&self) -> Admission {
+        Admission::Refused(Error::Recursive {
+            operation: self.operation(),
+        })
     }
 
     pub(super) fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
@@ -376,6 +376,16 @@ impl<'a> Admitting<'a> {
             OnOutage::Open | OnOutage::Closed => Admission::Refused(error.into()),
         }
     }
+}
+
+fn is_fresh(decision: &Decision) -> bool {
+    matches!(
+        decision,
+        Decision::Write {
+            meaning: Meaning::Fresh,
+            ..
+        }
+    )
 }
 
 /// What follows a decision.

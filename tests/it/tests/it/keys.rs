@@ -1,6 +1,7 @@
 //! What makes two calls the same one: key, scope, name.
 
 mod missing;
+mod roll_out;
 mod tenants;
 
 use idempotent_runtime::{

@@ -193,10 +193,11 @@ async fn renamed(owner: &Owner) -> crate::charge::Answer {
 
 async fn e13_open_does_not_run_beside_a_holder_under_the_old_name(world: World) {
     vanished(&world, Mode::Rerun).await;
+    world.advance(2 * LEASE).await;
     let owner = world
         .owner_with(|builder| builder.on_outage(OnOutage::Open))
         .await;
-    // The look at the old identity finds the holder; from then on nothing is answered.
+    // The look at the old identity finds what the holder left; from then on nothing is answered.
     owner
         .store
         .fault(Operation::Swap, Nth::Every, Fault::LoseRequest);

@@ -1,0 +1,81 @@
+//! A build that gives an operation another identity, rolled out beside the one before it.
+
+use idempotent_runtime::{
+    Error, Step, idempotent,
+    testing::{Fault, Gate, Nth, Operation},
+};
+use tokio::task::JoinHandle;
+
+use crate::harness::{Owner, World};
+
+on_every_store![
+    b26_who_waited_under_the_old_name_goes_on_under_the_new_one,
+    b26_who_saw_the_old_name_held_goes_on_under_the_new_one,
+];
+
+#[idempotent(name = "roll_out.new", also_accept = "roll_out.old", key = order, skip(world, ends))]
+async fn charge(world: World, ends: Gate, order: &'static str) -> Result<usize, Error> {
+    world.happened(order);
+    ends.pass().await;
+    Ok(world.runs(order))
+}
+
+/// Runs the call as the build before does, until `ends` is opened: then it fails, and its error is not kept.
+fn runs_before(old: &Owner, ends: &Gate) -> JoinHandle<Result<(), Error>> {
+    let ends = ends.clone();
+    let call = old.call("roll_out.old").key("k").argument("order", "k");
+    tokio::spawn(call.release_errors().run(move |_| async move {
+        ends.pass().await;
+        Err(Error::AlreadyInstalled)
+    }))
+}
+
+/// The first of two duplicates learns of the release while the second one runs: it answers both.
+async fn one_runs(world: World, first: &Owner, learns: Gate, before: impl AsyncFnOnce()) {
+    let (second, ends) = (world.owner().await, Gate::new());
+    let waited = first.spawn(charge(world.clone(), ends.clone(), "k"));
+    before().await;
+    learns.arrived(1).await;
+    let ran = second.spawn(charge(world.clone(), ends.clone(), "k"));
+    ends.arrived(1).await;
+    learns.open();
+    ends.open();
+
+    assert_eq!(ran.await.expect("no panic"), Ok(1));
+    assert_eq!(waited.await.expect("no panic"), Ok(1));
+    assert_eq!(world.runs("k"), 1);
+}
+
+async fn b26_who_waited_under_the_old_name_goes_on_under_the_new_one(world: World) {
+    let (old, first) = (world.owner().await, world.owner().await);
+    let (fails, learns) = (Gate::new(), Gate::new());
+    let runs = runs_before(&old, &fails);
+    fails.arrived(1).await;
+    // The first look finds the old name held; the second one comes after the wait.
+    first
+        .store
+        .fault(Operation::Load, Nth::Call(2), Fault::Delay(learns.clone()));
+
+    let released = async || {
+        first.log.await_step(Step::Waiting).await;
+        fails.open();
+        assert!(runs.await.expect("no panic").is_err());
+    };
+    one_runs(world, &first, learns, released).await;
+}
+
+async fn b26_who_saw_the_old_name_held_goes_on_under_the_new_one(world: World) {
+    let (old, first) = (world.owner().await, world.owner().await);
+    let (fails, learns) = (Gate::new(), Gate::new());
+    let runs = runs_before(&old, &fails);
+    fails.arrived(1).await;
+    let held = Fault::DelayAnswer(learns.clone());
+    first.store.fault(Operation::Load, Nth::Call(1), held);
+
+    let released = async || {
+        learns.arrived(1).await;
+        fails.open();
+        assert!(runs.await.expect("no panic").is_err());
+    };
+    one_runs(world, &first, learns.clone(), released).await;
+}
