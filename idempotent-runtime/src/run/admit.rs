@@ -142,6 +142,8 @@ impl<'a> Admitting<'a> {
                 drop(claiming);
                 return Box::pin(self.without_store(error)).await;
             }
+            // One that stood, and was purged meanwhile, must not stand again.
+            draft.version = Version::random();
         }
     }
 

@@ -11,11 +11,11 @@ use std::{
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Idempotency, Store, StoreError,
+    Idempotency, Step, Store, StoreError,
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, Swap},
-    testing::{Gate, ManualClock},
+    testing::{Fault, Gate, ManualClock, Nth, Operation},
 };
 
 use crate::{
@@ -28,6 +28,7 @@ on_every_store![
     a_takeover_that_arrives_late_does_not_stand,
     a_claim_that_arrives_while_it_is_given_up_is_given_up,
     a_claim_over_an_expired_outcome_that_is_given_up_leaves_it,
+    a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw,
 ];
 
 /// Sends its first write off and never hears of it again.
@@ -221,4 +222,42 @@ async fn a_claim_over_an_expired_outcome_that_is_given_up_leaves_it(world: World
         (State::Done, &before.outcome)
     );
     assert_ne!(after.version, before.version, "what was sent is kept out");
+}
+
+async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: World) {
+    let (lost, late, ends) = (Gate::new(), Gate::new(), Gate::new());
+    let (first, second) = (world.owner().await, world.owner().await);
+    for fault in [Fault::DelayAnswer(lost.clone()), Fault::LoseAnswer] {
+        first.store.fault(Operation::Claim, Nth::Call(1), fault);
+    }
+    let delayed = Fault::Delay(late.clone());
+    second.store.fault(Operation::Claim, Nth::Call(2), delayed);
+    let call = |owner| Charge::of(&world, owner).held_at(&ends).call();
+
+    // The claim stands, and nobody has told its caller; its lease ends, and a takeover is on its way.
+    let tries_again = first.spawn(call(&first));
+    lost.arrived(1).await;
+    world.advance(LEASE * 2).await;
+    let takes_over = second.spawn(call(&second));
+    late.arrived(1).await;
+    // The record is gone when the claim is sent again.
+    world.advance(Duration::from_secs(2 * 24 * 60 * 60)).await;
+    let purged = world.store().await.purge(10, Duration::ZERO).await;
+    assert_eq!(purged, Ok(1));
+    lost.open();
+    while ends.arrivals() == 0 {
+        first.timer.advance(Duration::from_millis(5));
+        tokio::task::yield_now().await;
+    }
+    late.open();
+    tokio::select! {
+        () = ends.arrived(2) => {}
+        () = second.log.await_step(Step::Waiting) => {}
+    }
+    ends.open();
+
+    for answer in [tries_again, takes_over] {
+        assert_eq!(answer.await.expect("no panic"), Ok("charged".into()));
+    }
+    assert_eq!(world.runs("k"), 1);
 }
