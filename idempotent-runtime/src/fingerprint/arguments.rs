@@ -43,6 +43,7 @@ pub struct Arguments {
     encoder: Encoder,
     entries: Entries,
     failure: Option<FingerprintError>,
+    is_empty: bool,
 }
 
 impl Arguments {
@@ -57,12 +58,14 @@ impl Arguments {
             encoder: Encoder::new(buffer),
             entries: Entries::new(),
             failure: None,
+            is_empty: true,
         }
     }
 
     /// Adds the argument called `name`; when that fails, [`Arguments::finish`] tells.
     #[inline]
     pub fn argument<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) {
+        self.is_empty = false;
         if self.failure.is_none()
             && let Err(failure) = self.entries.field(&mut self.encoder, name, value)
         {
@@ -77,10 +80,10 @@ impl Arguments {
         self.argument(WHOLE, value);
     }
 
-    /// Tells whether none has been added, so that the fingerprint tells no call from another.
+    /// Tells whether none has been added, not even one that is `None`: then the fingerprint tells no call from another.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.failure.is_none() && self.encoder.buffer.len() == DOMAIN.len() + [tag::MAP].len()
+        self.is_empty
     }
 
     /// Hashes what has been added, with `key` as HMAC-SHA-256 and without as SHA-256.

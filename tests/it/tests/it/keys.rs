@@ -24,6 +24,7 @@ on_every_store![
     b13_async_resolver,
     b25_rename_safe_identity,
     b25_two_functions_of_one_name_are_told_apart,
+    arguments_that_are_all_missing_are_a_key,
     b26_old_name_is_accepted,
     b26_old_key_is_accepted,
 ];
@@ -273,6 +274,22 @@ async fn b25_two_functions_of_one_name_are_told_apart(world: World) {
     assert_eq!(owner.store.round_trips(), trips, "refused before storage");
     assert_eq!(owner.enter(before::charge(&world, "k")).await, first);
     assert_eq!(world.runs("k"), 1);
+}
+
+#[idempotent(name = "keys.list", key_from_arguments, skip(world))]
+async fn list(world: &World, filter: Option<u64>) -> Result<Option<u64>, Error> {
+    world.happened("list");
+    Ok(filter)
+}
+
+async fn arguments_that_are_all_missing_are_a_key(world: World) {
+    let owner = world.owner().await;
+
+    for filter in [None, Some(1), None, Some(1)] {
+        assert_eq!(owner.enter(list(&world, filter)).await, Ok(filter));
+    }
+
+    assert_eq!(world.runs("list"), 2);
 }
 
 #[idempotent(name = "keys.old_name", key = order, skip(world))]
