@@ -193,6 +193,9 @@ impl Call {
 
 impl Description {
     fn check(self, handle: Idempotency) -> Result<Box<Request>, Error> {
+        if !handle.is_enabled() {
+            return Ok(self.switched_off(handle));
+        }
         if let Some(site) = self.site {
             handle.meet(site)?;
         }
@@ -234,30 +237,23 @@ impl Description {
             .policy
             .on_missing_key
             .unwrap_or(defaults.on_missing_key);
-        let switched_off = match () {
-            () if !handle.is_enabled() => Some(Unprotected::Disabled),
-            () if self.opted_out => Some(Unprotected::OptedOut),
-            () => None,
-        };
-        let (key, mut unprotected) = match self.key {
+        let opted_out = self.opted_out.then_some(Unprotected::OptedOut);
+        let (key, unprotected) = match self.key {
             None => (
                 Key::from_part(fingerprint.fingerprint().as_bytes()).map_err(invalid("key"))?,
                 None,
             ),
             Some(Ok(key)) => (key, None),
             Some(Err(KeyError::Missing))
-                if on_missing_key == OnMissingKey::Run || switched_off.is_some() =>
+                if on_missing_key == OnMissingKey::Run || opted_out.is_some() =>
             {
-                // Nothing is stored under it; it only has to differ from the next one.
-                let stand_in = AttemptId::random().to_bytes();
                 (
-                    Key::from_part(&stand_in).map_err(invalid("key"))?,
+                    Key::from_part(&stand_in()).map_err(invalid("key"))?,
                     Some(Unprotected::MissingKey),
                 )
             }
             Some(Err(error)) => return Err(invalid("key")(error)),
         };
-        unprotected = switched_off.or(unprotected);
         let has_old_identity = match (&self.old_key, &self.old_name) {
             // No build has ever recorded anything under it.
             (Some(Err(KeyError::Missing)), _) | (None, None) => false,
@@ -274,7 +270,7 @@ impl Description {
             None
         };
         let on_crash = self.policy.on_crash.unwrap_or(defaults.on_crash);
-        let protection = match unprotected {
+        let protection = match opted_out.or(unprotected) {
             Some(why) => Protection::None(why),
             None => Protection::Record(Claim {
                 subject: Arc::new(Subject {
@@ -293,22 +289,60 @@ impl Description {
                 takeover_budget: defaults.takeover_budget,
             }),
         };
-        Ok(Box::new(Request {
+        let identity = (operation, id, old_id);
+        Ok(Request::new(handle, &self.policy, identity, protection))
+    }
+
+    /// Lets nothing stand in the way of the body. What that hands downstream is what it would be otherwise, where that can be told.
+    fn switched_off(self, handle: Idempotency) -> Box<Request> {
+        if let Some(site) = self.site {
+            let _it_may_be_a_duplicate = handle.meet(site);
+        }
+        let key = self.key.unwrap_or_else(|| {
+            let fingerprint = self.arguments.finish(handle.fingerprint_key());
+            fingerprint.map_or(Err(KeyError::Missing), |arguments| {
+                Key::from_part(arguments.fingerprint().as_bytes())
+            })
+        });
+        let id = match (key, self.scope.transpose()) {
+            (Ok(key), Ok(scope)) => {
+                RecordId::new(&self.name, scope.as_ref().map(Key::framed), key.framed())
+            }
+            _ => RecordId::new(&self.name, None, &stand_in()),
+        };
+        let protection = Protection::None(Unprotected::Disabled);
+        Request::new(handle, &self.policy, (self.name, id, None), protection)
+    }
+}
+
+/// A key for a call without one: nothing is stored under it, it only has to differ from the next one.
+fn stand_in() -> [u8; 16] {
+    AttemptId::random().to_bytes()
+}
+
+impl Request {
+    /// Takes from the handle what the policy leaves open.
+    fn new(
+        handle: Idempotency,
+        policy: &Policy,
+        (operation, id, old_id): (Arc<str>, RecordId, Option<RecordId>),
+        protection: Protection,
+    ) -> Box<Self> {
+        let defaults = handle.defaults();
+        Box::new(Self {
             operation,
             id,
             old_id,
             protection,
-            in_flight: self.policy.in_flight.unwrap_or(defaults.in_flight),
-            on_outage: self.policy.on_outage.unwrap_or(defaults.on_outage),
-            on_crash,
+            in_flight: policy.in_flight.unwrap_or(defaults.in_flight),
+            on_outage: policy.on_outage.unwrap_or(defaults.on_outage),
+            on_crash: policy.on_crash.unwrap_or(defaults.on_crash),
             on_error: defaults.on_error,
-            version: self.policy.version,
+            version: policy.version,
             handle,
-        }))
+        })
     }
-}
 
-impl Request {
     /// Tells whether a record answers this call, and not another one that had the same key after a release.
     pub(crate) fn is_about(&self, record: &Record) -> bool {
         match &self.protection {

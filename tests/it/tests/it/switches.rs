@@ -6,9 +6,11 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Answer, Answered, Error, How, Idempotency, MemoryStore, Observer, Step, Transition,
+    Answer, Answered, Attempt, Error, How, Idempotency, MemoryStore, Observer, Step, Transition,
     Unprotected, idempotent, identity::RecordId, testing::Operation,
 };
+
+use serde::{Serialize, Serializer, ser};
 
 use crate::harness::{World, said_during};
 
@@ -51,6 +53,73 @@ async fn a22_kill_switch(world: World) {
         "once for the handle, not for each call: {said}"
     );
     assert!(loud[0].contains("switched off"), "{said}");
+}
+
+/// An argument that cannot be fingerprinted.
+struct Unserialisable;
+
+impl Serialize for Unserialisable {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(ser::Error::custom("planned"))
+    }
+}
+
+mod twice {
+    use idempotent_runtime::{Error, idempotent};
+
+    #[idempotent(name = "switches.twice", key = order)]
+    pub(super) async fn one(order: u64) -> Result<u64, Error> {
+        Ok(order)
+    }
+
+    #[idempotent(name = "switches.twice", key = order)]
+    pub(super) async fn another(order: u64) -> Result<u64, Error> {
+        Ok(order)
+    }
+}
+
+#[tokio::test]
+async fn a22_nothing_that_a_call_is_refused_for_stands_in_its_way_while_it_is_switched_off() {
+    let idem = |enabled| {
+        let builder = Idempotency::builder(MemoryStore::new()).enabled(enabled);
+        builder.build().expect("the set-up is sound")
+    };
+    let runs = async |idem: &Idempotency| {
+        let call = |key: &'static str| idem.call("switches.refused").key(key);
+        let ok = async |_| Ok::<_, Error>(());
+        [
+            call("").run(ok).await,
+            call("k").scope(&None::<u64>).run(ok).await,
+            call("k").argument("card", &Unserialisable).run(ok).await,
+            call("k").ttl(Duration::ZERO).run(ok).await,
+            idem.call("switches.refused").run(ok).await,
+            idem.call("").key("k").run(ok).await,
+        ]
+    };
+    let (on, off) = (idem(true), idem(false));
+
+    let (refused, ran) = (runs(&on).await, runs(&off).await);
+
+    assert!(refused.iter().all(Result::is_err), "{refused:?}");
+    assert!(ran.iter().all(Result::is_ok), "{ran:?}");
+    let both = async { (twice::one(1).await, twice::another(2).await) };
+    assert_eq!(off.enter(both).await, (Ok(1), Ok(2)));
+}
+
+#[tokio::test]
+async fn a22_what_goes_downstream_is_the_same_while_it_is_switched_off() {
+    let keys = async |enabled| {
+        let builder = Idempotency::builder(MemoryStore::new()).enabled(enabled);
+        let idem = builder.build().expect("the set-up is sound");
+        let child_key = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
+        let call = || idem.call("switches.child").argument("amount", &12);
+        (
+            call().key("k").scope("t").run(child_key).await,
+            call().run(child_key).await,
+        )
+    };
+
+    assert_eq!(keys(false).await, keys(true).await);
 }
 
 async fn a23_skip_per_call(world: World) {
