@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, Error as _},
+};
 
 use crate::error::BoxError;
 
@@ -90,7 +93,10 @@ impl Coder {
             Coder::Other(codec) => {
                 let mut value = None;
                 codec.decode(bytes, &mut |deserializer| {
-                    value = Some(erased_serde::deserialize(deserializer)?);
+                    let read = erased_serde::deserialize(deserializer);
+                    value = Some(read.map_err(|error| {
+                        erased_serde::Error::custom(NotThatShape::told(&error))
+                    })?);
                     Ok(())
                 })?;
                 value.ok_or_else(|| "the codec did not read anything".into())
@@ -99,18 +105,17 @@ impl Coder {
     }
 }
 
-/// Stored JSON is not of the type that it is read as. What `serde` says would quote the stored value, and errors end up in
-/// logs: this says where it is, and which field is missing where one is.
+/// What is stored is not of the type that it is read as. What `serde` says would quote the stored value, and errors end up in
+/// logs: this says which field is missing where one is, and of JSON where it is.
 #[derive(Debug)]
 struct NotThatShape {
     missing: Option<String>,
-    line: usize,
-    column: usize,
+    /// The line and the column.
+    place: Option<(usize, usize)>,
 }
 
-impl From<serde_json::Error> for NotThatShape {
-    fn from(error: serde_json::Error) -> Self {
-        let (line, column) = (error.line(), error.column());
+impl NotThatShape {
+    fn told(error: &impl fmt::Display) -> Self {
         // The name of a missing field is that of the type, and `serde` tells it in no other way.
         let text = error.to_string();
         let missing = text
@@ -119,8 +124,16 @@ impl From<serde_json::Error> for NotThatShape {
             .map(|(field, _)| field.to_owned());
         Self {
             missing,
-            line,
-            column,
+            place: None,
+        }
+    }
+}
+
+impl From<serde_json::Error> for NotThatShape {
+    fn from(error: serde_json::Error) -> Self {
+        Self {
+            place: Some((error.line(), error.column())),
+            ..Self::told(&error)
         }
     }
 }
@@ -131,7 +144,10 @@ impl fmt::Display for NotThatShape {
             Some(field) => write!(f, "the field `{field}` is missing")?,
             None => f.write_str("it is not of the type that it is read as")?,
         }
-        write!(f, ", at line {} column {}", self.line, self.column)
+        match self.place {
+            Some((line, column)) => write!(f, ", at line {line} column {column}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -162,6 +178,38 @@ mod tests {
         assert!(other_type.contains("line 1 column 17"), "{other_type}");
         let truncated = said(br#"{"id":4929"#);
         assert!(!truncated.contains("4929"), "{truncated}");
+        let missing = said(br#"{"id":4929}"#);
+        assert!(!missing.contains("4929"), "{missing}");
+        assert!(missing.contains("`card` is missing"), "{missing}");
+    }
+
+    /// JSON, by way of what any codec gets.
+    #[derive(Debug)]
+    struct Another;
+
+    impl Codec for Another {
+        fn encode(&self, value: &dyn erased_serde::Serialize) -> Result<Vec<u8>, BoxError> {
+            Ok(serde_json::to_vec(value)?)
+        }
+
+        fn decode(&self, bytes: &[u8], read: &mut Read<'_>) -> Result<(), BoxError> {
+            let mut json = serde_json::Deserializer::from_slice(bytes);
+            read(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut json))?;
+            Ok(json.end()?)
+        }
+    }
+
+    #[test]
+    fn what_another_codec_gave_to_decode_is_not_quoted() {
+        let coder = Coder::Other(Arc::new(Another));
+        let said = |bytes: &[u8]| {
+            let error = coder.decode::<Receipt>(bytes).expect_err("another shape");
+            format!("{error} {error:?}")
+        };
+
+        let other_type = said(br#"{"id":"4929-0000"}"#);
+        assert!(!other_type.contains("4929"), "{other_type}");
+        assert!(other_type.contains("not of the type"), "{other_type}");
         let missing = said(br#"{"id":4929}"#);
         assert!(!missing.contains("4929"), "{missing}");
         assert!(missing.contains("`card` is missing"), "{missing}");
