@@ -132,6 +132,10 @@ pub struct Operation {
     pub in_flight: Option<InFlight>,
     /// What becomes of a record whose holder vanished; `None` where the handle says it.
     pub on_crash: Option<OnCrash>,
+    /// What becomes of a call without a key; `None` where the handle says it.
+    pub on_missing_key: Option<OnMissingKey>,
+    /// What becomes of a call without a store; `None` where the handle says it.
+    pub on_outage: Option<OnOutage>,
     /// What becomes of the body when the caller is dropped.
     pub on_cancel: OnCancel,
     /// The schema version of its outcomes.
@@ -148,6 +152,8 @@ impl From<&Site> for Operation {
             lease: site.policy.lease,
             in_flight: site.policy.in_flight,
             on_crash: site.policy.on_crash,
+            on_missing_key: site.policy.on_missing_key,
+            on_outage: site.policy.on_outage,
             on_cancel: site.on_cancel,
             version: site.policy.version,
         }

@@ -6,8 +6,8 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Answer, Answered, Attempt, Error, How, Idempotency, MemoryStore, Observer, Step, Transition,
-    Unprotected, idempotent, identity::RecordId, testing::Operation,
+    Answer, Answered, Attempt, Error, How, Idempotency, MemoryStore, Observer, OnMissingKey,
+    OnOutage, Step, Transition, Unprotected, idempotent, identity::RecordId, testing::Operation,
 };
 
 use serde::{Serialize, Serializer, ser};
@@ -228,4 +228,42 @@ async fn f28_ttl_validation() {
         .await;
     assert!(matches!(answer, Err(Error::InvalidPolicy(_))), "{answer:?}");
     assert_eq!(owner.store.round_trips(), 0);
+}
+
+#[idempotent(name = "switches.open", key = key, on_missing_key = run, on_outage = open)]
+async fn open(key: Option<&str>) -> Result<(), Error> {
+    Ok(())
+}
+
+#[idempotent(name = "switches.closed", key = key)]
+async fn closed(key: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_inventory_tells_what_may_run_without_a_record() {
+    let idem = Idempotency::memory();
+    let both = idem.enter(async { (open(Some("k")).await, closed("k").await) });
+    assert_eq!(both.await, (Ok(()), Ok(())));
+
+    let operations = idem.operations();
+
+    let told = operations
+        .iter()
+        .map(|operation| {
+            (
+                operation.name,
+                operation.on_missing_key,
+                operation.on_outage,
+            )
+        })
+        .collect::<Vec<_>>();
+    let open = (Some(OnMissingKey::Run), Some(OnOutage::Open));
+    assert_eq!(
+        told,
+        [
+            ("switches.closed", None, None),
+            ("switches.open", open.0, open.1)
+        ]
+    );
 }
