@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! // Input:
-//! async fn charge(&self, Json(body): Json<Body>) -> Ret { BODY }
+//! async fn charge(&self, Json(body): Json<Body>, _: u8) -> Ret { BODY }
 //! // Output, which is the input here:
-//! fn charge<'life0, 'async_trait>(&'life0 self, __arg1: Json<Body>) -> Pin<Box<dyn Future<Output = Ret> + …>> {
+//! fn charge<'life0, 'async_trait>(&'life0 self, __arg1: Json<Body>, __arg2: u8) -> Pin<Box<dyn Future<Output = Ret> + …>> {
 //!     Box::pin(async move {
 //!         if let Some(__ret) = None::<Ret> { return __ret; }
 //!         let __self = self;
 //!         let Json(body) = { let __arg1 = __arg1; __arg1 };
+//!         let __arg2 = __arg2;
 //!         let __ret: Ret = { BODY };
 //!         __ret
 //!     })
@@ -16,6 +17,7 @@
 //! ```
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use quote::quote;
 use syn::parse::Parser as _;
 use syn::{GenericParam, Pat, Signature};
 
@@ -43,18 +45,23 @@ pub(crate) fn unpacked(argument: &Pat, body: &Group) -> Option<Pat> {
     if !argument.ident.to_string().starts_with("__arg") {
         return None;
     }
+    let name = argument.ident.to_string();
     let statements = statements_with_body(&body.stream())?;
     let unpacking =
         statements
             .split(|token| is_punct(token, ';'))
             .find(|statement| match statement.last() {
-                Some(TokenTree::Group(value)) => value
-                    .stream()
-                    .into_iter()
-                    .nth(1)
-                    .is_some_and(|token| is_ident(&token, &argument.ident.to_string())),
-                _ => false,
+                Some(TokenTree::Group(value)) => {
+                    let named = value.stream().into_iter().nth(1);
+                    named.is_some_and(|token| is_ident(&token, &name))
+                }
+                Some(value) => is_ident(value, &name),
+                None => false,
             })?;
+    if unpacking.last().is_some_and(|value| is_ident(value, &name)) {
+        // What was written as `_` is not unpacked.
+        return Pat::parse_single.parse2(quote!(_)).ok();
+    }
     let begin = unpacking.iter().position(|token| is_ident(token, "let"))? + 1;
     let end = unpacking.iter().position(|token| is_punct(token, '='))?;
     let pattern: TokenStream = unpacking.get(begin..end)?.iter().cloned().collect();

@@ -231,7 +231,7 @@ fn is_called(ty: &Type, name: &Ident) -> bool {
 }
 
 /// The type without the parentheses and the groups of `macro_rules` around it.
-fn bare(ty: &Type) -> &Type {
+pub(crate) fn bare(ty: &Type) -> &Type {
     match ty {
         Type::Group(group) => bare(&group.elem),
         Type::Paren(paren) => bare(&paren.elem),

@@ -5,6 +5,7 @@ use quote::ToTokens;
 use syn::{Expr, ExprLit, Lit, Result};
 
 use crate::template::Template;
+use crate::values::ungrouped;
 
 pub(crate) enum Key {
     Expression(Expr),
@@ -15,6 +16,7 @@ pub(crate) enum Key {
 
 impl Key {
     pub(crate) fn read(written: Expr) -> Result<Self> {
+        let written = ungrouped(written);
         match &written {
             Expr::Tuple(tuple) => {
                 let mut elements = Vec::new();

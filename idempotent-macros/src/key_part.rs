@@ -10,6 +10,8 @@ use syn::{
     Variant, parse_quote,
 };
 
+use crate::function::bare;
+
 // Input:
 //     struct OrderKey { cart: CartId, seq: u32 }
 //
@@ -85,7 +87,7 @@ fn parts(input: &DeriveInput, fields: &Fields) -> Result<Vec<Part>> {
 }
 
 fn is_phantom(field: &Field) -> bool {
-    matches!(&field.ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "PhantomData"))
+    matches!(bare(&field.ty), Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "PhantomData"))
 }
 
 fn write_fields(parts: &[Part], runtime: &Path) -> TokenStream {

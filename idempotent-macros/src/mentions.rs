@@ -49,6 +49,11 @@ impl Names {
         self.0.contains(&ident.to_string())
     }
 
+    /// Format strings name a raw identifier without its `r#`.
+    fn has_in_format(&self, name: &str) -> bool {
+        self.0.contains(name) || self.0.contains(&format!("r#{name}"))
+    }
+
     fn in_tokens(&self, tokens: TokenStream) -> bool {
         tokens.into_iter().any(|token| match token {
             TokenTree::Ident(ident) => self.has(&ident),
@@ -65,7 +70,7 @@ impl Names {
             let end = after
                 .find(|c: char| !c.is_alphanumeric() && c != '_')
                 .unwrap_or(after.len());
-            after[end..].starts_with(['}', ':', '.']) && self.0.contains(&after[..end])
+            after[end..].starts_with(['}', ':', '.']) && self.has_in_format(&after[..end])
         })
     }
 }

@@ -206,7 +206,7 @@ pub(crate) fn expression(name: &Ident, input: ParseStream<'_>, example: &str) ->
 }
 
 /// What a `macro_rules` fragment stands for.
-fn ungrouped(mut written: Expr) -> Expr {
+pub(crate) fn ungrouped(mut written: Expr) -> Expr {
     while let Expr::Group(group) = written {
         written = *group.expr;
     }
@@ -269,7 +269,8 @@ fn single_ident(written: &Expr) -> Option<&Ident> {
 pub(crate) fn said(written: &Expr) -> (String, Option<Vec<Expr>>) {
     let (word, values) = match written {
         Expr::Call(ExprCall { func, args, .. }) => {
-            (single_ident(func), Some(args.iter().cloned().collect()))
+            let values = args.iter().cloned().map(ungrouped);
+            (single_ident(func), Some(values.collect()))
         }
         other => (single_ident(other), None),
     };

@@ -1,5 +1,7 @@
 //! Functions of every shape, and what stands around them.
 
+mod generated;
+
 use idempotent_runtime::{Answer, Error, current, idempotent, record::State};
 use serde::{Serialize, de::DeserializeOwned};
 
