@@ -205,6 +205,7 @@ impl Description {
             self.policy.lease.unwrap_or(defaults.lease),
         );
         check_durations(ttl, lease)?;
+        check_lease(self.policy.ttl, self.policy.lease)?;
         check_expired(self.policy.on_expired, defaults.keep)?;
         let operation = self.name;
         if operation.trim().is_empty() {
@@ -364,6 +365,16 @@ pub(crate) fn check_expired(on_expired: OnExpired, keep: Duration) -> Result<(),
 
 /// A hundred years: anything longer is a mistake, and would overflow a store's clock.
 pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+
+/// Refuses a pair that somebody has said and that cannot be meant; one of the two alone may be longer than the other's default.
+pub(crate) fn check_lease(ttl: Option<Duration>, lease: Option<Duration>) -> Result<(), Error> {
+    match (ttl, lease) {
+        (Some(ttl), Some(lease)) if lease >= ttl => Err(Error::InvalidPolicy(
+            "the lease is not shorter than the ttl: it is how long a crashed call is waited for, 30 seconds are usual",
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// Refuses durations that no store can keep its promises with.
 pub(crate) fn check_durations(ttl: Duration, lease: Duration) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use crate::{
     handle::{Idempotency, TraceParent},
     observe::{Observer, Observers},
     policy::{InFlight, OnCrash, OnMissingKey, OnOutage, Verdict},
-    request::{LONGEST, check_durations},
+    request::{LONGEST, check_durations, check_lease},
     store::Store,
 };
 
@@ -136,13 +136,7 @@ impl Builder {
         if let Some(mistake) = self.mistake {
             return Err(mistake);
         }
-        if let (Some(ttl), Some(lease)) = (self.ttl, self.lease)
-            && lease >= ttl
-        {
-            return Err(Error::InvalidPolicy(
-                "the lease is not shorter than the ttl: it is how long a crashed call is waited for, 30 seconds are usual",
-            ));
-        }
+        check_lease(self.ttl, self.lease)?;
         let defaults = &mut self.parts.defaults;
         defaults.ttl = self.ttl.unwrap_or(defaults.ttl);
         defaults.lease = self.lease.unwrap_or(defaults.lease);

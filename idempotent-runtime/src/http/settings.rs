@@ -20,7 +20,7 @@ use crate::{
         scope::Scope,
         seal::Seal,
     },
-    request::{check_durations, check_expired},
+    request::{check_durations, check_expired, check_lease},
 };
 
 /// Sets up the layer: made by [`IdempotencyLayer::builder`].
@@ -253,6 +253,7 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
         rules.lease.unwrap_or(defaults.lease),
     );
     check_durations(ttl, lease)?;
+    check_lease(rules.ttl, rules.lease)?;
     check_expired(rules.on_expired, defaults.keep)
 }
 

@@ -223,6 +223,7 @@ async fn f28_ttl_validation(world: World) {
         owner.call("f").key("k").ttl("99999999999999999999w"),
         owner.call("f").key("k").lease(Duration::ZERO),
         owner.call("f").key("k").lease(longest),
+        owner.call("f").key("k").ttl("10s").lease("10s"),
     ];
     for call in calls {
         let answer = call.run(|_| async { Ok::<_, Error>(()) }).await;
