@@ -31,8 +31,8 @@ pub enum Mark {
 #[non_exhaustive]
 pub enum ServerErrors {
     /// The failure is the outcome: it is stored, and answers every retry. The handler runs at most once, unless its process dies
-    /// while it runs: then it runs again when the lease has ended, unless [`OnCrash::Uncertain`](crate::OnCrash::Uncertain) is
-    /// said.
+    /// while it runs, or cannot reach the store for longer than the lease: then another process runs it again, unless
+    /// [`OnCrash::Uncertain`](crate::OnCrash::Uncertain) is said.
     Replay,
     /// Nothing happened: the key is released, and a retry runs again. Right only where a failure undoes what was done.
     ///

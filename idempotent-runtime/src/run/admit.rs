@@ -10,7 +10,7 @@ use crate::{
     lease::{Claim, Decision, Meaning, decide, first},
     observe::{Step, Unprotected},
     policy::{InFlight, OnOutage},
-    record::{Draft, FencingToken, Record, Time, TokenRule, Version},
+    record::{Draft, FencingToken, Record, State, Time, TokenRule, Version},
     request::Request,
     run::held::{Claiming, Held, Won},
     store::{Snapshot, StoreError, Swap},
@@ -35,6 +35,9 @@ pub(crate) enum Admission {
 /// How often a claim is sent again after the store failed, and how long after: a claim whose
 /// answer was lost is recognised as one's own, so repeating it is safe.
 const RETRIES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(60)];
+
+/// How long after it is looked again whether an outcome is written at last.
+const UNWRITTEN: Duration = Duration::from_millis(100);
 
 /// The retries that are left.
 struct Retries(slice::Iter<'static, Duration>);
@@ -102,7 +105,7 @@ impl<'a> Admitting<'a> {
         let (mut sent, mut retries) = (Duration::ZERO, Retries::new());
         loop {
             while let Some(snapshot) = found.take() {
-                match self.decide(&snapshot, sent) {
+                match self.decide_here(&snapshot, sent) {
                     Next::Write(next) => (seen, draft, meaning) = *next,
                     Next::Done(admission) => return admission,
                     Next::Wait(record, left) => {
@@ -170,6 +173,23 @@ impl<'a> Admitting<'a> {
         Admission::Refused(Error::Recursive {
             operation: self.operation(),
         })
+    }
+
+    /// Decides, and takes over nothing that has run in this process and whose outcome could not be written: the store was out of reach
+    /// for longer than the lease.
+    fn decide_here(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
+        match (self.decide(snapshot, sent), &snapshot.record) {
+            (Next::Write(_), Some(record)) if self.is_ending_here(record) => {
+                self.bound = true;
+                Next::Wait(Arc::clone(record), UNWRITTEN)
+            }
+            (next, _) => next,
+        }
+    }
+
+    fn is_ending_here(&self, record: &Record) -> bool {
+        let keeper = self.request.handle.keeper();
+        record.state == State::Running && keeper.is_ending(record.attempt_id)
     }
 
     pub(super) fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {

@@ -59,7 +59,7 @@ impl Job {
                 tracing::error!(%error, "gave up a write in the background: the lease decides what happens next");
                 return;
             }
-            keeper.timer.sleep(pause).await;
+            super::race(keeper.answers.notified(), keeper.timer.sleep(pause)).await;
             pause = (pause * 2).min(lease / 3).max(Duration::from_millis(1));
         }
     }

@@ -17,6 +17,7 @@ use tokio::sync::Notify;
 use crate::{
     clock::Timer,
     observe::Observers,
+    record::AttemptId,
     run::{
         beat::{self, Beaten},
         job::Job,
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     work: Mutex<Work>,
     wake: Notify,
     settled: Notify,
+    /// Tells what waits to be tried again that the store answers.
+    pub(crate) answers: Notify,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) observers: Observers,
@@ -77,6 +80,7 @@ impl Keeper {
             work: Mutex::default(),
             wake: Notify::new(),
             settled: Notify::new(),
+            answers: Notify::new(),
             store,
             timer,
             observers,
@@ -116,6 +120,19 @@ impl Keeper {
         }
         work.jobs.push(job);
         self.0.wake(&mut work);
+    }
+
+    /// Tells whether the body of this attempt has returned here and its outcome is still to be written, whatever the store says of
+    /// the lease. If so, it is tried again now.
+    pub(crate) fn is_ending(&self, attempt_id: AttemptId) -> bool {
+        let work = self.0.lock();
+        let is_ending = work.leases.iter().any(|(_, kept)| {
+            kept.lease.holding.attempt_id() == attempt_id && kept.lease.is_ending()
+        });
+        if is_ending {
+            self.0.answers.notify_waiters();
+        }
+        is_ending
     }
 
     /// Resolves when no lease is held and nothing is left to do.

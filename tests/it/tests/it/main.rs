@@ -5,6 +5,7 @@ mod harness;
 
 mod charge;
 
+mod after_an_outage;
 mod after_the_body;
 mod background;
 mod bad_input;
