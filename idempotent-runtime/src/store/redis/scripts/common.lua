@@ -12,14 +12,19 @@ local function clock()
     return time[1] .. string.rep('0', 6 - #time[2]) .. time[2]
 end
 
--- The moment `duration` after `now`, in halves of nine digits; the last moment there is where that lies behind it.
+-- The moment `duration` after `now`; the last moment there is where that lies behind it.
 local function after(now, duration)
+    local sum = tonumber(now) + tonumber(duration)
+    if sum < 2 ^ 53 then
+        return string.format('%.0f', sum)
+    end
+    -- In halves of nine digits, which numbers hold exactly.
     local low = tonumber(string.sub(now, -9)) + tonumber(string.sub(duration, -9))
     local high = tonumber('0' .. string.sub(now, 1, -10)) + tonumber('0' .. string.sub(duration, 1, -10))
     if low >= 1e9 then
         low, high = low - 1e9, high + 1
     end
-    local sum = string.format('%.0f%09.0f', high, low)
+    sum = string.format('%.0f%09.0f', high, low)
     return is_less(LAST, sum) and LAST or sum
 end
 
