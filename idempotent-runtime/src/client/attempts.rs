@@ -1,9 +1,6 @@
 //! The attempts of a call, one after the other, until one of them tells how it ended or nobody can know.
 
-use std::{
-    error::Error as StdError, future::poll_fn, pin::pin, sync::atomic::Ordering, task::Poll,
-    time::Duration,
-};
+use std::{error::Error as StdError, sync::atomic::Ordering, time::Duration};
 
 use http::{Extensions, StatusCode};
 use reqwest::{Request, Response};
@@ -12,6 +9,7 @@ use reqwest_middleware::{Error, Next, Result};
 use super::{
     answer::{LedHere, Read, is_replayed},
     body::Changed,
+    deadline::before,
     decide::{self, Observed, Progress, Protection},
     error::ClientError,
     failure,
@@ -104,15 +102,10 @@ impl Sending<'_> {
         let left = self.deadline.saturating_sub(self.elapsed());
         let limits = &self.inner.settings.limits;
         let left = limits.attempt_timeout.map_or(left, |most| most.min(left));
-        let mut attempt = pin!(self.attempt(request, extensions, next));
-        let mut timeout = self.inner.timer.sleep(left);
-        poll_fn(|context| {
-            if let Poll::Ready(attempted) = attempt.as_mut().poll(context) {
-                return Poll::Ready(attempted);
-            }
-            timeout.as_mut().poll(context).map(|()| Attempted::TimedOut)
-        })
-        .await
+        let end = self.inner.timer.now().saturating_add(left);
+        let attempt = self.attempt(request, extensions, next);
+        let attempted = before(&*self.inner.timer, end, attempt).await;
+        attempted.unwrap_or(Attempted::TimedOut)
     }
 
     async fn attempt(
@@ -166,7 +159,7 @@ impl Sending<'_> {
         Ok(response)
     }
 
-    fn elapsed(&self) -> Duration {
+    pub(super) fn elapsed(&self) -> Duration {
         self.inner.timer.now().saturating_sub(self.begun)
     }
 
@@ -189,7 +182,8 @@ impl Sending<'_> {
     /// server's time goes on, too.
     fn key_age(&self) -> Duration {
         self.keyed.as_ref().map_or(Duration::ZERO, |keyed| {
-            let by_timer = keyed.age.saturating_add(self.elapsed());
+            let passed = self.inner.timer.now().saturating_sub(keyed.given);
+            let by_timer = keyed.age.saturating_add(passed);
             by_timer.max(self.inner.clock.now().since(keyed.created))
         })
     }

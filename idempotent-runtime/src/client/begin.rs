@@ -166,7 +166,7 @@ fn entry(sending: &Sending<'_>, keyed: &KeyedCall) -> Entry {
         digest: sending.request.digest,
         body: body.map(Bytes::copy_from_slice),
         created: begun.map_or(used, |begun| begun.min(used)),
-        deadline: now.plus(sending.deadline),
+        deadline: now.plus(sending.deadline.saturating_sub(sending.elapsed())),
         ending: None,
     }
 }

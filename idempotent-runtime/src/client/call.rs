@@ -143,7 +143,8 @@ impl Call {
         self
     }
 
-    /// Sets how long the call may take with all its attempts, in place of the limit that all calls have.
+    /// Sets how long the call may take with all its attempts, in place of the [limit](super::Limits::deadline) that all calls
+    /// have.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);

@@ -117,6 +117,10 @@ pub enum ClientError {
         call: Box<Ended>,
     },
 
+    /// The deadline was over before the body was there that was to be read, or hashed; nothing was sent.
+    #[error("the deadline was over before the body was read, nothing was sent")]
+    BodyTimedOut,
+
     /// A call without a key was given up at its deadline.
     #[error("the call was given up at its deadline")]
     TimedOut,
@@ -218,9 +222,10 @@ impl ClientError {
             | ClientError::Unsupported { call }
             | ClientError::BodyChanged { call }
             | ClientError::LeftOrigin { call } => Some(call),
-            ClientError::InvalidKey(_) | ClientError::TimedOut | ClientError::Journal { .. } => {
-                None
-            }
+            ClientError::InvalidKey(_)
+            | ClientError::BodyTimedOut
+            | ClientError::TimedOut
+            | ClientError::Journal { .. } => None,
         }
     }
 }

@@ -47,7 +47,7 @@ impl Limits {
     }
 
     /// Sets how long a call may take with all its attempts and pauses: 120 seconds unless set. An attempt that is under way
-    /// then is given up.
+    /// then is given up. Time that is spent on reading or hashing the body before the first one counts.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;

@@ -8,6 +8,7 @@ mod boundary;
 mod call;
 mod caller;
 mod conclude;
+mod deadline;
 mod decide;
 mod error;
 mod failure;

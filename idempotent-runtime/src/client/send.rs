@@ -14,6 +14,7 @@ use super::{
     body::Repeatable,
     call::{Call, Intent, Keyed, Source},
     caller::caller,
+    deadline::before,
     decide::Protection,
     error::{ClientError, Ended},
     journal::EntryId,
@@ -47,8 +48,10 @@ pub(super) struct Sending<'a> {
 #[derive(Debug)]
 pub(super) struct KeyedCall {
     pub(super) live: Live,
-    /// How old the key was when the call began.
+    /// How old the key was when the call was given it.
     pub(super) age: Duration,
+    /// When that was, by the timer.
+    pub(super) given: Duration,
     /// Since when there is the key, by the clock of the wall, which goes on while a machine sleeps.
     pub(super) created: Time,
     /// A digest of who asks.
@@ -81,6 +84,7 @@ pub(super) async fn send(
     extensions: &mut Extensions,
     next: Next<'_>,
 ) -> Result<Response> {
+    let begun = inner.timer.now();
     let call = extensions.get::<Call>().cloned().unwrap_or_default();
     let origin = request.url().origin().ascii_serialization();
     let profile = inner.settings.profile(&origin);
@@ -91,13 +95,16 @@ pub(super) async fn send(
     } else {
         0
     };
-    let request = Repeatable::new(request, profile, call.factory.as_ref(), limit).await?;
+    let deadline = call.deadline.unwrap_or(inner.settings.limits.deadline);
+    let read = Repeatable::new(request, profile, call.factory.as_ref(), limit);
+    let read = before(&*inner.timer, begun.saturating_add(deadline), read).await;
+    let request = read.ok_or(ClientError::BodyTimedOut)??;
     let mut sending = Sending {
         inner,
         profile,
         protection: Protection::of(request.request().method()),
-        deadline: call.deadline.unwrap_or(inner.settings.limits.deadline),
-        begun: inner.timer.now(),
+        deadline,
+        begun,
         origin,
         call,
         request,
@@ -216,6 +223,7 @@ impl Sending<'_> {
             caller,
             begun: rand::random(),
             age: now.saturating_sub(since),
+            given: now,
             created: self.inner.clock.now(),
             journaled: named || self.inner.journals_all,
             named,

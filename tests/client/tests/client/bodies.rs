@@ -2,20 +2,28 @@
 
 use std::{
     convert::Infallible,
+    future::Future,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use idempotent_runtime::client::{Call, ClientError, Intent, Why};
+use idempotent_runtime::{
+    client::{Call, ClientError, IdempotencyKeys, Intent, MemoryJournal, Profile, Why},
+    clock::{Timer as _, TokioTimer},
+};
 use reqwest::{Body, multipart};
+use reqwest_middleware::ClientBuilder;
 
 use crate::kit::{
-    Client, Ending, Frames, Server, Step, answer, client, client_with, outcome, patient,
+    Client, Ending, Frames, Server, Step, answer, client, client_with, outcome, patient, unfinished,
 };
 
 /// A body that does not say how long it is.
@@ -25,6 +33,86 @@ fn stream(pieces: &[&'static str]) -> Body {
         Ok::<_, Infallible>(frame)
     });
     Body::wrap(StreamBody::new(Frames::of(frames)))
+}
+
+/// A body of three bytes that comes when its pause is over.
+struct Late {
+    pause: Pin<Box<dyn Future<Output = ()> + Send>>,
+    bytes: Option<Bytes>,
+}
+
+impl futures_core::Stream for Late {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        ready!(self.pause.as_mut().poll(context));
+        Poll::Ready(self.bytes.take().map(Ok))
+    }
+}
+
+fn late(pause: Duration) -> Body {
+    Body::wrap_stream(Late {
+        pause: TokioTimer::new().sleep(pause),
+        bytes: Some("pay".into()),
+    })
+}
+
+/// Never answers.
+struct Silent;
+
+#[async_trait::async_trait]
+impl reqwest_middleware::Middleware for Silent {
+    async fn handle(
+        &self,
+        _: reqwest::Request,
+        _: &mut http::Extensions,
+        _: reqwest_middleware::Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        std::future::pending().await
+    }
+}
+
+/// Without a socket, so that tokio's own clock stands still while nothing else happens.
+#[tokio::test(start_paused = true)]
+async fn c29_the_deadline_counts_from_before_the_body_is_read() {
+    const DEADLINE: Duration = Duration::from_secs(10);
+    let keys = IdempotencyKeys::builder(Profile::ietf()).journal(MemoryJournal::new());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http)
+        .with(keys.clone())
+        .with(Silent)
+        .build();
+    let post = || client.post("http://api.example.com/pay");
+    let stalls = || late(Duration::MAX);
+    let known_length = || post().header("content-length", "3");
+    let wish = || Call::new().intent(Intent::new("payments.charge", "order-42"));
+    for (call, wish) in [
+        (known_length().body(stalls()), wish()),
+        (post(), wish().body_from(stalls)),
+        (post(), Call::new().without_key().body_from(stalls)),
+    ] {
+        let before = tokio::time::Instant::now();
+        let call = call.with_extension(wish.deadline(DEADLINE)).send();
+        let ended = tokio::time::timeout(DEADLINE * 2, call).await;
+        let ended = ended.expect("it ends at its deadline");
+        assert!(matches!(ended.ending(), ClientError::BodyTimedOut));
+        assert_eq!(before.elapsed(), DEADLINE);
+        assert!(unfinished(&keys).await.is_empty(), "nothing was sent");
+    }
+
+    let half = DEADLINE / 2;
+    for (call, wish) in [
+        (known_length().body(late(half)), wish()),
+        (post(), wish().body_from(move || late(half))),
+    ] {
+        let before = tokio::time::Instant::now();
+        let ended = call.with_extension(wish.deadline(DEADLINE)).send().await;
+        let ClientError::Unknown { why, .. } = ended.ending() else {
+            panic!("{ended:?}")
+        };
+        assert_eq!(*why, Why::Deadline);
+        assert_eq!(before.elapsed(), DEADLINE);
+    }
 }
 
 #[tokio::test]

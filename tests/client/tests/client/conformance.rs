@@ -190,7 +190,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "C-29",
         "this project",
-        "attempts, a retry budget for each origin, and a deadline that also ends an attempt",
+        "attempts, a retry budget for each origin, and a deadline that also ends an attempt, and the reading of the body before it",
         Tested,
     ),
     Item(
