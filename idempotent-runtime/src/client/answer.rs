@@ -16,7 +16,10 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
 
-use super::{decide::Answered, error::Answer, problem::Problem, profile::Profile, retry_after};
+use super::{
+    decide::Answered, error::Answer, outcome::KeyStatus, problem::Problem, profile::Profile,
+    retry_after,
+};
 use crate::clock::Clock;
 
 /// The longest response that is read before it is handed on. What is cut off half-way is then seen, and tried again.
@@ -119,10 +122,18 @@ impl Read {
         self.response.extensions().get()
     }
 
-    /// The server says that it took no notice of the key.
-    pub(super) fn ignores_key(&self) -> bool {
+    /// What the server says of the key itself. A replay is of a key that has an outcome, whatever else it says.
+    pub(super) fn key_status(&self) -> KeyStatus {
         let status = self.response.headers().get(STATUS);
-        status.is_some_and(|status| status.as_bytes().eq_ignore_ascii_case(b"ignored"))
+        let says =
+            |word: &[u8]| status.is_some_and(|said| said.as_bytes().eq_ignore_ascii_case(word));
+        if says(b"ignored") {
+            KeyStatus::Ignored
+        } else if says(b"released") && !self.is_replayed() {
+            KeyStatus::Released
+        } else {
+            KeyStatus::Unsaid
+        }
     }
 
     /// Keeps what an error can tell of it.

@@ -14,6 +14,7 @@ use super::{
     error::ClientError,
     failure,
     finish::{self, Meaning},
+    outcome::KeyStatus,
     profile::Support,
     redirect::{self, TooMany},
     send::{Sending, Stash},
@@ -206,7 +207,7 @@ impl Sending<'_> {
     fn observe(&self, attempted: &Attempted) -> Observed {
         match attempted {
             Attempted::Answered(read) => {
-                if self.keyed.is_some() && read.ignores_key() {
+                if self.keyed.is_some() && read.key_status() == KeyStatus::Ignored {
                     self.inner.note_ignored_key(&self.origin);
                 }
                 Observed::Answer(read.answered(self.profile, &*self.inner.clock))

@@ -12,7 +12,7 @@ use super::{
     finish::{self, Meaning},
     journal::Ending,
     key::Key,
-    outcome::{KeyStatus, Origin, Outcome},
+    outcome::{Origin, Outcome},
     send::{KeyedCall, Sending},
 };
 
@@ -66,11 +66,7 @@ impl Sending<'_> {
             attempts: self.attempts,
             replayed: read.is_replayed(),
             origin: Origin::Server,
-            key_status: if read.ignores_key() {
-                KeyStatus::Ignored
-            } else {
-                KeyStatus::Unsaid
-            },
+            key_status: read.key_status(),
         }
     }
 

@@ -14,6 +14,7 @@ use super::{
     decide::{Happened, is_refusal},
     journal::{Ending, EntryId},
     keys::Inner,
+    outcome::KeyStatus,
     send::KeyedCall,
     stream,
 };
@@ -33,7 +34,8 @@ const KEPT: [HeaderName; 6] = [
 pub(super) enum Meaning {
     /// It is what the call came to.
     Outcome,
-    /// This attempt did nothing, such as one that the server, or somebody before it, did not let through.
+    /// This attempt did nothing, such as one that the server, or somebody before it, did not let through, or after which the
+    /// server says that the key is free again.
     NotDone,
     /// It does not say what happened.
     Open,
@@ -46,6 +48,7 @@ pub(super) fn meaning(attempted: &Attempted) -> Meaning {
     };
     let status = read.response.status();
     match status.as_u16() {
+        _ if read.key_status() == KeyStatus::Released => Meaning::NotDone,
         _ if !read.is_replayed() && is_refusal(status, read.problem().slug) => Meaning::NotDone,
         408 | 500.. => Meaning::Open,
         _ => Meaning::Outcome,

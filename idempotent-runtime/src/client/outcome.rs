@@ -38,6 +38,9 @@ pub enum KeyStatus {
     Unsaid,
     /// `Idempotency-Status: ignored`. From then on, nothing is sent again to this origin that may have happened.
     Ignored,
+    /// `Idempotency-Status: released`. It recorded nothing under the key, because nothing happened: asked again, with the same
+    /// request or with one that was put right, it runs.
+    Released,
 }
 
 impl Outcome {

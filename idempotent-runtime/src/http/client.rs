@@ -2,10 +2,15 @@
 
 use std::{future::poll_fn, pin::Pin, task::Poll};
 
-use http::Response;
+use http::{HeaderValue, Response};
 use tokio::sync::oneshot;
 
-use crate::{error::Error, http::body::Body, observe::How, record::RawOutcome};
+use crate::{
+    error::Error,
+    http::{body::Body, meeting::IDEMPOTENCY_STATUS},
+    observe::How,
+    record::RawOutcome,
+};
 
 /// What a handler tells its own client.
 pub(crate) enum Own<R, E> {
@@ -19,6 +24,25 @@ pub(crate) enum Own<R, E> {
 pub(crate) struct Told<R, E> {
     pub(crate) response: Result<Response<Body<R>>, E>,
     pub(crate) outcome: RawOutcome,
+}
+
+impl<R, E> Told<R, E> {
+    /// Says with the handler's own response that its key is free again, which its status alone does not tell.
+    pub(crate) fn say_released(&mut self) {
+        if let Ok(response) = &mut self.response {
+            let released = HeaderValue::from_static("released");
+            response.headers_mut().insert(IDEMPOTENCY_STATUS, released);
+        }
+    }
+
+    /// The response, when its call has come to its end so. A key of which the store could not be told is not said to be free.
+    pub(crate) fn given(mut self, how: &How) -> Result<Response<Body<R>>, E> {
+        let stands = matches!(how, How::Executed { recorded: true, .. });
+        if !stands && let Ok(response) = &mut self.response {
+            response.headers_mut().remove(IDEMPOTENCY_STATUS);
+        }
+        self.response
+    }
 }
 
 /// What the client's side of a call hears of it.

@@ -26,6 +26,7 @@ use crate::{
         grpc,
         guard::{Guard, IsGuarded},
         limit::Place,
+        meeting::IDEMPOTENCY_STATUS,
         outcome::{Mark, Verdict, verdict},
         problem::{Kind, Problem},
         routing,
@@ -126,7 +127,12 @@ impl<S> Execution<S> {
                     survive_in_place(keeping).await
                 };
                 match kept {
-                    Some(Came::ToAnEnd(told, verdict)) => return tell(told, verdict, client),
+                    Some(Came::ToAnEnd(mut told, verdict)) => {
+                        if verdict == Verdict::Release {
+                            told.say_released();
+                        }
+                        return tell(told, verdict, client);
+                    }
                     Some(Came::ToAStream(response, ended, verdict)) => {
                         give(client, Own::Streamed(response));
                         return ending_of_stream(ended, verdict).await;
@@ -205,6 +211,7 @@ impl Terms {
     /// Says what a response means, before its body is read; `None` where it is said behind that.
     fn judge(&self, head: &mut Parts) -> Option<Verdict> {
         head.headers.remove(IDEMPOTENT_REPLAYED);
+        head.headers.remove(IDEMPOTENCY_STATUS);
         let mark = head.extensions.remove::<Mark>();
         let errors = self.guard.rules.server_errors;
         let verdict = match (head.status, mark) {

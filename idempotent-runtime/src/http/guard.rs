@@ -112,8 +112,8 @@ impl Guard {
         let call = pin!(call.run_raw_detached(move |attempt| execution.run(attempt, client)));
         let mut response = match hear(call, own).await {
             Heard::Streamed(response) => *response,
-            Heard::Answered(Ok((outcome, _)), Some(own)) if own.outcome == outcome => {
-                own.response?
+            Heard::Answered(Ok((outcome, how)), Some(own)) if own.outcome == outcome => {
+                own.given(&how)?
             }
             Heard::Answered(Ok((outcome, how)), _) => self.replay(&outcome, &how, &identity),
             Heard::Answered(Err(error), _) => {

@@ -13,10 +13,11 @@ pub const ORIGINAL_REQUEST_ID: HeaderName = HeaderName::from_static("original-re
 
 /// Never kept, whatever a policy says: they belong to one connection (RFC 9110, section 7.6.1) or are made anew for
 /// each response.
-const NEVER: [&str; 10] = [
+const NEVER: [&str; 11] = [
     "connection",
     "content-length",
     "idempotency-key",
+    "idempotency-status",
     "idempotent-replayed",
     "keep-alive",
     "proxy-connection",
@@ -83,7 +84,7 @@ const CORS_VARIES: [&str; 3] = [
 /// |---|---|
 /// | `Connection` and what it nominates, `Keep-Alive`, `Proxy-Connection`, `TE`, `Trailer`, `Transfer-Encoding`, `Upgrade` | they belong to one connection (RFC 9110, section 7.6.1) |
 /// | `Content-Length` | the server computes it of the body |
-/// | `Idempotent-Replayed`, `Idempotency-Key` | each response gets its own |
+/// | `Idempotent-Replayed`, `Idempotency-Status`, `Idempotency-Key` | each response gets its own |
 /// | `Date`, `Age`, `Via`, `Server`, `Alt-Svc` | they are made anew |
 /// | `Set-Cookie`, `Set-Cookie2` | a replay would bring an old session back |
 /// | `WWW-Authenticate`, `Proxy-Authenticate`, `Authentication-Info`, `Proxy-Authentication-Info`, `Authorization`, `Proxy-Authorization` | they are part of a conversation about who calls |

@@ -15,7 +15,7 @@ use crate::http::{
     settings::Settings,
 };
 
-/// The header field by which a response says that a key was ignored.
+/// The header field by which a response says that a key was ignored, or that it is free again.
 pub(crate) const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idempotency-status");
 
 /// What is to be done with a request.

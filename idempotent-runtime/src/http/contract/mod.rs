@@ -14,6 +14,7 @@ use http::{
 use super::{
     headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
     key::{IDEMPOTENCY_KEY, KeyReader},
+    meeting::IDEMPOTENCY_STATUS,
     problem::{Kind, Problems},
     rules::ReplayOfCreated,
 };
@@ -194,11 +195,12 @@ impl Contract {
     }
 
     /// What a CORS layer must let browsers read, for `Access-Control-Expose-Headers`: `Idempotent-Replayed`,
-    /// `Idempotency-Key`, `Retry-After`, `Location`, `Link`, and `Original-Request-Id` where replays have it.
+    /// `Idempotency-Status`, `Idempotency-Key`, `Retry-After`, `Location`, `Link`, and `Original-Request-Id` where replays have it.
     #[must_use]
     pub fn cors_exposed_headers(&self) -> Vec<HeaderName> {
         let mut names = vec![
             IDEMPOTENT_REPLAYED,
+            IDEMPOTENCY_STATUS,
             IDEMPOTENCY_KEY,
             RETRY_AFTER,
             LOCATION,

@@ -21,6 +21,7 @@ fn s_113_browsers_may_send_every_field_of_the_key_and_read_what_an_answer_says()
     );
     let exposed = [
         "idempotent-replayed",
+        "idempotency-status",
         "idempotency-key",
         "retry-after",
         "location",

@@ -80,7 +80,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "C-11",
         "this project",
-        "a call that is over is answered by the journal, or reported as over",
+        "a call that is over is answered by the journal, or reported as over; one after which the server says that its key is free is not over",
         Tested,
     ),
     Item(

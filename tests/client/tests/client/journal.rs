@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use idempotent_runtime::{
     StoreError, StoreErrorKind,
     client::{
-        Call, ClientError, ClientJournal, Intent, MemoryJournal, Origin, Resend, SqliteJournal,
-        Why,
+        Call, ClientError, ClientJournal, Intent, KeyStatus, MemoryJournal, Origin, Resend,
+        SqliteJournal, Why,
         journal::{DamagedEntry, Ending as Ended, Entry, EntryId},
     },
     clock::Clock,
@@ -569,5 +569,68 @@ async fn c11_a_call_whose_answer_is_a_stream_is_over_when_nobody_reads_it_any_mo
         let is_gone = matches!(again.ending(), ClientError::ResultGone { .. });
         assert!(is_gone, "{again:?}");
         assert_eq!(server.seen().len(), 1);
+    }
+}
+
+/// The server has nothing to replay, so the journal has nothing to answer with.
+#[tokio::test]
+async fn c11_an_answer_after_which_the_key_is_free_is_no_outcome() {
+    let free = |status| answer(status).with("idempotency-status", "released");
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    for status in [404, 409, 422] {
+        let sold_out = free(status).body("sold out");
+        let server = Server::doing([sold_out, answer(201).body("yours")]).await;
+        let ask = |body: &'static str| {
+            let call = process.client.post(server.url("/pay")).body(body);
+            call.with_extension(wish()).send()
+        };
+
+        let refused = ask("7").await.expect("an answer");
+        assert_eq!(refused.status(), status);
+        assert_eq!(outcome(&refused).key_status, KeyStatus::Released);
+        assert_eq!(refused.text().await.expect("a body"), "sold out");
+        assert!(unfinished(&process.keys).await.is_empty());
+
+        for origin in [Origin::Server, Origin::Journal] {
+            let put_right = ask("3").await.expect("an answer");
+            assert_eq!(outcome(&put_right).origin, origin);
+            assert_eq!(put_right.text().await.expect("a body"), "yours");
+        }
+        let keys = server.keys();
+        assert_eq!(keys.len(), 2);
+        assert_eq!(keys[0], keys[1]);
+    }
+}
+
+#[tokio::test]
+async fn c11_an_attempt_that_may_still_arrive_is_open_though_the_key_is_free() {
+    let free = answer(422).with("idempotency-status", "released");
+    let server = Server::doing([Step::Cut, free.into()]).await;
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    let ask = |body: &'static str| {
+        let call = process.client.post(server.url("/pay")).body(body);
+        call.with_extension(wish()).send()
+    };
+    assert!(ask("7").await.is_err());
+    assert_eq!(ask("7").await.expect("an answer").status(), 422);
+    assert_eq!(unfinished(&process.keys).await.len(), 1);
+    let other = ask("3").await;
+    let is_refused = matches!(other.ending(), ClientError::KeyReusedLocally { .. });
+    assert!(is_refused, "{other:?}");
+}
+
+#[tokio::test]
+async fn c11_a_replay_is_the_outcome_whatever_it_says_of_its_key() {
+    let replay = answer(409).with("idempotent-replayed", "true");
+    let replay = replay.with("idempotency-status", "released");
+    let server = Server::doing([replay]).await;
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    for origin in [Origin::Server, Origin::Journal] {
+        let call = process.client.post(server.url("/pay")).body("pay");
+        let answered = call.with_extension(wish()).send().await;
+        let answered = answered.expect("an answer");
+        assert_eq!(answered.status(), 409);
+        assert_eq!(outcome(&answered).origin, origin);
+        assert_eq!(outcome(&answered).key_status, KeyStatus::Unsaid);
     }
 }

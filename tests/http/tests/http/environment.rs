@@ -38,6 +38,7 @@ fn s_113_a_browser_may_send_and_read_what_it_needs() {
         contract.cors_exposed_headers(),
         [
             "idempotent-replayed",
+            "idempotency-status",
             "idempotency-key",
             "retry-after",
             "location",

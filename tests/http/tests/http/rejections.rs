@@ -62,6 +62,8 @@ async fn s_63_a_checked_extractor_that_rejects_frees_the_key() {
         for path in ["/plain", "/checked"] {
             let first = shop.send(order(path, rejected).caller(path)).await;
             assert_eq!(first.status, status);
+            let says_released = first.headers.contains_key("idempotency-status");
+            assert_eq!(says_released, path == "/checked");
         }
 
         // The request that was put right, with the key that it had.

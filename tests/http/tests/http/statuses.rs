@@ -1,11 +1,12 @@
 //! A5: what is stored, by the status and by the handler's own word.
 
-use axum::body::Body;
+use axum::{body::Body, response::IntoResponse as _};
 use http::{Method, Response, StatusCode};
 use idempotent_runtime::{
-    BoxError, Status,
+    BoxError, Idempotency, MemoryStore, Status, StoreErrorKind,
     http::{IdempotencyLayer, KeyScope, Mark, Rules, Seal, ServerErrors, Storage},
     identity::RecordId,
+    testing::FaultyStore,
 };
 
 use crate::{
@@ -37,6 +38,7 @@ async fn is_kept(rules: Rules, status: u16, mark: Option<Mark>) {
     let (first, again) = twice(&shop).await;
     assert_eq!(first.status, status);
     again.replays(&first);
+    assert_eq!(says_of_its_key(&first).or(says_of_its_key(&again)), None);
     assert_eq!(again.headers["location"], "/receipts/1");
     assert_eq!(shop.runs(), 1, "{status}");
 }
@@ -50,6 +52,15 @@ async fn is_released(rules: Rules, status: u16, mark: Option<Mark>) {
     );
     assert!(!again.is_replay());
     assert_eq!(shop.runs(), 2, "{status}");
+    for answer in [first, again] {
+        assert_eq!(says_of_its_key(&answer), Some("released"), "{status}");
+    }
+}
+
+/// What a response says of its key beside its status.
+fn says_of_its_key(answer: &Answer) -> Option<&str> {
+    let said = answer.headers.get("idempotency-status");
+    said.map(|said| said.to_str().expect("it is text"))
 }
 
 async fn is_uncertain(rules: Rules, status: u16, mark: Option<Mark>) {
@@ -166,6 +177,52 @@ async fn s_67_the_handlers_word_counts_more_than_the_status() {
     is_kept(Rules::ietf(), 503, Some(Mark::Final)).await;
     is_uncertain(Rules::ietf(), 202, Some(Mark::Uncertain)).await;
     is_unavailable(&answering(Rules::ietf(), 200, Some(Mark::NotStored))).await;
+}
+
+/// Clients that remember what a call came to ask again where the key is free, and never where it is not.
+#[tokio::test]
+async fn s_67_only_the_layer_says_that_a_key_is_free() {
+    let claims = |mark: Option<Mark>| {
+        Shop::with(Rules::acp(), move |_, request| async move {
+            assert!(request.uri() != "/panics", "it panics");
+            let mut response = Response::new(Body::from("receipt"));
+            let claimed = "released".parse().expect("a value");
+            response.headers_mut().insert("idempotency-status", claimed);
+            mark.map(|mark| response.extensions_mut().insert(mark));
+            response
+        })
+    };
+    for mark in [None, Some(Mark::NotStored), Some(Mark::Uncertain)] {
+        let (first, again) = twice(&claims(mark)).await;
+        assert_eq!(says_of_its_key(&first), None, "{mark:?}");
+        assert_eq!(says_of_its_key(&again), None, "{mark:?}");
+    }
+    let other = charge().body("amount=13");
+    let shop = claims(None);
+    shop.send(charge()).await;
+    for refused in [other, post("/charges"), post("/panics").key("p")] {
+        let refused = shop.send(refused).await;
+        assert!(refused.status.as_u16() >= 400, "{refused:?}");
+        assert_eq!(says_of_its_key(&refused), None, "{refused:?}");
+    }
+}
+
+/// The store does not know it yet, and a retry finds the key taken.
+#[tokio::test]
+async fn s_67_a_key_that_the_store_could_not_free_is_not_said_to_be_free() {
+    let store = FaultyStore::new(MemoryStore::new());
+    let idem = Idempotency::new(store.clone());
+    let breaks = store.clone();
+    let shop = Shop::over(store, idem, Rules::ietf(), move |_, _| {
+        breaks.outage(StoreErrorKind::Unavailable);
+        async { (StatusCode::CONFLICT, Mark::Retryable, "sold out").into_response() }
+    });
+    let answer = shop.send(charge()).await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.body[..]),
+        (409, &b"sold out"[..])
+    );
+    assert_eq!(says_of_its_key(&answer), None);
 }
 
 #[tokio::test]
