@@ -20,8 +20,9 @@ use crate::{
 /// It has two bounds. Beyond 16 MiB of bodies and headers, the oldest calls lose theirs: an unfinished one then reports
 /// [`Resend::BodyNotKept`](crate::client::Resend::BodyNotKept), one that ended
 /// [`ClientError::ResultGone`](crate::client::ClientError::ResultGone), and their keys stay known. Beyond 10 000 calls, the
-/// oldest that ended are forgotten, and their keys count as new. Unfinished ones are never forgotten: where there are 10 000
-/// of them, a new call is refused with [`StoreErrorKind::Full`], and nothing is sent.
+/// oldest that ended are forgotten, and their keys count as new. Unfinished ones are never forgotten, however old they
+/// are, because their keys would count as new: where there are 10 000 of them, a new call is refused with [`StoreErrorKind::Full`],
+/// and nothing is sent, until [`IdempotencyKeys::forget`](crate::client::IdempotencyKeys::forget) makes room.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
     calls: Mutex<Calls>,

@@ -6,11 +6,15 @@ use bytes::Bytes;
 use idempotent_runtime::{
     StoreErrorKind,
     client::{
-        ClientJournal, IdempotencyKeys, Key, MemoryJournal, Profile, SqliteJournal,
+        ClientError, ClientJournal, IdempotencyKeys, Key, MemoryJournal, Profile, Resend,
+        SqliteJournal,
         journal::{Ending as Ended, Entry, EntryId},
     },
     record::Time,
 };
+use reqwest_middleware::ClientBuilder;
+
+use crate::kit::{Ending as _, Pauses, Server, answer, builder};
 
 /// What a journal of one's own must do as well.
 #[tokio::test]
@@ -179,6 +183,34 @@ async fn c09_the_memory_for_unfinished_calls_is_bounded() {
     assert_eq!(journal.begin(&call(MOST, &body)).await, Ok(None));
     let again = journal.begin(&call(1, &body)).await.expect("an answer");
     assert!(again.is_some(), "what is unfinished is never forgotten");
+}
+
+/// What is too old to be sent again would be sent as new if it was forgotten by itself, so somebody has to say that.
+#[tokio::test]
+async fn c36_a_journal_full_of_old_calls_takes_new_ones_when_somebody_makes_room() {
+    let journal = Arc::new(MemoryJournal::new());
+    for number in 0..10_000 {
+        let begun = journal.begin(&call(number, &Bytes::new())).await;
+        assert_eq!(begun, Ok(None));
+    }
+    let server = Server::doing([answer(201)]).await;
+    let keys = builder(&Pauses::default()).journal(journal);
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    let ask = || client.post(server.url("/pay")).body("pay").send();
+    let refused = ask().await;
+    let ClientError::Journal { source, .. } = refused.ending() else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(source.kind(), StoreErrorKind::Full);
+    assert!(server.seen().is_empty());
+
+    let oldest = keys.unfinished(1).await.expect("a list").remove(0);
+    let oldest = oldest.expect("it can be read");
+    assert_eq!(oldest.resend(), Resend::TooOld);
+    keys.forget(&oldest).await.expect("it is forgotten");
+
+    assert_eq!(ask().await.expect("an answer").status(), 201);
 }
 
 #[tokio::test]
