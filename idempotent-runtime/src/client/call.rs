@@ -136,7 +136,8 @@ impl Call {
         self
     }
 
-    /// Sends the call without a key. What may have happened is then not sent again.
+    /// Sends the call without a key, as to a route that ignores keys where others of its server honour them. What may have
+    /// happened is then not sent again.
     #[must_use]
     pub fn without_key(mut self) -> Self {
         self.keyed = Keyed::Never;

@@ -36,7 +36,8 @@ pub enum Origin {
 pub enum KeyStatus {
     /// Nothing.
     Unsaid,
-    /// `Idempotency-Status: ignored`. From then on, nothing is sent again to this origin that may have happened.
+    /// `Idempotency-Status: ignored`. From then on, this client and its clones send nothing again to this origin that may have
+    /// happened, whatever the route: a call whose route ignores keys is to be sent [without](super::Call::without_key) one.
     Ignored,
     /// `Idempotency-Status: released`. It recorded nothing under the key, because nothing happened: asked again, with the same
     /// request or with one that was put right, it runs.
