@@ -95,12 +95,14 @@ impl Server for MySql {
 }
 
 /// A server may truncate in silence, leave statements uncommitted or lock the gaps between rows, as its own settings or the
-/// application's say. And unless told, it waits for a day until a table may be used that somebody changes or has locked.
+/// application's say; it may begin another transaction where one ends, in which whatever comes next is answered and never
+/// committed. And unless told, it waits for a day until a table may be used that somebody changes or has locked.
 fn settings(lock_wait: Duration) -> String {
     let seconds = lock_wait.as_secs().clamp(1, 3600);
     format!(
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
          SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', SESSION autocommit = 1,
+             SESSION completion_type = 'NO_CHAIN',
              SESSION innodb_lock_wait_timeout = {seconds}, SESSION lock_wait_timeout = {seconds};
          SELECT VERSION(), CAST(@@max_allowed_packet AS UNSIGNED)"
     )

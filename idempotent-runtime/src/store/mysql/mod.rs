@@ -99,8 +99,8 @@ impl MySqlStore {
     /// never closes it. A pool pings connections that come and go, which is the larger part of a replay's time; a connection in
     /// it may wait in a transaction that a cancelled `begin()` left open, where a write is answered and then lost (sqlx 0.9.0, issue
     /// 4385); and bodies that hold all of its connections would keep a heartbeat waiting. The options must name a database, and
-    /// what the pool's `after_connect` does is not done for these connections: they set isolation, SQL mode and character set
-    /// themselves.
+    /// what the pool's `after_connect` does is not done for these connections: they set isolation, SQL mode, how
+    /// transactions end, and character set themselves.
     #[must_use]
     pub fn new(pool: MySqlPool) -> Self {
         let made = Self::builder().pool(pool);

@@ -1,5 +1,6 @@
 //! MariaDB, what MySQL is told on MariaDB, and MySQL where there is one.
 
+mod chains;
 mod costs;
 mod identity;
 mod locks;
