@@ -18,8 +18,9 @@ pub(super) fn while_opening(error: RedisError, doing: &'static str) -> StoreErro
 
 pub(super) fn kind_while_opening(error: &RedisError) -> StoreErrorKind {
     match error.kind() {
-        // What the other encryption reports has a kind of its own.
-        ErrorKind::Client => StoreErrorKind::Configuration,
+        // What the other encryption reports has a kind of its own. And where not even a first answer can be read, somebody else answers
+        // than a server of this kind.
+        ErrorKind::Client | ErrorKind::Parse => StoreErrorKind::Configuration,
         ErrorKind::Io if io_error(error).is_some_and(handshake::is_refused) => {
             StoreErrorKind::Configuration
         }
@@ -32,6 +33,17 @@ fn io_error(error: &RedisError) -> Option<&io::Error> {
     let shared = error.source()?;
     let shared = shared.downcast_ref::<Arc<dyn Error + Send + Sync>>()?;
     shared.downcast_ref()
+}
+
+/// Whether the connection broke before the whole answer was there, so that nobody knows what the server did. Where the end of an
+/// answer is missing, the driver says that it cannot read it. What took too long is something else.
+pub(super) fn broke_off(error: &RedisError) -> bool {
+    match error.kind() {
+        // The driver has limits of its own where the connection is the application's or leads to a cluster.
+        ErrorKind::Io => !error.is_timeout(),
+        ErrorKind::Parse => true,
+        _ => false,
+    }
 }
 
 /// Whether the connection is of no more use: it is gone, or leads to a server that was the primary once.
@@ -48,12 +60,13 @@ pub(super) fn ends_the_connection(error: &RedisError) -> bool {
 
 fn kind(error: &RedisError) -> StoreErrorKind {
     match error.kind() {
-        ErrorKind::Io | ErrorKind::ClusterConnectionNotFound => StoreErrorKind::Unavailable,
+        // Of an answer that cannot be read the end is missing, because the connection broke.
+        ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => {
+            StoreErrorKind::Unavailable
+        }
         ErrorKind::AuthenticationFailed
         | ErrorKind::InvalidClientConfig
-        | ErrorKind::RESP3NotSupported
-        // What answers there does not speak the protocol.
-        | ErrorKind::Parse => StoreErrorKind::Configuration,
+        | ErrorKind::RESP3NotSupported => StoreErrorKind::Configuration,
         ErrorKind::UnexpectedReturnType => StoreErrorKind::Corrupt,
         ErrorKind::Server(kind) => match kind {
             // A primary that became a replica: whoever connects again finds the new one.
@@ -130,6 +143,18 @@ mod tests {
         assert_eq!(opening(broken), StoreErrorKind::Unavailable);
         let native = RedisError::from((ErrorKind::Client, "the handshake failed"));
         assert_eq!(opening(native), StoreErrorKind::Configuration);
+    }
+
+    #[test]
+    fn only_while_a_connection_is_made_is_an_answer_that_cannot_be_read_that_of_another_server() {
+        let unread = || parse_redis_value(b"HTTP/1.1 400 Bad Request\r\n").expect_err("no answer");
+        assert_eq!(unread().kind(), ErrorKind::Parse);
+        assert_eq!(
+            while_opening(unread(), "").kind(),
+            StoreErrorKind::Configuration
+        );
+        assert_eq!(of(unread(), "").kind(), StoreErrorKind::Unavailable);
+        assert!(broke_off(&unread()) && ends_the_connection(&unread()));
     }
 
     #[test]

@@ -284,10 +284,7 @@ impl Link {
         ask: impl AsyncFnOnce(&mut Line) -> RedisResult<Value> + Copy,
     ) -> Result<RedisResult<Value>, StoreError> {
         match self.on_line_once(doing, ask).await? {
-            // The driver has limits of its own where the connection is the application's or leads to a cluster.
-            Err(error)
-                if error.is_io_error() && !error.is_timeout() && repeats == Repeats::Safely =>
-            {
+            Err(error) if failure::broke_off(&error) && repeats == Repeats::Safely => {
                 self.on_line_once(doing, ask).await
             }
             answer => Ok(answer),
@@ -412,7 +409,9 @@ fn node(address: &str, doing: &'static str) -> Result<Node, StoreError> {
 }
 
 fn text(value: Value, doing: &'static str) -> Result<String, StoreError> {
-    redis::from_redis_value(value).map_err(|error| failure::of(error.into(), doing))
+    redis::from_redis_value(value).map_err(|error| {
+        StoreError::new(StoreErrorKind::Configuration, doing).with_source(RedisError::from(error))
+    })
 }
 
 impl fmt::Debug for Link {

@@ -27,7 +27,12 @@ on_every_server![
     a_call_over_a_slow_line_is_answered,
 ];
 
-const CUTS: [Cut; 2] = [Cut::BeforeRequest, Cut::BeforeAnswer];
+const CUTS: [Cut; 4] = [
+    Cut::BeforeRequest,
+    Cut::InRequest,
+    Cut::BeforeAnswer,
+    Cut::InAnswer,
+];
 
 /// A call in a mode that never runs a body twice, so that a claim or completion that is not recognised is found out.
 async fn charge(
