@@ -82,7 +82,12 @@ async fn migrate_by(
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
     let failed = |error| failure::of(error, DOING);
-    let mut transaction = connection.begin().await.map_err(failed)?;
+    // In a stricter isolation, which may be the default, it would see only what was there when it asked for the lock, and not what
+    // the others did for whom it then waited.
+    let mut transaction = connection
+        .begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
+        .await
+        .map_err(failed)?;
     // It ends with the transaction, also behind a proxy that pools them.
     let lock = format!(
         "SET LOCAL lock_timeout = '{PATIENCE}';

@@ -13,6 +13,7 @@ use idempotent_runtime::{
     store::{MySqlStore, PostgresStore, Snapshot, Store, Swap, postgres::PostgresBuilder},
 };
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row};
+use tokio::task::JoinSet;
 
 use super::{
     crowds::sixty_four_callers_meet,
@@ -160,6 +161,25 @@ async fn postgres_that_is_told_no_isolation_fails_no_caller() {
         let pooled = PostgresStore::builder().transaction_pooling();
         let stores = postgres_at(level, pooled).await;
         in_time(sixty_four_callers_meet(stores)).await;
+    }
+}
+
+/// What the first one makes the others see, although their transactions have begun before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn postgres_that_is_told_no_isolation_takes_eight_first_starts_at_once() {
+    for level in ["serializable", "repeatable read"] {
+        let prefix = super::prefix();
+        let mut starts = JoinSet::new();
+        for _ in 0..8 {
+            let builder = PostgresStore::builder().transaction_pooling();
+            let (builder, url) = (builder.table_prefix(&prefix), postgres(level));
+            starts.spawn(async move { builder.connect(&url).await });
+        }
+        for store in in_time(starts.join_all()).await {
+            let store = store.expect("every start succeeds");
+            store.check_schema().await.expect("the tables are right");
+        }
     }
 }
 
