@@ -189,6 +189,16 @@ impl RedisStore {
 }
 
 impl Inner {
+    /// Notes that somebody waits while version `seen` stands, and tells whether that is noted. A server that takes no writes, because
+    /// its memory is full for example, can still be looked at.
+    async fn notes_waiter(&self, id: &RecordId, seen: Version) -> bool {
+        let marked = self.mark(id, seen, "waiting for a record").await;
+        if let Err(error) = &marked {
+            tracing::debug!(%error, "nobody will tell that a record moves, so waiters look by themselves");
+        }
+        marked.is_ok()
+    }
+
     fn purged_to(&self) -> MutexGuard<'_, Option<Place>> {
         let place = self.purged_to.lock();
         place.unwrap_or_else(PoisonError::into_inner)
@@ -254,11 +264,10 @@ impl Store for RedisStore {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let inner = &self.inner;
-        if inner.places.is_empty() {
+        if inner.places.is_empty() || !inner.notes_waiter(id, seen).await {
             let waiting = inner.waiters.wait(self, id, seen, at_most, || Pace::ALONE);
             return waiting.await;
         }
-        inner.mark(id, seen, "waiting for a record").await?;
         inner.listening.begin(&inner.waiters, || Published {
             places: Arc::clone(&inner.places),
             link: Arc::clone(&inner.link),

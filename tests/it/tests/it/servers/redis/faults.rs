@@ -11,10 +11,13 @@ use idempotent_runtime::{
     identity::RecordId,
     store::{RedisStore, Store, StoreErrorKind},
 };
-use tokio::{io::AsyncWriteExt, net::TcpListener};
+use tokio::{io::AsyncWriteExt, net::TcpListener, task::JoinSet};
 
 use super::private::{Private, charge, kind};
-use crate::servers::spare::Ending;
+use crate::servers::{
+    crowds::{Callers, all_are_answered_by_the_first, looks_are_few},
+    spare::Ending,
+};
 
 const ID: RecordId = RecordId::from_bytes([7; 32]);
 
@@ -112,6 +115,28 @@ async fn a_server_without_memory_is_full_and_writes_nothing() {
     // What stands can still be read.
     server.tell("CONFIG SET maxmemory 1").await;
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+}
+
+/// That somebody waits is not noted there, so that nobody is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_hundred_who_wait_at_a_server_without_memory_look_rarely() {
+    let server = Private::new().await;
+    let callers = async || Callers::over(Idempotency::new(server.store().await));
+    let (holder, waiters) = (callers().await, callers().await);
+    let mut running = JoinSet::new();
+    running.spawn(holder.clone().call("k".into()));
+    holder.gate.arrived(1).await;
+    server.tell("CONFIG SET maxmemory 1").await;
+    for _ in 0..100 {
+        running.spawn(waiters.clone().call("k".into()));
+    }
+    looks_are_few(async || server.ran("evalsha").await).await;
+    server.tell("CONFIG SET maxmemory 0").await;
+    holder.gate.open();
+
+    all_are_answered_by_the_first(running).await;
+    assert_eq!(waiters.runs(), 0);
 }
 
 #[tokio::test]
