@@ -132,7 +132,7 @@ impl Statements {
             Value::Number(Some(micros(keep))),
             Value::Text(Some(&*self.channel)),
         ];
-        let rows = rows::run(connection, self.way, &self.purge, &values, DOING).await?;
+        let rows = rows::run_alone(connection, self.way, &self.purge, &values, DOING).await?;
         rows.iter().map(|row| sql::id(row, DOING)).collect()
     }
 

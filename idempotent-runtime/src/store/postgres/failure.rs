@@ -10,6 +10,13 @@ pub(super) fn of(error: Error, doing: &'static str) -> StoreError {
     StoreError::new(kind, doing).with_source(error)
 }
 
+/// Tells whether somebody else was let through in place of this statement, which was undone: a deadlock, or a failure to
+/// serialize.
+pub(super) fn gave_way(error: &Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| code.starts_with("40"))
+}
+
 fn kind(error: &Error) -> StoreErrorKind {
     match error {
         Error::Database(error) => kind_of_code(&**error),

@@ -1,6 +1,6 @@
 //! Parameters to Postgres, and rows from it.
 
-use std::{borrow::Cow, fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc, time::Duration};
 
 use sqlx::{
     AssertSqlSafe, Executor,
@@ -21,6 +21,9 @@ pub(super) enum Way {
     Text,
 }
 
+/// How often a statement that gave way to another one is sent again, where it is a transaction of its own.
+const MEETINGS: u32 = 10;
+
 /// Runs a statement to its end.
 pub(super) async fn run(
     connection: &mut PgConnection,
@@ -29,7 +32,39 @@ pub(super) async fn run(
     values: &[Value<'_>],
     doing: &'static str,
 ) -> Result<Vec<PgRow>, StoreError> {
-    let rows = match way {
+    let rows = send(connection, way, text, values).await;
+    rows.map_err(|error| failure::of(error, doing))
+}
+
+/// The same for a statement that is never a part of the application's transaction, and whose caller does not send it again: where
+/// the isolation is a strict one, it fails beside another one that writes the same rows.
+pub(super) async fn run_alone(
+    connection: &mut PgConnection,
+    way: Way,
+    text: &Arc<str>,
+    values: &[Value<'_>],
+    doing: &'static str,
+) -> Result<Vec<PgRow>, StoreError> {
+    let mut meetings = 0;
+    loop {
+        match send(connection, way, text, values).await {
+            Err(error) if meetings < MEETINGS && failure::gave_way(&error) => {
+                meetings += 1;
+                let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(meetings)));
+                tokio::time::sleep(pause).await;
+            }
+            rows => return rows.map_err(|error| failure::of(error, doing)),
+        }
+    }
+}
+
+async fn send(
+    connection: &mut PgConnection,
+    way: Way,
+    text: &Arc<str>,
+    values: &[Value<'_>],
+) -> sqlx::Result<Vec<PgRow>> {
+    match way {
         Way::Prepared => {
             let query = sqlx::query(AssertSqlSafe(Arc::clone(text)));
             connection.fetch_all(values.iter().fold(query, bind)).await
@@ -38,8 +73,7 @@ pub(super) async fn run(
             let query = AssertSqlSafe(written_out(text, values));
             connection.fetch_all(sqlx::raw_sql(query)).await
         }
-    };
-    rows.map_err(|error| failure::of(error, doing))
+    }
 }
 
 fn bind<'q>(
