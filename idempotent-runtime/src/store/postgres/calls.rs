@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::postgres::PgConnection;
+use sqlx::{Row, postgres::PgConnection};
 
 use super::{
+    failure,
     packed::Unpacked,
     rows,
     statements::{Statements, place},
@@ -18,6 +19,17 @@ use crate::{
         sql::{self, Value, bytes},
     },
 };
+
+/// What came of noting in a record that somebody waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// It is noted: whoever writes the record tells.
+    Stands,
+    /// Somebody else has locked the record.
+    Locked,
+    /// Another version stands there, or nothing.
+    Moved,
+}
 
 impl Statements {
     pub(super) async fn load(
@@ -111,13 +123,19 @@ impl Statements {
         connection: &mut PgConnection,
         id: &RecordId,
         seen: Version,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Mark, StoreError> {
         const DOING: &str = "waiting for a record";
         let seen = seen.to_bytes();
         let values = [bytes(id.as_bytes()), bytes(&seen)];
-        rows::run(connection, self.way, &self.mark, &values, DOING)
-            .await
-            .map(drop)
+        let rows = rows::run(connection, self.way, &self.mark, &values, DOING).await?;
+        let Some(row) = rows.first() else {
+            return Ok(Mark::Moved);
+        };
+        let stands = row.try_get(0);
+        Ok(match stands.map_err(|error| failure::of(error, DOING))? {
+            true => Mark::Stands,
+            false => Mark::Locked,
+        })
     }
 
     pub(super) async fn purge(

@@ -18,7 +18,7 @@ use sqlx::{
 };
 
 pub use self::builder::PostgresBuilder;
-use self::{listen::Notifications, rows::Way, statements::Statements};
+use self::{calls::Mark, listen::Notifications, rows::Way, statements::Statements};
 use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
@@ -168,9 +168,39 @@ impl PostgresStore {
     }
 }
 
+/// How long whoever waits for a locked record looks at it before noting that is tried again; four times as long after each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+
 impl Inner {
     fn tells(&self) -> bool {
         self.statements.way == Way::Prepared
+    }
+
+    /// Notes that somebody waits while version `seen` stands; `None` where nobody would tell, or it cannot be noted. A server that
+    /// takes no writes, because its disk is full for example, can still be looked at.
+    async fn mark(&self, id: &RecordId, seen: Version) -> Option<Mark> {
+        if !self.tells() {
+            return None;
+        }
+        let marking = async |connection: &mut _| self.statements.mark(connection, id, seen).await;
+        let marked = self.connections.run("waiting for a record", marking).await;
+        if let Err(error) = &marked {
+            tracing::debug!(%error, "nobody will tell that a record moves, so waiters look by themselves");
+        }
+        marked.ok()
+    }
+}
+
+impl PostgresStore {
+    /// Waits for what nobody tells.
+    async fn wait_alone(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let waiters = &self.inner.waiters;
+        waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
     }
 }
 
@@ -291,23 +321,26 @@ impl Store for PostgresStore {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let inner = &*self.inner;
-        if !inner.tells() {
-            return inner
-                .waiters
-                .wait(self, id, seen, at_most, || Pace::ALONE)
-                .await;
+        let (mut left, mut pause) = (at_most, FIRST_PAUSE);
+        loop {
+            match inner.mark(id, seen).await {
+                Some(Mark::Stands) => break,
+                Some(Mark::Moved) => return Ok(()),
+                // For a moment, mostly: by whoever notes the same.
+                Some(Mark::Locked) if left > pause => {
+                    self.wait_alone(id, seen, pause).await?;
+                    left -= pause;
+                    pause = pause.saturating_mul(4);
+                }
+                Some(Mark::Locked) | None => return self.wait_alone(id, seen, left).await,
+            }
         }
-        let marking = async |connection: &mut _| inner.statements.mark(connection, id, seen).await;
-        inner
-            .connections
-            .run("waiting for a record", marking)
-            .await?;
         inner.listening.begin(&inner.waiters, || {
             let place = inner.connections.server().place.clone();
             Notifications::of(&inner.statements.channel, place, inner.connections.limits())
         });
         let pace = || inner.listening.pace();
-        inner.waiters.wait(self, id, seen, at_most, pace).await
+        inner.waiters.wait(self, id, seen, left, pace).await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {

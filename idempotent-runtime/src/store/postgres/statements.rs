@@ -128,8 +128,15 @@ impl Statements {
              RETURNING {APPLIED}::bigint, finished, token, lease_end, expires,
                  CASE WHEN waited THEN pg_notify($8::text, encode($1::bytea, 'hex'))::text END"
         );
+        // Who waits does not wait in the server, where that keeps a connection: somebody may have locked the record for long.
         let mark = format!(
-            "UPDATE {table} SET waited = true WHERE id = $1::bytea AND version = $2::bytea AND NOT waited"
+            "WITH marked AS (
+                 UPDATE {table} SET waited = true
+                 WHERE id = (SELECT id FROM {table} WHERE id = $1::bytea AND version = $2::bytea AND NOT waited
+                     FOR NO KEY UPDATE SKIP LOCKED)
+                 RETURNING id)
+             SELECT waited OR EXISTS (SELECT FROM marked) FROM {table}
+             WHERE id = $1::bytea AND version = $2::bytea"
         );
         // `SKIP LOCKED` lets several purge at once, and leaves alone what somebody writes at this moment.
         let purge = format!(

@@ -1,6 +1,7 @@
 //! Postgres, and Postgres behind a proxy that pools transactions.
 
 mod locks;
+mod marks;
 mod notifications;
 mod places;
 mod schema;
