@@ -67,7 +67,11 @@ pub(super) async fn is_done(
     prefix: &TablePrefix,
 ) -> Result<bool, StoreError> {
     let found = version(connection, prefix, DOING).await?;
-    schema::is_current(found, steps(prefix).len(), DOING)
+    if !schema::is_current(found, steps(prefix).len(), DOING)? {
+        return Ok(false);
+    }
+    find_records(connection, prefix, DOING).await?;
+    Ok(true)
 }
 
 /// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.
@@ -115,7 +119,26 @@ pub(super) async fn check_schema(
 ) -> Result<(), StoreError> {
     const DOING: &str = "checking the schema";
     let found = version(connection, prefix, DOING).await?;
-    schema::check(found, steps(prefix).len(), DOING)
+    schema::check(found, steps(prefix).len(), DOING)?;
+    find_records(connection, prefix, DOING).await
+}
+
+/// Finds the table of the records, which may be gone whatever that of the versions says. A look at the table itself would wait for
+/// who has locked it.
+async fn find_records(
+    connection: &mut MySqlConnection,
+    prefix: &TablePrefix,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    let query = format!(
+        "SELECT COUNT(*) FROM information_schema.tables
+         WHERE table_schema = DATABASE() AND table_name = '{prefix}records'"
+    );
+    let tables = one(connection, query).await;
+    match tables.map_err(|error| failure::of(error, doing))? {
+        Some(0) => Err(schema::records_are_missing(prefix, doing)),
+        _ => Ok(()),
+    }
 }
 
 /// Takes a lock of the server's, which has one list of names for all databases. It answers whether it gave it, and where it

@@ -129,8 +129,8 @@ impl MySqlStore {
     ///
     /// # Errors
     ///
-    /// [`Schema`] where a newer release wrote the tables, [`Denied`] where the user may not create them, [`Busy`] where another
-    /// process migrates for longer than 30 seconds, [`Unavailable`] where nobody tells in time what is there.
+    /// [`Schema`] where a newer release wrote the tables or one of them is gone, [`Denied`] where the user may not create them,
+    /// [`Busy`] where another process migrates for longer than 30 seconds, [`Unavailable`] where nobody tells in time what is there.
     ///
     /// [`Schema`]: crate::store::StoreErrorKind::Schema
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
@@ -154,7 +154,7 @@ impl MySqlStore {
     ///
     /// # Errors
     ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where they are missing, older or newer.
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, or they are older or newer.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let inner = &*self.inner;
         let checking = async |connected: &mut Connected| {

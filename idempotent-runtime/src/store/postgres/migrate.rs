@@ -65,7 +65,11 @@ pub(super) async fn is_done(
     let found = version(connection, prefix)
         .await
         .map_err(|error| failure::of(error, DOING))?;
-    schema::is_current(found, steps(prefix).len(), DOING)
+    if !schema::is_current(found, steps(prefix).len(), DOING)? {
+        return Ok(false);
+    }
+    find_records(connection, prefix, DOING).await?;
+    Ok(true)
 }
 
 /// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.
@@ -116,17 +120,26 @@ pub(super) async fn check_schema(
     let found = version(connection, prefix)
         .await
         .map_err(|error| failure::of(error, DOING))?;
-    schema::check(found, steps(prefix).len(), DOING)
+    schema::check(found, steps(prefix).len(), DOING)?;
+    find_records(connection, prefix, DOING).await
+}
+
+/// Finds the table of the records, which may be gone whatever that of the versions says.
+async fn find_records(
+    connection: &mut PgConnection,
+    prefix: &TablePrefix,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    let tables = count(connection, format!("{prefix}records")).await;
+    match tables.map_err(|error| failure::of(error, doing))? {
+        0 => Err(schema::records_are_missing(prefix, doing)),
+        _ => Ok(()),
+    }
 }
 
 /// The version of the schema that stands there; zero where none does.
 async fn version(connection: &mut PgConnection, prefix: &TablePrefix) -> sqlx::Result<i64> {
-    // Reading a table makes the connection hear of tables that others made since its transaction began; the function alone
-    // would answer from what it remembers.
-    let stands = format!(
-        "SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass('{prefix}schema')"
-    );
-    if one(connection, stands).await? == 0 {
+    if count(connection, format!("{prefix}schema")).await? == 0 {
         return Ok(0);
     }
     one(
@@ -134,6 +147,15 @@ async fn version(connection: &mut PgConnection, prefix: &TablePrefix) -> sqlx::R
         format!("SELECT coalesce(max(version), 0) FROM {prefix}schema"),
     )
     .await
+}
+
+/// How many tables of this name there are where we look for ours.
+async fn count(connection: &mut PgConnection, table: String) -> sqlx::Result<i64> {
+    // Reading a table makes the connection hear of tables that others made since its transaction began; the function alone
+    // would answer from what it remembers.
+    let stands =
+        format!("SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass('{table}')");
+    one(connection, stands).await
 }
 
 /// Runs statements without preparing them, because a proxy may send the second half of a preparation elsewhere.

@@ -1,6 +1,6 @@
 //! Which version of the schema stands, and which this build needs: the number of steps that were ever released.
 
-use crate::store::{StoreError, StoreErrorKind};
+use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
 
 /// `false` for an older schema; an error for a newer one, whose meaning this build cannot know.
 pub(crate) fn is_current(
@@ -28,6 +28,14 @@ pub(crate) fn check(found: i64, known: usize, doing: &'static str) -> Result<(),
             "the schema has version {found}, this build needs {known}"
         )),
     )
+}
+
+/// The table of the records is gone, and that of the versions says that it was made. Nobody makes it again: whoever lost records
+/// has to know.
+pub(crate) fn records_are_missing(prefix: &TablePrefix, doing: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Schema, doing).with_source(format!(
+        "the table `{prefix}records` is missing, although `{prefix}schema` says that it was made: restore it, or drop `{prefix}schema` for `migrate()` to make both"
+    ))
 }
 
 /// The text that makes the tables: that of the versions, and then each step, with what notes that it was applied.

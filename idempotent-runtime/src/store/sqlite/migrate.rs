@@ -71,7 +71,7 @@ async fn migrate_by(
     // A look takes no lock: at most starts there is nothing to do.
     let found = version(connection, prefix).await.unwrap_or(0);
     if schema::is_current(found, steps.len(), DOING)? {
-        return Ok(());
+        return find_records(connection, prefix, DOING).await;
     }
     let mut transaction = connection
         .begin_with("BEGIN IMMEDIATE")
@@ -100,7 +100,25 @@ pub(super) async fn check_schema(
     let found = version(connection, prefix)
         .await
         .map_err(|error| failure::of(error, DOING))?;
-    schema::check(found, steps(prefix).len(), DOING)
+    schema::check(found, steps(prefix).len(), DOING)?;
+    find_records(connection, prefix, DOING).await
+}
+
+/// Finds the table of the records, which may be gone whatever that of the versions says. Names are the same in either case.
+async fn find_records(
+    connection: &mut SqliteConnection,
+    prefix: &TablePrefix,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    let failed = |error| failure::of(error, doing);
+    let query = AssertSqlSafe(format!(
+        "SELECT count(*) FROM sqlite_master WHERE name = '{prefix}records' COLLATE NOCASE"
+    ));
+    let row = connection.fetch_one(query).await.map_err(failed)?;
+    match row.try_get(0).map_err(failed)? {
+        0_i64 => Err(schema::records_are_missing(prefix, doing)),
+        _ => Ok(()),
+    }
 }
 
 /// SQLite before 3.42 answers `unixepoch('subsec')` with NULL, without an error.

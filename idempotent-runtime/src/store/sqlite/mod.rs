@@ -75,8 +75,8 @@ impl SqliteStore {
     /// # Errors
     ///
     /// [`Configuration`] where the folder is missing or the file cannot be opened, [`Denied`] where it may not be
-    /// written, [`Corrupt`] where it is no database, [`Schema`] where a newer release wrote it, [`Busy`] where somebody
-    /// locks it, and [`Full`] where there is no room.
+    /// written, [`Corrupt`] where it is no database, [`Schema`] where a newer release wrote it or a table is gone, [`Busy`] where
+    /// somebody locks it, and [`Full`] where there is no room.
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
@@ -125,7 +125,8 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where a newer release wrote the tables, and as [`open`](Self::open).
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where a newer release wrote the tables or one of them is gone, and as
+    /// [`open`](Self::open).
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let mut connection = self
             .inner
@@ -140,7 +141,7 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where they are missing, older or newer.
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, or they are older or newer.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let mut connection = self
             .inner

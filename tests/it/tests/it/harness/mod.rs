@@ -11,6 +11,8 @@ mod owner;
 mod said;
 mod world;
 
+use idempotent_runtime::{StoreError, StoreErrorKind};
+
 #[cfg(unix)]
 pub(crate) use self::library::library;
 pub(crate) use self::{
@@ -46,6 +48,18 @@ macro_rules! on_every_store {
             }
         )*
     };
+}
+
+/// Asserts that this is the refusal of tables of this prefix, of which that of the records is gone.
+pub(crate) fn says_that_records_are_missing(refused: Result<(), StoreError>, prefix: &str) {
+    let error = refused.expect_err("a table is gone");
+    assert_eq!(error.kind(), StoreErrorKind::Schema);
+    let said = std::error::Error::source(&error).map(ToString::to_string);
+    let named = format!("the table `{prefix}records` is missing");
+    assert!(
+        said.as_ref().is_some_and(|said| said.starts_with(&named)),
+        "{said:?}"
+    );
 }
 
 /// Ends a scenario that waits for what never comes: a failure that says so, instead of a test that hangs.

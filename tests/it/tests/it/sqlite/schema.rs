@@ -1,6 +1,7 @@
 //! The tables, and who makes them.
 
 use super::*;
+use crate::harness::says_that_records_are_missing;
 
 #[tokio::test]
 async fn f27_tables_of_a_newer_release_are_left_alone() {
@@ -25,6 +26,22 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
         kind(store.check_schema().await),
         Some(StoreErrorKind::Schema)
     );
+}
+
+#[tokio::test]
+async fn a_table_of_records_that_is_gone_is_named() {
+    let folder = folder();
+    let (path, store, _) = claimed(&folder).await;
+    let gone = "DROP TABLE idempotent_records";
+    run(&mut side(&path).await, gone).await;
+
+    for refused in [
+        store.check_schema().await,
+        store.migrate().await,
+        SqliteStore::open(&path).await.map(drop),
+    ] {
+        says_that_records_are_missing(refused, "idempotent_");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 use super::{
     AssertSqlSafe, Duration, MySqlStore, StoreErrorKind, kind, options, run, side, text, url,
 };
-use crate::servers::prefix;
+use crate::{harness::says_that_records_are_missing, servers::prefix};
 
 fn store(prefix: &str) -> MySqlStore {
     let builder = MySqlStore::builder().table_prefix(prefix);
@@ -95,6 +95,20 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
 
     assert_eq!(kind(store.migrate().await), StoreErrorKind::Schema);
     assert_eq!(kind(store.check_schema().await), StoreErrorKind::Schema);
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_table_of_records_that_is_gone_is_named() {
+    let prefix = prefix();
+    let store = store(&prefix);
+    store.migrate().await.expect("the tables are made");
+    let gone = format!("DROP TABLE {prefix}records");
+    run(&mut side(&url()).await, gone).await;
+
+    for refused in [store.check_schema().await, store.migrate().await] {
+        says_that_records_are_missing(refused, &prefix);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

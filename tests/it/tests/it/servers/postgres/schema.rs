@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::{Postgres, URL, run, side};
 use crate::{
-    harness::in_time,
+    harness::{in_time, says_that_records_are_missing},
     servers::{prefix, url},
 };
 
@@ -44,6 +44,19 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
     assert_eq!(checked, Err(StoreErrorKind::Schema));
     let migrated = store.migrate().await.map_err(|error| error.kind());
     assert_eq!(migrated, Err(StoreErrorKind::Schema));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_table_of_records_that_is_gone_is_named() {
+    let prefix = prefix();
+    let store = Postgres::open_at(&prefix).await;
+    let gone = format!("DROP TABLE {prefix}records");
+    run(&mut side(&url(URL)).await, gone).await;
+
+    for refused in [store.check_schema().await, store.migrate().await] {
+        says_that_records_are_missing(refused, &prefix);
+    }
 }
 
 /// A newer release was quicker, while this one waited for it.
