@@ -347,6 +347,10 @@ impl<P, K> CallBuilder<P, K> {
     /// [`Error::Store`], and transient; elsewhere it is an error of the body's statements, or of the commit. Run the whole
     /// transaction again.
     ///
+    /// On MariaDB and MySQL the settings of your session hold for the record, too: after `SET timestamp = …` it is made, and expires,
+    /// by that clock, and where `sql_mode` has MariaDB's `EMPTY_STRING_IS_NULL`, a call without a scope is refused with an
+    /// [`Error::Store`] of the kind [`Schema`](crate::store::StoreErrorKind::Schema), and nothing is written.
+    ///
     /// That a transaction is open is known from sqlx, which does not see a `COMMIT` of your own, or that MariaDB and MySQL commit before a
     /// DDL statement and undo everything after a deadlock: what is written then stands by itself. Hand errors of the database on. On
     /// MariaDB and MySQL `LAST_INSERT_ID()`, and on SQLite `last_insert_rowid()`, tell of the record afterwards.
