@@ -22,12 +22,22 @@ use crate::{
 /// The request's key, for a handler that carries the attribute itself: the one that a layer outside has read, else the one in
 /// `Idempotency-Key`. Refuses a request without one; `Option<IdempotencyKey>` does not.
 ///
+/// The extractor does not know who calls, and a layer may not stand around every route, so the handler names its caller by `scope`:
+/// two callers who took the same key would otherwise get one outcome. Take what the authentication found out.
+///
 /// ```
-/// use axum::extract::Path;
+/// use axum::{Extension, extract::Path};
 /// use idempotent_runtime::{Error, http::{IdempotencyKey, Json}, idempotent};
 ///
-/// #[idempotent(name = "orders.pay", key = key, on_cancel = detach)]
-/// async fn pay(key: IdempotencyKey, Path(order): Path<u64>) -> Result<Json<String>, Error> {
+/// #[derive(Clone)]
+/// struct User { id: u64 }
+///
+/// #[idempotent(name = "orders.pay", key = key, scope = user.id, skip(user), on_cancel = detach)]
+/// async fn pay(
+///     Extension(user): Extension<User>,
+///     key: IdempotencyKey,
+///     Path(order): Path<u64>,
+/// ) -> Result<Json<String>, Error> {
 ///     Ok(Json(format!("order {order} is paid")))
 /// }
 /// ```

@@ -105,7 +105,7 @@ impl<S> Execution<S> {
                 return RawEnding::NotBegun(nothing());
             }
         };
-        self.head.extensions.insert(guard.key.clone());
+        self.head.extensions.insert(guard.callers_key());
         self.head.extensions.insert(IsGuarded);
         // In blocks, here and below, so that this future holds room for one of the two at a time.
         let answered = {

@@ -153,6 +153,11 @@ impl Guard {
             .map_or_else(Arc::default, |key| key.framed().into())
     }
 
+    /// The key as a handler gets it. Calls that the handler makes by it have no scope of this layer's, so it names the caller itself.
+    pub(crate) fn callers_key(&self) -> IdempotencyKey {
+        self.key.of_caller(self.caller_id())
+    }
+
     /// What identifies the call beside its caller.
     fn identity(&self, head: &Parts) -> Box<dyn KeyPart + Send + Sync> {
         match self.rules.key_scope {

@@ -85,6 +85,19 @@ impl KeyWriter {
         self.frames = before + 1;
     }
 
+    /// Writes a whole key as one part, in the frames that it has already.
+    #[cfg(feature = "tower")]
+    pub(crate) fn framed(&mut self, key: &[u8]) {
+        self.framed.push(tag::GROUP);
+        self.frames += 1;
+        self.bytes = self.bytes.saturating_add(key.len());
+        if self.bytes <= LONGEST {
+            self.framed.extend_from_slice(key);
+        }
+        self.framed.push(tag::GROUP_END);
+        self.saw(key.len());
+    }
+
     /// Writes text that is the same in every key, and so counts as no value.
     pub(super) fn literal(&mut self, text: &str) {
         self.framed.push(tag::LITERAL);

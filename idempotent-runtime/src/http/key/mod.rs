@@ -31,6 +31,17 @@ const LONGEST: usize = 255;
 /// As a [`KeyPart`] it stands in the `key` of an annotated handler, and so does an `Option` of it. It is shown by no
 /// `Debug` and has no `Display`, because whoever knows a key and its scope can ask for the stored response.
 ///
+/// # Whose key it is
+///
+/// A handler inside a layer whose [`Scope`](super::Scope) tells callers apart is given a key that belongs to its caller: as a
+/// [`KeyPart`] it has the caller in front of the text. So calls by that key, and what is derived from them
+/// ([`Attempt::child_key`](crate::Attempt::child_key)), are never those of another caller who took the same text, and two keys
+/// are equal where text and caller are. [`as_str`](Self::as_str) is what the client sent, nevertheless.
+///
+/// Any other key is its text alone: one that was made here, one of a layer whose callers share one space, and one that the
+/// extractor reads itself, because no layer stands around the handler or the layer only hands its request on. Name the caller beside
+/// it there, by `scope = …`.
+///
 /// # Examples
 ///
 /// ```
@@ -43,7 +54,11 @@ const LONGEST: usize = 255;
 /// # Ok::<(), idempotent_runtime::http::InvalidKey>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct IdempotencyKey(Arc<str>);
+pub struct IdempotencyKey {
+    text: Arc<str>,
+    /// To whom it belongs, framed, where a layer knows that.
+    caller: Option<Arc<[u8]>>,
+}
 
 impl IdempotencyKey {
     /// Takes a key as it is, without quotation marks and escapes: one that was made here, or came by another way than HTTP.
@@ -61,7 +76,18 @@ impl IdempotencyKey {
         if text.len() > LONGEST {
             return Err(InvalidKey::too_long(text.len(), LONGEST));
         }
-        Ok(Self(Arc::from(text)))
+        Ok(Self {
+            text: Arc::from(text),
+            caller: None,
+        })
+    }
+
+    /// The same as the key of this caller, whose id is framed; as nobody's where the id is empty.
+    pub(crate) fn of_caller(&self, caller: Arc<[u8]>) -> Self {
+        Self {
+            text: Arc::clone(&self.text),
+            caller: (!caller.is_empty()).then_some(caller),
+        }
     }
 
     /// Parses the value of a single field line.
@@ -77,10 +103,10 @@ impl IdempotencyKey {
         }
     }
 
-    /// The key, without quotation marks and escapes.
+    /// The key as the client gave it, without quotation marks and escapes.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// The key as the value of a header field: a structured-field string (RFC 9651, section 4.1.6), quoted and escaped.
@@ -88,9 +114,9 @@ impl IdempotencyKey {
     /// It is marked as sensitive, so that `Debug` does not show it and HTTP/2 keeps it out of its tables.
     #[must_use]
     pub fn to_header_value(&self) -> HeaderValue {
-        let mut quoted = Vec::with_capacity(self.0.len() + 2);
+        let mut quoted = Vec::with_capacity(self.text.len() + 2);
         quoted.push(b'"');
-        for byte in self.0.bytes() {
+        for byte in self.text.bytes() {
             if matches!(byte, b'"' | b'\\') {
                 quoted.push(b'\\');
             }
@@ -106,20 +132,23 @@ impl IdempotencyKey {
 
 impl fmt::Debug for IdempotencyKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "IdempotencyKey({} characters)", self.0.len())
+        write!(formatter, "IdempotencyKey({} characters)", self.text.len())
     }
 }
 
 impl KeyPart for IdempotencyKey {
     fn write(&self, key: &mut KeyWriter) {
-        key.text(&self.0);
+        if let Some(caller) = &self.caller {
+            key.framed(caller);
+        }
+        key.text(&self.text);
     }
 }
 
-/// As a string, so that it may be an argument of an annotated function.
+/// As the client's own string, so that it may be an argument of an annotated function.
 impl Serialize for IdempotencyKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
+        serializer.serialize_str(&self.text)
     }
 }
 

@@ -1,9 +1,11 @@
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{
     IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyReader, Reason, Syntax, vectors::VECTORS,
 };
-use crate::key::{Key, KeyError};
+use crate::key::{Key, KeyError, KeyPart};
 
 const ALIAS: HeaderName = HeaderName::from_static("x-idempotency-key");
 
@@ -237,6 +239,39 @@ fn s_49_a_key_is_the_key_of_an_annotated_handler_and_none_is_a_missing_one() {
     let none = Key::from_part(&None::<IdempotencyKey>);
     assert_eq!(bytes(none), Err(KeyError::Missing));
     assert_eq!(serde_json::to_value(&key).expect("text"), "order-42");
+}
+
+#[test]
+fn s_49_a_key_of_a_caller_is_that_callers_alone() {
+    let of = |caller: &dyn KeyPart, text: &str| {
+        let caller = Key::from_part(caller).expect("a caller");
+        let key = IdempotencyKey::new(text).expect("a key");
+        key.of_caller(caller.framed().into())
+    };
+    let keys = [
+        IdempotencyKey::new("bc").expect("a key"),
+        of(&"a", "bc"),
+        of(&"ab", "c"),
+        of(&("a", "b"), "c"),
+        of(&"a", "bd"),
+    ];
+    for (one, key) in keys.iter().enumerate() {
+        for (other, another) in keys.iter().enumerate() {
+            let framed = |key| Key::from_part(key).expect("a key").framed().to_vec();
+            assert_eq!(key == another, one == other);
+            assert_eq!(framed(key) == framed(another), one == other);
+        }
+    }
+    let key = of(&"alice", "order-42");
+    let stored = Key::from_part(&key).expect("a key");
+    assert_eq!(stored.framed(), b"(\"\x05alice)\"\x08order-42");
+    assert_eq!(stored.into_readable(), b"(alice), order-42");
+    assert_eq!(key.as_str(), "order-42");
+    assert_eq!(key.to_header_value(), "\"order-42\"");
+    assert_eq!(serde_json::to_value(&key).expect("text"), "order-42");
+    assert_eq!(format!("{key:?}"), "IdempotencyKey(8 characters)");
+    // Where all callers share one space, there is no id.
+    assert_eq!(keys[0].of_caller(Arc::default()), keys[0]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod items;
 
 mod applicability;
 mod bodies;
+mod callers;
 mod clients;
 mod compression;
 mod crowds;
