@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     http::{
         IdempotencyKey, KeyReader, Mark,
-        problem::{Kind, Problem, Problems},
+        problem::{Kind, Problem, Problems, Told},
     },
 };
 
@@ -67,14 +67,21 @@ fn find(head: &Parts, reader: &KeyReader) -> Result<Option<IdempotencyKey>, Prob
     }
 }
 
-/// With the usual types and in JSON. Where a layer stands around the handler, the response is marked by what the problem says:
+/// With the usual types and in JSON. A layer around the handler tells it anew as it tells its own, by its
+/// [`problems`](super::Builder::problems), unless something between the two has changed the type, the coding or the length of the
+/// body; a status and header fields that the handler set beside it stay.
+///
+/// Where a layer guards the request, the response is marked by what the problem says:
 /// [`Retryable`](Mark::Retryable) where nothing was executed or a retry is promised, [`Uncertain`](Mark::Uncertain) where the
 /// outcome is unknown, [`NotStored`](Mark::NotStored) where it happened and its result is gone. A handler that has done something
 /// of its own before says with another [`Mark`] what a retry may do.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let response = Problems::new().respond(&self, &Method::POST, &HeaderMap::new());
-        (mark(self.kind()), response.map(axum::body::Body::from)).into_response()
+        let mut response = response.map(axum::body::Body::from);
+        let mark = mark(self.kind());
+        response.extensions_mut().insert(Told(self));
+        (mark, response).into_response()
     }
 }
 

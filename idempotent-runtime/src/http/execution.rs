@@ -263,11 +263,18 @@ impl Terms {
     }
 
     /// Says what is recorded of a response that means this.
-    async fn keep<R, E>(&self, head: Parts, body: R, verdict: Option<Verdict>) -> Came<R, E>
+    async fn keep<R, E>(&self, mut head: Parts, body: R, verdict: Option<Verdict>) -> Came<R, E>
     where
         R: HttpBody<Data = Bytes>,
         R::Error: Into<BoxError>,
     {
+        if let Some(verdict) = verdict
+            && let Some(whole) = self.guard.retell(&mut head, &body)
+        {
+            let outcome = self.stored(&head, &whole, verdict);
+            let response = Response::from_parts(head, Body::whole(whole));
+            return Came::to_an_end(Ok(response), verdict, outcome);
+        }
         if verdict == Some(Verdict::Release) {
             let response = Response::from_parts(head, Body::untouched(body));
             return Came::to_an_end(Ok(response), Verdict::Release, nothing());

@@ -1,12 +1,17 @@
 //! A request that is answered once for all its retries.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, Method, Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
     request::Parts,
+    response,
 };
 use http_body::Body as HttpBody;
 use tokio::sync::oneshot;
@@ -291,6 +296,28 @@ impl Guard {
         let scope = self.caller.as_ref().map(Key::from_part).transpose()?;
         let scope = scope.as_ref().map(Key::framed);
         Ok(RecordId::new(&self.settings.name, scope, key.framed()))
+    }
+
+    /// Tells a problem that the handler has answered with as this layer tells its own, and gives its body. Where the renderer panics, the
+    /// response stays as it is: the handler has answered, and nothing is to happen again for a want of words.
+    pub(crate) fn retell(
+        &self,
+        head: &mut response::Parts,
+        body: &impl HttpBody,
+    ) -> Option<body::Whole> {
+        let retelling = || {
+            self.settings
+                .retell(head, body, &self.rules, &self.method, &self.headers)
+        };
+        let told = catch_unwind(AssertUnwindSafe(retelling)).unwrap_or_else(|_| {
+            let operation = &*self.settings.name;
+            tracing::error!(operation, "a renderer panicked");
+            None
+        });
+        told.map(|bytes| body::Whole {
+            bytes,
+            trailers: None,
+        })
     }
 
     pub(crate) fn refuse<R>(&self, problem: &Problem) -> Response<Body<R>> {

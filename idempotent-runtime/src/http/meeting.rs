@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, iter::successors, sync::Arc};
 
-use http::{HeaderName, HeaderValue, Method, header::UPGRADE, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header::UPGRADE, request::Parts};
 use http_body::Body as HttpBody;
 use http_body_util::LengthLimitError;
 
@@ -20,10 +20,50 @@ pub(crate) const IDEMPOTENCY_STATUS: HeaderName = HeaderName::from_static("idemp
 
 /// What is to be done with a request.
 pub(crate) enum Meeting {
-    /// Nothing. Its response says so where the rules ask for that.
-    HandOn(Option<HeaderValue>),
+    /// Nothing, but for what its response is to say. One that a layer outside guards is that layer's alone.
+    HandOn(Option<Afterwards>),
     Refuse(Box<Problem>, Arc<Rules>),
     Guard(Arc<Guard>),
+}
+
+/// What is done with the response to a request that was handed on.
+pub(crate) struct Afterwards {
+    settings: Arc<Settings>,
+    rules: Arc<Rules>,
+    method: Method,
+    /// What the renderer may ask for; empty where there is none of the service's own.
+    headers: HeaderMap,
+    /// What became of the key, where the rules ask for that to be said.
+    status: Option<HeaderValue>,
+}
+
+impl Afterwards {
+    fn new(settings: &Arc<Settings>, rules: &Arc<Rules>, head: &Parts) -> Self {
+        Self {
+            settings: Arc::clone(settings),
+            rules: Arc::clone(rules),
+            method: head.method.clone(),
+            headers: if settings.problems.ask_the_request() {
+                head.headers.clone()
+            } else {
+                HeaderMap::new()
+            },
+            status: None,
+        }
+    }
+
+    pub(crate) fn tell<R: HttpBody>(self, response: Response<R>) -> Response<Body<R>> {
+        let (mut head, body) = response.into_parts();
+        if let Some(status) = self.status {
+            head.headers.insert(IDEMPOTENCY_STATUS, status);
+        }
+        let (rules, method, headers) = (&self.rules, &self.method, &self.headers);
+        let retold = self
+            .settings
+            .retell(&mut head, &body, rules, method, headers);
+        let body = retold.map_or_else(|| Body::untouched(body), Body::from);
+        Response::from_parts(head, body)
+    }
 }
 
 impl Meeting {
@@ -31,18 +71,23 @@ impl Meeting {
     /// asked for.
     pub(crate) fn of(settings: &Arc<Settings>, head: &Parts, body: &impl HttpBody) -> Self {
         let rules = settings.rules(routing::uri(head).path());
-        if head.extensions.get::<IsGuarded>().is_some()
-            || !rules.methods.contains(&head.method)
-            || is_for_another_protocol(head)
-        {
+        if head.extensions.get::<IsGuarded>().is_some() {
             return Meeting::HandOn(None);
+        }
+        let afterwards = || Afterwards::new(settings, rules, head);
+        if !rules.methods.contains(&head.method) || is_for_another_protocol(head) {
+            return Meeting::HandOn(Some(afterwards()));
         }
         let refuse = |problem| Meeting::Refuse(Box::new(problem), Arc::clone(rules));
         let names = rules.reader.names();
         let has_key = names.iter().any(|name| head.headers.contains_key(name));
         match (rules.presence, has_key) {
             (Presence::IgnoredAloud, true) => {
-                return Meeting::HandOn(Some(HeaderValue::from_static("ignored")));
+                let status = Some(HeaderValue::from_static("ignored"));
+                return Meeting::HandOn(Some(Afterwards {
+                    status,
+                    ..afterwards()
+                }));
             }
             (Presence::Unsupported, true) => {
                 return refuse(Problem::new(Kind::NotSupported));
@@ -53,7 +98,7 @@ impl Meeting {
                 return refuse(Problem::new(Kind::TooEarly));
             }
             (Presence::Ignored | Presence::IgnoredAloud | Presence::Unsupported, _)
-            | (Presence::Optional, false) => return Meeting::HandOn(None),
+            | (Presence::Optional, false) => return Meeting::HandOn(Some(afterwards())),
             (Presence::Required | Presence::Optional, _) => {}
         }
         match admit(settings, rules, head, body) {

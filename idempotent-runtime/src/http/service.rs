@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response};
+use http::{Request, Response};
 use http_body::Body as HttpBody;
 use pin_project_lite::pin_project;
 use tower_service::Service;
@@ -18,7 +18,7 @@ use crate::{
     http::{
         body::Body,
         execution::Execution,
-        meeting::{IDEMPOTENCY_STATUS, Meeting},
+        meeting::{Afterwards, Meeting},
         settings::Settings,
     },
 };
@@ -57,11 +57,11 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (head, body) = request.into_parts();
         let state = match Meeting::of(&self.settings, &head, &body) {
-            Meeting::HandOn(said) => State::HandedOn {
+            Meeting::HandOn(afterwards) => State::HandedOn {
                 future: self
                     .inner
                     .call(Request::from_parts(head, Body::untouched(body))),
-                said,
+                afterwards,
             },
             Meeting::Refuse(problem, rules) => {
                 let refused = self
@@ -99,7 +99,7 @@ pin_project! {
         HandedOn {
             #[pin]
             future: F,
-            said: Option<HeaderValue>,
+            afterwards: Option<Afterwards>,
         },
         Refused {
             response: Option<Response<Body<R>>>,
@@ -113,17 +113,18 @@ pin_project! {
 impl<F, R, E> Future for ResponseFuture<F, R, E>
 where
     F: Future<Output = Result<Response<R>, E>>,
+    R: HttpBody,
 {
     type Output = Result<Response<Body<R>>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            Projected::HandedOn { future, said } => {
-                let mut response = ready!(future.poll(cx))?.map(Body::untouched);
-                if let Some(said) = said.take() {
-                    response.headers_mut().insert(IDEMPOTENCY_STATUS, said);
-                }
-                Poll::Ready(Ok(response))
+            Projected::HandedOn { future, afterwards } => {
+                let response = ready!(future.poll(cx))?;
+                Poll::Ready(Ok(match afterwards.take() {
+                    Some(afterwards) => afterwards.tell(response),
+                    None => response.map(Body::untouched),
+                }))
             }
             Projected::Refused { response } => match response.take() {
                 Some(response) => Poll::Ready(Ok(response)),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode, response};
+use http_body::Body as HttpBody;
 
 use crate::{
     duration::IntoDuration,
@@ -141,7 +142,7 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Sets how refusals are told.
+    /// Sets how refusals are told, and the problems of this library that handlers answer with (feature `axum`).
     pub fn problems(mut self, problems: Problems) -> Self {
         self.said.problems = problems;
         self
@@ -287,6 +288,22 @@ impl Settings {
             rules.repeat_key(request, &mut response);
         }
         response
+    }
+
+    /// Tells a problem that a handler has answered with, in the same way, and gives its body: see [`Problems::retell`]. Handlers of
+    /// gRPC answer in their own protocol.
+    pub(crate) fn retell(
+        &self,
+        head: &mut response::Parts,
+        body: &impl HttpBody,
+        rules: &Rules,
+        method: &Method,
+        request: &HeaderMap,
+    ) -> Option<Bytes> {
+        match rules.protocol {
+            Protocol::Http => self.problems.retell(head, body, method, request),
+            Protocol::GrpcUnary => None,
+        }
     }
 
     /// What holds for a request to `path`.

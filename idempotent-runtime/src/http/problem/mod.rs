@@ -92,11 +92,14 @@ mod document;
 mod kind;
 mod refusal;
 mod respond;
+mod retold;
 
 use std::{borrow::Cow, time::Duration};
 
 use http::{Method, StatusCode};
 
+#[cfg(feature = "axum")]
+pub(crate) use self::retold::Told;
 pub use self::{
     document::{Document, ProblemJson, Rendered, Renderer},
     kind::{KeyAction, Kind, Mismatch},

@@ -8,7 +8,7 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_TYPE, LINK, RETRY_AFTER},
 };
 
-use super::{Document, Kind, Problem, ProblemJson, Renderer};
+use super::{Document, Kind, Problem, ProblemJson, Rendered, Renderer};
 
 /// Where the documentation of this library describes each kind, under its slug.
 const OUR_DOCUMENTATION: &str =
@@ -34,7 +34,8 @@ const OUR_DOCUMENTATION: &str =
 pub struct Problems {
     base: Arc<str>,
     documentation: Option<HeaderValue>,
-    renderer: Arc<dyn Renderer>,
+    /// One of the service's own; [`ProblemJson`] where it has none.
+    renderer: Option<Arc<dyn Renderer>>,
 }
 
 impl Problems {
@@ -44,7 +45,7 @@ impl Problems {
         Self {
             base: Arc::from(OUR_DOCUMENTATION),
             documentation: None,
-            renderer: Arc::new(ProblemJson),
+            renderer: None,
         }
     }
 
@@ -77,7 +78,7 @@ impl Problems {
     /// Sets the representation.
     #[must_use]
     pub fn renderer(mut self, renderer: impl Renderer + 'static) -> Self {
-        self.renderer = Arc::new(renderer);
+        self.renderer = Some(Arc::new(renderer));
         self
     }
 
@@ -97,12 +98,7 @@ impl Problems {
         method: &Method,
         request: &HeaderMap,
     ) -> Response<Bytes> {
-        let type_uri = self.type_uri(problem.kind());
-        let document = Document {
-            type_uri: &type_uri,
-            problem,
-        };
-        let rendered = self.renderer.render(&document, request);
+        let rendered = self.render(problem, request);
         let body = if *method == Method::HEAD {
             Bytes::new()
         } else {
@@ -119,12 +115,32 @@ impl Problems {
         if let Some(seconds) = problem.retry_after() {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if let Some(link) = &self.documentation
-            && problem.kind().is_described()
-        {
+        if let Some(link) = self.link(problem.kind()) {
             headers.insert(LINK, link.clone());
         }
         response
+    }
+
+    pub(super) fn render(&self, problem: &Problem, request: &HeaderMap) -> Rendered {
+        let type_uri = self.type_uri(problem.kind());
+        let document = Document {
+            type_uri: &type_uri,
+            problem,
+        };
+        match &self.renderer {
+            None => ProblemJson.render(&document, request),
+            Some(renderer) => renderer.render(&document, request),
+        }
+    }
+
+    pub(super) fn link(&self, kind: Kind) -> Option<&HeaderValue> {
+        let link = self.documentation.as_ref();
+        link.filter(|_| kind.is_described())
+    }
+
+    /// Tells whether what a problem is told as may depend on the request.
+    pub(crate) fn ask_the_request(&self) -> bool {
+        self.renderer.is_some()
     }
 }
 

@@ -19,6 +19,7 @@ mod handlers;
 mod header_fields;
 mod identity;
 mod new_keys;
+mod own_problems;
 mod panics;
 mod readme;
 mod rejections;
