@@ -12,7 +12,7 @@ use crate::{
         grpc,
         outcome::ServerErrors,
         problem::Kind,
-        rules::{self, KeyScope, Presence, Rules, Storage, Unrepeatable},
+        rules::{self, EarlyData, KeyScope, Presence, Rules, Storage, Unrepeatable},
         settings::Settings,
     },
     policy::{InFlight, OnExpired},
@@ -54,12 +54,16 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
         rules::Protocol::Http => contract::Protocol::Http,
         rules::Protocol::GrpcUnary => contract::Protocol::Grpc,
     };
-    (contract.methods, contract.requirement) = match rules.presence {
-        Presence::Required => (rules.methods.clone(), Requirement::Required),
-        Presence::Optional => (rules.methods.clone(), Requirement::Optional),
-        Presence::Ignored | Presence::IgnoredAloud | Presence::Unsupported => {
-            (Vec::new(), Requirement::Optional)
-        }
+    contract.requirement = match rules.presence {
+        Presence::Required => Requirement::Required,
+        Presence::Optional => Requirement::Optional,
+        Presence::Ignored => Requirement::Ignored,
+        Presence::IgnoredAloud => Requirement::IgnoredAloud,
+        Presence::Unsupported => Requirement::Unsupported,
+    };
+    contract.methods = match rules.presence {
+        Presence::Ignored => Vec::new(),
+        _ => rules.methods.clone(),
     };
     contract.keys = rules.reader.clone();
     contract.key_space = match (rules.key_scope, settings.scope.is_shared()) {
@@ -86,6 +90,7 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
     let most = settings.handle.defaults().max_outcome;
     contract.response_limit = Some(rules.max_response.min(most) as u64);
     contract.problems = settings.problems.clone();
+    restrict(&mut contract.answers, rules);
     for (kind, status) in &mut contract.answers {
         *status = match kind {
             Kind::KeyReused => rules.mismatch_status,
@@ -95,6 +100,25 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
         };
     }
     contract
+}
+
+/// Leaves the problems that there can be, by what becomes of requests with a key and without.
+fn restrict(answers: &mut Vec<(Kind, StatusCode)>, rules: &Rules) {
+    match rules.presence {
+        Presence::Required => answers.retain(|(kind, _)| *kind != Kind::TooEarly),
+        Presence::Optional => {
+            let may_be_early = rules.early_data == EarlyData::WithKey;
+            answers.retain(|(kind, _)| match kind {
+                Kind::KeyMissing => false,
+                Kind::TooEarly => may_be_early,
+                _ => true,
+            });
+        }
+        Presence::Ignored | Presence::IgnoredAloud => answers.clear(),
+        Presence::Unsupported => {
+            *answers = vec![(Kind::NotSupported, Kind::NotSupported.status())];
+        }
+    }
 }
 
 fn compared(rules: &Rules) -> Vec<Cow<'static, str>> {

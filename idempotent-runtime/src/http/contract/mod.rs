@@ -37,9 +37,9 @@ use super::{
 pub struct Contract {
     /// In which protocol the service answers.
     pub protocol: Protocol,
-    /// The methods whose requests are protected.
+    /// The methods whose requests are protected; where keys are refused or ignored aloud, those whose requests get to hear that.
     pub methods: Vec<Method>,
-    /// Whether a request must carry a key.
+    /// Whether a request must carry a key, and whether one counts. Where it does not, the rest is not told.
     pub requirement: Requirement,
     /// Which header fields carry the key, in which form.
     pub keys: KeyReader,
@@ -79,7 +79,7 @@ pub enum Protocol {
     Grpc,
 }
 
-/// Whether a request must carry a key.
+/// Whether a request must carry a key, and what becomes of one that does where keys do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Requirement {
@@ -87,6 +87,19 @@ pub enum Requirement {
     Required,
     /// One without is processed each time it arrives.
     Optional,
+    /// A key does not count: one with it is processed each time it arrives, too.
+    Ignored,
+    /// The same, and the response to one with a key says so: `Idempotency-Status: ignored`.
+    IgnoredAloud,
+    /// One with a key is refused by [`Kind::NotSupported`], and one without is processed each time it arrives.
+    Unsupported,
+}
+
+impl Requirement {
+    /// Tells whether keys count.
+    pub(super) fn protects(self) -> bool {
+        matches!(self, Requirement::Required | Requirement::Optional)
+    }
 }
 
 /// Within what a key stands for one request.

@@ -16,11 +16,13 @@ impl Contract {
     ///
     /// `components` goes to the document's components, and `operation` is merged into each operation that is protected:
     /// it refers to the parameters and to one response for each status of the problems. Such a document does not describe gRPC, where
-    /// the status in HTTP says nothing, so there it has no responses.
+    /// the status in HTTP says nothing, so there it has no responses. Where keys do not count there is no parameter, and a response only
+    /// where one with a key is refused.
     #[must_use]
     pub fn to_open_api(&self) -> Value {
         let mut parameters = Map::new();
-        for name in self.keys.names() {
+        let protects = self.requirement.protects();
+        for name in self.keys.names().iter().filter(|_| protects) {
             let name = capitalised(name);
             parameters.insert(component(&name), self.parameter(&name));
         }
@@ -38,14 +40,25 @@ impl Contract {
             );
             responses.insert(name, response(&kinds));
         }
+        let mut headers = Map::new();
+        if protects {
+            headers.insert("IdempotentReplayed".to_owned(), json!({
+                "description": "Present, and true, where the response is that of an earlier request with the same key.",
+                "schema": { "type": "boolean" },
+            }));
+        }
+        let mut schemas = Map::new();
+        if !self.answers.is_empty() {
+            schemas.insert(
+                "IdempotencyProblem".to_owned(),
+                problem_schema(&self.answers),
+            );
+        }
         json!({
             "components": {
                 "parameters": parameters,
-                "headers": { "IdempotentReplayed": {
-                    "description": "Present, and true, where the response is that of an earlier request with the same key.",
-                    "schema": { "type": "boolean" },
-                } },
-                "schemas": { "IdempotencyProblem": problem_schema(&self.answers) },
+                "headers": headers,
+                "schemas": schemas,
                 "responses": responses,
             },
             "operation": { "parameters": referred, "responses": answers },

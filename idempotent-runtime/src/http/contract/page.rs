@@ -9,7 +9,8 @@ use http::StatusCode;
 
 use super::{Contract, KeySpace, OnRetry, Protocol, Requirement, WhileInFlight};
 use crate::http::{
-    ReplayOfCreated, capitalised, grpc, headers::ORIGINAL_REQUEST_ID, problem::Kind,
+    ReplayOfCreated, capitalised, grpc, headers::ORIGINAL_REQUEST_ID, meeting::IDEMPOTENCY_STATUS,
+    problem::Kind,
 };
 
 impl Contract {
@@ -22,6 +23,9 @@ impl Contract {
                 &mut text,
                 format_args!("| {} | {} |\n", in_cell(&setting), in_cell(&value)),
             );
+        }
+        if self.answers.is_empty() {
+            return text;
         }
         text.push_str("\n| problem | status | retry | key |\n|---|---|---|---|\n");
         for row in self.rows_of_problems() {
@@ -55,40 +59,82 @@ impl Contract {
                 ),
             );
         }
-        page.push_str("</table>\n<h2>Problems</h2>\n<table>\n");
+        page.push_str("</table>\n");
+        if !self.answers.is_empty() {
+            self.push_problems(&mut page);
+        }
+        page.push_str("</body>\n</html>\n");
+        page
+    }
+
+    fn push_problems(&self, page: &mut String) {
+        page.push_str("<h2>Problems</h2>\n<table>\n");
         page.push_str(
             "<tr><th>problem</th><th>status</th><th>meaning</th><th>retry</th><th>key</th></tr>\n",
         );
         for row in self.rows_of_problems() {
             let [problem, status, retry, key] = &row.cells;
             push(
-                &mut page,
+                page,
                 format_args!(
                     "<tr id=\"{problem}\"><td><code>{problem}</code></td><td>{status}</td><td>{}</td><td>{retry}</td><td>{key}</td></tr>\n",
                     Text(row.meaning)
                 ),
             );
         }
-        page.push_str("</table>\n</body>\n</html>\n");
-        page
+        page.push_str("</table>\n");
     }
 
     fn settings(&self) -> Vec<(String, String)> {
         let mut rows = Vec::new();
         let mut row = |setting: &str, value: String| rows.push((setting.to_owned(), value));
-        row("methods", listed(&self.methods));
+        if !self.methods.is_empty() {
+            row("methods", listed(&self.methods));
+        }
         let names = self.keys.names();
         match self.protocol {
             Protocol::Http => row("header field", listed(names.iter().map(capitalised))),
             Protocol::Grpc => row("metadata", listed(names)),
         }
-        row(
-            "a request without it",
-            match self.requirement {
-                Requirement::Required => refused(self, Kind::KeyMissing),
-                Requirement::Optional => "is processed each time it arrives".to_owned(),
-            },
-        );
+        if let Some(with_a_key) = self.without_protection() {
+            row("a request with it", with_a_key);
+        }
+        row("a request without it", self.without_a_key());
+        if self.requirement.protects() {
+            rows.extend(self.protection());
+        }
+        rows
+    }
+
+    /// What becomes of a request with a key where keys do not count.
+    fn without_protection(&self) -> Option<String> {
+        match self.requirement {
+            Requirement::Required | Requirement::Optional => None,
+            Requirement::Ignored => Some(AS_IF_WITHOUT.to_owned()),
+            Requirement::IgnoredAloud => Some(format!(
+                "{AS_IF_WITHOUT}, and its response has `{}: ignored`",
+                capitalised(&IDEMPOTENCY_STATUS)
+            )),
+            Requirement::Unsupported => Some(refused(self, Kind::NotSupported)),
+        }
+    }
+
+    fn without_a_key(&self) -> String {
+        let is_told = |kind| self.answers.iter().any(|(told, _)| *told == kind);
+        match self.requirement {
+            Requirement::Required => refused(self, Kind::KeyMissing),
+            Requirement::Optional if is_told(Kind::TooEarly) => {
+                let refused = refused(self, Kind::TooEarly);
+                format!("{EACH_TIME}; in early data, it {refused}")
+            }
+            _ => EACH_TIME.to_owned(),
+        }
+    }
+
+    /// What is done for requests with a key.
+    fn protection(&self) -> Vec<(String, String)> {
+        let mut rows = Vec::new();
+        let mut row = |setting: &str, value: String| rows.push((setting.to_owned(), value));
         row("its value", self.keys.expects());
         row(
             "a key stands for one request",
@@ -151,6 +197,10 @@ impl Contract {
         })
     }
 }
+
+const EACH_TIME: &str = "is processed each time it arrives";
+
+const AS_IF_WITHOUT: &str = "is processed each time it arrives, as if it had none";
 
 struct ProblemRow {
     uri: String,

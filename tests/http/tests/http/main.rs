@@ -11,6 +11,7 @@ mod bodies;
 mod callers;
 mod clients;
 mod compression;
+mod contracts;
 mod crowds;
 mod environment;
 mod expiry;
