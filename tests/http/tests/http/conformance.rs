@@ -19,6 +19,9 @@ const TESTS: [&str; 4] = [
     "tests/it/tests/it/sqlite",
 ];
 
+/// The page of the client's checklist, from the root.
+const OF_THE_CLIENT: &str = "tests/client/CONFORMANCE.md";
+
 /// The tests of each item, by its number.
 type Tests = BTreeMap<String, BTreeSet<String>>;
 
@@ -27,7 +30,7 @@ type Tests = BTreeMap<String, BTreeSet<String>>;
 fn the_page_is_in_step_with_the_tests() {
     let tests = tests();
 
-    let page = page(&tests);
+    let page = page(&tests, &of_the_client());
 
     expect_file!["../../../../HTTP-CONFORMANCE.md"].assert_eq(&page);
 }
@@ -102,11 +105,18 @@ fn ids(name: &str) -> impl Iterator<Item = String> {
     numbered.map(|(_, number)| format!("S-{number}"))
 }
 
-fn page(tests: &Tests) -> String {
+/// The table of the client's checklist, from the page that the client's own tests keep in step.
+fn of_the_client() -> String {
+    let page = fs::read_to_string(root().join(OF_THE_CLIENT)).expect("the client has a page");
+    let table = page.split_once("\n| id |").expect("it has a table").1;
+    format!("| id |{table}")
+}
+
+fn page(tests: &Tests, client: &str) -> String {
     let mut page = String::from(
-        "# Conformance of the HTTP front end\n\n\
-         What the layer does with a request, item by item, and the tests that show it. This page is made by the tests; one of \
-         them fails when it is out of step.\n\n\
+        "# Conformance of the HTTP front end and the client\n\n\
+         What the layer does with a request, item by item, and the tests that show it; at the end, what the client does. This page is \
+         made by the tests; one of them fails when it is out of step.\n\n\
          `K:` is the value of `Idempotency-Key` on the wire, *runs* counts calls of the handler, and P(x) is the problem whose \
          type ends in x. Draft-07 is draft-ietf-httpapi-idempotency-key-header-07.\n",
     );
@@ -118,10 +128,15 @@ fn page(tests: &Tests) -> String {
         open.count(),
         PARTS.iter().map(|part| part.items.len()).sum::<usize>(),
     );
+    let (of_client, open_there) = (
+        client.matches("\n| C-").count(),
+        client.matches("; open: ").count(),
+    );
     write!(
         page,
-        "\nOf {all} items, {} hold; open, wholly or in part: {open}.\n",
-        all - open
+        "\nOf {all} items, {} hold; open, wholly or in part: {open}. Of the client's {of_client} items, {} hold; open in part: {open_there}.\n",
+        all - open,
+        of_client - open_there
     )
     .expect("a string takes it");
     for part in PARTS {
@@ -135,6 +150,12 @@ fn page(tests: &Tests) -> String {
             page.push_str(&row(item, tests.get(item.id)));
         }
     }
+    write!(
+        page,
+        "\n## B The client\n\n\
+         From [`{OF_THE_CLIENT}`]({OF_THE_CLIENT}), which the client's tests make and keep in step.\n\n{client}"
+    )
+    .expect("a string takes it");
     page
 }
 
