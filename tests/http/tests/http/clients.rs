@@ -8,7 +8,7 @@ use std::{
 
 use axum::{body::Body, middleware, middleware::Next};
 use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use idempotent_runtime::{
     http::{IdempotencyLayer, Rules},
@@ -136,36 +136,6 @@ async fn s_99_a_stream_that_is_reset_changes_nothing() {
 
     assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
     is_recorded(&shop).await;
-}
-
-#[tokio::test]
-async fn s_114_http_2_is_answered_as_http_1() {
-    let shop = Shop::new(Rules::ietf());
-    let first = shop.send(charge()).await;
-    let (address, _) = served(&shop).await;
-    let socket = TcpStream::connect(address).await.expect("it listens");
-    let (mut client, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
-            .await
-            .expect("both speak HTTP/2");
-    tokio::spawn(connection);
-    let request = Request::post(format!("http://{address}/charges"))
-        .header("idempotency-key", "k")
-        .body(Full::new(bytes::Bytes::from("amount=12")))
-        .expect("a request");
-
-    let again = client.send_request(request).await.expect("it is answered");
-
-    assert_eq!(again.headers()["idempotent-replayed"], "true");
-    assert!(!again.headers().contains_key("connection"));
-    assert!(!again.headers().contains_key("transfer-encoding"));
-    let body = again
-        .into_body()
-        .collect()
-        .await
-        .expect("it is whole")
-        .to_bytes();
-    assert_eq!(body, first.body);
 }
 
 /// Time that is paused goes on when nothing else can: when the handler waits at its gate.

@@ -6,7 +6,7 @@ use idempotent_runtime::http::{IdempotencyLayer, Rules};
 
 use crate::{
     harness::{Shop, by_caller, charge},
-    warned::warnings_of,
+    said::warnings_of,
 };
 
 #[tokio::test]

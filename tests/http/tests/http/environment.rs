@@ -1,15 +1,12 @@
 //! A9: what stands around the layer, and what it tells of itself.
 
-use std::{
-    sync::{Arc, Mutex},
-    task::{Context, Poll},
-};
+use std::task::{Context, Poll};
 
 use axum::{Router, body::Body, middleware, middleware::Next};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use idempotent_runtime::{
-    Answer, Answered, Idempotency, MemoryStore, Observer, Transition,
+    Idempotency, MemoryStore,
     http::{
         EarlyData, Echo, IdempotencyLayer, KeyPolicy, KeyReader, KeyScope, Presence, Rules, Scope,
         ServerErrors,
@@ -136,93 +133,6 @@ async fn s_115_early_data_without_a_key_is_too_early_where_that_is_said() {
         .send(early(post("/charges")))
         .await
         .is_fresh();
-}
-
-#[tokio::test]
-async fn s_118_what_a_rate_limit_outside_refuses_is_not_stored() {
-    let shop = Shop::new(Rules::ietf());
-    let refused = Arc::new(Mutex::new(1));
-    let limit = middleware::from_fn(move |request, next: Next| {
-        let refused = Arc::clone(&refused);
-        async move {
-            let refuses = {
-                let mut left = refused.lock().expect("nobody panics");
-                let refuses = *left > 0;
-                *left = 0;
-                refuses
-            };
-            if refuses {
-                let mut response = Response::default();
-                *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-                return response;
-            }
-            next.run(request).await
-        }
-    });
-    let router = shop.router.clone().layer(limit);
-    let shop = shop.routed_by(router);
-    assert_eq!(shop.send(charge()).await.status, 429);
-    let first = shop.send(charge()).await;
-    first.is_fresh();
-    shop.send(charge()).await.replays(&first);
-}
-
-/// What observers are told, as text.
-#[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<Answer>>>, Arc<Mutex<String>>);
-
-impl Observer for Told {
-    fn transition(&self, transition: &Transition<'_>) {
-        let mut said = self.1.lock().expect("nobody panics");
-        said.push_str(&format!("{transition:?}"));
-    }
-
-    fn answered(&self, answered: &Answered<'_>) {
-        self.0.lock().expect("nobody panics").push(answered.answer);
-        let mut said = self.1.lock().expect("nobody panics");
-        said.push_str(&format!("{answered:?}"));
-    }
-}
-
-#[tokio::test]
-async fn s_119_every_answer_is_counted_and_no_key_is_told() {
-    let told = Told::default();
-    let store = FaultyStore::new(MemoryStore::new());
-    let idem = Idempotency::builder(store.clone())
-        .observer(told.clone())
-        .build();
-    let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::over(store, idem.expect("sound"), Rules::ietf(), move |_, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            Response::default()
-        }
-    });
-    let keyed = || post("/charges").key("secret-key").body("secret-body");
-    let first = spawn(&shop, keyed());
-    gate.arrived(1).await;
-    shop.send(keyed()).await;
-    shop.send(keyed().body("other")).await;
-    gate.open();
-    first.await.expect("it is answered").is_fresh();
-    shop.send(keyed()).await;
-
-    let answers = told.0.lock().expect("nobody panics").clone();
-    assert_eq!(
-        answers,
-        [
-            Answer::InProgress,
-            Answer::KeyReused,
-            Answer::Executed,
-            Answer::Replayed
-        ]
-    );
-    let said = told.1.lock().expect("nobody panics").clone();
-    assert!(!said.contains("secret"), "{said}");
-    let shown = format!("{:?}", shop.layer);
-    assert!(!shown.contains("secret"), "{shown}");
 }
 
 #[tokio::test]

@@ -198,7 +198,7 @@ async fn s_109_what_cannot_be_read_is_neither_given_nor_run_again() {
 }
 
 #[test]
-fn s_112_the_front_end_reads_no_clock() {
+fn the_front_end_reads_no_clock() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let sources = here.join("../../idempotent-runtime/src/http");
     let mut folders = vec![sources];

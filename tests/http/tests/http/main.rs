@@ -1,7 +1,7 @@
 //! The HTTP front end, as its clients meet it: the items of its checklist, each by the number that it has there.
 
 mod harness;
-mod warned;
+mod said;
 
 mod conformance;
 mod items;
@@ -10,6 +10,7 @@ mod applicability;
 mod bodies;
 mod callers;
 mod clients;
+mod clocks;
 mod compression;
 mod contracts;
 mod crowds;
@@ -22,6 +23,8 @@ mod identity;
 mod new_keys;
 mod own_problems;
 mod panics;
+mod protocols;
+mod rate_limits;
 mod readme;
 mod rejections;
 mod replay;
@@ -30,5 +33,6 @@ mod settle;
 mod shutdown;
 mod statuses;
 mod syntax;
+mod traces;
 mod transactions;
 mod unrepeatable;

@@ -219,13 +219,25 @@ async fn s_44_a_retry_waits_no_longer_than_it_may() {
         tokio::task::yield_now().await;
     }
 
-    clock.advance(Duration::from_millis(4_999));
-    clock.await_sleepers(1).await;
+    let asked = |shop: &Shop| (shop.store.round_trips(), shop.store.calls(Operation::Wait));
+    let before = asked(&shop);
+    for _ in 0..4_999 {
+        clock.advance(Duration::from_millis(1));
+        tokio::task::yield_now().await;
+        clock.await_sleepers(1).await;
+    }
     assert!(!second.is_finished());
+    assert_eq!(
+        asked(&shop),
+        before,
+        "it waits at the store, and asks nothing"
+    );
     clock.advance(Duration::from_millis(1));
 
     let answer = second.await.expect("it is answered");
     answer.is_problem(409, "request_in_progress");
+    // One look, at the end, finds that nothing has changed.
+    assert_eq!(asked(&shop), (before.0 + 1, before.1));
     gate.open();
     first.await.expect("it is answered").is_fresh();
     assert_eq!(shop.runs(), 1);
