@@ -32,6 +32,7 @@ macro_rules! on_every_store {
         on_every_store! { @on postgres [#[ignore = "needs a server: cargo xtask test"]] [$($scenario)*] }
         on_every_store! { @on mariadb [#[ignore = "needs a server: cargo xtask test"]] [$($scenario)*] }
         on_every_store! { @on redis [#[ignore = "needs a server: cargo xtask test"]] [$($scenario)*] }
+        on_every_store! { @on redis_cluster [#[ignore = "needs a server: cargo xtask test"]] [$($scenario)*] }
     };
     (@on $store:ident $attributes:tt [$($scenario:ident)*]) => {
         mod $store {

@@ -18,7 +18,7 @@ use idempotent_runtime::{
 use super::{Log, Owner};
 use crate::{
     conformance::{File, Memory, Pool},
-    servers::{MariaDb, Postgres, Redis},
+    servers::{MariaDb, Postgres, Redis, RedisCluster},
 };
 
 /// A store that was empty when the scenario began. Clones are the same world.
@@ -65,6 +65,15 @@ impl World {
         Self {
             forgets: true,
             ..Self::over(Redis::new().await)
+        }
+    }
+
+    /// Redis Cluster: likewise, and each record is on one of its nodes.
+    #[expect(clippy::unused_async, reason = "every store is made in the same way")]
+    pub(crate) async fn redis_cluster() -> Self {
+        Self {
+            forgets: true,
+            ..Self::over(RedisCluster::new())
         }
     }
 

@@ -34,6 +34,7 @@ with_clocks_off! {
     d19_the_clock_of_a_client_does_not_count_on_postgres: postgres;
     d19_the_clock_of_a_client_does_not_count_on_mariadb: mariadb;
     d19_the_clock_of_a_client_does_not_count_on_redis: redis;
+    d19_the_clock_of_a_client_does_not_count_on_redis_cluster: redis_cluster;
 }
 
 async fn is_not_asked(place: Place) {

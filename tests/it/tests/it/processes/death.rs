@@ -41,6 +41,7 @@ macro_rules! kills {
         kills! { @at postgres (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
         kills! { @at mariadb (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
         kills! { @at redis (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
+        kills! { @at redis_cluster (4) [#[ignore = "needs a server: cargo xtask test"]] [$([$name $mode, $point])*] }
     };
     (@at $place:ident $kills:tt $attributes:tt [$($test:tt)*]) => {
         mod $place {

@@ -16,6 +16,7 @@ pub(super) enum Place {
     MariaDb(String),
     /// Keys of this prefix.
     Redis(String),
+    RedisCluster(String),
 }
 
 impl Place {
@@ -35,6 +36,10 @@ impl Place {
         Self::Redis(servers::prefix())
     }
 
+    pub(super) fn redis_cluster() -> Self {
+        Self::RedisCluster(servers::prefix())
+    }
+
     /// Opens the store with connections of its own.
     pub(super) async fn open(&self, folder: &Path) -> Arc<dyn Store> {
         match self {
@@ -45,6 +50,7 @@ impl Place {
             Place::Postgres(prefix) => Arc::new(servers::Postgres::open_at(prefix).await),
             Place::MariaDb(prefix) => Arc::new(servers::MariaDb::open_at(prefix).await),
             Place::Redis(prefix) => Arc::new(servers::Redis::open_at(prefix).await),
+            Place::RedisCluster(prefix) => Arc::new(servers::RedisCluster::open_at(prefix).await),
         }
     }
 }
@@ -56,6 +62,7 @@ macro_rules! everywhere {
         everywhere! { @at postgres [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
         everywhere! { @at mariadb [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
         everywhere! { @at redis [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
+        everywhere! { @at redis_cluster [#[ignore = "needs a server: cargo xtask test"]] [$($test)*] }
     };
     (@at $place:ident $attributes:tt [$($test:ident)*]) => {
         mod $place {

@@ -23,7 +23,11 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use idempotent_runtime::{store::Store, testing::conformance::Subject};
 
-pub(crate) use self::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
+pub(crate) use self::{
+    mariadb::MariaDb,
+    postgres::Postgres,
+    redis::{Redis, RedisCluster},
+};
 
 /// A server, and what a client of it is told.
 #[async_trait]

@@ -141,6 +141,17 @@ impl RedisCluster {
         }
     }
 
+    /// A client of the keys of this prefix.
+    pub(crate) async fn open_at(prefix: &str) -> RedisStore {
+        let prefix = prefix.to_owned();
+        Self {
+            prefix,
+            ..Self::new()
+        }
+        .open()
+        .await
+    }
+
     pub(super) async fn open(&self) -> RedisStore {
         RedisStore::builder()
             .key_prefix(&self.prefix)
