@@ -1,10 +1,9 @@
 //! Decides what a call may do: claims its key, waits for who holds it, or finds the outcome.
 
-use std::{slice, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     attempt::is_held,
-    clock::Timer,
     error::Error,
     identity::RecordId,
     lease::{Claim, Decision, Meaning, decide, first},
@@ -12,7 +11,10 @@ use crate::{
     policy::{InFlight, OnOutage},
     record::{Draft, FencingToken, Record, State, Time, TokenRule, Version},
     request::Request,
-    run::held::{Claiming, Held, Won},
+    run::{
+        held::{Claiming, Held, Won},
+        retries::{RETRIES, Retries},
+    },
     store::{Snapshot, StoreError, Swap},
 };
 
@@ -32,36 +34,8 @@ pub(crate) enum Admission {
     Unprotected(Unprotected),
 }
 
-/// How often a claim is sent again after the store failed, and how long after: a claim whose
-/// answer was lost is recognised as one's own, so repeating it is safe.
-const RETRIES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(60)];
-
 /// How long after it is looked again whether an outcome is written at last.
 const UNWRITTEN: Duration = Duration::from_millis(100);
-
-/// The retries that are left.
-struct Retries(slice::Iter<'static, Duration>);
-
-impl Retries {
-    fn new() -> Self {
-        Self(RETRIES.iter())
-    }
-
-    /// Resolves when it is time to try again; gives the error back where trying again does not help, or has not helped.
-    async fn pause_after(
-        &mut self,
-        error: StoreError,
-        timer: &dyn Timer,
-    ) -> Result<(), StoreError> {
-        match self.0.next().filter(|_| error.is_transient()) {
-            Some(pause) => {
-                timer.sleep(*pause).await;
-                Ok(())
-            }
-            None => Err(error),
-        }
-    }
-}
 
 /// A call that asks for admission.
 pub(crate) struct Admitting<'a> {

@@ -9,6 +9,7 @@ mod job;
 pub(crate) mod keeper;
 mod lease;
 mod raw;
+mod retries;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
 mod typed;
