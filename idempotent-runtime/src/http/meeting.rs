@@ -132,7 +132,7 @@ fn admit(
     let Some(key) = rules.reader.read(&head.headers)? else {
         return Err(Problem::key_missing(&head.method, path, &rules.reader));
     };
-    let caller = settings.scope.caller(head)?;
+    let caller = settings.caller(head)?;
     if settings.door.is_shut() {
         return Err(Problem::new(Kind::Overloaded));
     }

@@ -61,7 +61,8 @@ impl KeyPart for Caller {
 
 impl Scope {
     /// Asks `caller` who calls. Where it answers `None`, the request is refused with 400 and the handler does not run: those
-    /// who are nobody do not share a space.
+    /// who are nobody do not share a space. The first time a warning says so, because a layer that stands outside of the
+    /// authentication lets nobody in.
     pub fn of<K>(caller: impl Fn(&Parts) -> Option<K> + Send + Sync + 'static) -> Self
     where
         K: KeyPart + Send + Sync + 'static,

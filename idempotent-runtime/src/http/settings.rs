@@ -1,9 +1,9 @@
 //! Sets up the layer.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode, response};
+use http::{HeaderMap, Method, Response, StatusCode, request, response};
 use http_body::Body as HttpBody;
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
         problem::{Kind, Problem, Problems},
         routes::Pattern,
         rules::{Protocol, Rules},
-        scope::Scope,
+        scope::{Caller, Scope},
         seal::Seal,
     },
     request::{check_durations, check_expired, check_lease},
@@ -86,6 +86,8 @@ pub(crate) struct Settings {
     pub(crate) handle: Idempotency,
     pub(crate) name: Arc<str>,
     pub(crate) scope: Scope,
+    /// Whether operators were told that a request came from nobody.
+    told_of_nobody: Once,
     pub(crate) rules: Arc<Rules>,
     pub(crate) routes: Vec<(Pattern, Arc<Rules>)>,
     pub(crate) problems: Problems,
@@ -227,6 +229,7 @@ impl Builder<Scope> {
             handle: said.handle,
             name: said.name,
             scope,
+            told_of_nobody: Once::new(),
             rules: Arc::new(said.rules),
             routes,
             problems: said.problems,
@@ -270,6 +273,19 @@ fn check_refusals(statuses: &[StatusCode]) -> Result<(), Error> {
 }
 
 impl Settings {
+    /// Who sends this request. The first one that comes from nobody is what a layer looks like which stands outside of the
+    /// authentication, so operators are told once.
+    pub(crate) fn caller(&self, head: &request::Parts) -> Result<Option<Caller>, Problem> {
+        self.scope.caller(head).inspect_err(|_| {
+            self.told_of_nobody.call_once(|| {
+                tracing::warn!(
+                    operation = &*self.name,
+                    "a request is refused because nobody can tell who sends it: where none are let in, put the authentication outside of the layer"
+                );
+            });
+        })
+    }
+
     /// Makes the response that refuses a request of that method and those header fields, in the protocol of its rules and with
     /// its key where they say so.
     pub(crate) fn refuse(

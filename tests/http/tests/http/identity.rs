@@ -7,7 +7,10 @@ use idempotent_runtime::{
     testing::FaultyStore,
 };
 
-use crate::harness::{Ask, Shop, charge, post};
+use crate::{
+    harness::{Ask, Shop, charge, post},
+    said::warnings_of,
+};
 
 #[tokio::test]
 async fn s_51_callers_never_meet_each_other() {
@@ -57,6 +60,33 @@ async fn s_53_who_is_nobody_is_refused() {
     assert_eq!(
         (shop.runs(), unauthorized.runs(), shop.store.round_trips()),
         (0, 0, 0)
+    );
+}
+
+#[tokio::test]
+async fn s_53_operators_are_told_once_that_nobody_is_refused() {
+    let handle = Idempotency::memory();
+    let layer = IdempotencyLayer::builder(handle.clone())
+        .name("outside of the authentication")
+        .scope(Scope::of(|_| None::<String>))
+        .build()
+        .expect("the settings are sound");
+    let store = FaultyStore::new(MemoryStore::new());
+    let shop = Shop::behind(layer, store, handle, |_, _| async { Response::default() });
+
+    let ((), said) = warnings_of("outside of the authentication", async {
+        for _ in 0..2 {
+            shop.send(charge())
+                .await
+                .is_problem(400, "scope_unresolved");
+        }
+    })
+    .await;
+
+    assert_eq!(
+        said.matches("put the authentication outside").count(),
+        1,
+        "{said}"
     );
 }
 
