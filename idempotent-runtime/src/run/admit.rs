@@ -149,8 +149,8 @@ impl<'a> Admitting<'a> {
         })
     }
 
-    /// Decides, and takes over nothing that has run in this process and whose outcome could not be written: the store was out of reach
-    /// for longer than the lease.
+    /// Decides, and takes over nothing that this handle has run and whose outcome could not be written: the store was out of reach for
+    /// longer than the lease.
     fn decide_here(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
         match (self.decide(snapshot, sent), &snapshot.record) {
             (Next::Write(_), Some(record)) if self.is_ending_here(record) => {

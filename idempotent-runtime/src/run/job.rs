@@ -59,7 +59,11 @@ impl Job {
                 tracing::error!(%error, "gave up a write in the background: the lease decides what happens next");
                 return;
             }
-            super::race(keeper.answers.notified(), keeper.timer.sleep(pause)).await;
+            let pausing = keeper.timer.sleep(pause);
+            match &self {
+                Job::End { lease, .. } => drop(super::race(lease.hurried(), pausing).await),
+                Job::Abandon { .. } => pausing.await,
+            }
             pause = (pause * 2).min(lease / 3).max(Duration::from_millis(1));
         }
     }

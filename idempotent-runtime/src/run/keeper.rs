@@ -34,8 +34,6 @@ pub(crate) struct Shared {
     work: Mutex<Work>,
     wake: Notify,
     settled: Notify,
-    /// Tells what waits to be tried again that the store answers.
-    pub(crate) answers: Notify,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) observers: Observers,
@@ -80,7 +78,6 @@ impl Keeper {
             work: Mutex::default(),
             wake: Notify::new(),
             settled: Notify::new(),
-            answers: Notify::new(),
             store,
             timer,
             observers,
@@ -123,16 +120,16 @@ impl Keeper {
     }
 
     /// Tells whether the body of this attempt has returned here and its outcome is still to be written, whatever the store says of
-    /// the lease. If so, it is tried again now.
+    /// the lease. If so, it is tried again now. After the maximum hold time, nobody waits for it any more.
     pub(crate) fn is_ending(&self, attempt_id: AttemptId) -> bool {
+        let now = self.0.timer.now();
         let work = self.0.lock();
-        let is_ending = work.leases.iter().any(|(_, kept)| {
-            kept.lease.holding.attempt_id() == attempt_id && kept.lease.is_ending()
+        let ending = work.leases.iter().map(|(_, kept)| kept).find(|kept| {
+            kept.lease.holding.attempt_id() == attempt_id
+                && kept.lease.is_ending()
+                && now.saturating_sub(kept.since) <= self.0.max_hold
         });
-        if is_ending {
-            self.0.answers.notify_waiters();
-        }
-        is_ending
+        ending.inspect(|kept| kept.lease.hurry(now)).is_some()
     }
 
     /// Resolves when no lease is held and nothing is left to do.

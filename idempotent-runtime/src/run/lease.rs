@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::Notify;
+
 use crate::{
     attempt::Attempt,
     lease::Holding,
@@ -24,7 +26,13 @@ pub(crate) struct Lease {
     ends: AtomicU64,
     ending: AtomicBool,
     let_go: AtomicBool,
+    hurry: Notify,
+    /// When somebody was in a hurry last, by the holder's own timer.
+    hurried: Mutex<Option<Duration>>,
 }
+
+/// How often at most an ending that somebody waits for is tried out of turn: a store that answers looks may take no writes for long.
+const HURRY: Duration = Duration::from_millis(100);
 
 impl Lease {
     pub(crate) fn new(
@@ -40,6 +48,8 @@ impl Lease {
             ends: AtomicU64::new(0),
             ending: AtomicBool::new(false),
             let_go: AtomicBool::new(false),
+            hurry: Notify::new(),
+            hurried: Mutex::default(),
         };
         lease.prolonged(sent);
         lease
@@ -78,6 +88,20 @@ impl Lease {
 
     pub(crate) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire)
+    }
+
+    /// Says that somebody waits for the ending to be written.
+    pub(crate) fn hurry(&self, now: Duration) {
+        let mut hurried = self.hurried.lock().unwrap_or_else(PoisonError::into_inner);
+        if hurried.is_none_or(|last| now.saturating_sub(last) >= HURRY) {
+            *hurried = Some(now);
+            self.hurry.notify_one();
+        }
+    }
+
+    /// Resolves when somebody is in a hurry.
+    pub(crate) async fn hurried(&self) {
+        self.hurry.notified().await;
     }
 
     /// Says that the holder is gone: no heartbeat may prolong what is left to the next one.

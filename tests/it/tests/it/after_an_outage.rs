@@ -1,8 +1,10 @@
 //! A store that is out of reach for longer than a lease, and a process that lives on: it knows what became of its body.
 
+use std::{task::Poll, time::Duration};
+
 use idempotent_runtime::{
-    Step,
-    testing::{Fault, Nth, Operation},
+    Error, Step,
+    testing::{Fault, Gate, Nth, Operation},
 };
 
 use crate::{
@@ -10,7 +12,11 @@ use crate::{
     harness::{Owner, World},
 };
 
-on_every_store![a_duplicate_gets_what_could_not_be_recorded];
+on_every_store![
+    a_duplicate_gets_what_could_not_be_recorded,
+    duplicates_do_not_press_a_store_that_takes_no_writes,
+    who_never_ends_is_taken_over,
+];
 
 /// Nothing that this owner writes is taken.
 fn cut_off(owner: &Owner) {
@@ -35,4 +41,58 @@ async fn a_duplicate_gets_what_could_not_be_recorded(world: World) {
         assert_eq!(again, Ok("charged".into()), "{mode:?}");
         assert_eq!(world.runs(&key), 1, "{mode:?}");
     }
+}
+
+async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
+    let owner = world.owner().await;
+    let charge = Charge::of(&world, &owner);
+    cut_off(&owner);
+    assert_eq!(charge.call().await, Ok("charged".into()));
+    world.advance_store(LEASE * 2).await;
+    owner.log.await_step(Step::NotYetRecorded).await;
+    let tries = owner.store.calls(Operation::Ending);
+
+    for _ in 0..100 {
+        let beside = charge.clone().rejecting().call().await;
+        assert!(
+            matches!(beside, Err(Error::InProgress { .. })),
+            "{beside:?}"
+        );
+    }
+
+    // Time stands still: there is one try of the call's own, the first one in the background, and one for all of these.
+    let tries = owner.store.calls(Operation::Ending) - tries;
+    assert!(tries <= 2, "{tries} tries for a hundred duplicates");
+}
+
+/// Whoever hangs with an outcome that nobody gets to write must not keep his key for ever, not even for his own handle.
+async fn who_never_ends_is_taken_over(world: World) {
+    let owner = world.owner_with(|builder| builder.max_hold("1m")).await;
+    let charge = Charge::of(&world, &owner);
+    let held = Gate::new();
+    let delayed = Fault::Delay(held.clone());
+    owner.store.fault(Operation::Ending, Nth::Call(1), delayed);
+    let mut hangs = charge.call();
+    std::future::poll_fn(|context| {
+        assert!(hangs.as_mut().poll(context).is_pending());
+        match held.arrivals() {
+            0 => Poll::Pending,
+            _ => Poll::Ready(()),
+        }
+    })
+    .await;
+    let rejecting = charge.clone().answers("again").rejecting();
+    world.advance_store(LEASE * 2).await;
+    let beside = rejecting.call().await;
+    assert!(
+        matches!(beside, Err(Error::InProgress { .. })),
+        "{beside:?}"
+    );
+
+    owner.timer.advance(Duration::from_secs(61));
+    world.advance_store(LEASE * 2).await;
+
+    assert_eq!(rejecting.call().await, Ok("again".into()));
+    held.open();
+    assert_eq!(hangs.await, Ok("again".into()));
 }
