@@ -47,6 +47,7 @@ struct Description {
     arguments: Arguments,
     policy: Policy,
     opted_out: bool,
+    mistake: Option<Error>,
 }
 
 /// A call, ready to be run.
@@ -96,6 +97,7 @@ impl Call {
             arguments: Arguments::new(),
             policy: Policy::UNSAID,
             opted_out: false,
+            mistake: None,
         }))
     }
 
@@ -167,6 +169,11 @@ impl Call {
         self.0.opted_out = true;
     }
 
+    /// Notes why the call cannot be run; the first mistake counts.
+    pub(crate) fn refuse(&mut self, mistake: Error) {
+        self.0.mistake.get_or_insert(mistake);
+    }
+
     /// Puts everything together; nothing has been written when it fails.
     pub(crate) fn prepare(self) -> Result<Box<Request>, Error> {
         let mut described = self.0;
@@ -195,6 +202,9 @@ impl Description {
     fn check(self, handle: Idempotency) -> Result<Box<Request>, Error> {
         if !handle.is_enabled() {
             return Ok(self.switched_off(handle));
+        }
+        if let Some(mistake) = self.mistake {
+            return Err(mistake);
         }
         if let Some(site) = self.site {
             handle.meet(site)?;
@@ -299,12 +309,16 @@ impl Description {
         if let Some(site) = self.site {
             let _it_may_be_a_duplicate = handle.meet(site);
         }
-        let key = self.key.unwrap_or_else(|| {
-            let fingerprint = self.arguments.finish(handle.fingerprint_key());
-            fingerprint.map_or(Err(KeyError::Missing), |arguments| {
-                Key::from_part(arguments.fingerprint().as_bytes())
-            })
-        });
+        let from_arguments = || match self.arguments.is_empty() {
+            true => Err(KeyError::Missing),
+            false => self
+                .arguments
+                .finish(handle.fingerprint_key())
+                .map_or(Err(KeyError::Missing), |arguments| {
+                    Key::from_part(arguments.fingerprint().as_bytes())
+                }),
+        };
+        let key = self.key.unwrap_or_else(from_arguments);
         let id = match (key, self.scope.transpose()) {
             (Ok(key), Ok(scope)) => {
                 RecordId::new(&self.name, scope.as_ref().map(Key::framed), key.framed())

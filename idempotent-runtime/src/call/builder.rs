@@ -16,7 +16,7 @@ use crate::{
     },
     policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled},
     record::RawOutcome,
-    request::{Call, Fingerprintable, Request},
+    request::{Call, Fingerprintable},
     run::{Typed, run_detached, run_raw, run_raw_detached, run_typed},
 };
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -29,7 +29,6 @@ pub struct CallBuilder<P, K> {
     call: Call,
     on_error: P,
     keep: K,
-    mistake: Option<Error>,
 }
 
 impl CallBuilder<Recorded, Whole> {
@@ -40,7 +39,6 @@ impl CallBuilder<Recorded, Whole> {
             call,
             on_error: Recorded,
             keep: Whole,
-            mistake: None,
         }
     }
 }
@@ -74,7 +72,7 @@ impl<P, K> CallBuilder<P, K> {
     pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
         match ttl.into_duration() {
             Ok(ttl) => self.call.ttl(ttl),
-            Err(error) => self.mistake = Some(error),
+            Err(error) => self.call.refuse(error),
         }
         self
     }
@@ -83,7 +81,7 @@ impl<P, K> CallBuilder<P, K> {
     pub fn lease(mut self, lease: impl IntoDuration) -> Self {
         match lease.into_duration() {
             Ok(lease) => self.call.lease(lease),
-            Err(error) => self.mistake = Some(error),
+            Err(error) => self.call.refuse(error),
         }
         self
     }
@@ -98,7 +96,7 @@ impl<P, K> CallBuilder<P, K> {
     /// [`reconcile`](Self::reconcile) the function to ask.
     pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
         if on_crash == OnCrash::Reconcile {
-            self.mistake = Some(Error::InvalidPolicy(
+            self.call.refuse(Error::InvalidPolicy(
                 "`reconcile` needs a function to ask: use `reconcile(…)`",
             ));
         }
@@ -245,7 +243,7 @@ impl<P, K> CallBuilder<P, K> {
             on_error: self.on_error,
             keep: self.keep,
         };
-        match prepare(self.call, self.mistake) {
+        match self.call.prepare() {
             Ok(request) => run_typed(request, typed, body).await,
             Err(error) => (refused(error), How::Refused),
         }
@@ -277,7 +275,7 @@ impl<P, K> CallBuilder<P, K> {
             on_error: self.on_error,
             keep: self.keep,
         };
-        match prepare(self.call, self.mistake) {
+        match self.call.prepare() {
             Ok(request) => run_detached(request, typed, body).await.0,
             Err(error) => refused(error),
         }
@@ -434,16 +432,16 @@ impl<P, K> CallBuilder<P, K> {
             || policy.on_crash.is_some()
             || policy.on_outage.is_some()
         {
-            self.mistake.get_or_insert(Error::InvalidPolicy(
+            self.call.refuse(Error::InvalidPolicy(
                 "`lease`, `in_flight`, `on_crash` and `on_outage` have no meaning in a transaction, which holds the key itself: leave them out",
             ));
         }
         if self.call.has_old_identity() {
-            self.mistake.get_or_insert(Error::InvalidPolicy(
+            self.call.refuse(Error::InvalidPolicy(
                 "`also_accept_name` and `also_accept_key` are not looked up in a transaction, where a look does not wait for another one that is open: leave them out",
             ));
         }
-        match prepare(self.call, self.mistake) {
+        match self.call.prepare() {
             Ok(request) => run_in(request, typed, connection, body).await.0,
             Err(error) => refused(error),
         }
@@ -459,7 +457,7 @@ impl<P, K> CallBuilder<P, K> {
         F: FnOnce(Attempt) -> B,
         B: Future<Output = RawEnding>,
     {
-        run_raw(prepare(self.call, self.mistake)?, body).await
+        run_raw(self.call.prepare()?, body).await
     }
 
     /// Runs the call on bytes, and the body in a task of its own: once the key is claimed, this future may be dropped, and the call
@@ -480,7 +478,7 @@ impl<P, K> CallBuilder<P, K> {
         F: FnOnce(Attempt) -> B + Send + 'static,
         B: Future<Output = RawEnding> + Send + 'static,
     {
-        run_raw_detached(prepare(self.call, self.mistake).map_err(Box::new), body)
+        run_raw_detached(self.call.prepare().map_err(Box::new), body)
     }
 
     fn with_on_error<Q>(self, on_error: Q) -> CallBuilder<Q, K> {
@@ -488,7 +486,6 @@ impl<P, K> CallBuilder<P, K> {
             call: self.call,
             on_error,
             keep: self.keep,
-            mistake: self.mistake,
         }
     }
 
@@ -497,15 +494,7 @@ impl<P, K> CallBuilder<P, K> {
             call: self.call,
             on_error: self.on_error,
             keep,
-            mistake: self.mistake,
         }
-    }
-}
-
-fn prepare(call: Call, mistake: Option<Error>) -> Result<Box<Request>, Error> {
-    match mistake {
-        Some(mistake) => Err(mistake),
-        None => call.prepare(),
     }
 }
 

@@ -6,8 +6,9 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Answer, Answered, Attempt, Error, How, Idempotency, MemoryStore, Observer, OnMissingKey,
-    OnOutage, Step, Transition, Unprotected, idempotent, identity::RecordId, testing::Operation,
+    Answer, Answered, Attempt, Error, How, Idempotency, MemoryStore, Observer, OnCrash,
+    OnMissingKey, OnOutage, Step, Transition, Unprotected, idempotent, identity::RecordId,
+    testing::Operation,
 };
 
 use serde::{Serialize, Serializer, ser};
@@ -92,6 +93,8 @@ async fn a22_nothing_that_a_call_is_refused_for_stands_in_its_way_while_it_is_sw
             call("k").scope(&None::<u64>).run(ok).await,
             call("k").argument("card", &Unserialisable).run(ok).await,
             call("k").ttl(Duration::ZERO).run(ok).await,
+            call("k").ttl("soon").run(ok).await,
+            call("k").on_crash(OnCrash::Reconcile).run(ok).await,
             idem.call("switches.refused").run(ok).await,
             idem.call("").key("k").run(ok).await,
         ]
@@ -104,6 +107,9 @@ async fn a22_nothing_that_a_call_is_refused_for_stands_in_its_way_while_it_is_sw
     assert!(ran.iter().all(Result::is_ok), "{ran:?}");
     let both = async { (twice::one(1).await, twice::another(2).await) };
     assert_eq!(off.enter(both).await, (Ok(1), Ok(2)));
+    let child_key = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
+    let nothing_said = || off.call("switches.refused").run(child_key);
+    assert_ne!(nothing_said().await, nothing_said().await, "two orders");
 }
 
 #[tokio::test]
