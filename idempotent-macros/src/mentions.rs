@@ -146,7 +146,7 @@ impl Visit<'_> for DetachedCalls<'_> {
 
 /// A tuple struct, a variant, or the library's `text`, which give back what they are given; or the name of a type.
 fn is_transparent(function: &Expr) -> bool {
-    let Expr::Path(ExprPath { path, .. }) = function else {
+    let Expr::Path(ExprPath { path, .. }) = peeled(function) else {
         return false;
     };
     path.segments.last().is_some_and(|segment| {
@@ -155,9 +155,18 @@ fn is_transparent(function: &Expr) -> bool {
     })
 }
 
+/// The expression without the parentheses and the groups of `macro_rules` around it.
+fn peeled(written: &Expr) -> &Expr {
+    match written {
+        Expr::Group(group) => peeled(&group.expr),
+        Expr::Paren(paren) => peeled(&paren.expr),
+        other => other,
+    }
+}
+
 /// `"none".to_owned()`: a method of a literal, given nothing else, is as constant as the literal.
 fn is_made_of_literals(call: &ExprMethodCall) -> bool {
-    let is_constant = |part: &Expr| match part {
+    let is_constant = |part: &Expr| match peeled(part) {
         Expr::Lit(_) => true,
         Expr::MethodCall(call) => is_made_of_literals(call),
         _ => false,

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use idempotent_runtime::{Error, Idempotency, InFlight, KeyPart, Reconciled, idempotent};
 
 macro_rules! made {
-    ($name:ident, $argument:ident, $tenant:literal, $ask:path, $patience:literal) => {
-        #[idempotent(key = ($argument.0, $tenant), skip($argument), on_crash = reconcile($ask), in_flight = wait($patience))]
+    ($name:ident, $argument:ident, $tenant:literal, $region:literal, $ask:path, $patience:literal) => {
+        #[idempotent(key = ($argument.0, $tenant, $region.to_owned()), skip($argument), on_crash = reconcile($ask), in_flight = wait($patience))]
         async fn $name($argument: (u64, String)) -> Result<String, Error> {
             Ok(format!("outcome of {}", $argument.1))
         }
@@ -18,7 +18,7 @@ async fn ask(_: &(u64, String)) -> Reconciled<String, Error> {
     Reconciled::Unknown
 }
 
-made!(made_by_a_macro, request, "{request.1}", ask, "3s");
+made!(made_by_a_macro, request, "{request.1}", "eu", ask, "3s");
 
 #[tokio::test]
 async fn a_template_in_a_tuple_that_a_macro_wrote_is_one() {
