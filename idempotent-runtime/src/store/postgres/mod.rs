@@ -168,8 +168,10 @@ impl PostgresStore {
     }
 }
 
-/// How long whoever waits for a locked record looks at it before noting that is tried again; four times as long after each time.
+/// How long whoever waits for a locked record looks at it before noting that is tried again; four times as long after each time, up
+/// to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Inner {
     fn tells(&self) -> bool {
@@ -330,7 +332,7 @@ impl Store for PostgresStore {
                 Some(Mark::Locked) if left > pause => {
                     self.wait_alone(id, seen, pause).await?;
                     left -= pause;
-                    pause = pause.saturating_mul(4);
+                    pause = pause.saturating_mul(4).min(LONGEST_PAUSE);
                 }
                 Some(Mark::Locked) | None => return self.wait_alone(id, seen, left).await,
             }
