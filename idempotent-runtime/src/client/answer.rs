@@ -10,11 +10,10 @@ use bytes::{Bytes, BytesMut};
 use http::{
     HeaderMap,
     header::{CONTENT_TYPE, HeaderName},
-    response::Parts,
 };
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
+use reqwest::{Body, Response, ResponseBuilderExt as _};
 
 use super::{
     decide::Answered, error::Answer, outcome::KeyStatus, problem::Problem, profile::Profile,
@@ -43,8 +42,8 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Reads the body where it says how long it is, or is JSON, which nobody takes piece by piece. Everything else may be made to
-    /// be taken so, as a stream of events is, and is handed on as it comes.
+    /// Reads the body where it says how long it is, or is JSON, which nobody takes piece by piece. A stream of events is
+    /// handed on as it comes.
     pub(super) async fn whole(response: Response) -> reqwest::Result<Self> {
         let length = response.content_length();
         let is_short =
@@ -55,7 +54,8 @@ impl Read {
                 body: None,
             });
         }
-        let (parts, url, mut rest) = take_apart(response);
+        let url = response.url().clone();
+        let (parts, mut rest) = http::Response::from(response).into_parts();
         let mut frames = VecDeque::new();
         let mut read = 0;
         let mut trails = false;
@@ -76,8 +76,16 @@ impl Read {
             Some(whole) if !trails => Body::from(whole.clone()),
             _ => Body::wrap(Resumed { frames, rest }),
         };
+        let mut response = http::Response::builder()
+            .status(parts.status)
+            .version(parts.version)
+            .url(url)
+            .body(body)
+            .expect("every part comes from a response");
+        *response.headers_mut() = parts.headers;
+        response.extensions_mut().extend(parts.extensions);
         Ok(Self {
-            response: put_together(parts, url, body),
+            response: response.into(),
             body: whole,
         })
     }
@@ -144,24 +152,6 @@ impl Read {
             body: self.body,
         }
     }
-}
-
-pub(super) fn take_apart(response: Response) -> (Parts, Url, Body) {
-    let url = response.url().clone();
-    let (parts, body) = http::Response::from(response).into_parts();
-    (parts, url, body)
-}
-
-pub(super) fn put_together(parts: Parts, url: Url, body: Body) -> Response {
-    let mut response = http::Response::builder()
-        .status(parts.status)
-        .version(parts.version)
-        .url(url)
-        .body(body)
-        .expect("every part comes from a response");
-    *response.headers_mut() = parts.headers;
-    response.extensions_mut().extend(parts.extensions);
-    response.into()
 }
 
 pub(super) fn is_replayed(headers: &HeaderMap) -> bool {

@@ -26,13 +26,13 @@ impl Sending<'_> {
         match attempted {
             Attempted::Answered(mut read) => {
                 let keyed = self.keyed.take();
-                let key = keyed.as_ref().map(|keyed| keyed.key().clone());
+                if let Some(keyed) = &keyed {
+                    self.tell(keyed, &read, meaning).await;
+                }
+                let key = keyed.map(|keyed| keyed.key().clone());
                 let outcome = self.outcome(key, &read);
                 read.response.extensions_mut().insert(outcome);
-                Ok(match keyed {
-                    Some(keyed) => self.tell(&keyed, read, meaning).await,
-                    None => read.response,
-                })
+                Ok(read.response)
             }
             Attempted::Failed(error) => {
                 if let Some(keyed) = self.keyed.take()
@@ -48,16 +48,15 @@ impl Sending<'_> {
         }
     }
 
-    async fn tell(&self, keyed: &KeyedCall, read: Read, meaning: Meaning) -> Response {
+    async fn tell(&self, keyed: &KeyedCall, read: &Read, meaning: Meaning) {
         match meaning {
-            Meaning::Outcome => return finish::answered(self.inner, keyed, read).await,
+            Meaning::Outcome => finish::answered(self.inner, keyed, read).await,
             Meaning::NotDone if !self.may_have_happened => {
                 finish::nothing_happened(self.inner, keyed).await;
             }
             // The call can be resumed with its key.
             Meaning::NotDone | Meaning::Open => {}
         }
-        read.response
     }
 
     fn outcome(&self, key: Option<Key>, read: &Read) -> Outcome {

@@ -1,22 +1,18 @@
 //! After a call: what the journal is told. It is told after the server, so a failure here changes nothing about the call.
 
-use std::sync::Arc;
-
 use http::{
     HeaderMap,
     header::{CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LINK, LOCATION},
 };
-use reqwest::Response;
 
 use super::{
     answer::Read,
     attempts::Attempted,
     decide::{Happened, is_refusal},
-    journal::{Ending, EntryId},
+    journal::Ending,
     keys::Inner,
     outcome::KeyStatus,
     send::KeyedCall,
-    stream,
 };
 
 /// The headers that describe a body, and are given back with it.
@@ -65,14 +61,9 @@ impl From<Happened> for Meaning {
     }
 }
 
-/// Writes the answer that a call came to; where its body is still to come, when it has come to its end.
-pub(super) async fn answered(inner: &Arc<Inner>, keyed: &KeyedCall, read: Read) -> Response {
-    let ending = ending(inner, &read);
-    if read.body.is_none() && keyed.journaled {
-        return stream::watched(read.response, inner, Closing::of(keyed, ending));
-    }
-    ended(inner, keyed, ending).await;
-    read.response
+/// Writes the answer that a call came to.
+pub(super) async fn answered(inner: &Inner, keyed: &KeyedCall, read: &Read) {
+    ended(inner, keyed, ending(inner, read)).await;
 }
 
 fn ending(inner: &Inner, read: &Read) -> Ending {
@@ -91,45 +82,19 @@ fn ending(inner: &Inner, read: &Read) -> Ending {
     }
 }
 
-/// Writes how a call ended.
+/// Writes how a call ended. A call whose key nobody can name again is forgotten instead, unless another process took it up.
 pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
-    if keyed.journaled {
-        Closing::of(keyed, ending).write(inner).await;
+    if !keyed.journaled {
+        return;
     }
-}
-
-/// What the journal is told of a call that stands in it when the call is over.
-#[derive(Debug)]
-pub(super) struct Closing {
-    id: EntryId,
-    caller: [u8; 32],
-    begun: [u8; 16],
-    named: bool,
-    ending: Ending,
-}
-
-impl Closing {
-    fn of(keyed: &KeyedCall, ending: Ending) -> Self {
-        Self {
-            id: keyed.live.id.clone(),
-            caller: keyed.caller,
-            begun: keyed.begun,
-            named: keyed.named,
-            ending,
-        }
-    }
-
-    /// Writes it. A call whose key nobody can name again is forgotten instead, unless another process took it up.
-    pub(super) async fn write(&self, inner: &Inner) {
-        let told = if self.named {
-            let finished = inner.journal.finish(&self.id, &self.caller, &self.ending);
-            finished.await
-        } else {
-            inner.journal.withdraw(&self.id, &self.begun).await
-        };
-        if let Err(error) = told {
-            tracing::warn!(%error, "a call ended and the journal does not know: it will be sent again with its key");
-        }
+    let id = &keyed.live.id;
+    let told = if keyed.named {
+        inner.journal.finish(id, &keyed.caller, &ending).await
+    } else {
+        inner.journal.withdraw(id, &keyed.begun).await
+    };
+    if let Err(error) = told {
+        tracing::warn!(%error, "a call ended and the journal does not know: it will be sent again with its key");
     }
 }
 

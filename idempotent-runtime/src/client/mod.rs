@@ -25,7 +25,6 @@ mod redirect;
 mod resume;
 mod retry_after;
 mod send;
-mod stream;
 
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]

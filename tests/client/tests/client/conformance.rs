@@ -142,7 +142,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "C-21",
         "vendors' SDKs",
-        "what was cut off after sending, and half a response, is sent again because it has a key; a stream that breaks off leaves its call open",
+        "what was cut off after sending, and half a response, is sent again because it has a key",
         Tested,
     ),
     Item(

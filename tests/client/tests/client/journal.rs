@@ -16,7 +16,7 @@ use idempotent_runtime::{
     },
     clock::Clock,
     record::Time,
-    testing::{Gate, ManualClock, Proxy},
+    testing::{Gate, ManualClock},
 };
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
@@ -507,69 +507,6 @@ async fn c08_what_an_earlier_process_may_have_done_stays_unknown() {
     };
     assert_eq!(told.answer.as_ref().expect("the refusal").status, 401);
     assert_eq!(unfinished(&process.keys).await.len(), 1);
-}
-
-/// What is handed on as it comes may break off after the head has said that all is well.
-#[tokio::test]
-async fn c21_a_stream_that_breaks_off_leaves_its_call_open() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("calls.db");
-    let process = process(&file, &ManualClock::new()).await;
-    let server = Server::doing([Step::Events, answer(201).body("whole").into()]).await;
-    let proxy = Proxy::to(server.address).await.expect("a proxy");
-    let url = format!("http://{}/pay", proxy.address());
-    let ask = || {
-        let call = process.client.post(&url).body("pay");
-        call.with_extension(wish()).send()
-    };
-
-    let mut half = ask().await.expect("an answer");
-    let first = half.chunk().await.expect("it is there");
-    assert_eq!(first.expect("a piece"), "data: 1\n\n");
-    proxy.cut_all();
-    assert!(half.chunk().await.is_err());
-    drop(half);
-    let open = unfinished(&process.keys).await;
-    assert_eq!(open.len(), 1, "half a response is no outcome");
-    assert_eq!(open[0].resend(), Resend::Possible);
-
-    let whole = ask().await.expect("an answer");
-    assert_eq!(outcome(&whole).origin, Origin::Server);
-    assert_eq!(whole.text().await.expect("a body"), "whole");
-    let keys = server.keys();
-    assert_eq!(keys.len(), 2);
-    assert_eq!(keys[0], keys[1]);
-    assert!(unfinished(&process.keys).await.is_empty());
-}
-
-#[tokio::test]
-async fn c11_a_call_whose_answer_is_a_stream_is_over_when_nobody_reads_it_any_more() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("calls.db");
-    let process = process(&file, &ManualClock::new()).await;
-    for reads in [true, false] {
-        let text = answer(201).with("content-type", "text/plain").body("paid");
-        let server = Server::doing([Step::Chunked(text)]).await;
-        let ask = || {
-            let call = process.client.post(server.url("/pay")).body("pay");
-            call.with_extension(wish()).send()
-        };
-
-        let response = ask().await.expect("an answer");
-        assert_eq!(unfinished(&process.keys).await.len(), 1, "it comes");
-        if reads {
-            assert_eq!(response.text().await.expect("a body"), "paid");
-        } else {
-            drop(response);
-            while !unfinished(&process.keys).await.is_empty() {}
-        }
-
-        assert!(unfinished(&process.keys).await.is_empty());
-        let again = ask().await;
-        let is_gone = matches!(again.ending(), ClientError::ResultGone { .. });
-        assert!(is_gone, "{again:?}");
-        assert_eq!(server.seen().len(), 1);
-    }
 }
 
 /// The server has nothing to replay, so the journal has nothing to answer with.
