@@ -105,6 +105,7 @@ impl Read {
         Answered {
             status: self.response.status(),
             replayed: is_replayed(headers),
+            released: self.key_status() == KeyStatus::Released,
             led_here: self.led_here().is_some(),
             retry_after: retry_after::retry_after(headers, clock.now()),
             verdict: verdicts.filter_map(|name| verdict(headers, name)).next(),

@@ -31,6 +31,8 @@ pub(super) struct Answered {
     pub(super) status: StatusCode,
     /// It says of itself that it is a recorded one.
     pub(super) replayed: bool,
+    /// It says that nothing happened, and that its key is free.
+    pub(super) released: bool,
     /// It tells of another address, which the answer to the call itself led on to.
     pub(super) led_here: bool,
     /// How long the next attempt is to wait.
@@ -275,8 +277,19 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
     }
 }
 
-/// What an answer means, by what says most about it: the problem, the vendor's word, the problem's members, the status.
+/// What an answer means; where it says that nothing happened, nothing did.
 fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgement {
+    match by_what_it_says(profile, progress, answer) {
+        Judgement::Again { not_before, .. } if answer.released => Judgement::Again {
+            happened: Happened::No,
+            not_before,
+        },
+        judgement => judgement,
+    }
+}
+
+/// What an answer means, by what says most about it: the problem, the vendor's word, the problem's members, the status.
+fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgement {
     if progress.keyed && answer.moves() {
         return Judgement::Stop(Stopped::Unknown(Why::Moved));
     }

@@ -28,7 +28,7 @@ use crate::{
         limit::Place,
         meeting::IDEMPOTENCY_STATUS,
         outcome::{Mark, Verdict, verdict},
-        problem::{Kind, Problem},
+        problem::{self, Kind, Problem},
         routing,
         rules::{Protocol, Storage},
         settings::Settings,
@@ -116,6 +116,7 @@ impl<S> Execution<S> {
             Some(Ok(response)) => {
                 let (mut head, body) = response.into_parts();
                 let verdict = terms.judge(&mut head);
+                let is_free = !attempt.is_takeover() && !is_about_another_call(&head);
                 // The handler has answered. Reading and sending its body may take long, and is not to make it run again.
                 match verdict {
                     Some(Verdict::Store | Verdict::Discard) => attempt.reach(Stage::Happened),
@@ -128,7 +129,7 @@ impl<S> Execution<S> {
                 };
                 match kept {
                     Some(Came::ToAnEnd(mut told, verdict)) => {
-                        if verdict == Verdict::Release {
+                        if verdict == Verdict::Release && is_free {
                             told.say_released();
                         }
                         return tell(told, verdict, client);
@@ -373,6 +374,18 @@ impl<R, E> Came<R, E> {
         let response = Box::new(Response::from_parts(head, body));
         Came::ToAStream(response, ended, verdict)
     }
+}
+
+/// Whether the handler has answered with the problem of a call that another one holds, or has done already. Its key is released so that
+/// a retry reaches the handler, and not because nothing happened.
+fn is_about_another_call(head: &Parts) -> bool {
+    let problem = head.extensions.get::<problem::Told>();
+    problem.is_some_and(|problem::Told(problem)| {
+        matches!(
+            problem.kind(),
+            Kind::RequestInProgress | Kind::ResultOutOfReach
+        )
+    })
 }
 
 /// Tells the client's side, and says what is to be recorded.

@@ -1,10 +1,6 @@
 //! A request that is answered once for all its retries.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
-    sync::Arc,
-};
+use std::{pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{
@@ -160,7 +156,10 @@ impl Guard {
 
     /// The key as a handler gets it. Calls that the handler makes by it have no scope of this layer's, so it names the caller itself.
     pub(crate) fn callers_key(&self) -> IdempotencyKey {
-        self.key.of_caller(self.caller_id())
+        match &self.caller {
+            Some(caller) => self.key.of_caller(caller),
+            None => self.key.clone(),
+        }
     }
 
     /// What identifies the call beside its caller.
@@ -298,22 +297,13 @@ impl Guard {
         Ok(RecordId::new(&self.settings.name, scope, key.framed()))
     }
 
-    /// Tells a problem that the handler has answered with as this layer tells its own, and gives its body. Where the renderer panics, the
-    /// response stays as it is: the handler has answered, and nothing is to happen again for a want of words.
+    /// Tells a problem that the handler has answered with as this layer tells its own, and gives its body.
     pub(crate) fn retell(
         &self,
         head: &mut response::Parts,
         body: &impl HttpBody,
     ) -> Option<body::Whole> {
-        let retelling = || {
-            self.settings
-                .retell(head, body, &self.rules, &self.method, &self.headers)
-        };
-        let told = catch_unwind(AssertUnwindSafe(retelling)).unwrap_or_else(|_| {
-            let operation = &*self.settings.name;
-            tracing::error!(operation, "a renderer panicked");
-            None
-        });
+        let told = self.settings.retell(head, body, &self.rules, &self.headers);
         told.map(|bytes| body::Whole {
             bytes,
             trailers: None,

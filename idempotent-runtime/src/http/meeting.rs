@@ -30,7 +30,6 @@ pub(crate) enum Meeting {
 pub(crate) struct Afterwards {
     settings: Arc<Settings>,
     rules: Arc<Rules>,
-    method: Method,
     /// What the renderer may ask for; empty where there is none of the service's own.
     headers: HeaderMap,
     /// What became of the key, where the rules ask for that to be said.
@@ -42,7 +41,6 @@ impl Afterwards {
         Self {
             settings: Arc::clone(settings),
             rules: Arc::clone(rules),
-            method: head.method.clone(),
             headers: if settings.problems.ask_the_request() {
                 head.headers.clone()
             } else {
@@ -57,10 +55,8 @@ impl Afterwards {
         if let Some(status) = self.status {
             head.headers.insert(IDEMPOTENCY_STATUS, status);
         }
-        let (rules, method, headers) = (&self.rules, &self.method, &self.headers);
-        let retold = self
-            .settings
-            .retell(&mut head, &body, rules, method, headers);
+        let (rules, headers) = (&self.rules, &self.headers);
+        let retold = self.settings.retell(&mut head, &body, rules, headers);
         let body = retold.map_or_else(|| Body::untouched(body), Body::from);
         Response::from_parts(head, body)
     }

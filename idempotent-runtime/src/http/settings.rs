@@ -1,6 +1,9 @@
 //! Sets up the layer.
 
-use std::sync::{Arc, Once};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Once},
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, request, response};
@@ -307,19 +310,23 @@ impl Settings {
     }
 
     /// Tells a problem that a handler has answered with, in the same way, and gives its body: see [`Problems::retell`]. Handlers of
-    /// gRPC answer in their own protocol.
+    /// gRPC answer in their own protocol. Where the renderer panics, the response stays as it is: the handler has answered, and nothing
+    /// is to happen again for a want of words.
     pub(crate) fn retell(
         &self,
         head: &mut response::Parts,
         body: &impl HttpBody,
         rules: &Rules,
-        method: &Method,
         request: &HeaderMap,
     ) -> Option<Bytes> {
-        match rules.protocol {
-            Protocol::Http => self.problems.retell(head, body, method, request),
-            Protocol::GrpcUnary => None,
+        if rules.protocol != Protocol::Http {
+            return None;
         }
+        let retelling = || self.problems.retell(head, body, request);
+        catch_unwind(AssertUnwindSafe(retelling)).unwrap_or_else(|_| {
+            tracing::error!(operation = &*self.name, "a renderer panicked");
+            None
+        })
     }
 
     /// What holds for a request to `path`.

@@ -85,17 +85,15 @@ impl KeyWriter {
         self.frames = before + 1;
     }
 
-    /// Writes a whole key as one part, in the frames that it has already.
+    /// Writes a part in the frame that it has already.
     #[cfg(feature = "tower")]
-    pub(crate) fn framed(&mut self, key: &[u8]) {
-        self.framed.push(tag::GROUP);
+    pub(crate) fn framed(&mut self, part: &[u8]) {
         self.frames += 1;
-        self.bytes = self.bytes.saturating_add(key.len());
+        self.bytes = self.bytes.saturating_add(part.len());
         if self.bytes <= LONGEST {
-            self.framed.extend_from_slice(key);
+            self.framed.extend_from_slice(part);
         }
-        self.framed.push(tag::GROUP_END);
-        self.saw(key.len());
+        self.saw(part.len());
     }
 
     /// Writes text that is the same in every key, and so counts as no value.

@@ -15,7 +15,7 @@ pub use self::{
     policy::KeyPolicy,
     read::{KeyReader, Syntax},
 };
-use crate::key::{KeyPart, KeyWriter};
+use crate::key::{Key, KeyPart, KeyWriter};
 
 /// The header field that carries the key (draft-07, section 2).
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -37,6 +37,11 @@ const LONGEST: usize = 255;
 /// [`KeyPart`] it has the caller in front of the text. So calls by that key, and what is derived from them
 /// ([`Attempt::child_key`](crate::Attempt::child_key)), are never those of another caller who took the same text, and two keys
 /// are equal where text and caller are. [`as_str`](Self::as_str) is what the client sent, nevertheless.
+///
+/// The key of such a call is the pair of what [`Scope::of`](super::Scope::of) gives and the client's text: by that, operators find and settle it, as in
+/// `idem.lookup("orders.pay", None::<&str>, &(user.id, "the client's text"))`. It stands in the record so that people can read it, unless
+/// the handle hides keys. Whoever makes callers share one space, or no longer, or has a layer guard a route or no longer, changes
+/// the identity of the calls inside.
 ///
 /// Any other key is its text alone: one that was made here, one of a layer whose callers share one space, and one that the
 /// extractor reads itself, because no layer stands around the handler or the layer only hands its request on. Name the caller beside
@@ -82,11 +87,13 @@ impl IdempotencyKey {
         })
     }
 
-    /// The same as the key of this caller, whose id is framed; as nobody's where the id is empty.
-    pub(crate) fn of_caller(&self, caller: Arc<[u8]>) -> Self {
+    /// The same as the key of this caller: as a part of a key, it is what `(caller, key)` would be.
+    pub(crate) fn of_caller(&self, caller: &dyn KeyPart) -> Self {
+        // A caller that is no key is refused before a handler runs.
+        let framed = Key::from_part(&Part(caller)).ok();
         Self {
             text: Arc::clone(&self.text),
-            caller: (!caller.is_empty()).then_some(caller),
+            caller: framed.map(|caller| caller.framed().into()),
         }
     }
 
@@ -133,6 +140,15 @@ impl IdempotencyKey {
 impl fmt::Debug for IdempotencyKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "IdempotencyKey({} characters)", self.text.len())
+    }
+}
+
+/// What stands first of several.
+struct Part<'a>(&'a dyn KeyPart);
+
+impl KeyPart for Part<'_> {
+    fn write(&self, key: &mut KeyWriter) {
+        key.part(self.0);
     }
 }
 

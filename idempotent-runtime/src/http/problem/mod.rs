@@ -98,7 +98,6 @@ use std::{borrow::Cow, time::Duration};
 
 use http::{Method, StatusCode};
 
-#[cfg(feature = "axum")]
 pub(crate) use self::retold::Told;
 pub use self::{
     document::{Document, ProblemJson, Rendered, Renderer},

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, Method,
+    HeaderMap,
     header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, LINK},
     response::Parts,
 };
@@ -22,7 +22,6 @@ impl Problems {
         &self,
         head: &mut Parts,
         body: &impl HttpBody,
-        method: &Method,
         request: &HeaderMap,
     ) -> Option<Bytes> {
         let Told(problem) = head.extensions.remove::<Told>()?;
@@ -46,12 +45,7 @@ impl Problems {
         if let Some(link) = self.link(problem.kind()) {
             headers.append(LINK, link.clone());
         }
-        let body = if *method == Method::HEAD {
-            Bytes::new()
-        } else {
-            body
-        };
-        // Whoever sends it counts the bytes anew.
+        // Whoever sends it counts the bytes anew, and leaves them out where the request was a `HEAD`.
         headers.remove(CONTENT_LENGTH);
         Some(body)
     }

@@ -540,6 +540,29 @@ async fn c11_an_answer_after_which_the_key_is_free_is_no_outcome() {
 }
 
 #[tokio::test]
+async fn c11_an_attempt_after_which_the_key_is_free_leaves_nothing_open() {
+    let free = |status| answer(status).with("idempotency-status", "released");
+    let yours = answer(201).body("yours");
+    let server = Server::doing([free(503), free(422), yours]).await;
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    let ask = |body: &'static str| {
+        let call = process.client.post(server.url("/pay")).body(body);
+        call.with_extension(wish()).send()
+    };
+
+    // The first attempt found no capacity, and the second one an amount that cannot be.
+    let refused = match ask("7").await {
+        Ok(answered) if answered.status() == 422 => answered,
+        _ => ask("7").await.expect("an answer"),
+    };
+    assert_eq!(refused.status(), 422);
+    assert!(unfinished(&process.keys).await.is_empty());
+
+    let put_right = ask("3").await.expect("an answer");
+    assert_eq!(put_right.text().await.expect("a body"), "yours");
+}
+
+#[tokio::test]
 async fn c11_an_attempt_that_may_still_arrive_is_open_though_the_key_is_free() {
     let free = answer(422).with("idempotency-status", "released");
     let server = Server::doing([Step::Cut, free.into()]).await;

@@ -12,7 +12,7 @@ use axum::{
     routing::post as on_post,
 };
 use idempotent_runtime::{
-    Error, Idempotency, Status, current,
+    Error, Idempotency, KeyPart, Status, current,
     http::{IdempotencyKey, IdempotencyLayer, Json, KeyScope, Rules, Scope},
     idempotent,
 };
@@ -127,7 +127,11 @@ impl Orders {
     }
 
     async fn knows(&self, operation: &str, scope: Option<&str>) -> bool {
-        let status = self.idem.lookup(operation, scope, "k").await;
+        self.knows_of(operation, scope, &"k").await
+    }
+
+    async fn knows_of(&self, operation: &str, scope: Option<&str>, key: &dyn KeyPart) -> bool {
+        let status = self.idem.lookup(operation, scope, key).await;
         !matches!(status.expect("the store answers"), Status::Unknown)
     }
 }
@@ -197,5 +201,10 @@ async fn s_49_only_where_a_layer_knows_callers_has_a_key_more_than_its_text() {
     let shop = apart.behind(by_caller(), Rules::ietf());
     shop.send(ask("/payments", "alice")).await;
     assert!(!apart.knows("orders.pay", None).await);
+    let pair = ("alice", "k");
+    assert!(
+        apart.knows_of("orders.pay", None, &pair).await,
+        "for operators"
+    );
     assert!(apart.knows("http", Some("alice")).await);
 }

@@ -137,8 +137,12 @@ async fn s_121_a_problem_that_is_stored_is_repeated_as_it_was_told() {
 async fn s_121_so_it_is_where_a_request_is_only_handed_on() {
     let shop = by_the_shop(Rules::ietf().key(Presence::Optional));
     speaks(&shop.send(post("/keyed")).await, MISSING);
-    let get = Ask::new(Method::GET, "/error");
-    speaks(&shop.send(get).await, MISCONFIGURED);
+    let get = shop.send(Ask::new(Method::GET, "/error")).await;
+    speaks(&get, MISCONFIGURED);
+    let head = shop.send(Ask::new(Method::HEAD, "/error")).await;
+    assert!(head.body.is_empty());
+    let length = &head.headers["content-length"];
+    assert_eq!(length, &get.body.len().to_string(), "as of the GET");
     let shop = by_the_shop(Rules::ietf().key(Presence::IgnoredAloud));
     let ignored = shop.send(keyed("/helped")).await;
     speaks(&ignored, REUSED);

@@ -4,7 +4,10 @@ use axum::{body::Body, response::IntoResponse as _};
 use http::{Method, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Idempotency, MemoryStore, Status, StoreErrorKind,
-    http::{IdempotencyLayer, KeyScope, Mark, Rules, Seal, ServerErrors, Storage},
+    http::{
+        IdempotencyLayer, KeyScope, Mark, Rules, Seal, ServerErrors, Storage,
+        problem::{Kind, Problem},
+    },
     identity::RecordId,
     testing::FaultyStore,
 };
@@ -204,6 +207,21 @@ async fn s_67_only_the_layer_says_that_a_key_is_free() {
         let refused = shop.send(refused).await;
         assert!(refused.status.as_u16() >= 400, "{refused:?}");
         assert_eq!(says_of_its_key(&refused), None, "{refused:?}");
+    }
+}
+
+/// A retry is to reach the handler, and what another call holds, or has done, is not undone by that.
+#[tokio::test]
+async fn s_67_a_problem_about_another_call_does_not_say_that_a_key_is_free() {
+    for kind in [Kind::RequestInProgress, Kind::ResultOutOfReach] {
+        let shop = Shop::with(Rules::ietf(), move |_, _| async move {
+            Problem::new(kind).into_response()
+        });
+        let (first, again) = twice(&shop).await;
+        assert_eq!(shop.runs(), 2, "{kind:?}");
+        for answer in [first, again] {
+            assert_eq!(says_of_its_key(&answer), None, "{kind:?}");
+        }
     }
 }
 
