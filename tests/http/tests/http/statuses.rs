@@ -1,5 +1,7 @@
 //! A5: what is stored, by the status and by the handler's own word.
 
+use std::time::Duration;
+
 use axum::{body::Body, response::IntoResponse as _};
 use http::{Method, Response, StatusCode};
 use idempotent_runtime::{
@@ -9,12 +11,12 @@ use idempotent_runtime::{
         problem::{Kind, Problem},
     },
     identity::RecordId,
-    testing::FaultyStore,
+    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
 };
 
 use crate::{
     bodies::until_settled,
-    harness::{Answer, Ask, Shop, by_caller, charge, post, stream},
+    harness::{Answer, Ask, Shop, by_caller, charge, post, spawn, stream},
 };
 
 /// A shop that answers with this status, and with this mark.
@@ -223,6 +225,40 @@ async fn s_67_a_problem_about_another_call_does_not_say_that_a_key_is_free() {
             assert_eq!(says_of_its_key(&answer), None, "{kind:?}");
         }
     }
+}
+
+/// Nothing happened this time; what the handler before it did, which vanished, is another question.
+#[tokio::test]
+async fn s_67_a_takeover_does_not_say_that_a_key_is_free() {
+    let (gate, clock) = (Gate::new(), ManualClock::new());
+    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let idem = Idempotency::builder(store.clone())
+        .timer(clock.clone())
+        .build();
+    let idem = idem.expect("the settings are sound");
+    let inside = gate.clone();
+    let shop = Shop::over(store, idem, Rules::ietf().lease("5s"), move |run, _| {
+        let inside = inside.clone();
+        async move {
+            if run == 1 {
+                inside.pass().await;
+            }
+            (StatusCode::CONFLICT, Mark::Retryable, "sold out").into_response()
+        }
+    });
+    shop.store
+        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+    let vanished = spawn(&shop, charge());
+    gate.arrived(1).await;
+    clock.advance(Duration::from_secs(6));
+
+    for says in [None, Some("released")] {
+        let answer = shop.send(charge()).await;
+        assert_eq!(answer.body, "sold out");
+        assert_eq!(says_of_its_key(&answer), says);
+    }
+    assert_eq!(shop.runs(), 3);
+    vanished.abort();
 }
 
 /// The store does not know it yet, and a retry finds the key taken.
