@@ -153,7 +153,7 @@ impl<'a> Admitting<'a> {
     /// longer than the lease.
     fn decide_here(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
         match (self.decide(snapshot, sent), &snapshot.record) {
-            (Next::Write(_), Some(record)) if self.is_ending_here(record) => {
+            (Next::Write(_), Some(record)) if self.hurries_ending(record) => {
                 self.bound = true;
                 Next::Wait(Arc::clone(record), UNWRITTEN)
             }
@@ -161,9 +161,10 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    fn is_ending_here(&self, record: &Record) -> bool {
+    /// Has the outcome written of a call that has run here; whether there is one.
+    fn hurries_ending(&self, record: &Record) -> bool {
         let keeper = self.request.handle.keeper();
-        record.state == State::Running && keeper.is_ending(record.attempt_id)
+        record.state == State::Running && keeper.hurry_ending(record.attempt_id)
     }
 
     pub(super) fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {

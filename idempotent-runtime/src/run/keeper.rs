@@ -119,9 +119,9 @@ impl Keeper {
         self.0.wake(&mut work);
     }
 
-    /// Tells whether the body of this attempt has returned here and its outcome is still to be written, whatever the store says of
-    /// the lease. If so, it is tried again now. After the maximum hold time, nobody waits for it any more.
-    pub(crate) fn is_ending(&self, attempt_id: AttemptId) -> bool {
+    /// Has the outcome of this attempt written now, whatever the store says of its lease; whether there is one to write, because the body
+    /// has returned here. After the maximum hold time, nobody waits for it any more.
+    pub(crate) fn hurry_ending(&self, attempt_id: AttemptId) -> bool {
         let now = self.0.timer.now();
         let work = self.0.lock();
         let ending = work.leases.iter().map(|(_, kept)| kept).find(|kept| {
