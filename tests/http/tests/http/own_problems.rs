@@ -17,7 +17,10 @@ use idempotent_runtime::{
 };
 use serde_json::Value;
 
-use crate::harness::{Answer, Ask, Shop, by_caller, charge, post};
+use crate::{
+    harness::{Answer, Ask, Shop, by_caller, charge, post},
+    panics::NoTemplate,
+};
 
 /// Plain text for those who ask for it.
 #[derive(Debug)]
@@ -207,16 +210,6 @@ async fn s_121_a_problem_that_was_changed_on_its_way_stays_as_it_is() {
             assert_eq!(answer.body, expected.body);
             assert_eq!(answer.headers["x-till"], "7");
         }
-    }
-}
-
-/// It panics, as one may that was given what it did not expect.
-#[derive(Debug)]
-struct NoTemplate;
-
-impl Renderer for NoTemplate {
-    fn render(&self, _: &Document<'_>, _: &HeaderMap) -> Rendered {
-        panic!("the renderer of a test")
     }
 }
 

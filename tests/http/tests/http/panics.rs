@@ -200,7 +200,7 @@ async fn s_102_a_seal_that_panics_loses_the_response_and_nothing_else() {
 
 /// It panics, as one may that was given what it did not expect.
 #[derive(Debug)]
-struct NoTemplate;
+pub(crate) struct NoTemplate;
 
 impl Renderer for NoTemplate {
     fn render(&self, _: &Document<'_>, _: &HeaderMap) -> Rendered {

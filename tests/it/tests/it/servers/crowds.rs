@@ -123,7 +123,9 @@ pub(super) async fn sixty_four_callers_meet(stores: Vec<Arc<dyn Store>>) {
     assert_eq!(runs, KEYS as u64 + 1);
 }
 
-async fn a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_second<S: Server>(server: S) {
+pub(super) async fn a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_second<S: Server>(
+    server: S,
+) {
     let (holder, proxy) = (
         Callers::over(Idempotency::new(server.at(server.address(), 2).await)),
         Proxy::to(server.address()).await.expect("a proxy"),

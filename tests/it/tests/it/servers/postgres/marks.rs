@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use idempotent_runtime::{
     Error, Idempotency,
     store::Store,
-    testing::{Fault, FaultyStore, Gate, Nth, Operation, Proxy},
+    testing::{Fault, FaultyStore, Gate, Nth, Operation},
 };
 use sqlx::{AssertSqlSafe, PgConnection};
 use tokio::task::JoinSet;
@@ -15,7 +15,10 @@ use crate::{
     harness::in_time,
     servers::{
         Server as _,
-        crowds::{Callers, all_are_answered_by_the_first, looks_are_few},
+        crowds::{
+            Callers, a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_second,
+            all_are_answered_by_the_first,
+        },
     },
 };
 
@@ -33,22 +36,7 @@ async fn a_hundred_who_wait_and_cannot_note_it_look_rarely() {
              WHEN (NEW.waited AND NOT OLD.waited) EXECUTE FUNCTION {prefix}full()"
     );
     run(&mut side(&server.url).await, full).await;
-    let proxy = Proxy::to(server.address()).await.expect("a proxy");
-    let (holder, waiters) = (
-        Callers::over(Idempotency::new(server.at(server.address(), 2).await)),
-        Callers::over(Idempotency::new(server.at(proxy.address(), 5).await)),
-    );
-    let mut running = JoinSet::new();
-    running.spawn(holder.clone().call("k".into()));
-    holder.gate.arrived(1).await;
-    for _ in 0..100 {
-        running.spawn(waiters.clone().call("k".into()));
-    }
-    looks_are_few(async || proxy.round_trips()).await;
-    holder.gate.open();
-
-    all_are_answered_by_the_first(running).await;
-    assert_eq!(waiters.runs(), 0);
+    a_hundred_waiters_look_far_fewer_than_a_hundred_times_a_second(server).await;
 }
 
 /// A call that is held, a store of one connection over which a duplicate waits for it, and who has locked its record.
