@@ -62,7 +62,7 @@
 //! | `tower` | the HTTP front end as a layer for services of tower, on the types of the crate http |
 //! | `axum` | the same for axum 0.8, with extractors and responses |
 //! | `client` | keys and retries for calls that a program makes: a middleware for reqwest |
-//! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, and the conformance suite for stores |
+//! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, processes that die at every point of a call, and the conformance suite for stores |
 //! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

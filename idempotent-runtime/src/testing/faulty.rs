@@ -245,7 +245,7 @@ impl Drop for Arrived {
 
 impl Operation {
     /// What a swap of this draft is for.
-    fn of(draft: &Draft) -> Self {
+    pub(super) fn of(draft: &Draft) -> Self {
         match (draft.token, draft.state, draft.lease) {
             (TokenRule::Above(_), ..) => Operation::Claim,
             (TokenRule::Keep, State::Running, Moment::In(lease)) if !lease.is_zero() => {

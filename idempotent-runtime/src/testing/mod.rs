@@ -2,6 +2,7 @@
 //!
 //! * [`assert_once`] drives duplicates of your own function and checks that its effect happened once.
 //! * `assert_idempotent`, with the feature `tower`, sends equal requests to a service and compares what they leave behind.
+//! * [`CrashPoints`] lets the process that runs your function die at every point of it, and calls again.
 //! * [`ManualClock`] stands in for the time of a memory store and for every timer of a handle.
 //! * [`FaultyStore`] wraps any store and fails, delays or loses the answer of exactly the call that you name, and counts.
 //! * [`Gate`] holds a body at a point until you open it; [`Effects`] is a log that outlives the process under test.
@@ -12,6 +13,7 @@
 
 mod clock;
 pub mod conformance;
+mod crash;
 mod effects;
 mod faulty;
 mod gate;
@@ -25,6 +27,7 @@ mod proxy;
 pub use self::idempotent::assert_idempotent;
 pub use self::{
     clock::ManualClock,
+    crash::{CrashPoint, CrashPoints},
     effects::{Effect, Effects},
     faulty::{Fault, FaultyStore, Nth, Operation},
     gate::Gate,

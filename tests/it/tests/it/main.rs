@@ -13,6 +13,7 @@ mod bursts;
 mod calls;
 mod cancellation;
 mod crash_matrix;
+mod crash_points;
 mod failures;
 mod fingerprints;
 mod in_flight;

@@ -1,0 +1,438 @@
+//! The death of a process, at every point of a call.
+
+use std::{
+    fmt,
+    future::{Future, pending, poll_fn},
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    thread,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::{
+    runtime::{self, Handle, Runtime},
+    sync::oneshot,
+};
+
+use crate::{
+    Builder, Idempotency,
+    identity::RecordId,
+    record::{Draft, Record, State, Version},
+    store::{MemoryStore, Snapshot, Store, StoreError, StoreErrorKind, Swap},
+    testing::{ManualClock, Operation},
+};
+
+/// Lets the process that runs a call die at every point of it, one after the other, and another process call again.
+///
+/// The points are those before and after each write and look of the store, among them the one that hurts most, between the effect
+/// and its record, and those where the call gives way because something it awaits is not ready. What a body does between two
+/// of them is done as a whole. Of a body that runs in a task of its own (`on_cancel = detach`), only the store's points are met.
+///
+/// A process is a handle and a runtime of its own over a memory store that both share. When the first one dies, its
+/// calls and tasks are dropped where they are, and nothing that it still does reaches the store, neither a heartbeat nor a
+/// release. Then time goes on until its leases are over, and the second process makes the same call, to its end. What happened outside
+/// the store stays: that is what a check looks at.
+///
+/// # Examples
+///
+/// A charge that forwards no key: a crash after the effect, and before its record, charges twice.
+///
+/// ```
+/// use idempotent_runtime::{Error, idempotent, testing::{CrashPoints, Effects}};
+///
+/// #[idempotent(name = "payments.charge", key = order, skip(gateway))]
+/// async fn charge(gateway: &Effects, order: &str) -> Result<(), Error> {
+///     gateway.record(order, 1, "charged").expect("memory takes it");
+///     tokio::task::yield_now().await;
+///     Ok(())
+/// }
+///
+/// let mut twice = Vec::new();
+/// CrashPoints::new().run(
+///     async || Effects::new(),
+///     async |_, gateway| charge(gateway, "order-1").await,
+///     async |point, gateway, answer| {
+///         assert!(answer.is_ok(), "{point}");
+///         if gateway.count("order-1").unwrap() > 1 {
+///             twice.push(point.to_string());
+///         }
+///     },
+/// );
+/// assert_eq!(twice, ["before the ending is written", "where the call gives way for the 1st time"]);
+/// ```
+pub struct CrashPoints {
+    set_up: Box<dyn Fn(Builder) -> Builder>,
+}
+
+/// Where a process died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CrashPoint {
+    /// Before this call of the store took effect.
+    Before(Operation),
+    /// After it took effect, and before the process learned of it.
+    After(Operation),
+    /// Where the call gave way for this time, counted from 1.
+    Await(usize),
+    /// After the call was answered.
+    Answered,
+}
+
+impl CrashPoints {
+    /// Begins with handles that have the builder's defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            set_up: Box::new(|builder| builder),
+        }
+    }
+
+    /// Sets up the handle of every process. Its timer is the kit's own.
+    #[must_use]
+    pub fn set_up(mut self, set_up: impl Fn(Builder) -> Builder + 'static) -> Self {
+        self.set_up = Box::new(set_up);
+        self
+    }
+
+    /// Runs `call` in a process that dies, and again in one that lives, for each point that there is, and returns the points.
+    ///
+    /// `world` makes what outlives the processes, anew for each death: a gateway, a database. It has a runtime of its own, in which it
+    /// may leave tasks. `call` runs with the handle that it is given, which is also that of the task. `check` gets the world, and what the
+    /// second process was told. What a call asks of the store must depend on nothing but its world, so that every run meets the same points.
+    ///
+    /// # Panics
+    ///
+    /// In an async context, because it runs runtimes of its own: call it in a plain `#[test]`. Where `set_up` makes a handle that cannot
+    /// be built. When `world`, `call` or `check` panics, the point is written to the standard error.
+    pub fn run<W, T>(
+        &self,
+        world: impl AsyncFn() -> W,
+        call: impl AsyncFn(&Idempotency, &W) -> T,
+        mut check: impl AsyncFnMut(CrashPoint, &W, T),
+    ) -> Vec<CrashPoint> {
+        let ground = Ground::new();
+        let mut points = Vec::new();
+        let mut end = End::Store(1);
+        loop {
+            let world = ground.runtime.block_on(world());
+            let clock = ManualClock::new();
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()));
+            let life = Arc::new(Life::until(end));
+            let mortal = Mortal {
+                store: Arc::clone(&store),
+                life: Arc::clone(&life),
+            };
+            let point = self.die(&ground, mortal, &life, async |idem| {
+                call(idem, &world).await
+            });
+            if point == CrashPoint::Answered && matches!(end, End::Store(_)) {
+                end = End::Await(1);
+                continue;
+            }
+            end = end.next();
+            let _said = Said(point);
+            points.push(point);
+
+            ground.runtime.block_on(leases_end(&*store, &clock));
+            let living = self.handle(store, &clock);
+            let answer = process().block_on(living.enter(call(&living, &world)));
+
+            ground.runtime.block_on(check(point, &world, answer));
+            if point == CrashPoint::Answered {
+                return points;
+            }
+        }
+    }
+
+    /// Runs a call in a process until that dies.
+    fn die<T>(
+        &self,
+        ground: &Ground,
+        store: Mortal,
+        life: &Life,
+        call: impl AsyncFnOnce(&Idempotency) -> T,
+    ) -> CrashPoint {
+        let timer = ManualClock::new();
+        let idem = self.handle(store, &timer);
+        let process = process();
+        let point = process.block_on(async {
+            let mut call = pin!(idem.enter(call(&idem)));
+            poll_fn(|cx| life.poll(call.as_mut(), cx)).await
+        });
+        process.shutdown_background();
+        ground.runtime.block_on(buried(&idem, &timer));
+        point
+    }
+
+    fn handle(&self, store: impl Store, timer: &ManualClock) -> Idempotency {
+        let builder = (self.set_up)(Idempotency::builder(store)).timer(timer.clone());
+        builder.build().expect("the set-up is sound")
+    }
+}
+
+impl Default for CrashPoints {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for CrashPoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CrashPoints").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for CrashPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CrashPoint::Before(operation) => write!(f, "before {}", said(*operation)),
+            CrashPoint::After(operation) => write!(f, "after {}", said(*operation)),
+            CrashPoint::Await(number) => {
+                let ending = match (number % 100, number % 10) {
+                    (11..=13, _) => "th",
+                    (_, 1) => "st",
+                    (_, 2) => "nd",
+                    (_, 3) => "rd",
+                    _ => "th",
+                };
+                write!(f, "where the call gives way for the {number}{ending} time")
+            }
+            CrashPoint::Answered => f.write_str("after the call is answered"),
+        }
+    }
+}
+
+fn said(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Claim => "the claim is written",
+        Operation::Heartbeat => "a heartbeat is written",
+        Operation::Ending => "the ending is written",
+        Operation::Load => "a record is looked at",
+        Operation::Wait => "a wait",
+        _ => "a call of the store",
+    }
+}
+
+/// A runtime of a process. What is spawned there ends with it.
+fn process() -> Runtime {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime can be made")
+}
+
+/// Moves the time on to where no lease goes on.
+async fn leases_end(store: &dyn Store, clock: &ManualClock) {
+    let records = store.scan(None, u32::MAX).await;
+    let records = records.expect("memory can be listed");
+    let running = records
+        .iter()
+        .filter(|(_, record)| record.state == State::Running);
+    if let Some(end) = running.map(|(_, record)| record.lease_end).max() {
+        use crate::clock::Clock;
+
+        clock.advance(end.since(clock.now()));
+    }
+}
+
+/// Waits until the heartbeat thread of a process that has died has given up.
+async fn buried(idem: &Idempotency, timer: &ManualClock) {
+    const LONG: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+    let mut at_rest = pin!(idem.shutdown(Duration::MAX));
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut at_rest => return,
+            () = timer.await_sleepers(1) => timer.advance(LONG),
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Where the world lives that outlives the processes: a runtime that goes on while they run theirs.
+struct Ground {
+    runtime: Handle,
+    _until_dropped: oneshot::Sender<()>,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let runtime = process();
+        let handle = runtime.handle().clone();
+        let (until_dropped, ended) = oneshot::channel();
+        thread::spawn(move || {
+            let _ended = runtime.block_on(ended);
+            runtime.shutdown_background();
+        });
+        Self {
+            runtime: handle,
+            _until_dropped: until_dropped,
+        }
+    }
+}
+
+/// Tells where a process had died when something panics after that.
+struct Said(CrashPoint);
+
+impl Drop for Said {
+    #[expect(
+        clippy::print_stderr,
+        reason = "the message of the panic is the application's own, and does not say where"
+    )]
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("the process had died {}", self.0);
+        }
+    }
+}
+
+/// Which of its points ends a process. Those of the store are counted apart, because how often a call gives way may depend on
+/// what goes on beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Store(usize),
+    Await(usize),
+}
+
+impl End {
+    fn next(self) -> Self {
+        match self {
+            End::Store(number) => End::Store(number + 1),
+            End::Await(number) => End::Await(number + 1),
+        }
+    }
+}
+
+/// The life of a process, which ends at one of its points.
+#[derive(Debug)]
+struct Life {
+    end: End,
+    course: Mutex<Course>,
+}
+
+/// The points that it has come to so far.
+#[derive(Debug, Default)]
+struct Course {
+    of_the_store: usize,
+    awaits: usize,
+    died: Option<CrashPoint>,
+    waker: Option<Waker>,
+}
+
+impl Life {
+    fn until(end: End) -> Self {
+        Self {
+            end,
+            course: Mutex::default(),
+        }
+    }
+
+    fn course(&self) -> MutexGuard<'_, Course> {
+        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_over(&self) -> bool {
+        self.course().died.is_some()
+    }
+
+    /// Passes a point of the store; never, where it is the last one.
+    async fn pass(&self, point: CrashPoint) {
+        let ended = {
+            let mut course = self.course();
+            course.of_the_store += 1;
+            if self.end == End::Store(course.of_the_store) {
+                course.died.get_or_insert(point);
+                // What comes to it may be a task of its own.
+                if let Some(waker) = course.waker.take() {
+                    waker.wake();
+                }
+            }
+            course.died.is_some()
+        };
+        if ended {
+            pending::<()>().await;
+        }
+    }
+
+    /// Goes on with the call; resolves when the process dies.
+    fn poll<F: Future>(&self, call: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<CrashPoint> {
+        self.course().waker = Some(cx.waker().clone());
+        let answered = call.poll(cx).is_ready();
+        let mut course = self.course();
+        if course.died.is_none() && answered {
+            course.died = Some(CrashPoint::Answered);
+        } else if course.died.is_none() {
+            course.awaits += 1;
+            if self.end == End::Await(course.awaits) {
+                course.died = Some(CrashPoint::Await(course.awaits));
+            }
+        }
+        course.died.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+/// The store, as a process reaches it that dies.
+#[derive(Debug)]
+struct Mortal {
+    store: Arc<dyn Store>,
+    life: Arc<Life>,
+}
+
+impl Mortal {
+    async fn through<T>(
+        &self,
+        operation: Operation,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        if self.life.is_over() {
+            let kind = StoreErrorKind::Unavailable;
+            return Err(StoreError::new(kind, "reaching the store after death"));
+        }
+        self.life.pass(CrashPoint::Before(operation)).await;
+        let answer = call.await;
+        self.life.pass(CrashPoint::After(operation)).await;
+        answer
+    }
+}
+
+#[async_trait]
+impl Store for Mortal {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        self.through(Operation::Load, self.store.load(id)).await
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let swapping = self.store.swap(id, seen, next);
+        self.through(Operation::of(next), swapping).await
+    }
+
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let waiting = self.store.wait(id, seen, at_most);
+        self.through(Operation::Wait, waiting).await
+    }
+
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        let purging = self.store.purge(limit, keep);
+        self.through(Operation::Purge, purging).await
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let listing = self.store.scan(after, limit);
+        self.through(Operation::Scan, listing).await
+    }
+}
