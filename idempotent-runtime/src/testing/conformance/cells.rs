@@ -221,7 +221,7 @@ pub async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
     assert_eq!(ended.expires, before.expires);
 }
 
-/// Ids and versions that differ in one bit are different ones.
+/// Ids and versions that differ in one bit are different ones, and a version counts only under its own id.
 pub async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
     let store = subject.store().await;
     let bytes = *id(1).as_bytes();
@@ -247,6 +247,16 @@ pub async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
         )
         .await;
     }
+    let elsewhere = applied(&*store, id(2), None, &claim()).await;
+    refused(&*store, id(1), Some(elsewhere.version), &heartbeat(&draft)).await;
+    refused(
+        &*store,
+        id(1),
+        Some(elsewhere.version),
+        &completion(&draft, "v"),
+    )
+    .await;
+    assert_eq!(look(&*store, id(2)).await.record, Some(elsewhere));
     for extreme in [0, u128::MAX] {
         let seen = look(&*store, id(1))
             .await

@@ -190,6 +190,7 @@ macro_rules! conformance_tests {
             purge_goes_in_bounded_batches
             purge_spares_what_was_claimed_again
             purge_spares_what_is_kept
+            purge_counts_what_is_kept_from_its_expiry
             what_is_kept_stays_until_then
             purgers_at_once_count_each_record_once
 

@@ -166,6 +166,27 @@ pub async fn purge_spares_what_is_kept(subject: &dyn Subject) {
     assert_eq!(counts, [0, 0, 3]);
 }
 
+/// What is kept is kept from its expiry on, also where its call ended long after it was claimed.
+pub async fn purge_counts_what_is_kept_from_its_expiry(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = Draft {
+        keep: TTL,
+        ..claim()
+    };
+    let held = applied(&*store, id(1), None, &draft).await;
+    subject.advance(TTL / 2).await;
+    let ended = completion(&draft, "v");
+    applied(&*store, id(1), Some(held.version), &ended).await;
+    subject.advance(2 * TTL - LEASE).await;
+
+    assert_eq!(store.purge(10, TTL).await, Ok(0), "it is still kept");
+    assert_eq!(standing(&*store, id(1)).await.version, ended.version);
+
+    subject.advance(2 * LEASE).await;
+    store.purge(10, TTL).await.expect("a purge is answered");
+    assert_eq!(look(&*store, id(1)).await.record, None);
+}
+
 /// What is kept for whoever audits is not forgotten by the store itself either, and binds no call.
 pub async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
     let store = subject.store().await;

@@ -57,6 +57,7 @@ enum Defect {
     PurgeUnbounded,
     PurgeCountsLimit,
     PurgeOfWhatIsKept,
+    KeptFromTheClaim,
     ForgetsWhatIsKept,
     ScanUnordered,
     ScanRepeats,
@@ -185,6 +186,10 @@ impl Simple {
             Defect::PurgeOfUncertain if record.state == State::Uncertain => record.expires <= now,
             Defect::PurgeOfNothingRunning if record.state == State::Running => false,
             Defect::PurgeOfWhatIsKept => record.is_expired(now),
+            Defect::KeptFromTheClaim => {
+                let took = record.finished.unwrap_or(now).since(record.created);
+                record.is_expired(now) && record.is_forgettable(now.plus(took), keep)
+            }
             _ => record.is_forgettable(now, keep),
         }
     }
@@ -473,6 +478,7 @@ defects! {
     a_purge_that_leaves_what_was_resumed_is_found: PurgeOfNothingRunning => purge_deletes_what_was_resumed_and_left;
     a_purge_without_a_bound_is_found: PurgeUnbounded => purge_goes_in_bounded_batches;
     a_purge_of_what_is_kept_is_found: PurgeOfWhatIsKept => purge_spares_what_is_kept;
+    a_purge_that_counts_what_is_kept_from_the_claim_is_found: KeptFromTheClaim => purge_counts_what_is_kept_from_its_expiry;
     a_store_that_forgets_what_is_kept_is_found: ForgetsWhatIsKept => what_is_kept_stays_until_then;
     a_purge_that_miscounts_is_found: PurgeCountsLimit => purgers_at_once_count_each_record_once;
     a_purge_that_miscounts_what_was_spared_is_found: PurgeCountsLimit => purge_spares_what_was_claimed_again;
