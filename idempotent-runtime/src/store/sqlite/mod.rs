@@ -5,6 +5,8 @@ mod calls;
 mod connections;
 pub(crate) mod failure;
 mod migrate;
+#[cfg(all(test, feature = "testing"))]
+mod mutants;
 mod rows;
 mod statements;
 
