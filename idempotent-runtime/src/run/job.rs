@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     identity::RecordId,
     lease::{Claim, Ending},
-    record::{OutcomeKind, RawOutcome, Version},
+    record::{RawOutcome, Version},
     run::{
         ending,
         keeper::{Place, Shared},
@@ -52,8 +52,9 @@ impl Job {
         };
         while let Err(error) = self.within(store, keeper, lease).await {
             let tried = keeper.timer.now().saturating_sub(began);
-            if tried > lease && !error.is_transient() {
-                self.do_without_outcome();
+            let is_refused = tried > lease && !error.is_transient();
+            if is_refused && self.happened_without_outcome(store, keeper, lease).await {
+                return;
             }
             if tried > at_most {
                 tracing::error!(%error, "gave up a write in the background: the lease decides what happens next");
@@ -68,16 +69,37 @@ impl Job {
         }
     }
 
-    /// A store that will not take the outcome, perhaps because of its size, can still say that the call happened.
-    fn do_without_outcome(&mut self) {
-        if let Job::End { ending, .. } = self
-            && let Ending::Done(outcome) = ending
-            && outcome.kind != OutcomeKind::NotReplayable
-        {
+    /// A store that will not take the outcome, perhaps because of its size, can still say that the call happened; whether it did.
+    /// Where it takes that no more than the outcome, this is not what is in the way, and is kept: the disk may be full, or the
+    /// server may be read-only until another one takes over.
+    async fn happened_without_outcome(
+        &mut self,
+        store: &dyn Store,
+        keeper: &Shared,
+        lease: Duration,
+    ) -> bool {
+        let Some(outcome) = self.replace_outcome(RawOutcome::not_replayable()) else {
+            return false;
+        };
+        let has_happened = self.within(store, keeper, lease).await.is_ok();
+        if has_happened {
             tracing::error!(
                 "the store refuses an outcome: it is recorded as happened, and cannot be replayed"
             );
-            *ending = Ending::Done(RawOutcome::not_replayable());
+        } else {
+            self.replace_outcome(outcome);
+        }
+        has_happened
+    }
+
+    /// Puts another outcome in the place of the one that is to be written; `None` where there is none.
+    fn replace_outcome(&mut self, with: RawOutcome) -> Option<RawOutcome> {
+        match self {
+            Job::End {
+                ending: Ending::Done(outcome),
+                ..
+            } => Some(std::mem::replace(outcome, with)),
+            _ => None,
         }
     }
 

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 
 use crate::{
     identity::RecordId,
-    record::{Draft, Moment, Record, State, TokenRule, Version},
+    record::{Draft, Moment, OutcomeKind, RawOutcome, Record, State, TokenRule, Version},
     store::{Snapshot, Store, StoreError, StoreErrorKind, Swap},
     testing::Gate,
 };
@@ -52,6 +52,8 @@ pub enum Operation {
     Heartbeat,
     /// Every other swap: it ends a holding, or leaves a record to be settled.
     Ending,
+    /// An ending that brings an outcome to replay, as a store may refuse for its size. Each of them is an [`Ending`](Self::Ending), too.
+    Outcome,
     /// [`Store::wait`].
     Wait,
     /// [`Store::purge`].
@@ -275,7 +277,12 @@ impl Store for FaultyStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let arrived = self.arrive(&[Operation::Swap, Operation::of(next)], Some(next.state));
+        let mut operations = vec![Operation::Swap, Operation::of(next)];
+        let replayable = |outcome: &RawOutcome| outcome.kind != OutcomeKind::NotReplayable;
+        if next.outcome.as_ref().is_some_and(replayable) {
+            operations.push(Operation::Outcome);
+        }
+        let arrived = self.arrive(&operations, Some(next.state));
         self.through(arrived, "writing a record", self.inner.swap(id, seen, next))
             .await
     }
@@ -333,7 +340,12 @@ impl Store for FaultyStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let arrived = self.arrive(&[Operation::Swap, Operation::of(next)], Some(next.state));
+        let mut operations = vec![Operation::Swap, Operation::of(next)];
+        let replayable = |outcome: &RawOutcome| outcome.kind != OutcomeKind::NotReplayable;
+        if next.outcome.as_ref().is_some_and(replayable) {
+            operations.push(Operation::Outcome);
+        }
+        let arrived = self.arrive(&operations, Some(next.state));
         let swapping = self.inner.swap_in(connection, id, seen, next);
         self.through(arrived, "writing a record", swapping).await
     }

@@ -20,6 +20,8 @@ on_every_store![
     an_outcome_survives_a_write_that_hangs_in_the_background,
     an_outcome_is_recorded_while_a_heartbeat_is_under_way,
     an_outcome_that_the_store_never_takes_is_recorded_as_happened,
+    an_outcome_is_recorded_by_a_store_that_was_full_for_longer_than_a_lease,
+    an_outcome_is_recorded_by_a_store_that_denied_for_longer_than_a_lease,
 ];
 
 /// Lets time go on until `done`, from sleep to sleep, and only while nothing else is waited for: to a holder, a write that
@@ -163,23 +165,17 @@ async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
 async fn an_outcome_that_the_store_never_takes_is_recorded_as_happened(world: World) {
     let owner = world.owner().await;
     let full = Fault::Fail(StoreErrorKind::Full);
-    owner.store.fault(Operation::Ending, Nth::Every, full);
+    owner.store.fault(Operation::Outcome, Nth::Every, full);
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
 
-    // For a lease it is tried as it is, and then once more.
+    // For a lease it is tried as it is, and then without it, too.
     let began = owner.timer.now();
-    let for_a_lease = |owner: &Owner| owner.timer.now() > began + LEASE;
-    pass_time(&world, &owner, 0, for_a_lease).await;
-    let tries = owner.store.calls(Operation::Ending);
-    let once_more = |owner: &Owner| owner.store.calls(Operation::Ending) > tries;
-    pass_time(&world, &owner, 0, once_more).await;
-    owner.store.heal();
     pass_time(&world, &owner, 0, |owner| {
-        let recorded = Step::RecordedNotReplayable;
-        owner.log.count(recorded) + owner.log.count(Step::Recorded) > 0
+        owner.log.count(Step::RecordedNotReplayable) > 0
     })
     .await;
+    assert!(owner.timer.now() > began + LEASE);
     owner.settled().await;
 
     let duplicate = Charge::of(&world, &owner).call().await;
@@ -187,5 +183,36 @@ async fn an_outcome_that_the_store_never_takes_is_recorded_as_happened(world: Wo
         matches!(duplicate, Err(Error::NotReplayable { .. })),
         "{duplicate:?}"
     );
+    assert_eq!(world.runs("k"), 1);
+}
+
+/// As where the disk was full for a while: what kept the outcome out was not the outcome.
+async fn an_outcome_is_recorded_by_a_store_that_was_full_for_longer_than_a_lease(world: World) {
+    is_recorded_once_the_store_takes_writes(&world, StoreErrorKind::Full).await;
+}
+
+/// As where a primary was read-only for a while, because another one takes over.
+async fn an_outcome_is_recorded_by_a_store_that_denied_for_longer_than_a_lease(world: World) {
+    is_recorded_once_the_store_takes_writes(&world, StoreErrorKind::Denied).await;
+}
+
+async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreErrorKind) {
+    let owner = world.owner().await;
+    let refuses = Fault::Fail(refusal);
+    owner.store.fault(Operation::Ending, Nth::Every, refuses);
+    let answer = Charge::of(world, &owner).call().await;
+    assert_eq!(answer, Ok("charged".into()));
+
+    let began = owner.timer.now();
+    let for_two_leases = |owner: &Owner| owner.timer.now() > began + 2 * LEASE;
+    pass_time(world, &owner, 0, for_two_leases).await;
+    owner.store.heal();
+    pass_time(world, &owner, 0, |owner| {
+        recorded(owner) || owner.log.count(Step::RecordedNotReplayable) > 0
+    })
+    .await;
+    owner.settled().await;
+
+    assert_eq!(Charge::of(world, &owner).call().await, answer);
     assert_eq!(world.runs("k"), 1);
 }
