@@ -18,7 +18,7 @@ pub enum StoreErrorKind {
     Unavailable,
     /// The store is locked by somebody else for longer than it waits. Worth trying again.
     Busy,
-    /// The store may not be written: read-only, or no permission.
+    /// The store may not be written: read-only, or no permission, also where it hides a record from this user.
     Denied,
     /// There is no room left.
     Full,

@@ -14,7 +14,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Version, micros},
     store::{
-        Snapshot, StoreError, Swap,
+        Snapshot, StoreError, StoreErrorKind, Swap,
         recent::Known,
         sql::{self, Value, bytes},
     },
@@ -30,6 +30,12 @@ pub(super) enum Mark {
     /// Another version stands there, or nothing.
     Moved,
 }
+
+/// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.
+const ROUNDS: u32 = 16;
+
+/// Why a record cannot be claimed that is not there for whoever looks.
+const HIDDEN: &str = "nothing can be written there, and nothing is shown: a policy of row-level security hides the record, or a trigger or rule drops it";
 
 impl Statements {
     pub(super) async fn load(
@@ -72,7 +78,7 @@ impl Statements {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
-        loop {
+        for _ in 0..ROUNDS {
             // The last one is the version that was seen, and none was.
             let [values @ .., _] = sql::written(id, None, next);
             let rows = rows::run(connection, self.way, &self.create, &values, DOING).await?;
@@ -86,6 +92,7 @@ impl Statements {
                 return Ok(Swap::Refused(snapshot));
             }
         }
+        Err(StoreError::new(StoreErrorKind::Denied, DOING).with_source(HIDDEN))
     }
 
     /// Puts `next` where version `seen` stands, of which `known` is what this process knows.

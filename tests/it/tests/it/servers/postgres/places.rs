@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use idempotent_runtime::{
-    Error, Idempotency,
+    Error, Idempotency, OnOutage,
     identity::RecordId,
     store::{PostgresStore, Store, StoreError, StoreErrorKind, Swap},
     testing::Proxy,
@@ -263,6 +263,45 @@ async fn f26_a_user_without_rights_runs_no_body() {
         matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
         "{refused:?}"
     );
+}
+
+/// As by a policy of row-level security: an insert meets the record, and no look shows it.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_record_that_a_user_is_not_shown_is_denied_at_once_and_runs_no_body() {
+    let mut side = side(&url(URL)).await;
+    let prefix = prefix();
+    let builder = || PostgresStore::builder().table_prefix(&prefix);
+    let owner = builder().connect(&url(URL)).await.expect("the tables");
+    let owner = Idempotency::new(owner);
+    let charged = owner.call("charge").key("k").run(async |_| Ok(7));
+    let charged: Result<u32, Error> = charged.await;
+    assert_eq!(charged.ok(), Some(7));
+    let rights = format!(
+        "GRANT ALL ON {prefix}records, {prefix}schema TO USER;
+         ALTER TABLE {prefix}records ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY unfinished ON {prefix}records USING (finished IS NULL)"
+    );
+    let tenant = user(&mut side, &rights).await;
+    let tenant = builder()
+        .connect(&tenant)
+        .await
+        .expect("the tables are there");
+    let idem = Idempotency::new(tenant);
+
+    let began = Instant::now();
+    let refused = idem
+        .call("charge")
+        .key("k")
+        .on_outage(OnOutage::Open)
+        .run(|_| async { panic!("the body runs") as Result<u32, Error> })
+        .await;
+
+    assert!(
+        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
+        "{refused:?}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]
