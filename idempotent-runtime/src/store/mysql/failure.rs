@@ -26,13 +26,25 @@ pub(super) fn is_there_already(error: &Error) -> bool {
 }
 
 fn number(error: &Error) -> Option<u16> {
-    let error = error.as_database_error()?;
-    let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
-    Some(error.number())
+    said(error).map(MySqlDatabaseError::number)
+}
+
+/// What the server says, if it is the server that speaks.
+fn said(error: &Error) -> Option<&MySqlDatabaseError> {
+    error.as_database_error()?.try_downcast_ref()
 }
 
 fn kind(error: &Error) -> StoreErrorKind {
-    number(error).map_or_else(|| kind_on_the_way(error), kind_of_number)
+    let Some(said) = said(error) else {
+        return kind_on_the_way(error);
+    };
+    match kind_of_number(said.number()) {
+        // Of a number that is not known, the class of SQLSTATE tells at least that a connection failed.
+        StoreErrorKind::Other if said.code().is_some_and(|state| state.starts_with("08")) => {
+            StoreErrorKind::Unavailable
+        }
+        kind => kind,
+    }
 }
 
 /// The numbers of the two servers' error references. SQLSTATE is too coarse: most of them share `HY000`.
@@ -42,8 +54,11 @@ fn kind_of_number(number: u16) -> StoreErrorKind {
         1040 | 1203 | 1226 | 1129
         // A server that shuts down; a connection that it ended, or that timed out.
         | 1053 | 1152 | 1158..=1161 | 1184 | 1927 | 3169 | 4031
-        // A node of a cluster that has not joined it.
-        | 1047 => StoreErrorKind::Unavailable,
+        // A node of a cluster that has not joined it; a server that has prepared as many statements as it may.
+        | 1047 | 1461
+        // What a proxy passes on: the numbers are those of clients, and it was the client of a server that has gone. The last one is
+        // ProxySQL's own, for a server that it does not reach.
+        | 2000..=2999 | 9001 => StoreErrorKind::Unavailable,
         // A lock that was not to be had, a deadlock, a row that changed under a statement.
         1205 | 1213 | 1020
         // A statement that was stopped, or took too long on MariaDB or MySQL; another node of the cluster was first.

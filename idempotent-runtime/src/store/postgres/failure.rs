@@ -1,6 +1,10 @@
 //! What an error of sqlx or Postgres means to a caller.
 
-use sqlx::{Error, error::DatabaseError};
+use sqlx::{
+    Error,
+    error::DatabaseError,
+    postgres::{PgDatabaseError, PgSeverity},
+};
 
 use crate::store::{StoreError, StoreErrorKind, sql::kind_on_the_way};
 
@@ -19,9 +23,18 @@ pub(super) fn gave_way(error: &Error) -> bool {
 
 fn kind(error: &Error) -> StoreErrorKind {
     match error {
-        Error::Database(error) => kind_of_code(&**error),
+        Error::Database(error) => match kind_of_code(&**error) {
+            StoreErrorKind::Other if ends_the_connection(&**error) => StoreErrorKind::Unavailable,
+            kind => kind,
+        },
         error => kind_on_the_way(error),
     }
+}
+
+/// Tells whether the server, or a proxy, ended the connection with this word, whatever it is, as for the age of a transaction.
+fn ends_the_connection(error: &dyn DatabaseError) -> bool {
+    let said = error.try_downcast_ref::<PgDatabaseError>();
+    said.is_some_and(|said| matches!(said.severity(), PgSeverity::Fatal | PgSeverity::Panic))
 }
 
 /// The classes and codes of appendix A of the manual, "PostgreSQL Error Codes".

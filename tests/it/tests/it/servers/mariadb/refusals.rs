@@ -177,3 +177,28 @@ async fn f15_an_outcome_that_no_packet_takes_is_refused_before_it_is_sent() {
     let swap = store.swap(&ID, Some(draft.version), &small).await;
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
 }
+
+/// Nobody knows then what became of a statement. A proxy gives its clients the numbers by which it was told itself that a server has
+/// gone, or one of its own.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_server_that_a_proxy_lost_and_one_that_prepares_no_more_may_be_tried_again() {
+    let database = MariaDb::new().await;
+    let (store, prefix) = (database.open().await, &database.prefix);
+    for (state, number) in [
+        ("HY000", 2006),
+        ("HY000", 2013),
+        ("HY000", 9001),
+        ("42000", 1461),
+        ("08S01", 1105),
+    ] {
+        database
+            .run(format!(
+                "CREATE OR REPLACE TRIGGER {prefix}says BEFORE INSERT ON {prefix}records
+                 FOR EACH ROW SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO = {number}"
+            ))
+            .await;
+        let swap = store.swap(&ID, None, &claim()).await;
+        assert_eq!(kind(swap), StoreErrorKind::Unavailable, "{state} {number}");
+    }
+}

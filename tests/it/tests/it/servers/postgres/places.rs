@@ -8,7 +8,7 @@ use idempotent_runtime::{
     store::{PostgresStore, Store, StoreError, StoreErrorKind, Swap},
     testing::Proxy,
 };
-use sqlx::PgConnection;
+use sqlx::{Connection, PgConnection};
 use tokio::net::TcpListener;
 
 use super::{Postgres, URL, run, side};
@@ -263,6 +263,37 @@ async fn f26_a_user_without_rights_runs_no_body() {
         matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
         "{refused:?}"
     );
+}
+
+/// It says why, and then the connection is gone: whoever connects anew may go on.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_connection_that_the_server_ended_for_its_age_may_be_tried_again() {
+    let mut side = side(&url(URL)).await;
+    let store = builder().connect(&url(URL)).await.expect("the tables");
+    let mut own = super::side(&url(URL)).await;
+    run(
+        &mut own,
+        "SET idle_in_transaction_session_timeout = 1".to_owned(),
+    )
+    .await;
+    let process: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
+        .fetch_one(&mut own)
+        .await
+        .expect("an answer");
+    let mut transaction = own.begin().await.expect("a transaction");
+    let mut stands = true;
+    while stands {
+        let looking = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)";
+        let looking = sqlx::query_scalar(looking).bind(process);
+        stands = looking.fetch_one(&mut side).await.expect("an answer");
+    }
+
+    let connection: &mut PgConnection = &mut transaction;
+    let id = RecordId::from_bytes([1; 32]);
+    let swap = store.swap_in(connection, &id, None, &claim()).await;
+
+    assert_eq!(kind(swap), Some(StoreErrorKind::Unavailable));
 }
 
 /// As by a policy of row-level security: an insert meets the record, and no look shows it.
