@@ -20,7 +20,7 @@ use crate::{
         keeper::Place,
         lease::Lease,
     },
-    store::StoreError,
+    store::{StoreError, StoreErrorKind},
 };
 
 /// Holds a record while the body runs. Dropped before it was [ended](Held::end), it ends as a
@@ -255,9 +255,10 @@ impl<'a> Claiming<'a> {
         self.may_stand = false;
     }
 
-    /// The write failed. A store that says why has not applied it, and knows nothing of an earlier try.
+    /// The write failed. A store that says why has not applied it, and knows nothing of an earlier try. What nobody knows is no
+    /// reason: it may have come from somebody between the store and us.
     pub(crate) fn failed(&mut self, error: &StoreError) {
-        if error.is_transient() {
+        if error.is_transient() || error.kind() == StoreErrorKind::Other {
             self.may_stand = true;
         } else if !self.may_stand {
             self.sent = None;

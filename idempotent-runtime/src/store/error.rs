@@ -28,7 +28,7 @@ pub enum StoreErrorKind {
     Corrupt,
     /// The store was set up wrongly: a bad URL, a bad name, a server of another kind, or one whose certificate is not trusted.
     Configuration,
-    /// Anything else that the driver reports.
+    /// Anything else that the driver reports. What was asked may or may not have happened.
     Other,
 }
 

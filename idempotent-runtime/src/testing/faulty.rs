@@ -86,6 +86,8 @@ pub enum Fault {
     LoseRequest,
     /// It is applied, and the caller is told that the store did not answer.
     LoseAnswer,
+    /// It is applied, and the caller is told an error of this kind.
+    FailAnswer(StoreErrorKind),
     /// It is held at the gate before it is applied.
     Delay(Gate),
     /// It is applied, and its answer is held at the gate.
@@ -213,13 +215,16 @@ impl FaultyStore {
                 Fault::LoseRequest => return Err(lost(doing)),
                 Fault::Delay(gate) => gate.pass().await,
                 Fault::Panic => panic!("a planned panic while {doing}"),
-                Fault::LoseAnswer | Fault::DelayAnswer(_) => {}
+                Fault::LoseAnswer | Fault::FailAnswer(_) | Fault::DelayAnswer(_) => {}
             }
         }
         let answer = call.await;
         for fault in &arrived.faults {
             match fault {
                 Fault::LoseAnswer => return Err(lost(doing)),
+                Fault::FailAnswer(kind) => {
+                    return Err(StoreError::new(*kind, doing).with_source("a planned fault"));
+                }
                 Fault::DelayAnswer(gate) => gate.pass().await,
                 Fault::Fail(_) | Fault::LoseRequest | Fault::Delay(_) | Fault::Panic => {}
             }

@@ -14,7 +14,7 @@ use idempotent_runtime::{
     Idempotency, Step, Store, StoreError,
     identity::RecordId,
     record::{Draft, Record, State, Version},
-    store::{Snapshot, Swap},
+    store::{Snapshot, StoreErrorKind, Swap},
     testing::{Fault, Gate, ManualClock, Nth, Operation},
 };
 
@@ -29,6 +29,7 @@ on_every_store![
     a_claim_that_arrives_while_it_is_given_up_is_given_up,
     a_claim_over_an_expired_outcome_that_is_given_up_leaves_it,
     a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw,
+    a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_up,
 ];
 
 /// Sends its first write off and never hears of it again.
@@ -260,4 +261,24 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
         assert_eq!(answer.await.expect("no panic"), Ok("charged".into()));
     }
     assert_eq!(world.runs("k"), 1);
+}
+
+/// What a driver reports that nobody knows says nothing of what became of the claim.
+async fn a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_up(world: World) {
+    for mode in MODES {
+        let owner = world.owner().await;
+        let unknown = Fault::FailAnswer(StoreErrorKind::Other);
+        owner.store.fault(Operation::Claim, Nth::Call(1), unknown);
+        let charge = Charge::of(&world, &owner)
+            .key(format!("{mode:?}"))
+            .mode(mode);
+        let failed = charge.call().await;
+        assert!(failed.is_err(), "{mode:?}: {failed:?}");
+        owner.settled().await;
+
+        let answer = charge.rejecting().call().await;
+
+        assert_eq!(answer, Ok("charged".into()), "{mode:?}");
+        assert_eq!(world.runs(&format!("{mode:?}")), 1);
+    }
 }
