@@ -113,7 +113,8 @@ impl Settle<'_> {
     }
 
     /// Lets a *parked* record be tried again, with a fresh budget: the next call takes over and runs, or reconciles
-    /// where that is its policy. An uncertain record can only be settled. Returns whether there was anything to resume.
+    /// where that is its policy. Where none comes within the ttl that the call chose, counted from now, it is forgotten as any call that
+    /// may run again. An uncertain record can only be settled. Returns whether there was anything to resume.
     ///
     /// # Errors
     ///
@@ -141,7 +142,6 @@ impl Settle<'_> {
         let keep = self.handle.defaults().keep;
         self.write(|record| match record.state {
             State::Uncertain | State::Parked => Some(Draft {
-                expires: Moment::In(record.ttl()),
                 outcome: Some(outcome.clone()),
                 ..settled(record, State::Done, keep)
             }),
@@ -194,7 +194,8 @@ impl Settle<'_> {
     }
 }
 
-/// The next version of a record in somebody else's hands: a holder that was only paused finds another attempt id and has lost.
+/// The next version of a record in somebody else's hands: a holder that was only paused finds another attempt id and has lost. It
+/// binds its key for as long as the call chose, counted from now.
 fn settled(record: &Record, state: State, keep: Duration) -> Draft {
     Draft {
         version: Version::random(),
@@ -206,7 +207,7 @@ fn settled(record: &Record, state: State, keep: Duration) -> Draft {
         holder: record.holder.clone(),
         on_crash: record.on_crash,
         lease: Moment::Keep,
-        expires: Moment::In(Duration::from_secs(24 * 60 * 60)),
+        expires: Moment::In(record.ttl()),
         keep,
         outcome: None,
     }

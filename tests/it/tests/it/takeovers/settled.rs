@@ -1,6 +1,8 @@
 //! What somebody may settle, and what that means to a holder which was only paused.
 
-use idempotent_runtime::Settle;
+use std::time::Duration;
+
+use idempotent_runtime::{Settle, record::Record};
 
 use super::*;
 
@@ -8,6 +10,7 @@ on_every_store![
     d21_a_paused_holder_of_what_was_parked_has_lost,
     d21_a_paused_holder_of_what_was_resumed_has_lost,
     d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed,
+    d21_what_was_resumed_answers_for_as_long_as_its_call_chose,
     d23_only_what_is_uncertain_or_parked_can_be_settled,
     d23_what_is_uncertain_already_is_told_of_once,
 ];
@@ -66,6 +69,41 @@ async fn d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed(world: World
     let answer = Charge::of(&world, &owner).mode(mode).call().await;
     assert_eq!(answer, Ok("found".into()));
     assert_eq!(world.runs("k"), 1);
+}
+
+async fn d21_what_was_resumed_answers_for_as_long_as_its_call_chose(world: World) {
+    const MONTH: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+    for (key, mode, resumed) in [
+        ("rerun", Mode::Rerun, State::Running),
+        ("asks", Mode::Reconcile(Found::Unknown), State::Uncertain),
+    ] {
+        let dead = world.owner_with(|builder| builder.ttl(MONTH)).await;
+        let charge = Charge::of(&world, &dead).key(key).mode(mode);
+        charge.vanishes().await;
+        world.advance(LEASE).await;
+        let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+        let answer = Charge::of(&world, &owner).key(key).mode(mode).call().await;
+        assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+
+        assert_eq!(settle(&owner, key).resume().await, Ok(true));
+
+        let stands = of_key(&world, key).await;
+        assert_eq!((stands.state, stands.ttl()), (resumed, MONTH), "{mode:?}");
+    }
+    let owner = world.owner().await;
+    let settled = settle(&owner, "asks").with_value(&"settled").await;
+    assert_eq!(settled.ok(), Some(true));
+    let settled = of_key(&world, "asks").await;
+    let finished = settled.finished.expect("it is done");
+    assert_eq!(settled.expires.since(finished), MONTH);
+}
+
+async fn of_key(world: &World, key: &str) -> Arc<Record> {
+    let records = world.records().await;
+    let mut of_key = records
+        .into_iter()
+        .filter(|(_, record)| record.subject.key == key.as_bytes());
+    of_key.next().expect("it stands").1
 }
 
 async fn d23_only_what_is_uncertain_or_parked_can_be_settled(world: World) {
