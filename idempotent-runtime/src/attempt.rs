@@ -63,6 +63,7 @@ struct Inner {
     number: u32,
     token: Option<FencingToken>,
     parent: Option<Attempt>,
+    over: AtomicBool,
     stage: AtomicU8,
     lost: AtomicBool,
     loss: Notify,
@@ -102,6 +103,7 @@ impl Attempt {
             number,
             token,
             parent: try_current(),
+            over: AtomicBool::new(false),
             stage: AtomicU8::new(stage as u8),
             lost: AtomicBool::new(false),
             loss: Notify::new(),
@@ -214,10 +216,15 @@ impl Attempt {
         &self.0.operation
     }
 
+    /// Says that its call is through: a task that its body left behind would no longer wait for itself.
+    pub(crate) fn end(&self) {
+        self.0.over.store(true, Ordering::Release);
+    }
+
     fn holds(&self, id: &RecordId) -> bool {
         let mut attempt = Some(self);
         while let Some(Attempt(inner)) = attempt {
-            if inner.id == *id && inner.token.is_some() {
+            if inner.id == *id && inner.token.is_some() && !inner.over.load(Ordering::Acquire) {
                 return true;
             }
             attempt = inner.parent.as_ref();

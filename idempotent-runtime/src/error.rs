@@ -132,7 +132,7 @@ pub enum Error {
     },
 
     /// The call was made from inside its own body, with the same key: in the same task, or in one where
-    /// [`Attempt::enter`](crate::Attempt::enter) carried the attempt.
+    /// [`Attempt::enter`](crate::Attempt::enter) carried the attempt, before the call around it was through.
     #[error(
         "`{operation}` was called with the same key inside its own body, which would wait for itself: use another key"
     )]

@@ -152,7 +152,7 @@ impl Underway {
             Protection::None(why) => Err(Admission::Unprotected(*why)),
         };
         match admitted {
-            Ok(claimed) => Ok((claimed.attempt.clone(), Some(claimed))),
+            Ok(claimed) => Ok((self.begun(claimed.attempt.clone()), Some(claimed))),
             Err(admission) => self.admitted(admission).map(|attempt| (attempt, None)),
         }
     }

@@ -37,6 +37,8 @@ pub(crate) struct Underway {
     pub(crate) request: Box<Request>,
     span: Span,
     began: Option<Duration>,
+    /// The attempt that runs the body, once there is one.
+    attempt: Option<Attempt>,
     /// What is held while the body runs; nothing where it runs unprotected.
     held: Option<Held>,
     /// How the call came by its answer, as far as is known.
@@ -62,6 +64,7 @@ impl Underway {
             request,
             span,
             began,
+            attempt: None,
             held: None,
             how: How::Refused,
             answer: Answer::Refused,
@@ -85,7 +88,7 @@ impl Underway {
             Admission::Run(held) => {
                 let attempt = held.attempt().clone();
                 self.held = Some(held);
-                Ok(attempt)
+                Ok(self.begun(attempt))
             }
             Admission::Recorded {
                 record,
@@ -93,8 +96,16 @@ impl Underway {
                 waited,
             } => Err(self.recorded(record, now, waited)),
             Admission::Refused(error) => Err(Instead::Refused(error)),
-            Admission::Unprotected(why) => Ok(self.unprotected(why)),
+            Admission::Unprotected(why) => {
+                let attempt = self.unprotected(why);
+                Ok(self.begun(attempt))
+            }
         }
+    }
+
+    /// Takes note of the attempt, which is over when the call is.
+    pub(super) fn begun(&mut self, attempt: Attempt) -> Attempt {
+        self.attempt.insert(attempt).clone()
     }
 
     fn recorded(&mut self, record: Arc<Record>, now: Time, waited: bool) -> Instead {
@@ -259,6 +270,9 @@ impl Drop for Underway {
     fn drop(&mut self) {
         let _inside = self.span.enter();
         self.held = None;
+        if let Some(attempt) = &self.attempt {
+            attempt.end();
+        }
     }
 }
 

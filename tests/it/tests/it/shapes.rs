@@ -2,8 +2,9 @@
 
 mod generated;
 
-use idempotent_runtime::{Answer, Error, current, idempotent, record::State};
+use idempotent_runtime::{Answer, Error, current, idempotent, record::State, testing::Gate};
 use serde::{Serialize, de::DeserializeOwned};
+use tokio::sync::oneshot;
 
 use crate::harness::{World, said_during};
 
@@ -11,6 +12,7 @@ on_every_store![
     a17_recursion_same_key,
     a17_recursion_through_another_owner,
     a17_recursion_through_a_detached_call,
+    a17_a_body_that_has_ended_is_no_recursion,
     a18_generic_functions,
     a19_method_receiver,
     a20_composes_with_other_attributes,
@@ -62,6 +64,32 @@ async fn a17_recursion_through_a_detached_call(world: World) {
         .await;
 
     assert!(matches!(answer, Err(Error::Recursive { .. })), "{answer:?}");
+}
+
+/// What a body leaves behind, with its attempt, may call again once the body has returned.
+async fn a17_a_body_that_has_ended_is_no_recursion(world: World) {
+    let owner = world.owner().await;
+    let again = owner.call("shapes.left").key("k");
+    let ended = Gate::new();
+    let left = ended.clone();
+    let (sent, received) = oneshot::channel();
+
+    let call = owner.call("shapes.left").key("k");
+    let answer = call
+        .run(|attempt| async move {
+            let behind = attempt.enter(async move {
+                left.pass().await;
+                again.run(|_| async { Ok::<_, Error>(2) }).await
+            });
+            let _nobody_hung_up = sent.send(tokio::spawn(behind));
+            Ok::<_, Error>(1)
+        })
+        .await;
+    assert_eq!(answer, Ok(1));
+    ended.open();
+
+    let behind = received.await.expect("the body has run");
+    assert_eq!(behind.await.expect("no panic"), Ok(1), "a replay");
 }
 
 #[idempotent(name = "shapes.echo", key = (kind, key), skip(world))]
