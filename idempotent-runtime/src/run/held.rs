@@ -96,6 +96,10 @@ impl Held {
     /// again in the background.
     pub(crate) async fn end(&mut self, ending: Ending) -> Result<Ended, StoreError> {
         let reran = self.lease.attempt.stage() == Stage::RunAgain;
+        if ending == Ending::Unpolled && self.meaning() != Meaning::Fresh {
+            // It is left running to the next one, and a heartbeat that is under way would take it for its own.
+            self.lease.let_go();
+        }
         let mut unwritten = Unwritten {
             held: self,
             ending: Some(ending),

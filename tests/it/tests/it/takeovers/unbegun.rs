@@ -10,6 +10,7 @@ use super::*;
 on_every_store![
     d02_a_takeover_whose_body_was_never_polled_releases_nothing,
     d02_a_takeover_that_says_it_has_not_begun_releases_nothing,
+    d02_a_takeover_that_has_not_begun_is_not_prolonged_afterwards,
 ];
 
 /// What stands under a key: its state, and its attempts so far.
@@ -72,5 +73,34 @@ async fn d02_a_takeover_that_says_it_has_not_begun_releases_nothing(world: World
 
     assert_eq!(answer, outcome);
     assert_eq!(left(&world, "k").await, Some((State::Running, 2)));
+    check(&world, "k", Mode::Rerun, "charged").await;
+}
+
+/// A heartbeat that is under way when the body says so finds a record that is its own, and running.
+async fn d02_a_takeover_that_has_not_begun_is_not_prolonged_afterwards(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+    let (inside, beating) = (Gate::new(), Gate::new());
+    let slow = Fault::Delay(beating.clone());
+    owner.store.fault(Operation::Heartbeat, Nth::Call(1), slow);
+    let call = owner.call("charge").key("k").arguments(&1);
+    let waits = inside.clone();
+    let call = tokio::spawn(call.run_raw(|_| async move {
+        waits.pass().await;
+        RawEnding::NotBegun(RawOutcome::value("no room"))
+    }));
+    inside.arrived(1).await;
+    world.advance(LEASE / 3).await;
+    beating.arrived(1).await;
+
+    inside.open();
+    assert!(call.await.expect("no panic").is_ok());
+    beating.open();
+    while owner.store.under_way() > 0 {
+        yield_now().await;
+    }
+    owner.settled().await;
+
     check(&world, "k", Mode::Rerun, "charged").await;
 }
