@@ -12,7 +12,10 @@ use sqlx::{
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::failure;
-use crate::store::{StoreError, StoreErrorKind};
+use crate::{
+    clock::{SystemTimer, Timer},
+    store::{StoreError, StoreErrorKind},
+};
 
 /// How long a caller stands in line for the connection, or for a lock that another process holds while a file is opened.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -111,14 +114,20 @@ impl Held {
 /// Connects. Where several processes turn a new file into a WAL file at once, SQLite does not wait for the lock, so this
 /// tries again.
 async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, Error> {
-    let mut waited = Duration::ZERO;
+    connect_within(PATIENCE, options).await
+}
+
+/// Tries for no longer than this, of which SQLite may have waited most.
+async fn connect_within(
+    patience: Duration,
+    options: &SqliteConnectOptions,
+) -> Result<SqliteConnection, Error> {
+    let began = SystemTimer.now();
     let mut pause = Duration::from_millis(2);
     loop {
         match options.connect().await {
-            Err(error) if is_busy(&error) && waited < PATIENCE => {
-                let jittered = pause.mul_f64(rand::random_range(0.5..=1.0));
-                tokio::time::sleep(jittered).await;
-                waited += jittered;
+            Err(error) if is_busy(&error) && SystemTimer.now().saturating_sub(began) < patience => {
+                tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..=1.0))).await;
                 pause = (pause * 2).min(Duration::from_millis(100));
             }
             answer => return answer,
@@ -160,5 +169,33 @@ impl DerefMut for Lent<'_> {
             Lent::Held(connection) => connection.as_mut().expect("`acquire` fills it"),
             Lent::Pool(connection) => connection,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Executor;
+
+    use super::*;
+
+    /// SQLite itself has waited for the lock each time: a try for each sleep that fits into the patience takes half a minute.
+    #[tokio::test]
+    async fn a_file_that_stays_locked_is_given_up_when_patience_ends() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let options = SqliteConnectOptions::new()
+            .filename(folder.path().join("records.db"))
+            .create_if_missing(true);
+        let mut other = options.connect().await.expect("the file is made");
+        let locked = other.execute("CREATE TABLE t (n); BEGIN EXCLUSIVE").await;
+        locked.expect("nobody else has it");
+
+        let durable = options
+            .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal)
+            .busy_timeout(Duration::from_secs(1));
+        let opening = connect_within(Duration::from_secs(3), &durable);
+        let opened = tokio::time::timeout(PATIENCE, opening).await;
+
+        let refused = opened.expect("it does not hang");
+        assert!(refused.is_err_and(|error| is_busy(&error)));
     }
 }
