@@ -360,7 +360,8 @@ fn by_status(
             Judgement::Stop(Stopped::Unsupported)
         }
         501 if keyed => Judgement::Stop(Stopped::Unknown(Why::Recorded)),
-        408 | 500 | 502..=504 => match progress.protection {
+        // What no specification knows counts as 500, from a server and from whoever stands before it (RFC 9110, section 15).
+        408 | 500 | 502.. => match progress.protection {
             Protection::Key if answer.replayed => Judgement::Stop(Stopped::Unknown(Why::Recorded)),
             Protection::Key | Protection::Method => again(perhaps(answer.status)),
             // The answer tells as much as is known, and the key would not help.
@@ -389,7 +390,7 @@ fn perhaps(status: StatusCode) -> Happened {
 }
 
 fn ambiguous(status: StatusCode) -> bool {
-    status.is_server_error()
+    status.as_u16() >= 500
 }
 
 fn again(

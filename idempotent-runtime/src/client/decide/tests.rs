@@ -132,6 +132,11 @@ fn the_table_row_by_row() {
         ("502", Observed::Answer(answer(502)), HALF_A_SECOND),
         ("503", Observed::Answer(answer(503)), HALF_A_SECOND),
         ("504", Observed::Answer(answer(504)), HALF_A_SECOND),
+        (
+            "a proxy's 524",
+            Observed::Answer(answer(524)),
+            HALF_A_SECOND,
+        ),
         ("408", Observed::Answer(answer(408)), HALF_A_SECOND),
         ("425", Observed::Answer(answer(425)), HALF_A_SECOND),
         (

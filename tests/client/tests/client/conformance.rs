@@ -154,7 +154,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "C-23",
         "vendors' SDKs",
-        "500, 502, 503 and 504 are tried again, and recorded ones are not",
+        "500, 502 and above are tried again, those too that only a proxy knows, and recorded ones are not",
         Tested,
     ),
     Item(
