@@ -2,7 +2,10 @@
 
 use http::{
     HeaderMap,
-    header::{CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LINK, LOCATION},
+    header::{
+        CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_RANGE,
+        CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LINK, LOCATION,
+    },
 };
 
 use super::{
@@ -16,13 +19,20 @@ use super::{
 };
 
 /// The headers that describe a body, and are given back with it.
-const KEPT: [HeaderName; 6] = [
+const KEPT: [HeaderName; 12] = [
+    HeaderName::from_static("content-digest"),
+    CONTENT_DISPOSITION,
+    // It is there only where the client beneath has not decoded the body.
+    CONTENT_ENCODING,
     CONTENT_LANGUAGE,
+    CONTENT_LOCATION,
+    CONTENT_RANGE,
     CONTENT_TYPE,
     ETAG,
     LAST_MODIFIED,
     LINK,
     LOCATION,
+    HeaderName::from_static("repr-digest"),
 ];
 
 /// What the last attempt of a call means to whoever asks for that call later.

@@ -21,7 +21,8 @@ use idempotent_runtime::{
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
 use crate::kit::{
-    Ending, Pauses, Server, Step, answer, builder, lock, outcome, patient, problem, unfinished,
+    Ending, Pauses, Server, Step, answer, builder, client, lock, outcome, patient, problem,
+    unfinished,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -265,6 +266,45 @@ async fn c11_what_is_done_is_answered_by_the_journal() {
         assert_eq!(response.text().await.expect("a body"), "receipt");
     }
     assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn c11_what_is_needed_to_read_a_body_comes_with_it() {
+    let fields = [
+        ("content-type", "application/json"),
+        ("content-encoding", "gzip"),
+        (
+            "content-disposition",
+            "attachment; filename=\"receipt.json\"",
+        ),
+        ("content-location", "/receipts/99"),
+        (
+            "content-digest",
+            "sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:",
+        ),
+        (
+            "repr-digest",
+            "sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:",
+        ),
+    ];
+    let done = answer(201).body("what a compressor made");
+    let done = fields
+        .iter()
+        .fold(done, |done, (name, value)| done.with(name, *value));
+    let server = Server::doing([done]).await;
+    let client = client();
+    for origin in [Origin::Server, Origin::Journal] {
+        let call = client.post(&server.url("/pay")).with_extension(wish());
+        let response = call.send().await.expect("an answer");
+        assert_eq!(outcome(&response).origin, origin);
+        for (name, value) in fields {
+            let told = response
+                .headers()
+                .get(name)
+                .map(http::HeaderValue::as_bytes);
+            assert_eq!(told, Some(value.as_bytes()), "{name}, {origin:?}");
+        }
+    }
 }
 
 #[tokio::test]
