@@ -106,14 +106,16 @@ impl Call {
         Self::default()
     }
 
-    /// Gives the call this key, whatever its method. A header that stands on the request counts for more.
+    /// Gives the call this key, whatever its method, unless that only reads: GET, HEAD, OPTIONS and TRACE have none. A header that
+    /// stands on the request counts for more.
     #[must_use]
     pub fn key(mut self, key: Key) -> Self {
         self.source = Source::Given(key);
         self
     }
 
-    /// Gives the call the key of this intent, whatever its method. A header that stands on the request counts for more.
+    /// Gives the call the key of this intent, whatever its method, unless that only reads: GET, HEAD, OPTIONS and TRACE have none,
+    /// and are sent each time. A header that stands on the request counts for more.
     #[must_use]
     pub fn intent(mut self, intent: Intent) -> Self {
         self.source = Source::Intent(intent);
