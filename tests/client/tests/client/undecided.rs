@@ -1,5 +1,10 @@
 //! Answers that do not tell what a call came to: they are told, and not remembered as what it came to.
 
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
 use async_trait::async_trait;
 use http::{Extensions, Method};
 use idempotent_runtime::{
@@ -11,6 +16,7 @@ use idempotent_runtime::{
 };
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
+use tokio::net::TcpListener;
 
 use crate::kit::{
     Answer, Ending, Pauses, Server, Step, answer, json, outcome, patient, problem, unfinished,
@@ -100,6 +106,53 @@ async fn c39_a_call_that_gives_up_and_did_nothing_is_neither_open_nor_over() {
         let again = ask().await.expect("an answer");
         assert_eq!(outcome(&again).origin, Origin::Server, "{last:?}");
     }
+}
+
+/// Sends what comes after the first attempt to where nobody listens.
+struct GoneLater {
+    sent: AtomicUsize,
+    nobody: SocketAddr,
+}
+
+#[async_trait]
+impl Middleware for GoneLater {
+    async fn handle(
+        &self,
+        mut request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        if self.sent.fetch_add(1, Ordering::Relaxed) > 0 {
+            let port = Some(self.nobody.port());
+            request.url_mut().set_port(port).expect("it has a host");
+        }
+        next.run(request, extensions).await
+    }
+}
+
+/// An attempt that came to nobody says nothing of the one before it.
+#[tokio::test]
+async fn c39_a_call_that_gives_up_without_a_connection_is_open_where_it_may_have_been_done() {
+    let server = Server::doing([Step::Cut]).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let nobody = listener.local_addr().expect("an address");
+    drop(listener);
+    let keys = IdempotencyKeys::builder(Profile::undeclared())
+        .timer(Pauses::default())
+        .limits(patient().attempts(2));
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let sent = AtomicUsize::default();
+    let client = ClientBuilder::new(http)
+        .with(keys.clone())
+        .with(GoneLater { sent, nobody })
+        .build();
+
+    let call = client.put(server.url("/order")).body("order");
+    let ended = call.with_extension(wish()).send().await;
+
+    assert!(ended.is_err(), "{ended:?}");
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(unfinished(&keys).await.len(), 1);
 }
 
 /// Asks a second time, whatever the answer was.
