@@ -204,7 +204,7 @@ impl Terms {
 
     fn refused<R, E>(&self, problem: &Problem) -> Box<Told<R, E>> {
         Box::new(Told {
-            response: Ok(self.guard.refuse(problem)),
+            response: Ok(self.guard.refuse_in_any_case(problem)),
             outcome: nothing(),
         })
     }

@@ -1,6 +1,10 @@
 //! A request that is answered once for all its retries.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+};
 
 use bytes::Bytes;
 use http::{
@@ -26,7 +30,7 @@ use crate::{
         grpc,
         limit::Place,
         meeting::{too_large, unreadable},
-        problem::{Kind, Mismatch, Problem},
+        problem::{Kind, Mismatch, Problem, ProblemJson},
         routing,
         rules::{KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
         scope::Caller,
@@ -312,6 +316,19 @@ impl Guard {
 
     pub(crate) fn refuse<R>(&self, problem: &Problem) -> Response<Body<R>> {
         self.respond(problem).map(Body::from)
+    }
+
+    /// The same where a handler was to run: a panic of the renderer would count as one of the handler, which has not begun. What it
+    /// cannot tell is told in JSON.
+    pub(crate) fn refuse_in_any_case<R>(&self, problem: &Problem) -> Response<Body<R>> {
+        let refused = catch_unwind(AssertUnwindSafe(|| self.refuse(problem)));
+        refused.unwrap_or_else(|_| {
+            let Settings { name, problems, .. } = &*self.settings;
+            tracing::error!(operation = &**name, "a renderer panicked");
+            let problems = problems.clone().renderer(ProblemJson);
+            let told = problems.respond(problem, &self.method, &self.headers);
+            told.map(Body::from)
+        })
     }
 
     pub(crate) fn respond(&self, problem: &Problem) -> Response<Bytes> {

@@ -17,7 +17,7 @@ use idempotent_runtime::{
 
 use crate::{
     bodies::until_settled,
-    harness::{Shop, by_caller, charge, spawn},
+    harness::{Shop, by_caller, charge, post, spawn},
 };
 
 /// A body that panics when it is asked for, and may know its length.
@@ -224,4 +224,37 @@ async fn s_102_a_failure_that_cannot_be_told_is_a_failure_nonetheless() {
         assert!(answer.is_err_and(|panicked| panicked.is_panic()));
     }
     assert_eq!(shop.runs(), 1);
+}
+
+#[tokio::test]
+async fn s_102_a_refusal_that_cannot_be_told_binds_no_key() {
+    let shop = Shop::new(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(by_caller())
+        .rules(Rules::ietf().on_crash(OnCrash::Uncertain))
+        .problems(Problems::new().renderer(NoTemplate))
+        .max_in_flight(1)
+        .build()
+        .expect("the settings are sound");
+    let gate = Gate::new();
+    let inside = gate.clone();
+    let shop = Shop::behind(layer, shop.store, shop.idem, move |_, _| {
+        let gate = inside.clone();
+        async move {
+            gate.pass().await;
+            Response::default()
+        }
+    });
+    let first = spawn(&shop, charge());
+    gate.arrived(1).await;
+    let second = post("/charges").key("l");
+
+    let refused = spawn(&shop, second.clone()).await;
+
+    gate.open();
+    first.await.expect("there was room").is_fresh();
+    shop.send(second).await.is_fresh();
+    assert_eq!(shop.runs(), 2);
+    let refused = refused.expect("it is told in JSON");
+    refused.is_problem(503, "overloaded");
 }
