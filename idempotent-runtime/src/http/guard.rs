@@ -40,6 +40,7 @@ use crate::{
     key::{Key, KeyError, KeyPart},
     observe::How,
     outcome::{Recorded, Whole},
+    policy::OnExpired,
     record::RawOutcome,
 };
 
@@ -145,7 +146,9 @@ impl Guard {
         // What is rare is boxed, so that the future of every request does not hold room for it.
         let known = Box::pin(handle.lookup(name, self.caller.as_ref(), &*identity)).await;
         match known {
-            Ok(Status::Unknown | Status::Expired { .. }) => Err(problem),
+            Ok(Status::Unknown) => Err(problem),
+            // Elsewhere the claim is refused for that, and its client is told that the call was carried out.
+            Ok(Status::Expired { .. }) if self.rules.on_expired == OnExpired::Run => Err(problem),
             _ => Ok(None),
         }
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body::Frame;
 use idempotent_runtime::{
-    Error, Idempotency, MemoryStore,
+    Error, Idempotency, MemoryStore, OnExpired,
     http::{Builder, IdempotencyLayer, Rules, Scope, Unscoped},
     record::State,
     testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
@@ -159,6 +159,30 @@ async fn a_known_key_is_answered_whatever_its_caller_has_brought() {
     let ended = running.await.expect("it is answered");
     ended.is_fresh();
     shop.send(charge("running")).await.replays(&ended);
+}
+
+/// It was carried out, so that it is not one too many, and nobody is to be told that it was not.
+#[tokio::test]
+async fn a_key_whose_time_is_over_is_known_where_it_is_refused_for_that() {
+    let clock = ManualClock::new();
+    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let idem = Idempotency::builder(store.clone()).timer(clock.clone());
+    let idem = idem.keep("10h").build().expect("the settings are sound");
+    let rules = Rules::ietf().ttl("1h").on_expired(OnExpired::Refuse);
+    let layer = IdempotencyLayer::builder(idem.clone())
+        .scope(by_caller())
+        .rules(rules)
+        .max_new_keys_per_caller(1, "2h")
+        .build()
+        .expect("the settings are sound");
+    let shop = Shop::behind(layer, store, idem, |_, _| async { Response::default() });
+    shop.send(charge(0)).await.is_fresh();
+
+    clock.advance(Duration::from_secs(60 * 60));
+
+    shop.send(charge(0)).await.is_problem(409, "result_expired");
+    shop.send(charge(1)).await.is_problem(429, "too_many_keys");
+    assert_eq!(shop.runs(), 1);
 }
 
 #[tokio::test]
