@@ -37,7 +37,7 @@ use crate::{
         settings::Settings,
     },
     identity::RecordId,
-    key::{Key, KeyError, KeyPart},
+    key::{Key, KeyError, KeyPart, KeyWriter},
     observe::How,
     outcome::{Recorded, Whole},
     policy::OnExpired,
@@ -50,9 +50,24 @@ pub(crate) struct Guard {
     pub(crate) rules: Arc<Rules>,
     pub(crate) key: IdempotencyKey,
     caller: Option<Caller>,
-    /// What a refusal needs to know of the request, whose handler may have taken it already.
+    /// What an answer may need to know of the request, whose handler may have taken it already.
     method: Method,
     headers: HeaderMap,
+}
+
+/// What identifies a call beside its caller: its key, and its method and path where a key is for one route.
+struct Identity<'a> {
+    route: Option<Box<(String, String)>>,
+    key: &'a IdempotencyKey,
+}
+
+impl KeyPart for Identity<'_> {
+    fn write(&self, writer: &mut KeyWriter) {
+        match &self.route {
+            None => self.key.write(writer),
+            Some(route) => (&route.0, &route.1, self.key).write(writer),
+        }
+    }
 }
 
 /// Stands among the extensions of a request that a layer guards, so that another one inside it lets it pass.
@@ -73,7 +88,7 @@ impl Guard {
             key,
             caller,
             method: head.method.clone(),
-            headers: head.headers.clone(),
+            headers: remembered(settings, rules, &head.headers),
         })
     }
 
@@ -144,7 +159,7 @@ impl Guard {
         };
         let identity = self.identity(head);
         // What is rare is boxed, so that the future of every request does not hold room for it.
-        let known = Box::pin(handle.lookup(name, self.caller.as_ref(), &*identity)).await;
+        let known = Box::pin(handle.lookup(name, self.caller.as_ref(), &identity)).await;
         match known {
             Ok(Status::Unknown) => Err(problem),
             // Elsewhere the claim is refused for that, and its client is told that the call was carried out.
@@ -169,20 +184,22 @@ impl Guard {
         }
     }
 
-    /// What identifies the call beside its caller.
-    fn identity(&self, head: &Parts) -> Box<dyn KeyPart + Send + Sync> {
-        match self.rules.key_scope {
-            KeyScope::Caller => Box::new(self.key.clone()),
-            KeyScope::Route => {
-                let path = routing::uri(head).path().to_owned();
-                Box::new((head.method.to_string(), path, self.key.clone()))
-            }
+    fn identity(&self, head: &Parts) -> Identity<'_> {
+        Identity {
+            route: match self.rules.key_scope {
+                KeyScope::Caller => None,
+                KeyScope::Route => {
+                    let path = routing::uri(head).path().to_owned();
+                    Some(Box::new((head.method.to_string(), path)))
+                }
+            },
+            key: &self.key,
         }
     }
 
     fn describe(
         &self,
-        identity: &(dyn KeyPart + Send + Sync),
+        identity: &Identity<'_>,
         head: &Parts,
         body: &Bytes,
     ) -> CallBuilder<Recorded, Whole> {
@@ -221,7 +238,7 @@ impl Guard {
         &self,
         outcome: &RawOutcome,
         how: &How,
-        identity: &(dyn KeyPart + Send + Sync),
+        identity: &Identity<'_>,
     ) -> Response<Body<R>> {
         let stored = match self.open(&outcome.bytes, identity) {
             Ok(stored) => stored,
@@ -253,11 +270,7 @@ impl Guard {
         response.map(|_| Body::whole(whole))
     }
 
-    fn open(
-        &self,
-        stored: &Bytes,
-        identity: &(dyn KeyPart + Send + Sync),
-    ) -> Result<StoredResponse, BoxError> {
+    fn open(&self, stored: &Bytes, identity: &Identity<'_>) -> Result<StoredResponse, BoxError> {
         let opened = match &self.settings.seal {
             None => stored.clone(),
             Some(seal) => seal.open(&self.record(identity)?, stored)?.into(),
@@ -265,7 +278,7 @@ impl Guard {
         Ok(StoredResponse::decode_shared(&opened)?)
     }
 
-    fn problem(&self, error: &Error, identity: &(dyn KeyPart + Send + Sync)) -> Problem {
+    fn problem(&self, error: &Error, identity: &Identity<'_>) -> Problem {
         let problem = Problem::from(error);
         match error {
             Error::InProgress { .. } | Error::LeaseLost { .. } => problem
@@ -291,13 +304,13 @@ impl Guard {
     }
 
     /// The beginning of the record's id, which stands in logs, too.
-    fn reference(&self, identity: &(dyn KeyPart + Send + Sync)) -> Option<String> {
+    fn reference(&self, identity: &Identity<'_>) -> Option<String> {
         let id = self.record(identity).ok()?;
         Some(format!("op_{id}"))
     }
 
     /// The record's id.
-    fn record(&self, identity: &(dyn KeyPart + Send + Sync)) -> Result<RecordId, KeyError> {
+    fn record(&self, identity: &Identity<'_>) -> Result<RecordId, KeyError> {
         let key = Key::from_part(identity)?;
         let scope = self.caller.as_ref().map(Key::from_part).transpose()?;
         let scope = scope.as_ref().map(Key::framed);
@@ -338,6 +351,26 @@ impl Guard {
         self.settings
             .refuse(problem, &self.rules, &self.method, &self.headers)
     }
+}
+
+/// The header fields of a request that an answer may depend on: all of them where a renderer of the service's own may ask for any, and
+/// elsewhere the few that this layer asks for, because most requests have none of those.
+fn remembered(settings: &Settings, rules: &Rules, headers: &HeaderMap) -> HeaderMap {
+    if settings.problems.ask_the_request() {
+        return headers.clone();
+    }
+    let asked_for = [&ACCEPT_ENCODING, &grpc::GRPC_ACCEPT_ENCODING];
+    let there = asked_for
+        .into_iter()
+        .chain(rules.repeated())
+        .filter(|name| headers.contains_key(*name));
+    let mut remembered = HeaderMap::with_capacity(there.clone().count());
+    for name in there {
+        for value in headers.get_all(name) {
+            remembered.append(name, value.clone());
+        }
+    }
+    remembered
 }
 
 fn named(differing: &[String]) -> impl Iterator<Item = Mismatch> {

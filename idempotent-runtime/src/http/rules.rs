@@ -379,13 +379,18 @@ impl Rules {
         self
     }
 
+    /// The header fields of a request whose key its response repeats.
+    pub(crate) fn repeated(&self) -> &[HeaderName] {
+        match self.echo {
+            Echo::Key => self.reader.names(),
+            Echo::Off => &[],
+        }
+    }
+
     /// Repeats the key in the response to a request that has one, where that is set.
     pub(crate) fn repeat_key<B>(&self, request: &HeaderMap, response: &mut Response<B>) {
-        let names = self.reader.names();
-        let sent = || names.iter().find_map(|name| request.get(name));
-        if self.echo == Echo::Key
-            && let Some(sent) = sent()
-        {
+        let mut names = self.repeated().iter();
+        if let Some(sent) = names.find_map(|name| request.get(name)) {
             response.headers_mut().insert(IDEMPOTENCY_KEY, sent.clone());
         }
     }
