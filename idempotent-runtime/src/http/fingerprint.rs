@@ -1,17 +1,17 @@
 //! What two requests must have in common to be the same request.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName,
+    HeaderMap, HeaderName, HeaderValue,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
     request::Parts,
 };
 use serde::{Serialize, Serializer};
 use sha2::Sha256;
 
-use crate::{call::CallBuilder, framing::write_framed, http::json};
+use crate::{call::CallBuilder, framing::write_framed, http::json, sha256::sha256};
 
 /// How the bodies of two requests are compared.
 #[derive(Clone)]
@@ -124,7 +124,7 @@ impl Comparison {
             }
             framed.push(0);
         }
-        Some(Hash::of(&framed))
+        Some(Hash(sha256(&mut framed)))
     }
 
     /// The hash, and what was hashed, so that no body equals what was made of another one.
@@ -148,9 +148,13 @@ pub(crate) struct Target<'a> {
     pub(crate) query: Option<&'a str>,
 }
 
+/// Room for what stands around a path and a query, and for the padding of their hash.
+const FRAMES: usize = 128;
+
 impl Target<'_> {
     fn framed(&self, comparison: QueryComparison) -> Hash {
-        let mut framed = Vec::with_capacity(self.path.len() + 16);
+        let query = self.query.unwrap_or_default();
+        let mut framed = Vec::with_capacity(self.path.len() + query.len() + FRAMES);
         write_framed(&mut framed, self.path.as_bytes());
         match (self.query, comparison) {
             (None, _) => framed.push(0),
@@ -167,20 +171,30 @@ impl Target<'_> {
                 }
             }
         }
-        Hash::of(&framed)
+        Hash(sha256(&mut framed))
     }
 }
 
 /// The media type without its parameters, because a `charset` or a boundary does not make another request, and the coding
 /// that the body is in.
-fn content_type(headers: &HeaderMap) -> Option<(String, String)> {
+fn content_type(headers: &HeaderMap) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     let text = |name| {
-        let value = headers.get(name).map(http::HeaderValue::as_bytes);
-        String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
+        let value = headers.get(name).map(HeaderValue::as_bytes);
+        String::from_utf8_lossy(value.unwrap_or_default())
     };
-    let essence = essence(&text(CONTENT_TYPE)).to_ascii_lowercase();
-    let coding = text(CONTENT_ENCODING).trim().to_ascii_lowercase();
+    let essence = lowercase(text(CONTENT_TYPE), essence);
+    let coding = lowercase(text(CONTENT_ENCODING), str::trim);
     (!essence.is_empty() || !coding.is_empty()).then_some((essence, coding))
+}
+
+/// What `part` takes of a text, in lower case, as most clients write it already.
+fn lowercase(text: Cow<'_, str>, part: fn(&str) -> &str) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) if !part(text).contains(|c: char| c.is_ascii_uppercase()) => {
+            Cow::Borrowed(part(text))
+        }
+        text => Cow::Owned(part(&text).to_ascii_lowercase()),
+    }
 }
 
 fn essence(content_type: &str) -> &str {
@@ -189,7 +203,7 @@ fn essence(content_type: &str) -> &str {
 
 /// Tells whether a body is JSON by its content type: `application/json`, or anything that ends in `+json`.
 fn is_json(headers: &HeaderMap) -> bool {
-    let Some(Ok(value)) = headers.get(CONTENT_TYPE).map(http::HeaderValue::to_str) else {
+    let Some(Ok(value)) = headers.get(CONTENT_TYPE).map(HeaderValue::to_str) else {
         return false;
     };
     let essence = essence(value).to_ascii_lowercase();
