@@ -190,7 +190,7 @@ fn content_type(headers: &HeaderMap) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
 /// What `part` takes of a text, in lower case, as most clients write it already.
 fn lowercase(text: Cow<'_, str>, part: fn(&str) -> &str) -> Cow<'_, str> {
     match text {
-        Cow::Borrowed(text) if !part(text).contains(|c: char| c.is_ascii_uppercase()) => {
+        Cow::Borrowed(text) if !part(text).bytes().any(|byte| byte.is_ascii_uppercase()) => {
             Cow::Borrowed(part(text))
         }
         text => Cow::Owned(part(&text).to_ascii_lowercase()),

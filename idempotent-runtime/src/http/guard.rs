@@ -360,12 +360,8 @@ fn remembered(settings: &Settings, rules: &Rules, headers: &HeaderMap) -> Header
         return headers.clone();
     }
     let asked_for = [&ACCEPT_ENCODING, &grpc::GRPC_ACCEPT_ENCODING];
-    let there = asked_for
-        .into_iter()
-        .chain(rules.repeated())
-        .filter(|name| headers.contains_key(*name));
-    let mut remembered = HeaderMap::with_capacity(there.clone().count());
-    for name in there {
+    let mut remembered = HeaderMap::new();
+    for name in asked_for.into_iter().chain(rules.repeated()) {
         for value in headers.get_all(name) {
             remembered.append(name, value.clone());
         }
@@ -389,14 +385,14 @@ fn named(differing: &[String]) -> impl Iterator<Item = Mismatch> {
 ///
 /// Who refuses a body without a coding can be given one nevertheless: what compresses it stands outside.
 fn can_be_read(stored: &HeaderMap, request: &HeaderMap) -> bool {
-    let is_accepted = |(codings, accepts): (HeaderName, HeaderName)| {
-        items(stored, &codings)
+    let is_accepted = |(codings, accepts): (&HeaderName, &HeaderName)| {
+        items(stored, codings)
             .filter(|coding| !coding.eq_ignore_ascii_case("identity"))
-            .all(|coding| accepts_coding(request, &accepts, coding))
+            .all(|coding| accepts_coding(request, accepts, coding))
     };
     [
-        (CONTENT_ENCODING, ACCEPT_ENCODING),
-        (grpc::GRPC_ENCODING, grpc::GRPC_ACCEPT_ENCODING),
+        (&CONTENT_ENCODING, &ACCEPT_ENCODING),
+        (&grpc::GRPC_ENCODING, &grpc::GRPC_ACCEPT_ENCODING),
     ]
     .into_iter()
     .all(is_accepted)

@@ -76,26 +76,28 @@ impl Meeting {
         }
         let refuse = |problem| Meeting::Refuse(Box::new(problem), Arc::clone(rules));
         let names = rules.reader.names();
-        let has_key = names.iter().any(|name| head.headers.contains_key(name));
-        match (rules.presence, has_key) {
-            (Presence::IgnoredAloud, true) => {
+        let has_key = || names.iter().any(|name| head.headers.contains_key(name));
+        match rules.presence {
+            Presence::IgnoredAloud if has_key() => {
                 let status = Some(HeaderValue::from_static("ignored"));
                 return Meeting::HandOn(Some(Afterwards {
                     status,
                     ..afterwards()
                 }));
             }
-            (Presence::Unsupported, true) => {
+            Presence::Unsupported if has_key() => {
                 return refuse(Problem::new(Kind::NotSupported));
             }
-            (Presence::Optional, false)
-                if rules.early_data == EarlyData::WithKey && is_early(head) =>
-            {
-                return refuse(Problem::new(Kind::TooEarly));
+            Presence::Optional if !has_key() => {
+                if rules.early_data == EarlyData::WithKey && is_early(head) {
+                    return refuse(Problem::new(Kind::TooEarly));
+                }
+                return Meeting::HandOn(Some(afterwards()));
             }
-            (Presence::Ignored | Presence::IgnoredAloud | Presence::Unsupported, _)
-            | (Presence::Optional, false) => return Meeting::HandOn(Some(afterwards())),
-            (Presence::Required | Presence::Optional, _) => {}
+            Presence::Ignored | Presence::IgnoredAloud | Presence::Unsupported => {
+                return Meeting::HandOn(Some(afterwards()));
+            }
+            Presence::Required | Presence::Optional => {}
         }
         match admit(settings, rules, head, body) {
             Ok(guard) => Meeting::Guard(guard),
@@ -108,9 +110,11 @@ impl Meeting {
 /// asks for a WebSocket (RFC 6455, section 4.1), so the header field does not free other requests from their keys. HTTP/2 in place
 /// of HTTP/1.1 is no such protocol: some clients offer it with every request.
 fn is_for_another_protocol(head: &Parts) -> bool {
-    let upgrade = head.headers.get(UPGRADE).map(HeaderValue::as_bytes);
-    let is_websocket = upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"));
-    head.method == Method::CONNECT || (head.method == Method::GET && is_websocket)
+    let is_websocket = || {
+        let upgrade = head.headers.get(UPGRADE).map(HeaderValue::as_bytes);
+        upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
+    };
+    head.method == Method::CONNECT || (head.method == Method::GET && is_websocket())
 }
 
 /// The field has one value, 1, and counts as that whatever else it holds and however often it is there (RFC 8470, section 5.1).
