@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use tokio::sync::watch;
 
-/// Counts the handlers that run, in all and for each caller, and is shut once.
+/// Counts the handlers that run, in all and for each caller that it is told of, and is shut once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Door(Arc<watch::Sender<State>>);
 
@@ -28,6 +28,11 @@ impl Bounds {
         in_all: usize::MAX,
         of_one_caller: usize::MAX,
     };
+
+    /// Whether it matters whose handlers run.
+    pub(crate) fn are_of_callers(self) -> bool {
+        self.of_one_caller != usize::MAX
+    }
 }
 
 /// Why a handler is not let in.
@@ -42,16 +47,21 @@ pub(crate) enum Barred {
 #[derive(Debug)]
 pub(crate) struct Inside {
     door: Door,
-    caller: Arc<[u8]>,
+    caller: Option<Arc<[u8]>>,
 }
 
 impl Door {
-    /// Lets a handler in, unless the door is shut or as many as may be are inside already. Whoever finds the door
-    /// [`empty`](Self::empty) after shutting it knows that it stays so.
-    pub(crate) fn enter(&self, caller: &Arc<[u8]>, bounds: Bounds) -> Result<Inside, Barred> {
+    /// Lets a handler in, of this caller where callers are counted, unless the door is shut or as many as may be are inside already.
+    /// Whoever finds the door [`empty`](Self::empty) after shutting it knows that it stays so.
+    pub(crate) fn enter(
+        &self,
+        caller: Option<Arc<[u8]>>,
+        bounds: Bounds,
+    ) -> Result<Inside, Barred> {
         let mut answer = Ok(());
         self.0.send_if_modified(|state| {
-            let of_this_caller = state.callers.get(caller).copied().unwrap_or_default();
+            let counted = caller.as_ref().and_then(|caller| state.callers.get(caller));
+            let of_this_caller = counted.copied().unwrap_or_default();
             answer = match () {
                 () if state.shut => Err(Barred::Shut),
                 () if state.inside >= bounds.in_all => Err(Barred::Full),
@@ -60,14 +70,16 @@ impl Door {
             };
             if answer.is_ok() {
                 state.inside += 1;
-                state.callers.insert(Arc::clone(caller), of_this_caller + 1);
+                if let Some(caller) = &caller {
+                    state.callers.insert(Arc::clone(caller), of_this_caller + 1);
+                }
             }
             // Nobody waits for a handler that is let in.
             false
         });
         answer.map(|()| Inside {
             door: self.clone(),
-            caller: Arc::clone(caller),
+            caller,
         })
     }
 
@@ -93,10 +105,12 @@ impl Drop for Inside {
     fn drop(&mut self) {
         self.door.0.send_if_modified(|state| {
             state.inside -= 1;
-            if let Some(of_this_caller) = state.callers.get_mut(&self.caller) {
+            if let Some(caller) = &self.caller
+                && let Some(of_this_caller) = state.callers.get_mut(caller)
+            {
                 *of_this_caller -= 1;
                 if *of_this_caller == 0 {
-                    state.callers.remove(&self.caller);
+                    state.callers.remove(caller);
                 }
             }
             // Only who waits for a shut door is woken, because waking costs something even where nobody waits.
@@ -110,26 +124,42 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    async fn whoever_is_not_counted_takes_room_all_the_same() {
+        let door = Door::default();
+        let bounds = Bounds {
+            in_all: 2,
+            ..Bounds::NONE
+        };
+        assert!(!bounds.are_of_callers());
+        let inside = [door.enter(None, bounds), door.enter(None, bounds)];
+        assert!(inside.iter().all(Result::is_ok));
+        assert_eq!(door.enter(None, bounds).err(), Some(Barred::Full));
+        drop(inside);
+        assert!(door.enter(None, bounds).is_ok());
+    }
+
+    #[tokio::test]
     async fn a_door_lets_in_as_many_as_may_be_until_it_is_shut_and_forgets_who_left() {
         let door = Door::default();
-        let (one, other): (Arc<[u8]>, Arc<[u8]>) = (b"1"[..].into(), b"2"[..].into());
+        let one = || Some(Arc::from(&b"1"[..]));
+        let other = || Some(Arc::from(&b"2"[..]));
         let bounds = Bounds {
             in_all: 3,
             of_one_caller: 2,
         };
-        let first = door.enter(&one, bounds).expect("there is room");
-        let second = door.enter(&one, bounds).expect("there is room");
+        let first = door.enter(one(), bounds).expect("there is room");
+        let second = door.enter(one(), bounds).expect("there is room");
         assert_eq!(
-            door.enter(&one, bounds).err(),
+            door.enter(one(), bounds).err(),
             Some(Barred::FullOfThisCaller)
         );
-        let third = door.enter(&other, bounds).expect("there is room");
-        assert_eq!(door.enter(&other, bounds).err(), Some(Barred::Full));
+        let third = door.enter(other(), bounds).expect("there is room");
+        assert_eq!(door.enter(other(), bounds).err(), Some(Barred::Full));
         drop((first, second));
-        door.enter(&one, bounds).expect("there is room again");
+        door.enter(one(), bounds).expect("there is room again");
         drop(third);
         door.shut();
-        assert_eq!(door.enter(&one, bounds).err(), Some(Barred::Shut));
+        assert_eq!(door.enter(one(), bounds).err(), Some(Barred::Shut));
         door.empty().await;
         assert!(door.0.borrow().callers.is_empty());
     }

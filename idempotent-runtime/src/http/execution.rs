@@ -181,14 +181,14 @@ impl Terms {
             handle,
             ..
         } = &*self.guard.settings;
+        let counted = bounds.are_of_callers().then(|| self.guard.caller_id());
         // What an earlier handler may have begun is not left lying for want of room.
         let bounds = if attempt.is_takeover() {
             Bounds::NONE
         } else {
             *bounds
         };
-        let caller = self.guard.caller_id();
-        let inside = door.enter(&caller, bounds).map_err(|barred| {
+        let inside = door.enter(counted, bounds).map_err(|barred| {
             let kind = match barred {
                 Barred::Shut | Barred::Full => Kind::Overloaded,
                 Barred::FullOfThisCaller => Kind::TooManyKeys,
@@ -196,8 +196,9 @@ impl Terms {
             self.refused(&Problem::new(kind))
         })?;
         if let Some(new_keys) = new_keys {
-            let counted = new_keys.begin(place, attempt, &caller, handle.timer());
-            counted.map_err(|problem| self.refused(&problem))?;
+            let caller = self.guard.caller_id();
+            let begun = new_keys.begin(place, attempt, &caller, handle.timer());
+            begun.map_err(|problem| self.refused(&problem))?;
         }
         Ok(inside)
     }
