@@ -7,8 +7,9 @@ use syn::spanned::Spanned as _;
 use syn::{Expr, Ident, ReceiverKind};
 
 use crate::choices::{InFlight, OnCancel, OnCrash, OnError};
-use crate::function::regroup;
+use crate::function::{Argument, regroup};
 use crate::key::Key;
+use crate::mentions::Names;
 use crate::model::{Fingerprint, Identity, Keep, Model, SelfName};
 use crate::site;
 use crate::template::{Piece, Template};
@@ -31,6 +32,7 @@ use crate::values::{AlsoAccept, Period};
 //         };
 //         let __body = async move {
 //             if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
+//             let _ = (&req, &gateway);
 //             { BODY }
 //         };
 //         let __body = pin!(Some(__body));
@@ -69,6 +71,7 @@ impl Expansion<'_> {
         let steps = self.steps();
         let output = self.model.output;
         let body = hidden(body);
+        let owned = self.owned();
         let here = output.span();
         let prepared = Ident::new("prepared_idempotent_call", here);
         let on_error = self.on_error();
@@ -81,6 +84,7 @@ impl Expansion<'_> {
                 if let ::core::option::Option::Some(#returned) = ::core::option::Option::None::<#output> {
                     return #returned;
                 }
+                #owned
                 #reconcile
                 #body
             }
@@ -227,6 +231,53 @@ impl Expansion<'_> {
                 quote!(#private::Reference(#save, #load))
             }
         }
+    }
+
+    /// Mentions every argument, the last one first, so that the body owns each of them whole, also where it says only a part
+    /// of it, or nothing: a permit is then held for as long as the body runs, detached or not, and what is dropped at its end
+    /// is dropped in the order of any function. What stands beside the body keeps the arguments that it mentions itself.
+    fn owned(&self) -> TokenStream {
+        let beside = self.beside();
+        let stays = |name: &str| {
+            let names: Names = [name.to_owned()].into_iter().collect();
+            beside
+                .iter()
+                .any(|expression| names.mentioned_in(expression))
+        };
+        let function = self.model.function;
+        let arguments = function.arguments.iter().rev();
+        let arguments = arguments
+            .filter(|argument| !stays(&argument.name.to_string()))
+            .map(|argument| {
+                let Argument { name, cfg, .. } = argument;
+                quote!(#(#cfg)* &#name)
+            });
+        let receiver = function.receiver().filter(|_| !stays("self"));
+        let receiver = receiver.map(|receiver| {
+            let token = receiver.self_token;
+            self.renamed(quote!(&#token))
+        });
+        let mentioned: Vec<TokenStream> = arguments.chain(receiver).collect();
+        if mentioned.is_empty() {
+            return TokenStream::new();
+        }
+        quote! {
+            #[allow(clippy::used_underscore_binding)]
+            let _ = (#(#mentioned,)*);
+        }
+    }
+
+    /// The expressions that are handed over together with the body.
+    fn beside(&self) -> Vec<&Expr> {
+        let mut beside = match &self.model.keep {
+            Keep::Whole => Vec::new(),
+            Keep::Upgraded(function) => vec![function],
+            Keep::Reference(references) => vec![&references.save, &references.load],
+        };
+        if let Some(OnError::Classify(function)) = &self.model.policies.on_error {
+            beside.push(function);
+        }
+        beside
     }
 
     /// Asks what became of the attempt before, at the begin of the body.

@@ -1,10 +1,11 @@
 //! What the expansion does when it runs: each shape replays, and keeps calls apart.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 use idempotent_runtime::{Error, Idempotency, MemoryStore, Reconciled, idempotent};
 use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Order {
@@ -81,6 +82,73 @@ fn lookup(id: u64) -> Result<u64, KeyError> {
     id.checked_sub(1).ok_or(KeyError("no key".to_owned()))
 }
 
+/// Notes its end, as a lock does that is given back.
+pub struct Held(&'static str, Arc<Mutex<Vec<&'static str>>>);
+
+impl Held {
+    fn looked_at(&self) {}
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.1.lock().unwrap().push(self.0);
+    }
+}
+
+pub struct Pair {
+    mentioned: Held,
+    #[allow(dead_code)]
+    other: Held,
+}
+
+#[idempotent(key = id, skip(first, second, pair, _unmentioned))]
+async fn holding(id: u64, first: Held, second: Held, pair: Pair, _unmentioned: Held) -> Result<(), Error> {
+    let _last = Held("body", Arc::clone(&first.1));
+    first.looked_at();
+    pair.mentioned.looked_at();
+    tokio::task::yield_now().await;
+    second.looked_at();
+    Ok(())
+}
+
+#[idempotent(key = id, on_cancel = detach, skip(pair, _unmentioned, gates))]
+async fn holding_on(id: u64, pair: Pair, _unmentioned: Held, gates: Arc<[Notify; 2]>) -> Result<(), Error> {
+    gates[0].notify_one();
+    gates[1].notified().await;
+    let _last = Held("body", Arc::clone(&pair.mentioned.1));
+    Ok(())
+}
+
+async fn arguments_are_dropped_as_those_of_any_function() {
+    let dropped = Arc::default();
+    let held = |name| Held(name, Arc::clone(&dropped));
+    let pair = || Pair { mentioned: held("mentioned"), other: held("other") };
+
+    holding(1, held("first"), held("second"), pair(), held("unmentioned")).await.unwrap();
+
+    let expected = ["body", "unmentioned", "mentioned", "other", "second", "first"];
+    assert_eq!(*dropped.lock().unwrap(), expected);
+}
+
+async fn a_call_that_runs_on_keeps_all_its_arguments() {
+    let dropped = Arc::default();
+    let held = |name| Held(name, Arc::clone(&dropped));
+    let pair = Pair { mentioned: held("mentioned"), other: held("other") };
+    let gates = Arc::<[Notify; 2]>::default();
+
+    tokio::select! {
+        _ = holding_on(1, pair, held("unmentioned"), Arc::clone(&gates)) => unreachable!("it waits"),
+        () = gates[0].notified() => {}
+    }
+    assert_eq!(*dropped.lock().unwrap(), [""; 0], "the caller is gone, and the body runs");
+    gates[1].notify_one();
+    let again = Pair { mentioned: held("again"), other: held("again") };
+    holding_on(1, again, held("again"), gates).await.unwrap();
+
+    let expected = ["body", "unmentioned", "mentioned", "other"];
+    assert_eq!(dropped.lock().unwrap()[..4], expected);
+}
+
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyError(String);
 
@@ -92,7 +160,10 @@ impl From<Error> for KeyError {
 
 #[tokio::main]
 async fn main() {
-    Idempotency::new(MemoryStore::new()).enter(every_shape()).await;
+    let idem = Idempotency::new(MemoryStore::new());
+    idem.enter(every_shape()).await;
+    idem.enter(arguments_are_dropped_as_those_of_any_function()).await;
+    idem.enter(a_call_that_runs_on_keeps_all_its_arguments()).await;
 }
 
 async fn every_shape() {

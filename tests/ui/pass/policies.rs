@@ -154,6 +154,28 @@ pub async fn upgraded(id: u64) -> Result<Receipt, PayError> {
     Ok(Receipt { id })
 }
 
+pub struct Kept(Vec<u64>);
+
+impl Kept {
+    async fn load(&self, id: u64) -> Result<Unstorable, std::io::Error> {
+        Ok(Unstorable(id + self.0.len() as u64))
+    }
+
+    #[idempotent(name = "kept.by_its_own", key = id, outcome = reference(|value: &Unstorable| value.0, |id| self.load(id)))]
+    pub async fn by_its_own_reference(self, id: u64) -> Result<Unstorable, PayError> {
+        Ok(Unstorable(id))
+    }
+}
+
+#[idempotent(
+    key = id,
+    skip(kept),
+    outcome = reference(|value: &Unstorable| value.0, |id| kept.load(id)),
+)]
+pub async fn by_a_reference_that_owns(kept: Kept, id: u64) -> Result<Unstorable, PayError> {
+    Ok(Unstorable(id))
+}
+
 #[idempotent(key = id, outcome = reference(|value: &Unstorable| value.0, load))]
 pub async fn by_reference(id: u64) -> Result<Unstorable, PayError> {
     Ok(Unstorable(id))

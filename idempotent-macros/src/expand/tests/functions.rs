@@ -48,6 +48,8 @@ fn a_function_with_a_skipped_argument() {
                     > {
                         return __ret;
                     }
+                    #[allow(clippy::used_underscore_binding)]
+                    let _ = (&req, &gateway);
                     { gateway.charge(req).await }
                 };
                 let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
@@ -102,6 +104,8 @@ fn a_derived_name_and_a_pattern() {
                     > {
                         return __ret;
                     }
+                    #[allow(clippy::used_underscore_binding)]
+                    let _ = (&body, &app);
                     {
                         app.insert(&body).await?;
                         Ok(Json(body))
@@ -207,6 +211,8 @@ fn a_method_that_async_trait_has_boxed() {
                                 > {
                                     return __ret;
                                 }
+                                #[allow(clippy::used_underscore_binding)]
+                                let _ = (&body, &app, &__self);
                                 { __self.pay_now(app, body).await }
                             };
                             let __body = ::core::pin::pin!(::core::option::Option::Some(__body));

@@ -53,6 +53,8 @@ fn a_method_with_a_tuple_key() {
                         > {
                             return __ret;
                         }
+                        #[allow(clippy::used_underscore_binding)]
+                        let _ = (&item, &self);
                         { self.push(item).await }
                     };
                     let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
@@ -119,6 +121,8 @@ fn a_template_key_and_the_old_one() {
                     > {
                         return __ret;
                     }
+                    #[allow(clippy::used_underscore_binding)]
+                    let _ = (&req,);
                     { Ok(1) }
                 };
                 let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
@@ -185,6 +189,8 @@ fn all_arguments_as_the_key() {
                     > {
                         return __ret;
                     }
+                    #[allow(clippy::used_underscore_binding)]
+                    let _ = (&r#type, #[cfg(feature = "mail")] &to);
                     { Ok(()) }
                 };
                 let __body = ::core::pin::pin!(::core::option::Option::Some(__body));

@@ -42,6 +42,8 @@ fn reconcile_asks_with_every_argument() {
                         > {
                             return __ret;
                         }
+                        #[allow(clippy::used_underscore_binding)]
+                        let _ = (&req, &conn, &bank, &self);
                         if let ::core::option::Option::Some(__answer) = ::idempotent_runtime::__private::reconcile::<
                             Result<Paid, PayError>,
                             _,
@@ -104,6 +106,8 @@ fn a_reference_is_stored_in_place_of_the_value() {
                     > {
                         return __ret;
                     }
+                    #[allow(clippy::used_underscore_binding)]
+                    let _ = (&id,);
                     {
                         id += 1;
                         Err(MakeError(id))

@@ -61,6 +61,8 @@ fn every_policy() {
                     > {
                         return __ret;
                     }
+                    #[allow(clippy::used_underscore_binding)]
+                    let _ = (&req, &app);
                     { app.stock.reserve(req).await }
                 };
                 #[allow(clippy::large_futures)]
@@ -118,6 +120,8 @@ fn computed_durations_and_a_fingerprint() {
                     > {
                         return __ret;
                     }
+                    #[allow(clippy::used_underscore_binding)]
+                    let _ = (&b, &a);
                     { Ok(a + b) }
                 };
                 let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
