@@ -308,7 +308,9 @@ impl Expansion<'_> {
         let asked = self.renamed(quote!(#ask(#receiver #(#arguments)*)));
         let answer = Ident::new("__answer", Span::mixed_site());
         quote! {
-            if let ::core::option::Option::Some(#answer) = #private::reconcile::<#output, _, _>(|| #asked).await {
+            #[allow(clippy::used_underscore_binding)]
+            let #answer = #private::reconcile::<#output, _, _>(|| #asked).await;
+            if let ::core::option::Option::Some(#answer) = #answer {
                 return #answer;
             }
         }

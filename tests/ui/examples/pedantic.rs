@@ -135,6 +135,22 @@ pub async fn reconciled(order: Order) -> Result<u64, Error> {
     Ok(order.amount)
 }
 
+async fn ask_for_a_reason(order: &Order, _reason: &str) -> Reconciled<u64, Error> {
+    tokio::task::yield_now().await;
+    Reconciled::Happened(order.amount)
+}
+
+/// Asks with all its arguments.
+///
+/// # Errors
+///
+/// When the gateway declines.
+#[idempotent(key = order.id, on_crash = reconcile(ask_for_a_reason), skip(_reason))]
+pub async fn reconciled_without_its_reason(order: Order, _reason: &str) -> Result<u64, Error> {
+    tokio::task::yield_now().await;
+    Ok(order.amount)
+}
+
 /// Ends with a unit, from all its arguments.
 ///
 /// # Errors

@@ -44,13 +44,14 @@ fn reconcile_asks_with_every_argument() {
                         }
                         #[allow(clippy::used_underscore_binding)]
                         let _ = (&req, &conn, &bank, &self);
-                        if let ::core::option::Option::Some(__answer) = ::idempotent_runtime::__private::reconcile::<
+                        #[allow(clippy::used_underscore_binding)]
+                        let __answer = ::idempotent_runtime::__private::reconcile::<
                             Result<Paid, PayError>,
                             _,
                             _,
                         >(|| Self::ask(self, bank, &conn, &req))
-                            .await
-                        {
+                            .await;
+                        if let ::core::option::Option::Some(__answer) = __answer {
                             return __answer;
                         }
                         { bank.pay(req).await }
