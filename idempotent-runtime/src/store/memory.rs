@@ -26,8 +26,9 @@ use crate::{
 /// forget on restart.
 ///
 /// It runs no background work. Records that are expired, and were kept for as long as their handle says, are swept while new
-/// ones come in, so that it holds at most about twice as many as are still needed; [`purge`](Store::purge) does the
-/// same on demand.
+/// ones come in, so that it holds at most about twice as many as were needed at the busiest time. After that it may hold as many
+/// for long, where few come in: [`purge`](Store::purge) sweeps on demand, and [`Idempotency::purger`](crate::Idempotency::purger)
+/// again and again.
 ///
 /// # Examples
 ///
