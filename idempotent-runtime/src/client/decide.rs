@@ -183,7 +183,9 @@ impl Answered {
     /// attempt that ran.
     fn refuses(&self) -> bool {
         let refuses = is_refusal(self.status, self.problem.slug);
-        !self.replayed && (refuses || self.status == StatusCode::NOT_IMPLEMENTED)
+        let is_unsupported = self.status == StatusCode::NOT_IMPLEMENTED
+            || self.problem.slug == Some(Slug::NotSupported);
+        !self.replayed && (refuses || is_unsupported)
     }
 
     /// The call belongs to another address. By the letter nothing was done, but many a server means 303 by it.

@@ -158,6 +158,7 @@ fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
         answer(308),
         answer(501),
         problem(501, Slug::NotSupported),
+        problem(400, Slug::NotSupported),
         problem(400, Slug::KeyMissing),
         problem(400, Slug::ScopeUnresolved),
         problem(413, Slug::BodyTooLarge),
