@@ -109,6 +109,24 @@ async fn c02_extensions_that_are_used_again_make_no_repetition() {
     assert_ne!(keys[0], keys[1]);
 }
 
+/// Who retries out there repeats the request; another one is another call.
+#[tokio::test]
+async fn c02_another_request_gets_another_key_whatever_became_of_the_first() {
+    let server = Server::doing([Step::Cut]).await;
+    let client = client_with(|keys| keys.limits(crate::kit::patient().attempts(1)));
+    let mut extensions = http::Extensions::new();
+    for body in ["first", "second"] {
+        let request = client.post(&server.url("/pay")).body(body).build();
+        let request = request.expect("a request");
+        let call = client
+            .http
+            .execute_with_extensions(request, &mut extensions);
+        assert_eq!(call.await.is_ok(), body == "second");
+    }
+    let keys = server.keys();
+    assert_ne!(keys[0], keys[1]);
+}
+
 #[tokio::test]
 async fn c03_a_key_of_the_caller_s_is_sent_as_it_is() {
     for written in ["\"mine\"", "mine", "mine; p=1"] {

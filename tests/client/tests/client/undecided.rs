@@ -3,6 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -16,6 +17,7 @@ use idempotent_runtime::{
 };
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
+use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
 use tokio::net::TcpListener;
 
 use crate::kit::{
@@ -151,6 +153,38 @@ async fn c39_a_call_that_gives_up_without_a_connection_is_open_where_it_may_have
     let ended = call.with_extension(wish()).send().await;
 
     assert!(ended.is_err(), "{ended:?}");
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(unfinished(&keys).await.len(), 1);
+}
+
+/// Who retries inside tells of the last attempt alone, and that there may have been others.
+#[tokio::test]
+async fn c02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_open() {
+    let server = Server::doing([Step::Cut]).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let nobody = listener.local_addr().expect("an address");
+    drop(listener);
+    let backoff = ExponentialBackoff::builder()
+        .retry_bounds(Duration::ZERO, Duration::ZERO)
+        .build_with_max_retries(1);
+    let keys = IdempotencyKeys::builder(Profile::ietf())
+        .timer(Pauses::default())
+        .limits(patient().attempts(1));
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let sent = AtomicUsize::default();
+    let client = ClientBuilder::new(http)
+        .with(keys.clone())
+        .with(RetryTransientMiddleware::new_with_policy(backoff))
+        .with(GoneLater { sent, nobody })
+        .build();
+
+    let call = client.post(server.url("/pay")).body("pay");
+    let ended = call.with_extension(wish()).send().await;
+
+    assert!(
+        matches!(ended.ending(), ClientError::Unknown { .. }),
+        "{ended:?}"
+    );
     assert_eq!(server.seen().len(), 1);
     assert_eq!(unfinished(&keys).await.len(), 1);
 }
