@@ -1,6 +1,6 @@
 //! `#[derive(KeyPart)]`
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
@@ -90,9 +90,12 @@ fn is_phantom(field: &Field) -> bool {
     matches!(bare(&field.ty), Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "PhantomData"))
 }
 
+/// Stands at the type of each field, where it is reported that one is no part of a key. The names in it are those of the
+/// derive, wherever the type was written: a `macro_rules` may have been given it.
 fn write_fields(parts: &[Part], runtime: &Path) -> TokenStream {
     let writes = parts.iter().map(|Part { member, ty }| {
-        quote_spanned!(ty.span()=> #runtime::KeyWriter::part::<#ty>(key, &self.#member);)
+        let here = Span::call_site().located_at(ty.span());
+        quote_spanned!(here=> #runtime::KeyWriter::part::<#ty>(key, &self.#member);)
     });
     quote!(#(#writes)*)
 }

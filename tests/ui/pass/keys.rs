@@ -31,6 +31,29 @@ pub struct Typed<T, M = ()> {
 #[derive(Clone, Serialize, KeyPart)]
 pub struct Sized_<const N: usize>(#[serde(skip)] [u8; N], String);
 
+macro_rules! newtypes {
+    ($($name:ident($value:ident))*) => {$(
+        #[derive(Clone, Serialize, KeyPart)]
+        pub struct $name($value);
+    )*};
+}
+
+newtypes! { Sku(String) }
+
+macro_rules! as_it_stands {
+    ($($item:tt)*) => {
+        #[derive(Clone, Serialize, KeyPart)]
+        $($item)*
+    };
+}
+
+as_it_stands! {
+    pub struct Piece<T> {
+        sku: Sku,
+        of: Option<T>,
+    }
+}
+
 #[derive(Serialize)]
 pub struct Order {
     id: OrderId,
@@ -158,6 +181,11 @@ pub async fn by_dereference(id: &u64) -> Result<Done, Error> {
 #[idempotent(key_from_arguments)]
 pub async fn by_arguments(a: u64, b: String) -> Result<Done, Error> {
     Ok(Done(a + b.len() as u64))
+}
+
+#[idempotent(key = (sku, piece))]
+pub async fn by_types_of_a_macro(sku: Sku, piece: Piece<u8>) -> Result<Done, Error> {
+    Ok(Done((sku.0.len() + piece.sku.0.len()) as u64))
 }
 
 fn main() {}
