@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt as _, quote};
-use syn::parse::{Parse, ParseStream, Parser as _};
+use syn::parse::{Parse, ParseStream};
 use syn::visit::{self, Visit};
 use syn::{
     AssocType, Attribute, FnArg, Ident, Pat, PatIdent, Receiver, ReturnType, Signature, Token,
@@ -51,13 +51,13 @@ impl Parse for Function {
         let (inner_attributes, body) = if input.peek(Token![;]) {
             (Vec::new(), Body::Missing(input.parse()?))
         } else {
-            let group: Group = input.parse()?;
-            let inner = |block: ParseStream<'_>| {
-                let attributes = block.call(Attribute::parse_inner)?;
-                Ok((attributes, block.parse::<TokenStream>()?))
-            };
-            let (attributes, statements) = inner.parse2(group.stream())?;
-            (attributes, Body::Block(regroup(&group, statements)))
+            // A `block` of `macro_rules` comes in a group of its own, which `braced` looks through.
+            let block;
+            let braces = syn::braced!(block in input);
+            let attributes = block.call(Attribute::parse_inner)?;
+            let mut body = Group::new(Delimiter::Brace, block.parse()?);
+            body.set_span(braces.span.join());
+            (attributes, Body::Block(body))
         };
         let mut function = Self {
             attributes,

@@ -214,6 +214,27 @@ macro_rules! made {
 
 made!(made_by_a_macro, "1h", id, *id + 1, &mut u64, PayResult<u64>);
 
+macro_rules! made_of_a_block {
+    ($visible:vis fn $name:ident($id:ident: $type:ty) -> $result:ty, $body:block) => {
+        #[idempotent(key = $id)]
+        $visible async fn $name($id: $type) -> $result $body
+    };
+}
+
+made_of_a_block!(pub(crate) fn made_of_a_block(id: u64) -> PayResult<u64>, {
+    let twice = id * 2;
+    Ok(twice)
+});
+
+macro_rules! annotated {
+    ($item:item) => {
+        #[idempotent(key_from_arguments)]
+        $item
+    };
+}
+
+annotated!(pub async fn annotated_by_a_macro(id: u64) -> PayResult<u64> { Ok(id) });
+
 pub mod nested {
     use idempotent_runtime::{Error, idempotent};
 
@@ -238,5 +259,6 @@ fn main() {
     assert_send(owned(Charge { id: 1, amount: 1 }));
     assert_send(borrowed(&Gateway, &Charge { id: 1, amount: 1 }));
     assert_send(impl_argument(1, "x"));
+    let _ = made_of_a_block(1);
     let _ = nested::outer(1);
 }
