@@ -6,8 +6,8 @@ use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::visit::Visit;
 use syn::{
-    Data, DeriveInput, Error, Field, Fields, Generics, Ident, Index, Member, Path, Result, Type,
-    Variant, parse_quote,
+    Attribute, Data, DeriveInput, Error, Field, Fields, Generics, Ident, Index, Member, Path,
+    Result, Type, Variant, parse_quote,
 };
 
 use crate::function::bare;
@@ -25,6 +25,7 @@ use crate::function::bare;
 pub(crate) fn derive(item: TokenStream) -> Result<TokenStream> {
     let mut input: DeriveInput = syn::parse2(item)?;
     let runtime = runtime(&input)?;
+    nothing_inside(&input)?;
     let name = input.ident.clone();
     let body = match &input.data {
         Data::Struct(data) => {
@@ -165,6 +166,31 @@ fn write_variant(name: &Ident, variants: &[&Variant]) -> Result<TokenStream> {
         Some(mistakes) => Err(mistakes),
         None => Ok(quote!(match self { #(#arms)* })),
     }
+}
+
+/// Refuses `#[key_part(…)]` on fields and variants: whoever writes one there means that it changes the key.
+fn nothing_inside(input: &DeriveInput) -> Result<()> {
+    struct Inside(Option<Error>);
+
+    impl Visit<'_> for Inside {
+        fn visit_attribute(&mut self, attribute: &Attribute) {
+            if !attribute.path().is_ident("key_part") {
+                return;
+            }
+            let mistake = Error::new_spanned(
+                attribute,
+                "`key_part` stands on the type only: every field is a part of the key, and a variant is written by its name; for another key implement `KeyPart` by hand",
+            );
+            match &mut self.0 {
+                Some(mistakes) => mistakes.combine(mistake),
+                None => self.0 = Some(mistake),
+            }
+        }
+    }
+
+    let mut inside = Inside(None);
+    inside.visit_data(&input.data);
+    inside.0.map_or(Ok(()), Err)
 }
 
 /// `::idempotent_runtime`, or what `#[key_part(crate = path)]` says.

@@ -28,4 +28,19 @@ struct Phantom<T>(std::marker::PhantomData<T>);
 #[key_part(rename = "id")]
 struct Renamed(u64);
 
+#[derive(KeyPart)]
+struct Marked {
+    id: u64,
+    #[key_part(skip)]
+    seen: u64,
+}
+
+#[derive(KeyPart)]
+enum MarkedVariant {
+    #[key_part(rename = "web")]
+    Web,
+    #[key_part(rename = "phone")]
+    Phone,
+}
+
 fn main() {}
