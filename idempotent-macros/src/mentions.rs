@@ -64,9 +64,9 @@ impl Names {
         })
     }
 
-    /// Looks for `{name}` and `{name:…}`.
+    /// Looks for `{name}` and `{name:…}`; `{{` is the brace itself.
     fn in_format(&self, text: &str) -> bool {
-        text.split('{').skip(1).any(|after| {
+        text.replace("{{", "").split('{').skip(1).any(|after| {
             let end = after
                 .find(|c: char| !c.is_alphanumeric() && c != '_')
                 .unwrap_or(after.len());
@@ -205,20 +205,22 @@ mod tests {
 
     #[test]
     fn an_argument_counts_where_it_is_an_expression() {
-        let mentioned: [Expr; 6] = [
+        let mentioned: [Expr; 7] = [
             parse_quote!(req.order_id),
             parse_quote!(self.tenant),
             parse_quote!((1, id)),
             parse_quote!(format!("{}-{}", 1, req.id)),
             parse_quote!(format!("order-{id}")),
             parse_quote!(format!("{id:>8}")),
+            parse_quote!(format!("{{{id}}}")),
         ];
-        let not_mentioned: [Expr; 5] = [
+        let not_mentioned: [Expr; 6] = [
             parse_quote!(config.req),
             parse_quote!(Uuid::new_v4()),
             parse_quote!(other::id),
             parse_quote!("{id}"),
             parse_quote!(format!("{identity} {{x}}")),
+            parse_quote!(format!("{{id}}")),
         ];
         assert!(
             mentioned
