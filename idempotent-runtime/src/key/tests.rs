@@ -48,6 +48,30 @@ fn b03_parts_do_not_run_into_each_other() {
 }
 
 #[test]
+fn b03_a_template_of_one_part_is_that_part() {
+    let of = |part: &dyn Fn(Template) -> Template| key(&part(Template::new()));
+    for (template, part) in [
+        (of(&|it| it.part("a")), key("a")),
+        (of(&|it| it.part(&("a", 1))), key(&("a", 1))),
+        (of(&|it| it.part(&("a", (1, 2)))), key(&("a", (1, 2)))),
+        (of(&|it| it.part(&Some((1, 2)))), key(&(1, 2))),
+    ] {
+        assert_eq!(template, part);
+    }
+    let inside = (Template::new().part(&(1, 2)), 3);
+    assert_eq!(key(&inside), key(&((1, 2), 3)));
+    assert_all_differ(&[
+        key(&inside),
+        key(&(1, 2, 3)),
+        of(&|it| it.part(&(1, 2)).literal("-").part(&3)),
+    ]);
+    assert_eq!(
+        Key::from_part(&Template::new().part(&(None::<u8>, None::<u8>))),
+        Err(KeyError::Missing)
+    );
+}
+
+#[test]
 fn b03_an_option_frames_what_it_holds() {
     assert_eq!(key(&Some((1, 2))), key(&(1, 2)));
     assert_eq!(key(&(Some((1, 2)), 3)), key(&((1, 2), 3)));

@@ -19,7 +19,7 @@ pub struct KeyWriter {
     framed: Vec<u8>,
     /// How many bytes the parts have together, kept or not.
     bytes: usize,
-    /// How many frames were written since the group they stand in began.
+    /// How many frames were written since the group they stand in began; of more than one, it does not matter how many.
     frames: usize,
     values: Values,
     /// Whether a part has no value.
@@ -122,15 +122,22 @@ impl KeyWriter {
         self.value(tag::TEXT, &digits[first..]);
     }
 
-    /// Writes everything that was written to `other`.
+    /// Writes everything that was written to `other`. What is nothing but one group is written without its frame, as any
+    /// part of several is where it does not stand beside another.
     pub(super) fn append(&mut self, other: &Self) {
-        self.frames += other.frames;
+        let (framed, frames) = match other.framed.as_slice() {
+            [tag::GROUP, inside @ .., tag::GROUP_END] if other.frames == 1 => {
+                (inside, if inside.is_empty() { 0 } else { 2 })
+            }
+            framed => (framed, other.frames),
+        };
+        self.frames += frames;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.values = self.values.max(other.values);
         self.incomplete |= other.incomplete;
         self.unwritable |= other.unwritable;
         if self.bytes <= LONGEST {
-            self.framed.extend_from_slice(&other.framed);
+            self.framed.extend_from_slice(framed);
         }
     }
 

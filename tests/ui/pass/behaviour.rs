@@ -119,6 +119,18 @@ async fn holding_on(id: u64, pair: Pair, _unmentioned: Held, gates: Arc<[Notify;
     Ok(())
 }
 
+#[idempotent(name = "carts.add", key = "{cart}/{seq}", also_accept = "{(cart, seq)}")]
+async fn rolled_out(cart: u64, seq: u64) -> Result<u64, Error> {
+    unreachable!("{cart}/{seq} has been answered before the roll-out")
+}
+
+async fn an_old_key_that_was_a_tuple_is_found(idem: &Idempotency) {
+    let old = idem.call("carts.add").key(&(1, 2)).argument("cart", &1).argument("seq", &2);
+    old.run(|_| async { Ok::<u64, Error>(9) }).await.unwrap();
+
+    assert_eq!(rolled_out(1, 2).await.unwrap(), 9);
+}
+
 async fn arguments_are_dropped_as_those_of_any_function() {
     let dropped = Arc::default();
     let held = |name| Held(name, Arc::clone(&dropped));
@@ -162,6 +174,7 @@ impl From<Error> for KeyError {
 async fn main() {
     let idem = Idempotency::new(MemoryStore::new());
     idem.enter(every_shape()).await;
+    idem.enter(an_old_key_that_was_a_tuple_is_found(&idem)).await;
     idem.enter(arguments_are_dropped_as_those_of_any_function()).await;
     idem.enter(a_call_that_runs_on_keeps_all_its_arguments()).await;
 }
