@@ -14,6 +14,7 @@ mod async_trait;
 mod function;
 
 mod mentions;
+mod pieces;
 mod valid;
 
 mod model;

@@ -11,12 +11,14 @@ use crate::choices::OnCancel;
 use crate::errors::{Errors, closest, list};
 use crate::function::{Argument, Function, Shape};
 use crate::mentions::Names;
+use crate::pieces;
 use crate::values::Period;
 
 /// Refuses what cannot be meant, each thing at its own token.
 pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
     shape(function, errors);
     output(function, errors);
+    pieces::borrowed_value(args, function, errors);
     name(args, function, errors);
     key(args, function, errors);
     key_from_arguments(args, function, errors);

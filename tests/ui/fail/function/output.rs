@@ -22,4 +22,14 @@ async fn opaque_inside(order: Order) -> Result<impl Serialize, Error> {
     Ok(order.id)
 }
 
+#[idempotent(key = id)]
+async fn borrowed<'a>(id: &'a str) -> Result<&'a str, Error> {
+    Ok(id)
+}
+
+#[idempotent(key = id)]
+async fn borrowed_inside(id: u64) -> Result<(u64, Option<Vec<&'static str>>), Error> {
+    Ok((id, None))
+}
+
 fn main() {}

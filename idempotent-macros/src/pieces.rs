@@ -1,0 +1,72 @@
+//! What a type is made of, as far as its tokens show, and what of it cannot be read back.
+
+use syn::{GenericArgument, PathArguments, PathSegment, Type};
+
+use crate::args::Args;
+use crate::errors::Errors;
+use crate::function::{Function, bare};
+
+/// Refuses a value that borrows: nothing would own what is read back.
+pub(crate) fn borrowed_value(args: &Args, function: &Function, errors: &mut Errors) {
+    if args.outcome.named().is_some() {
+        return;
+    }
+    let value = function
+        .output()
+        .and_then(last_segment)
+        .and_then(first_type);
+    for piece in value.map(pieces).unwrap_or_default() {
+        if let Type::Reference(reference) = piece {
+            errors.on(
+                reference,
+                "a reference cannot be read back from a store: return the value itself, such as a `String`",
+            );
+        }
+    }
+}
+
+/// The type, and what tuples, arrays, references and the containers of the standard library hold, however deep. What
+/// becomes of the parameters of any other type is that type's own business.
+fn pieces(ty: &Type) -> Vec<&Type> {
+    const CONTAINERS: [&str; 11] = [
+        "Option", "Result", "Vec", "VecDeque", "Box", "Arc", "Rc", "BTreeMap", "HashMap",
+        "BTreeSet", "HashSet",
+    ];
+    let ty = bare(ty);
+    let inside: Vec<&Type> = match ty {
+        Type::Reference(reference) => vec![&reference.elem],
+        Type::Slice(slice) => vec![&slice.elem],
+        Type::Array(array) => vec![&array.elem],
+        Type::Tuple(tuple) => tuple.elems.iter().collect(),
+        _ if is_called(ty, &CONTAINERS) => last_segment(ty).map(types).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let inside = inside.into_iter().flat_map(pieces);
+    std::iter::once(ty).chain(inside).collect()
+}
+
+fn is_called(ty: &Type, names: &[&str]) -> bool {
+    last_segment(ty).is_some_and(|last| names.iter().any(|name| last.ident == name))
+}
+
+fn last_segment(ty: &Type) -> Option<&PathSegment> {
+    match bare(ty) {
+        Type::Path(path) => path.path.segments.last(),
+        _ => None,
+    }
+}
+
+fn first_type(segment: &PathSegment) -> Option<&Type> {
+    types(segment).into_iter().next()
+}
+
+fn types(segment: &PathSegment) -> Vec<&Type> {
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
+        return Vec::new();
+    };
+    let types = arguments.args.iter().filter_map(|argument| match argument {
+        GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    });
+    types.collect()
+}
