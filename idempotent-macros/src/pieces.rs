@@ -1,4 +1,4 @@
-//! What a type is made of, as far as its tokens show, and what of it cannot be read back.
+//! What a type is made of, as far as its tokens show, and what of it can neither be compared nor read back.
 
 use syn::{GenericArgument, PathArguments, PathSegment, Type};
 
@@ -20,6 +20,33 @@ pub(crate) fn borrowed_value(args: &Args, function: &Function, errors: &mut Erro
             errors.on(
                 reference,
                 "a reference cannot be read back from a store: return the value itself, such as a `String`",
+            );
+        }
+    }
+}
+
+/// Refuses arguments that look like others in every retry.
+pub(crate) fn random_order(args: &Args, function: &Function, errors: &mut Errors) {
+    if args.fingerprint.named().is_some() {
+        return;
+    }
+    let skipped = args.skip.value().map(Vec::as_slice).unwrap_or_default();
+    for argument in &function.arguments {
+        let Some(ty) = argument
+            .ty
+            .as_ref()
+            .filter(|_| !skipped.contains(&argument.name))
+        else {
+            continue;
+        };
+        for set in pieces(ty)
+            .into_iter()
+            .filter(|piece| is_called(piece, &["HashSet"]))
+        {
+            let name = &argument.name;
+            errors.on(
+                set,
+                format!("a `HashSet` has another order in every retry, which then looks like another call: take a `BTreeSet`, or write `skip({name})`"),
             );
         }
     }

@@ -24,6 +24,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
     key_from_arguments(args, function, errors);
     skip(args, function, errors);
     mutable_arguments(args, function, errors);
+    pieces::random_order(args, function, errors);
     periods(args, errors);
     detach(args, function, errors);
     transaction(args, function, errors);
