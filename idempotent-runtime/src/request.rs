@@ -22,7 +22,7 @@ use crate::{
     message = "the argument of type `{Self}` cannot be fingerprinted",
     label = "needs `serde::Serialize`",
     note = "leave it out with `skip(…)` when it is a pool, a client, a transaction or a clock; derive `serde::Serialize` when it says what is asked for",
-    note = "for an extractor, write the pattern `Json(body): Json<T>`, so that `body` is the argument; for a type parameter, write `T: serde::Serialize`"
+    note = "for an extractor, write the pattern `Json(body): Json<T>`, so that `body` is the argument; for a type parameter, write `T: serde::Serialize`; `Arc` and `Rc` have it with the feature `rc` of serde"
 )]
 pub trait Fingerprintable: Serialize {}
 
