@@ -1,4 +1,5 @@
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use idempotent_runtime::{Error, idempotent};
@@ -23,6 +24,14 @@ async fn skipped(id: u64, tags: HashSet<String>) -> Result<u64, Error> {
 
 #[idempotent(key = id, fingerprint = tags.len())]
 async fn compared_otherwise(id: u64, tags: HashSet<String>) -> Result<u64, Error> {
+    Ok(id + tags.len() as u64)
+}
+
+#[idempotent(key = id)]
+async fn in_the_order_of_its_hasher(
+    id: u64,
+    tags: HashSet<String, BuildHasherDefault<DefaultHasher>>,
+) -> Result<u64, Error> {
     Ok(id + tags.len() as u64)
 }
 
