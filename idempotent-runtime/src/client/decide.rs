@@ -188,6 +188,13 @@ impl Answered {
         !self.replayed && (refuses || is_unsupported)
     }
 
+    /// A condition does not hold, and the attempt before may have seen to that. A server that honours keys would answer with what
+    /// that one came to.
+    fn breaks_its_condition(&self, progress: &Progress) -> bool {
+        let by_method = progress.protection == Protection::Method;
+        by_method && !self.replayed && self.status == StatusCode::PRECONDITION_FAILED
+    }
+
     /// The call belongs to another address. By the letter nothing was done, but many a server means 303 by it.
     fn moves(&self) -> bool {
         !self.replayed && !self.led_here && redirect::is_elsewhere(self.status)
@@ -250,7 +257,10 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
     };
     match observed {
         // Who does not let the call through cannot say what came of the attempt before.
-        Observed::Answer(answer) if progress.may_have_happened && answer.refuses() => {
+        Observed::Answer(answer)
+            if progress.may_have_happened
+                && (answer.refuses() || answer.breaks_its_condition(progress)) =>
+        {
             match answered(profile, progress, answer) {
                 Judgement::Known | Judgement::Stop(Stopped::Unsupported) => {
                     Judgement::Stop(Stopped::Unknown(Why::Refused))

@@ -32,6 +32,29 @@ fn c11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() {
     }
 }
 
+/// The attempt before may have changed what the condition asks for: then it was carried out, and so is refused.
+#[test]
+fn c21_a_condition_that_fails_at_a_later_attempt_tells_nothing_where_only_the_method_protects() {
+    let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+    for (keyed, protection, may_have_happened, answer, expected) in [
+        (true, Protection::Method, true, answer(412), unknown),
+        (false, Protection::Method, true, answer(412), GIVEN_UP),
+        (true, Protection::Method, false, answer(412), Next::Return),
+        (true, Protection::Method, true, replayed(412), Next::Return),
+        // A server that honours keys answers with what the first attempt came to.
+        (true, Protection::Key, true, answer(412), Next::Return),
+    ] {
+        let progress = Progress {
+            keyed,
+            protection,
+            may_have_happened,
+            ..progress()
+        };
+        let next = ietf(&progress, &Observed::Answer(answer));
+        assert_eq!(next, expected, "{progress:?}");
+    }
+}
+
 #[test]
 fn c34_a_failure_of_what_a_call_was_led_on_to_leaves_it_open() {
     let ends = |keyed, protection, answer: Answered| {
