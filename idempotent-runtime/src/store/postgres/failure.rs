@@ -50,9 +50,11 @@ fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
         (_, "55P03" | "57014" | "55006") | ("40", _) => StoreErrorKind::Busy,
         (_, "42501" | "25006") => StoreErrorKind::Denied,
         ("53" | "54", _) => StoreErrorKind::Full,
-        // The last two: a proxy that pools transactions, of which the store was not told, has lost what was prepared, or has somebody
-        // else's.
-        ("28", _) | (_, "3D000" | "42601" | "26000" | "42P05") => StoreErrorKind::Configuration,
+        // The last three: a proxy that pools transactions, of which the store was not told, has lost what was prepared, or has
+        // somebody else's; a database whose encoding has not every character.
+        ("28", _) | (_, "3D000" | "42601" | "26000" | "42P05" | "22P05") => {
+            StoreErrorKind::Configuration
+        }
         // Our statements are fixed texts: Postgres has a word against one only where a table or a column is missing or
         // is another than ours.
         ("42" | "23" | "3F", _) => StoreErrorKind::Schema,

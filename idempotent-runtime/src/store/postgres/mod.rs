@@ -34,7 +34,8 @@ use crate::{
     },
 };
 
-/// Keeps records in a table of a Postgres database, version 13 or newer. Clones are the same store.
+/// Keeps records in a table of a Postgres database, version 13 or newer. Clones are the same store. In a database whose encoding is
+/// not `UTF8`, a call whose operation has a name with other characters is refused; keys and scopes may have any.
 ///
 /// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary; a first call
 /// costs two round trips, a replay one, which takes no lock and writes nothing. The store remembers up to 8,192 records that it has

@@ -265,6 +265,32 @@ async fn f26_a_user_without_rights_runs_no_body() {
     );
 }
 
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn an_encoding_that_lacks_the_letters_of_a_name_is_a_matter_of_configuration() {
+    let mut side = side(&url(URL)).await;
+    let database = prefix();
+    let latin = "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0";
+    run(&mut side, format!("CREATE DATABASE {database} {latin}")).await;
+    let store = builder().connect(&there(&url(URL), &database)).await;
+    let idem = Idempotency::new(store.expect("the tables are made"));
+
+    let mut answers = Vec::new();
+    for name in ["écrire", "支払い"] {
+        let call = idem.call(name).key("支払い");
+        answers.push(call.run(async |_| Ok::<_, Error>(7)).await);
+    }
+
+    drop(idem);
+    gone(&mut side, database).await;
+    let refused = answers.pop().expect("two answers");
+    assert!(
+        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Configuration),
+        "{refused:?}"
+    );
+    assert_eq!(answers, [Ok(7)]);
+}
+
 /// It says why, and then the connection is gone: whoever connects anew may go on.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
