@@ -1,5 +1,7 @@
 //! What a store does: it keeps versioned cells and has a clock. Mechanism, never policy.
 
+#[cfg(feature = "sqlite")]
+mod apart;
 mod error;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod handshake;

@@ -25,6 +25,7 @@ use crate::{
     record::{Draft, Record, Version},
     store::{
         Snapshot, Store, StoreError, Swap,
+        apart::apart,
         sql::TablePrefix,
         transaction::connection_of,
         waiters::{Waiters, look::Pace},
@@ -161,11 +162,10 @@ impl SqliteStore {
     }
 }
 
-#[async_trait]
-impl Store for SqliteStore {
+impl Inner {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let mut connection = self.inner.connections.acquire("loading a record").await?;
-        let answer = self.inner.statements.load(&mut connection, id).await;
+        let mut connection = self.connections.acquire("loading a record").await?;
+        let answer = self.statements.load(&mut connection, id).await;
         connection.settle(answer)
     }
 
@@ -179,22 +179,39 @@ impl Store for SqliteStore {
             // Nothing can begin without a subject.
             return self.load(id).await.map(Swap::Refused);
         }
-        let inner = &self.inner;
-        let mut connection = inner.connections.acquire("writing a record").await?;
+        let mut connection = self.connections.acquire("writing a record").await?;
         let answer = match seen {
-            None => inner.statements.create(&mut connection, id, next).await,
+            None => self.statements.create(&mut connection, id, next).await,
             Some(seen) => {
-                inner
-                    .statements
+                self.statements
                     .replace(&mut connection, id, seen, next)
                     .await
             }
         };
         let answer = connection.settle(answer)?;
         if matches!(answer, Swap::Applied(_)) {
-            inner.waiters.wake(id);
+            self.waiters.wake(id);
         }
         Ok(answer)
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let (inner, id) = (Arc::clone(&self.inner), *id);
+        apart("loading a record", async move { inner.load(&id).await }).await
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
+        let swapping = async move { inner.swap(&id, seen, &next).await };
+        apart("writing a record", swapping).await
     }
 
     async fn wait(

@@ -1,5 +1,7 @@
 //! Connections, shared and own.
 
+use idempotent_runtime::{Error, Idempotency};
+
 use super::*;
 
 #[tokio::test]
@@ -67,6 +69,32 @@ async fn a_blocked_caller_does_not_keep_heartbeats_from_the_file() {
     });
     assert!(is_applied(beat.join().expect("the thread ends")));
     assert!(blocked.await.expect("a look is answered").record.is_some());
+}
+
+/// As where a loop takes its calls from a buffered stream, and makes another call before it asks for the next one.
+#[tokio::test]
+async fn calls_that_nobody_polls_keep_no_other_one_from_the_file() {
+    let folder = folder();
+    let store = SqliteStore::open(folder.path().join("records.db")).await;
+    let idem = Idempotency::new(store.expect("the file opens"));
+    let call = |key: usize| {
+        let call = idem.call("sqlite.buffered").key(&key);
+        Box::pin(call.run(move |_| async move { Ok::<_, Error>(key) }))
+    };
+    let mut buffered: Vec<_> = (0..8).map(call).collect();
+    let mut context = Context::from_waker(Waker::noop());
+    for call in &mut buffered {
+        assert!(call.as_mut().poll(&mut context).is_pending());
+    }
+
+    for key in 8..10 {
+        let beside = tokio::time::timeout(Duration::from_secs(10), call(key)).await;
+        assert_eq!(beside.expect("in time"), Ok(key));
+    }
+
+    for (key, call) in buffered.into_iter().enumerate() {
+        assert_eq!(call.await, Ok(key));
+    }
 }
 
 /// A future of the store may be dropped at any await: what it asked for is applied whole or not at all, and the next

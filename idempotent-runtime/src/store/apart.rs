@@ -1,0 +1,39 @@
+//! Work on a connection that others stand in line for.
+
+use std::{future::Future, panic::resume_unwind};
+
+use tokio::task::JoinHandle;
+use tracing::Instrument;
+
+use crate::store::{StoreError, StoreErrorKind};
+
+/// Does `work` in a task of its own. A call may be polled no more for a while, as in a stream that buffers, or behind a `select!`: in its
+/// own hands the connection would wait for it, and everybody else for the connection.
+///
+/// # Cancel safety
+///
+/// Dropped before it is done, the work is dropped as soon as it gives way.
+pub(super) async fn apart<T: Send + 'static>(
+    doing: &'static str,
+    work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+) -> Result<T, StoreError> {
+    let mut task = Task(tokio::spawn(work.in_current_span()));
+    match (&mut task.0).await {
+        Ok(answer) => answer,
+        Err(stopped) => match stopped.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // The runtime shuts down.
+            Err(stopped) => {
+                Err(StoreError::new(StoreErrorKind::Unavailable, doing).with_source(stopped))
+            }
+        },
+    }
+}
+
+struct Task<T>(JoinHandle<T>);
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
