@@ -102,6 +102,17 @@ impl<'a> Admitting<'a> {
             sent = handle.timer().now();
             claiming.sent(seen, meaning);
             let error = match handle.store().swap(&self.id, seen, &draft).await {
+                Ok(Swap::Applied(_)) if self.is_late(sent) => {
+                    claiming.stands();
+                    match Box::pin(handle.store().load(&self.id)).await {
+                        Ok(snapshot) => {
+                            claiming.answered();
+                            found = Some(snapshot);
+                            continue;
+                        }
+                        Err(error) => Box::new(error),
+                    }
+                }
                 Ok(Swap::Applied(stamp)) => {
                     claiming.answered();
                     return self.applied(&draft, meaning, stamp.token, sent);
@@ -122,6 +133,13 @@ impl<'a> Admitting<'a> {
             // One that stood, and was purged meanwhile, must not stand again.
             draft.version = Version::random();
         }
+    }
+
+    /// Tells whether the lease of what was sent then is over: the store was slow to answer, or nobody polled this call. Somebody may
+    /// have taken over since.
+    fn is_late(&self, sent: Duration) -> bool {
+        let now = self.request.handle.timer().now();
+        now.saturating_sub(sent) >= self.claim.lease
     }
 
     /// Finds out whether a record binds the call under the identity that it had in an older build, and what it says.

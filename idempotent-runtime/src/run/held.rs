@@ -253,6 +253,11 @@ impl<'a> Claiming<'a> {
         };
     }
 
+    /// The write was applied; whether it stands still is being asked.
+    pub(crate) fn stands(&mut self) {
+        self.may_stand = true;
+    }
+
     /// The write was answered.
     pub(crate) fn answered(&mut self) {
         self.sent = None;

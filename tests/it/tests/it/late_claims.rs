@@ -19,7 +19,7 @@ use idempotent_runtime::{
 };
 
 use crate::{
-    charge::{Charge, LEASE, MODES, Mode},
+    charge::{Answer, Charge, LEASE, MODES, Mode},
     harness::World,
 };
 
@@ -30,6 +30,8 @@ on_every_store![
     a_claim_over_an_expired_outcome_that_is_given_up_leaves_it,
     a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw,
     a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_up,
+    a_claim_whose_answer_comes_after_its_lease_is_claimed_again,
+    a_claim_whose_answer_comes_after_a_takeover_runs_nothing,
 ];
 
 /// Sends its first write off and never hears of it again.
@@ -281,4 +283,36 @@ async fn a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_u
         assert_eq!(answer, Ok("charged".into()), "{mode:?}");
         assert_eq!(world.runs(&format!("{mode:?}")), 1);
     }
+}
+
+/// Calls, and is told that its claim stands when its lease is over and `meanwhile` has happened.
+async fn told_late(world: &World, meanwhile: impl AsyncFnOnce()) -> Answer {
+    let (answered, late) = (Gate::new(), world.owner().await);
+    let delay = Fault::DelayAnswer(answered.clone());
+    late.store.fault(Operation::Claim, Nth::Call(1), delay);
+    let call = late.spawn(Charge::of(world, &late).call());
+    answered.arrived(1).await;
+    world.advance(LEASE).await;
+    meanwhile().await;
+    answered.open();
+    call.await.expect("no panic")
+}
+
+async fn a_claim_whose_answer_comes_after_its_lease_is_claimed_again(world: World) {
+    let answer = told_late(&world, async || {}).await;
+
+    assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
+    let records = world.records().await;
+    assert_eq!((records.len(), records[0].1.attempt), (1, 1));
+}
+
+async fn a_claim_whose_answer_comes_after_a_takeover_runs_nothing(world: World) {
+    let other = world.owner().await;
+    let takes_over = async || {
+        let answer = Charge::of(&world, &other).call().await;
+        assert_eq!(answer, Ok("charged".into()));
+    };
+    let answer = told_late(&world, takes_over).await;
+
+    assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
 }
