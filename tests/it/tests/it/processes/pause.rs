@@ -56,6 +56,11 @@ impl Scene {
     async fn frozen_at(&self, point: Point) -> Process {
         let holder = Process::stopped(&Role::Call(self.job.clone(), point)).await;
         holder.freeze();
+        // Stopped while its heartbeat is being written, it would keep the file of SQLite locked until it wakes.
+        while self.store().purge(0, Duration::ZERO).await.is_err() {
+            holder.wake();
+            holder.freeze();
+        }
         holder
     }
 }
