@@ -1,12 +1,13 @@
 //! What a type is made of, as far as its tokens show, and what of it can neither be compared nor read back.
 
-use syn::{GenericArgument, PathArguments, PathSegment, Type};
+use syn::{GenericArgument, PathArguments, PathSegment, Type, TypeReference};
 
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::{Function, bare};
 
-/// Refuses a value that borrows: nothing would own what is read back.
+/// Refuses a value that borrows: nothing would own what is read back. Of an alias that is not called a result, nobody knows
+/// what its parameters are.
 pub(crate) fn borrowed_value(args: &Args, function: &Function, errors: &mut Errors) {
     if args.outcome.named().is_some() {
         return;
@@ -14,15 +15,27 @@ pub(crate) fn borrowed_value(args: &Args, function: &Function, errors: &mut Erro
     let value = function
         .output()
         .and_then(last_segment)
+        .filter(|output| output.ident.to_string().ends_with("Result"))
         .and_then(first_type);
     for piece in value.map(pieces).unwrap_or_default() {
-        if let Type::Reference(reference) = piece {
+        if let Type::Reference(reference) = piece
+            && !may_be_read(reference)
+        {
             errors.on(
                 reference,
                 "a reference cannot be read back from a store: return the value itself, such as a `String`",
             );
         }
     }
+}
+
+/// Whether what it refers to may be one of a fixed set, such as a table of currencies: `Deserialize` can be implemented for
+/// `&'static Currency`, as for no text and no slice.
+fn may_be_read(reference: &TypeReference) -> bool {
+    let lifetime = reference.lifetime.as_ref();
+    let is_static = lifetime.is_some_and(|lifetime| lifetime.ident == "static");
+    let is_named = matches!(bare(&reference.elem), Type::Path(_));
+    is_static && is_named && !is_called(&reference.elem, &["str"])
 }
 
 /// Refuses arguments that look like others in every retry.

@@ -214,6 +214,44 @@ macro_rules! made {
 
 made!(made_by_a_macro, "1h", id, *id + 1, &mut u64, PayResult<u64>);
 
+/// One of a fixed table, which is written as its place there.
+#[derive(Serialize)]
+pub struct Currency(u8);
+
+static CURRENCIES: [Currency; 2] = [Currency(0), Currency(1)];
+
+impl<'de> Deserialize<'de> for &'static Currency {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let place = usize::deserialize(deserializer)?;
+        CURRENCIES.get(place).ok_or_else(|| serde::de::Error::custom("no such currency"))
+    }
+}
+
+#[idempotent(key = id)]
+pub async fn one_of_a_table(id: usize) -> PayResult<&'static Currency> {
+    Ok(&CURRENCIES[id])
+}
+
+#[idempotent(key = id)]
+pub async fn some_of_a_table(id: usize) -> Result<Option<Vec<&'static Currency>>, PayError> {
+    Ok(Some(vec![&CURRENCIES[id]]))
+}
+
+pub trait Lookup {
+    type Found;
+}
+
+impl Lookup for &'static str {
+    type Found = u64;
+}
+
+type FoundBy<K> = Result<<K as Lookup>::Found, PayError>;
+
+#[idempotent(key = id)]
+pub async fn an_alias_of_what_is_found(id: u64) -> FoundBy<&'static str> {
+    Ok(id)
+}
+
 macro_rules! made_of_a_block {
     ($visible:vis fn $name:ident($id:ident: $type:ty) -> $result:ty, $body:block) => {
         #[idempotent(key = $id)]
