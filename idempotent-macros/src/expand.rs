@@ -235,14 +235,15 @@ impl Expansion<'_> {
 
     /// Mentions every argument, the last one first, so that the body owns each of them whole, also where it says only a part
     /// of it, or nothing: a permit is then held for as long as the body runs, detached or not, and what is dropped at its end
-    /// is dropped in the order of any function. What stands beside the body keeps the arguments that it mentions itself.
+    /// is dropped in the order of any function. What stands beside the body keeps the arguments that it mentions itself, and
+    /// what the key and its like were given away to is gone when the body begins.
     fn owned(&self) -> TokenStream {
-        let beside = self.beside();
+        let (beside, first) = (self.beside(), self.model.evaluated_first());
         let stays = |name: &str| {
             let names: Names = [name.to_owned()].into_iter().collect();
-            beside
-                .iter()
-                .any(|expression| names.mentioned_in(expression))
+            let mut beside = beside.iter();
+            beside.any(|expression| names.mentioned_in(expression))
+                || first.iter().any(|written| names.given_away_in(written))
         };
         let function = self.model.function;
         let arguments = function.arguments.iter().rev();

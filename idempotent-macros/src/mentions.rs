@@ -33,6 +33,17 @@ impl Names {
         search.found
     }
 
+    /// Whether one of the names is given away: to a call, or by a method that is called as those are which take their receiver. What
+    /// can be copied is not lost by it, and the tokens do not show that.
+    pub(crate) fn given_away_in(&self, written: &Expr) -> bool {
+        let mut search = GivenAway {
+            names: self,
+            found: false,
+        };
+        search.visit_expr(written);
+        search.found
+    }
+
     /// The calls inside `written` that can only give the same, or something new, whatever the arguments are.
     pub(crate) fn detached_calls(&self, written: &Expr) -> Vec<Expr> {
         let mut known = self.clone();
@@ -90,6 +101,35 @@ impl Visit<'_> for Search<'_> {
 
     fn visit_macro(&mut self, invocation: &Macro) {
         self.found |= self.names.in_tokens(invocation.tokens.clone());
+    }
+}
+
+struct GivenAway<'a> {
+    names: &'a Names,
+    found: bool,
+}
+
+impl GivenAway<'_> {
+    fn note(&mut self, given: &Expr) {
+        if let Expr::Path(ExprPath { path, .. }) = peeled(given) {
+            let name = path.get_ident();
+            self.found |= name.is_some_and(|name| self.names.has(name));
+        }
+    }
+}
+
+impl Visit<'_> for GivenAway<'_> {
+    fn visit_expr_call(&mut self, call: &ExprCall) {
+        call.args.iter().for_each(|given| self.note(given));
+        visit::visit_expr_call(self, call);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &ExprMethodCall) {
+        call.args.iter().for_each(|given| self.note(given));
+        if call.method.to_string().starts_with("into") {
+            self.note(&call.receiver);
+        }
+        visit::visit_expr_method_call(self, call);
     }
 }
 
@@ -232,6 +272,26 @@ mod tests {
                 .iter()
                 .any(|written| names().mentioned_in(written))
         );
+    }
+
+    #[test]
+    fn what_is_borrowed_is_not_given_away() {
+        let given: [Expr; 5] = [
+            parse_quote!(text_of(id)),
+            parse_quote!((1, Some((id)))),
+            parse_quote!(id.into_text().trim()),
+            parse_quote!(id.into()),
+            parse_quote!(other.join(id)),
+        ];
+        let kept: [Expr; 5] = [
+            parse_quote!(id),
+            parse_quote!(text_of(&id)),
+            parse_quote!(id.text()),
+            parse_quote!(text_of(id.field)),
+            parse_quote!(other.id.into_text()),
+        ];
+        assert!(given.iter().all(|written| names().given_away_in(written)));
+        assert!(!kept.iter().any(|written| names().given_away_in(written)));
     }
 
     #[test]

@@ -188,4 +188,39 @@ pub async fn by_types_of_a_macro(sku: Sku, piece: Piece<u8>) -> Result<Done, Err
     Ok(Done((sku.0.len() + piece.sku.0.len()) as u64))
 }
 
+pub struct Secret(String);
+
+impl Secret {
+    fn into_text(self) -> String {
+        self.0
+    }
+}
+
+fn text_of(secret: Secret) -> String {
+    secret.0
+}
+
+#[idempotent(key = secret.into_text(), scope = (text_of(tenant), "eu"), skip(secret, tenant))]
+pub async fn given_away(secret: Secret, tenant: Secret, id: u64) -> Result<Done, Error> {
+    Ok(Done(id))
+}
+
+#[idempotent(key = id, fingerprint = text_of(secret), ttl = period(plan))]
+pub async fn given_away_beside_the_key(id: u64, secret: Secret, plan: Vec<u8>) -> Result<Done, Error> {
+    Ok(Done(id))
+}
+
+fn period(plan: Vec<u8>) -> std::time::Duration {
+    std::time::Duration::from_secs(plan.len() as u64)
+}
+
+#[idempotent(key = id, handle = made(app), skip(app))]
+pub async fn given_away_to_a_handle(id: u64, app: idempotent_runtime::Idempotency) -> Result<Done, Error> {
+    Ok(Done(id))
+}
+
+fn made(app: idempotent_runtime::Idempotency) -> idempotent_runtime::Idempotency {
+    app
+}
+
 fn main() {}

@@ -121,7 +121,7 @@ fn computed_durations_and_a_fingerprint() {
                         return __ret;
                     }
                     #[allow(clippy::used_underscore_binding)]
-                    let _ = (&b, &a);
+                    let _ = (&b,);
                     { Ok(a + b) }
                 };
                 let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
