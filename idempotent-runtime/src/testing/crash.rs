@@ -113,6 +113,8 @@ impl CrashPoints {
         mut check: impl AsyncFnMut(CrashPoint, &W, T),
     ) -> Vec<CrashPoint> {
         let ground = Ground::new();
+        // What a world does when it is dropped may need a runtime, too.
+        let _on_the_ground = ground.runtime.enter();
         let mut points = Vec::new();
         let mut end = End::Store(1);
         loop {

@@ -178,3 +178,25 @@ fn l03_a_world_goes_on_beside_the_processes() {
     );
     assert_eq!(points[..4], CLAIM_AND_ENDING);
 }
+
+/// A connection that says goodbye in a task, as pools give theirs back.
+struct Connection;
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        drop(tokio::spawn(async {}));
+    }
+}
+
+#[test]
+fn l03_a_world_goes_where_it_came_from() {
+    let points = CrashPoints::new().run(
+        async || Connection,
+        async |idem, _| {
+            let call = idem.call("crashes.connected").key("k");
+            call.run(async |_| Ok::<_, Error>(7)).await
+        },
+        async |point, _, answer| assert_eq!(answer, Ok(7), "{point}"),
+    );
+    assert_eq!(points[..4], CLAIM_AND_ENDING);
+}
