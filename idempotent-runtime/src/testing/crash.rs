@@ -28,7 +28,8 @@ use crate::{
 ///
 /// The points are those before and after each write and look of the store, among them the one that hurts most, between the effect
 /// and its record, and those where the call gives way because something it awaits is not ready. What a body does between two
-/// of them is done as a whole. Of a body that runs in a task of its own (`on_cancel = detach`), only the store's points are met.
+/// of them is done as a whole, and so is what a thread has begun by then (`spawn_blocking`), for which a second is waited. Of a body that
+/// runs in a task of its own (`on_cancel = detach`), only the store's points are met.
 ///
 /// A process is a handle and a runtime of its own over a memory store that both share. When the first one dies, its
 /// calls and tasks are dropped where they are, and nothing that it still does reaches the store, neither a heartbeat nor a
@@ -138,7 +139,8 @@ impl CrashPoints {
             points.push(point);
 
             ground.runtime.block_on(leases_end(&*store, &clock));
-            let living = self.handle(store, &clock);
+            let living = self.builder(store, &clock).build();
+            let living = living.expect("the set-up is sound");
             let answer = process().block_on(living.enter(call(&living, &world)));
 
             ground.runtime.block_on(check(point, &world, answer));
@@ -157,20 +159,21 @@ impl CrashPoints {
         call: impl AsyncFnOnce(&Idempotency) -> T,
     ) -> CrashPoint {
         let timer = ManualClock::new();
-        let idem = self.handle(store, &timer);
+        // Its time stands still while it lives, so that this only tells when it gives up afterwards.
+        let builder = self.builder(store, &timer).max_hold("24h");
+        let idem = builder.build().expect("the set-up is sound");
         let process = process();
         let point = process.block_on(async {
             let mut call = pin!(idem.enter(call(&idem)));
             poll_fn(|cx| life.poll(call.as_mut(), cx)).await
         });
-        process.shutdown_background();
+        process.shutdown_timeout(A_WHILE);
         ground.runtime.block_on(buried(&idem, &timer));
         point
     }
 
-    fn handle(&self, store: impl Store, timer: &ManualClock) -> Idempotency {
-        let builder = (self.set_up)(Idempotency::builder(store)).timer(timer.clone());
-        builder.build().expect("the set-up is sound")
+    fn builder(&self, store: impl Store, timer: &ManualClock) -> Builder {
+        (self.set_up)(Idempotency::builder(store)).timer(timer.clone())
     }
 }
 
@@ -237,11 +240,14 @@ async fn leases_end(store: &dyn Store, clock: &ManualClock) {
     }
 }
 
-/// Waits until the heartbeat thread of a process that has died has given up.
+/// How long threads that a process leaves behind are waited for. Those that wait for it themselves never end, and do nothing any more.
+const A_WHILE: Duration = Duration::from_secs(1);
+
+/// Waits until the heartbeat thread of a process that has died has given up, unless one of its calls waits in a thread, and so for ever.
 async fn buried(idem: &Idempotency, timer: &ManualClock) {
     const LONG: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-    let mut at_rest = pin!(idem.shutdown(Duration::MAX));
+    let mut at_rest = pin!(tokio::time::timeout(A_WHILE, idem.shutdown(Duration::MAX)));
     loop {
         tokio::select! {
             biased;

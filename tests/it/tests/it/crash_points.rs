@@ -1,12 +1,15 @@
 //! The part of the kit that lets processes die at every point of a call.
 
+use std::{sync::mpsc::channel, thread, time::Duration};
+
 use idempotent_runtime::{
-    Error, OnCrash, current, idempotent,
+    Attempt, Error, OnCrash, current, idempotent,
     testing::{CrashPoint, CrashPoints, Effects, Operation},
 };
 use tokio::{
+    runtime::Handle,
     sync::{mpsc, oneshot},
-    task::yield_now,
+    task::{spawn_blocking, yield_now},
 };
 
 const CLAIM_AND_ENDING: [CrashPoint; 4] = [
@@ -199,4 +202,68 @@ fn l03_a_world_goes_where_it_came_from() {
         async |point, _, answer| assert_eq!(answer, Ok(7), "{point}"),
     );
     assert_eq!(points[..4], CLAIM_AND_ENDING);
+}
+
+#[test]
+fn l03_a_process_dies_whose_bodies_are_held_for_ever() {
+    let points = CrashPoints::new()
+        .set_up(|builder| builder.max_hold(Duration::MAX))
+        .run(
+            async || Effects::new(),
+            async |_, gateway| charge(gateway, "order-1").await,
+            async |point, _, answer| assert_eq!(answer, Ok(7), "{point}"),
+        );
+    assert_eq!(points.len(), 7);
+}
+
+/// It holds its record in a thread that nobody can end.
+#[test]
+fn l03_a_call_that_a_thread_waits_for_is_left_behind() {
+    let points = CrashPoints::new().run(
+        async || Effects::new(),
+        async |idem, gateway| {
+            let (idem, gateway) = (idem.clone(), gateway.clone());
+            let process = Handle::current();
+            let waiting =
+                spawn_blocking(move || process.block_on(idem.enter(charge(&gateway, "order-1"))));
+            waiting.await.expect("it does not panic")
+        },
+        async |point, gateway, answer| {
+            assert_eq!((answer, charges(gateway)), (Ok(7), 1), "{point}");
+        },
+    );
+    assert_eq!(points[..4], CLAIM_AND_ENDING);
+}
+
+/// What a thread has begun when its process dies, and what takes it a while.
+#[test]
+fn l03_what_a_thread_has_begun_is_done_as_a_whole() {
+    let points = CrashPoints::new().run(
+        async || Effects::new(),
+        async |idem, gateway| {
+            let call = idem.call("crashes.threaded").key("k");
+            let body = async |attempt: Attempt| {
+                if attempt.number() == 1 {
+                    let gateway = gateway.clone();
+                    let (begun, has_begun) = channel();
+                    let slowly = spawn_blocking(move || {
+                        let _told = begun.send(());
+                        thread::sleep(Duration::from_millis(100));
+                        gateway.record("k", 1, "charged").expect("memory takes it");
+                    });
+                    has_begun.recv().expect("it tells");
+                    slowly.await.expect("it does not panic");
+                }
+                Ok::<_, Error>(7)
+            };
+            call.run(body).await
+        },
+        async |point, gateway, answer| {
+            assert_eq!(answer, Ok(7), "{point}");
+            if point == CrashPoint::Await(1) {
+                assert_eq!(requests(gateway), 1, "{point}");
+            }
+        },
+    );
+    assert!(points.contains(&CrashPoint::Await(1)), "{points:?}");
 }
