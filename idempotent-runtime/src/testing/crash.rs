@@ -29,12 +29,13 @@ use crate::{
 /// The points are those before and after each write and look of the store, among them the one that hurts most, between the effect
 /// and its record, and those where the call gives way because something it awaits is not ready. What a body does between two
 /// of them is done as a whole, and so is what a thread has begun by then (`spawn_blocking`), for which a second is waited. Of a body that
-/// runs in a task of its own (`on_cancel = detach`), only the store's points are met.
+/// runs in a task of its own (`on_cancel = detach`), only the store's points are met. A call that is dropped on its way, by a `select!` or a
+/// timeout, is released beside what goes on: the points of that release come now here, now there, or not at all.
 ///
 /// A process is a handle and a runtime of its own over a memory store that both share. When the first one dies, its
 /// calls and tasks are dropped where they are, and nothing that it still does reaches the store, neither a heartbeat nor a
-/// release. Then time goes on until its leases are over, and the second process makes the same call, to its end. What happened outside
-/// the store stays: that is what a check looks at.
+/// release. Destructors run, unlike those of a process that is killed. Then time goes on until its leases are over, and the second process
+/// makes the same call, to its end. What happened outside the store stays: that is what a check looks at.
 ///
 /// # Examples
 ///
@@ -100,13 +101,15 @@ impl CrashPoints {
     /// Runs `call` in a process that dies, and again in one that lives, for each point that there is, and returns the points.
     ///
     /// `world` makes what outlives the processes, anew for each death: a gateway, a database. It has a runtime of its own, in which it
-    /// may leave tasks. `call` runs with the handle that it is given, which is also that of the task. `check` gets the world, and what the
+    /// may leave tasks. `call` runs with the handle that it is given, which is also that of the task; a function whose `handle`
+    /// is another one has no points of the store. `check` gets the world, and what the
     /// second process was told. What a call asks of the store must depend on nothing but its world, so that every run meets the same points.
     ///
     /// # Panics
     ///
     /// In an async context, because it runs runtimes of its own: call it in a plain `#[test]`. Where `set_up` makes a handle that cannot
-    /// be built. When `world`, `call` or `check` panics, the point is written to the standard error.
+    /// be built. When `world`, `call` or `check` panics, so does this; where the first process had died by then, its point is written to
+    /// the standard error.
     pub fn run<W, T>(
         &self,
         world: impl AsyncFn() -> W,
