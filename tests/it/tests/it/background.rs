@@ -206,6 +206,12 @@ async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreEr
     let began = owner.timer.now();
     let for_two_leases = |owner: &Owner| owner.timer.now() > began + 2 * LEASE;
     pass_time(world, &owner, 0, for_two_leases).await;
+    // It takes writes again between two tries, and not between the outcome and what is tried in its place.
+    let in_its_place = |owner: &Owner| {
+        owner.store.calls(Operation::Ending) - owner.store.calls(Operation::Outcome)
+    };
+    let tried = in_its_place(&owner);
+    pass_time(world, &owner, 0, |owner| in_its_place(owner) > tried).await;
     owner.store.heal();
     pass_time(world, &owner, 0, |owner| {
         recorded(owner) || owner.log.count(Step::RecordedNotReplayable) > 0
