@@ -6,7 +6,7 @@ use std::{
     pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
-    thread,
+    thread::{self, ThreadId},
     time::Duration,
 };
 
@@ -170,6 +170,7 @@ impl CrashPoints {
             let mut call = pin!(idem.enter(call(&idem)));
             poll_fn(|cx| life.poll(call.as_mut(), cx)).await
         });
+        life.leave();
         process.shutdown_timeout(A_WHILE);
         ground.runtime.block_on(buried(&idem, &timer));
         point
@@ -319,6 +320,7 @@ impl End {
 #[derive(Debug)]
 struct Life {
     end: End,
+    thread: ThreadId,
     course: Mutex<Course>,
 }
 
@@ -328,6 +330,8 @@ struct Course {
     of_the_store: usize,
     awaits: usize,
     died: Option<CrashPoint>,
+    /// Nothing of the process is polled any more.
+    left: bool,
     waker: Option<Waker>,
 }
 
@@ -335,6 +339,7 @@ impl Life {
     fn until(end: End) -> Self {
         Self {
             end,
+            thread: thread::current().id(),
             course: Mutex::default(),
         }
     }
@@ -345,6 +350,15 @@ impl Life {
 
     fn is_over(&self) -> bool {
         self.course().died.is_some()
+    }
+
+    /// Whether this is one of its own tasks, which are about to be dropped, and not a thread that may ask for long.
+    fn is_ending_here(&self) -> bool {
+        !self.course().left && thread::current().id() == self.thread
+    }
+
+    fn leave(&self) {
+        self.course().left = true;
     }
 
     /// Passes a point of the store; never, where it is the last one.
@@ -397,6 +411,10 @@ impl Mortal {
         call: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         if self.life.is_over() {
+            if self.life.is_ending_here() {
+                // What runs beside it is dead, too, and learns of nothing.
+                pending::<()>().await;
+            }
             let kind = StoreErrorKind::Unavailable;
             return Err(StoreError::new(kind, "reaching the store after death"));
         }

@@ -267,3 +267,25 @@ fn l03_what_a_thread_has_begun_is_done_as_a_whole() {
     );
     assert!(points.contains(&CrashPoint::Await(1)), "{points:?}");
 }
+
+#[test]
+fn l03_what_runs_beside_a_call_does_not_learn_that_it_is_dead() {
+    CrashPoints::new().run(
+        async || Effects::new(),
+        async |idem, gateway| {
+            let call = charge(gateway, "order-1");
+            let beside = async {
+                let known = idem.lookup::<str, _>("crashes.charge", None, "order-1");
+                if known.await.is_err() {
+                    gateway
+                        .record("order-1", 1, "by hand")
+                        .expect("memory takes it");
+                }
+            };
+            tokio::join!(call, beside).0
+        },
+        async |point, gateway, answer| {
+            assert_eq!((answer, charges(gateway)), (Ok(7), 1), "{point}");
+        },
+    );
+}
