@@ -200,6 +200,16 @@ impl FaultyStore {
         }
     }
 
+    /// Counts a swap to this draft, and finds the faults that it meets.
+    fn arrive_to_write(&self, next: &Draft) -> Arrived {
+        let mut operations = vec![Operation::Swap, Operation::of(next)];
+        let replayable = |outcome: &RawOutcome| outcome.kind != OutcomeKind::NotReplayable;
+        if next.outcome.as_ref().is_some_and(replayable) {
+            operations.push(Operation::Outcome);
+        }
+        self.arrive(&operations, Some(next.state))
+    }
+
     /// Runs a call through its faults.
     async fn through<T>(
         &self,
@@ -282,12 +292,7 @@ impl Store for FaultyStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let mut operations = vec![Operation::Swap, Operation::of(next)];
-        let replayable = |outcome: &RawOutcome| outcome.kind != OutcomeKind::NotReplayable;
-        if next.outcome.as_ref().is_some_and(replayable) {
-            operations.push(Operation::Outcome);
-        }
-        let arrived = self.arrive(&operations, Some(next.state));
+        let arrived = self.arrive_to_write(next);
         self.through(arrived, "writing a record", self.inner.swap(id, seen, next))
             .await
     }
@@ -345,12 +350,7 @@ impl Store for FaultyStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let mut operations = vec![Operation::Swap, Operation::of(next)];
-        let replayable = |outcome: &RawOutcome| outcome.kind != OutcomeKind::NotReplayable;
-        if next.outcome.as_ref().is_some_and(replayable) {
-            operations.push(Operation::Outcome);
-        }
-        let arrived = self.arrive(&operations, Some(next.state));
+        let arrived = self.arrive_to_write(next);
         let swapping = self.inner.swap_in(connection, id, seen, next);
         self.through(arrived, "writing a record", swapping).await
     }
