@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Idempotency, Step, Store, StoreError,
+    Error, Idempotency, Step, Store, StoreError,
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, StoreErrorKind, Swap},
@@ -20,7 +20,7 @@ use idempotent_runtime::{
 
 use crate::{
     charge::{Answer, Charge, LEASE, MODES, Mode},
-    harness::World,
+    harness::{Owner, World},
 };
 
 on_every_store![
@@ -32,6 +32,7 @@ on_every_store![
     a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_up,
     a_claim_whose_answer_comes_after_its_lease_is_claimed_again,
     a_claim_whose_answer_comes_after_a_takeover_runs_nothing,
+    a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at,
 ];
 
 /// Sends its first write off and never hears of it again.
@@ -286,11 +287,16 @@ async fn a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_u
 }
 
 /// Calls, and is told that its claim stands when its lease is over and `meanwhile` has happened.
-async fn told_late(world: &World, meanwhile: impl AsyncFnOnce()) -> Answer {
-    let (answered, late) = (Gate::new(), world.owner().await);
+async fn told_late(
+    world: &World,
+    late: &Owner,
+    mode: Mode,
+    meanwhile: impl AsyncFnOnce(),
+) -> Answer {
+    let answered = Gate::new();
     let delay = Fault::DelayAnswer(answered.clone());
     late.store.fault(Operation::Claim, Nth::Call(1), delay);
-    let call = late.spawn(Charge::of(world, &late).call());
+    let call = late.spawn(Charge::of(world, late).mode(mode).call());
     answered.arrived(1).await;
     world.advance(LEASE).await;
     meanwhile().await;
@@ -299,7 +305,8 @@ async fn told_late(world: &World, meanwhile: impl AsyncFnOnce()) -> Answer {
 }
 
 async fn a_claim_whose_answer_comes_after_its_lease_is_claimed_again(world: World) {
-    let answer = told_late(&world, async || {}).await;
+    let late = world.owner().await;
+    let answer = told_late(&world, &late, Mode::Rerun, async || {}).await;
 
     assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
     let records = world.records().await;
@@ -307,12 +314,27 @@ async fn a_claim_whose_answer_comes_after_its_lease_is_claimed_again(world: Worl
 }
 
 async fn a_claim_whose_answer_comes_after_a_takeover_runs_nothing(world: World) {
-    let other = world.owner().await;
+    let (late, other) = (world.owner().await, world.owner().await);
     let takes_over = async || {
         let answer = Charge::of(&world, &other).call().await;
         assert_eq!(answer, Ok("charged".into()));
     };
-    let answer = told_late(&world, takes_over).await;
+    let answer = told_late(&world, &late, Mode::Rerun, takes_over).await;
+
+    assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
+}
+
+/// Left where it is, it would become uncertain, although no body has run.
+async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at(world: World) {
+    let late = world.owner().await;
+    let denied = Fault::Fail(StoreErrorKind::Denied);
+    late.store.fault(Operation::Load, Nth::Call(1), denied);
+    let answer = told_late(&world, &late, Mode::Uncertain, async || {}).await;
+    assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
+    late.settled().await;
+
+    let next = world.owner().await;
+    let answer = Charge::of(&world, &next).mode(Mode::Uncertain).call().await;
 
     assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
 }
