@@ -1,26 +1,20 @@
 //! The death of a process, at every point of a call.
 
-use std::{
-    fmt,
-    future::{Future, pending, poll_fn},
-    pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
-    thread::{self, ThreadId},
-    time::Duration,
-};
+mod mortal;
 
-use async_trait::async_trait;
+use std::{fmt, future::poll_fn, pin::pin, sync::Arc, thread, time::Duration};
+
 use tokio::{
     runtime::{self, Handle, Runtime},
     sync::oneshot,
 };
 
+use self::mortal::{End, Life, Mortal};
 use crate::{
     Builder, Idempotency,
-    identity::RecordId,
-    record::{Draft, Record, State, Version},
-    store::{MemoryStore, Snapshot, Store, StoreError, StoreErrorKind, Swap},
+    clock::Clock,
+    record::State,
+    store::{MemoryStore, Store},
     testing::{ManualClock, Operation},
 };
 
@@ -126,10 +120,7 @@ impl CrashPoints {
             let clock = ManualClock::new();
             let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock.clone()));
             let life = Arc::new(Life::until(end));
-            let mortal = Mortal {
-                store: Arc::clone(&store),
-                life: Arc::clone(&life),
-            };
+            let mortal = Mortal::new(Arc::clone(&store), Arc::clone(&life));
             let point = self.die(&ground, mortal, &life, async |idem| {
                 call(idem, &world).await
             });
@@ -238,8 +229,6 @@ async fn leases_end(store: &dyn Store, clock: &ManualClock) {
         .iter()
         .filter(|(_, record)| record.state == State::Running);
     if let Some(end) = running.map(|(_, record)| record.lease_end).max() {
-        use crate::clock::Clock;
-
         clock.advance(end.since(clock.now()));
     }
 }
@@ -296,172 +285,5 @@ impl Drop for Said {
         if thread::panicking() {
             eprintln!("the process had died {}", self.0);
         }
-    }
-}
-
-/// Which of its points ends a process. Those of the store are counted apart, because how often a call gives way may depend on
-/// what goes on beside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Store(usize),
-    Await(usize),
-}
-
-impl End {
-    fn next(self) -> Self {
-        match self {
-            End::Store(number) => End::Store(number + 1),
-            End::Await(number) => End::Await(number + 1),
-        }
-    }
-}
-
-/// The life of a process, which ends at one of its points.
-#[derive(Debug)]
-struct Life {
-    end: End,
-    thread: ThreadId,
-    course: Mutex<Course>,
-}
-
-/// The points that it has come to so far.
-#[derive(Debug, Default)]
-struct Course {
-    of_the_store: usize,
-    awaits: usize,
-    died: Option<CrashPoint>,
-    /// Nothing of the process is polled any more.
-    left: bool,
-    waker: Option<Waker>,
-}
-
-impl Life {
-    fn until(end: End) -> Self {
-        Self {
-            end,
-            thread: thread::current().id(),
-            course: Mutex::default(),
-        }
-    }
-
-    fn course(&self) -> MutexGuard<'_, Course> {
-        self.course.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_over(&self) -> bool {
-        self.course().died.is_some()
-    }
-
-    /// Whether this is one of its own tasks, which are about to be dropped, and not a thread that may ask for long.
-    fn is_ending_here(&self) -> bool {
-        !self.course().left && thread::current().id() == self.thread
-    }
-
-    fn leave(&self) {
-        self.course().left = true;
-    }
-
-    /// Passes a point of the store; never, where it is the last one.
-    async fn pass(&self, point: CrashPoint) {
-        let ended = {
-            let mut course = self.course();
-            course.of_the_store += 1;
-            if self.end == End::Store(course.of_the_store) {
-                course.died.get_or_insert(point);
-                // What comes to it may be a task of its own.
-                if let Some(waker) = course.waker.take() {
-                    waker.wake();
-                }
-            }
-            course.died.is_some()
-        };
-        if ended {
-            pending::<()>().await;
-        }
-    }
-
-    /// Goes on with the call; resolves when the process dies.
-    fn poll<F: Future>(&self, call: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<CrashPoint> {
-        self.course().waker = Some(cx.waker().clone());
-        let answered = call.poll(cx).is_ready();
-        let mut course = self.course();
-        if course.died.is_none() && answered {
-            course.died = Some(CrashPoint::Answered);
-        } else if course.died.is_none() {
-            course.awaits += 1;
-            if self.end == End::Await(course.awaits) {
-                course.died = Some(CrashPoint::Await(course.awaits));
-            }
-        }
-        course.died.map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
-/// The store, as a process reaches it that dies.
-#[derive(Debug)]
-struct Mortal {
-    store: Arc<dyn Store>,
-    life: Arc<Life>,
-}
-
-impl Mortal {
-    async fn through<T>(
-        &self,
-        operation: Operation,
-        call: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
-        if self.life.is_over() {
-            if self.life.is_ending_here() {
-                // What runs beside it is dead, too, and learns of nothing.
-                pending::<()>().await;
-            }
-            let kind = StoreErrorKind::Unavailable;
-            return Err(StoreError::new(kind, "reaching the store after death"));
-        }
-        self.life.pass(CrashPoint::Before(operation)).await;
-        let answer = call.await;
-        self.life.pass(CrashPoint::After(operation)).await;
-        answer
-    }
-}
-
-#[async_trait]
-impl Store for Mortal {
-    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        self.through(Operation::Load, self.store.load(id)).await
-    }
-
-    async fn swap(
-        &self,
-        id: &RecordId,
-        seen: Option<Version>,
-        next: &Draft,
-    ) -> Result<Swap, StoreError> {
-        let swapping = self.store.swap(id, seen, next);
-        self.through(Operation::of(next), swapping).await
-    }
-
-    async fn wait(
-        &self,
-        id: &RecordId,
-        seen: Version,
-        at_most: Duration,
-    ) -> Result<(), StoreError> {
-        let waiting = self.store.wait(id, seen, at_most);
-        self.through(Operation::Wait, waiting).await
-    }
-
-    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        let purging = self.store.purge(limit, keep);
-        self.through(Operation::Purge, purging).await
-    }
-
-    async fn scan(
-        &self,
-        after: Option<RecordId>,
-        limit: u32,
-    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        let listing = self.store.scan(after, limit);
-        self.through(Operation::Scan, listing).await
     }
 }

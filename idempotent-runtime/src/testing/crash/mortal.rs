@@ -1,0 +1,196 @@
+//! A process that dies: when, and what reaches its store by then.
+
+use std::{
+    future::{Future, pending},
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    thread::{self, ThreadId},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+
+use super::CrashPoint;
+use crate::{
+    identity::RecordId,
+    record::{Draft, Record, Version},
+    store::{Snapshot, Store, StoreError, StoreErrorKind, Swap},
+    testing::Operation,
+};
+
+/// Which of its points ends a process. Those of the store are counted apart, because how often a call gives way may depend on
+/// what goes on beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Store(usize),
+    Await(usize),
+}
+
+impl End {
+    pub(super) fn next(self) -> Self {
+        match self {
+            End::Store(number) => End::Store(number + 1),
+            End::Await(number) => End::Await(number + 1),
+        }
+    }
+}
+
+/// The life of a process, which ends at one of its points.
+#[derive(Debug)]
+pub(super) struct Life {
+    end: End,
+    thread: ThreadId,
+    course: Mutex<Course>,
+}
+
+/// The points that it has come to so far.
+#[derive(Debug, Default)]
+struct Course {
+    of_the_store: usize,
+    awaits: usize,
+    died: Option<CrashPoint>,
+    /// Nothing of the process is polled any more.
+    left: bool,
+    waker: Option<Waker>,
+}
+
+impl Life {
+    pub(super) fn until(end: End) -> Self {
+        Self {
+            end,
+            thread: thread::current().id(),
+            course: Mutex::default(),
+        }
+    }
+
+    fn course(&self) -> MutexGuard<'_, Course> {
+        self.course.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_over(&self) -> bool {
+        self.course().died.is_some()
+    }
+
+    /// Whether this is one of its own tasks, which are about to be dropped, and not a thread that may ask for long.
+    fn is_ending_here(&self) -> bool {
+        !self.course().left && thread::current().id() == self.thread
+    }
+
+    /// Says that nothing of the process is polled any more.
+    pub(super) fn leave(&self) {
+        self.course().left = true;
+    }
+
+    /// Passes a point of the store; never, where it is the last one.
+    async fn pass(&self, point: CrashPoint) {
+        let ended = {
+            let mut course = self.course();
+            course.of_the_store += 1;
+            if self.end == End::Store(course.of_the_store) {
+                course.died.get_or_insert(point);
+                // What comes to it may be a task of its own.
+                if let Some(waker) = course.waker.take() {
+                    waker.wake();
+                }
+            }
+            course.died.is_some()
+        };
+        if ended {
+            pending::<()>().await;
+        }
+    }
+
+    /// Goes on with the call; resolves when the process dies.
+    pub(super) fn poll<F: Future>(
+        &self,
+        call: Pin<&mut F>,
+        cx: &mut Context<'_>,
+    ) -> Poll<CrashPoint> {
+        self.course().waker = Some(cx.waker().clone());
+        let answered = call.poll(cx).is_ready();
+        let mut course = self.course();
+        if course.died.is_none() && answered {
+            course.died = Some(CrashPoint::Answered);
+        } else if course.died.is_none() {
+            course.awaits += 1;
+            if self.end == End::Await(course.awaits) {
+                course.died = Some(CrashPoint::Await(course.awaits));
+            }
+        }
+        course.died.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+/// The store, as a process reaches it that dies.
+#[derive(Debug)]
+pub(super) struct Mortal {
+    store: Arc<dyn Store>,
+    life: Arc<Life>,
+}
+
+impl Mortal {
+    pub(super) fn new(store: Arc<dyn Store>, life: Arc<Life>) -> Self {
+        Self { store, life }
+    }
+
+    async fn through<T>(
+        &self,
+        operation: Operation,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        if self.life.is_over() {
+            if self.life.is_ending_here() {
+                // What runs beside it is dead, too, and learns of nothing.
+                pending::<()>().await;
+            }
+            let kind = StoreErrorKind::Unavailable;
+            return Err(StoreError::new(kind, "reaching the store after death"));
+        }
+        self.life.pass(CrashPoint::Before(operation)).await;
+        let answer = call.await;
+        self.life.pass(CrashPoint::After(operation)).await;
+        answer
+    }
+}
+
+#[async_trait]
+impl Store for Mortal {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        self.through(Operation::Load, self.store.load(id)).await
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let swapping = self.store.swap(id, seen, next);
+        self.through(Operation::of(next), swapping).await
+    }
+
+    async fn wait(
+        &self,
+        id: &RecordId,
+        seen: Version,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let waiting = self.store.wait(id, seen, at_most);
+        self.through(Operation::Wait, waiting).await
+    }
+
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        let purging = self.store.purge(limit, keep);
+        self.through(Operation::Purge, purging).await
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let listing = self.store.scan(after, limit);
+        self.through(Operation::Scan, listing).await
+    }
+}
