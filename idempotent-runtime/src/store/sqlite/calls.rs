@@ -31,8 +31,22 @@ impl Statements {
         sql::snapshot(row, 0, 1, DOING)
     }
 
+    /// Puts `next` where `seen` stands, or nothing does.
+    pub(super) async fn swap(
+        &self,
+        connection: &mut SqliteConnection,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        match seen {
+            None => self.create(connection, id, next).await,
+            Some(seen) => self.replace(connection, id, seen, next).await,
+        }
+    }
+
     /// Puts `next` where nothing stands.
-    pub(super) async fn create(
+    async fn create(
         &self,
         connection: &mut SqliteConnection,
         id: &RecordId,
@@ -54,7 +68,7 @@ impl Statements {
     }
 
     /// Puts `next` where version `seen` stands.
-    pub(super) async fn replace(
+    async fn replace(
         &self,
         connection: &mut SqliteConnection,
         id: &RecordId,

@@ -180,14 +180,7 @@ impl Inner {
             return self.load(id).await.map(Swap::Refused);
         }
         let mut connection = self.connections.acquire("writing a record").await?;
-        let answer = match seen {
-            None => self.statements.create(&mut connection, id, next).await,
-            Some(seen) => {
-                self.statements
-                    .replace(&mut connection, id, seen, next)
-                    .await
-            }
-        };
+        let answer = self.statements.swap(&mut connection, id, seen, next).await;
         let answer = connection.settle(answer)?;
         if matches!(answer, Swap::Applied(_)) {
             self.waiters.wake(id);
@@ -281,11 +274,7 @@ impl Store for SqliteStore {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let connection = connection_of::<SqliteConnection>(connection, KIND)?;
-        let statements = &self.inner.statements;
-        match seen {
-            None => statements.create(connection, id, next).await,
-            Some(seen) => statements.replace(connection, id, seen, next).await,
-        }
+        self.inner.statements.swap(connection, id, seen, next).await
     }
 }
 
