@@ -21,7 +21,7 @@ use tokio::{
 };
 use tower::{ServiceBuilder, ServiceExt};
 
-use crate::harness::{Ask, Shop, by_caller, charge, on_a_clock, post, spawn, waiting};
+use crate::harness::{Ask, Shop, by_caller, charge, held_at, on_a_clock, post, spawn, waiting};
 
 /// Says when it is dropped.
 struct Dropped(Option<oneshot::Sender<()>>);
@@ -163,14 +163,7 @@ async fn s_100_the_layer_counts_the_handlers_that_run() {
         .max_in_flight(1)
         .build()
         .expect("the settings are sound");
-    let inside = gate.clone();
-    let shop = Shop::behind(layer, shop.store, shop.idem, move |_, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            Response::default()
-        }
-    });
+    let shop = Shop::behind(layer, shop.store, shop.idem, held_at(&gate));
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
     // Its client goes away, and it runs on.

@@ -335,6 +335,22 @@ impl Answer {
     }
 }
 
+/// A handler that waits at the gate, and then has nothing to say.
+pub(crate) fn held_at(
+    gate: &Gate,
+) -> impl Fn(usize, Request<Body>) -> BoxFuture<Response<Body>> + Clone + Send + Sync + 'static {
+    let gate = gate.clone();
+    move |_, _| {
+        let gate = gate.clone();
+        Box::pin(async move {
+            gate.pass().await;
+            Response::default()
+        })
+    }
+}
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
 /// A shop whose handler waits at the gate in its first run.
 pub(crate) fn waiting(rules: Rules) -> (Shop, Gate) {
     let store = FaultyStore::new(MemoryStore::new());

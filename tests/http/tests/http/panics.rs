@@ -17,7 +17,7 @@ use idempotent_runtime::{
 
 use crate::{
     bodies::until_settled,
-    harness::{Shop, by_caller, charge, post, spawn},
+    harness::{Shop, by_caller, charge, held_at, post, spawn},
 };
 
 /// A body that panics when it is asked for, and may know its length.
@@ -237,14 +237,7 @@ async fn s_102_a_refusal_that_cannot_be_told_binds_no_key() {
         .build()
         .expect("the settings are sound");
     let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::behind(layer, shop.store, shop.idem, move |_, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            Response::default()
-        }
-    });
+    let shop = Shop::behind(layer, shop.store, shop.idem, held_at(&gate));
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
     let second = post("/charges").key("l");

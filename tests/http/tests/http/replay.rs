@@ -11,7 +11,7 @@ use idempotent_runtime::{
     testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
 };
 
-use crate::harness::{Shop, by_caller, charge, post, spawn, stream, waiting};
+use crate::harness::{Shop, by_caller, charge, held_at, post, spawn, stream, waiting};
 
 #[tokio::test]
 async fn s_35_the_first_request_gets_the_handlers_own_response() {
@@ -204,14 +204,7 @@ async fn s_44_a_retry_waits_no_longer_than_it_may() {
     let idem = idem.expect("the settings are sound");
     let wait = InFlight::Wait(Duration::from_secs(5));
     let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::over(store, idem, Rules::ietf().in_flight(wait), move |_, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            Response::default()
-        }
-    });
+    let shop = Shop::over(store, idem, Rules::ietf().in_flight(wait), held_at(&gate));
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
     let second = spawn(&shop, charge());

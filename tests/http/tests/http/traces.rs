@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use axum::response::IntoResponse;
-use http::{HeaderValue, Response};
+use http::HeaderValue;
 use idempotent_runtime::{
     Answer, Answered, Idempotency, MemoryStore, Observer, RawOutcome, StoreErrorKind, Transition,
     http::{IdempotencyLayer, Rules, ServerErrors},
@@ -11,7 +11,7 @@ use idempotent_runtime::{
 };
 
 use crate::{
-    harness::{Ask, Shop, by_caller, post, spawn},
+    harness::{Ask, Shop, by_caller, held_at, post, spawn},
     said::said_during,
 };
 
@@ -40,14 +40,7 @@ async fn s_119_every_answer_is_counted_and_no_key_is_told() {
         .observer(told.clone())
         .build();
     let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::over(store, idem.expect("sound"), Rules::ietf(), move |_, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            Response::default()
-        }
-    });
+    let shop = Shop::over(store, idem.expect("sound"), Rules::ietf(), held_at(&gate));
     let keyed = || post("/charges").key("secret-key").body("secret-body");
     let first = spawn(&shop, keyed());
     gate.arrived(1).await;
