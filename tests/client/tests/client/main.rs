@@ -12,6 +12,7 @@ mod journal;
 mod journals;
 mod keys;
 mod redirects;
+mod remembered;
 mod restarts;
 mod sharing;
 mod streams;

@@ -1,0 +1,205 @@
+//! What a journal answers with, and what is no answer for whoever asks again.
+
+use idempotent_runtime::{
+    client::{ClientError, KeyStatus, MemoryJournal, Origin},
+    testing::ManualClock,
+};
+
+use crate::{
+    journal::{process, process_with, wish},
+    kit::{Ending, Pauses, Server, Step, answer, builder, client, outcome, problem, unfinished},
+};
+
+#[tokio::test]
+async fn c11_what_is_done_is_answered_by_the_journal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("calls.db");
+    let clock = ManualClock::new();
+    let done = answer(201)
+        .with("content-type", "text/plain")
+        .with("set-cookie", "s=1")
+        .body("receipt");
+    let server = Server::doing([done]).await;
+    for origin in [Origin::Server, Origin::Journal, Origin::Journal] {
+        let process = process(&file, &clock).await;
+        let call = process
+            .client
+            .post(server.url("/pay"))
+            .body("pay")
+            .with_extension(wish());
+        let response = call.send().await.expect("an answer");
+        assert_eq!(response.status(), 201);
+        assert_eq!(outcome(&response).origin, origin);
+        assert_eq!(outcome(&response).replayed, origin == Origin::Journal);
+        assert_eq!(response.headers()["content-type"], "text/plain");
+        assert_eq!(
+            response.headers().contains_key("set-cookie"),
+            origin == Origin::Server
+        );
+        assert_eq!(response.text().await.expect("a body"), "receipt");
+    }
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn c11_what_is_needed_to_read_a_body_comes_with_it() {
+    let fields = [
+        ("content-type", "application/json"),
+        ("content-encoding", "gzip"),
+        (
+            "content-disposition",
+            "attachment; filename=\"receipt.json\"",
+        ),
+        ("content-location", "/receipts/99"),
+        (
+            "content-digest",
+            "sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:",
+        ),
+        (
+            "repr-digest",
+            "sha-256=:RBNvo1WzZ4oRRq0W9+hknpT7T8If536DEMBg9hyq/4o=:",
+        ),
+    ];
+    let done = answer(201).body("what a compressor made");
+    let done = fields
+        .iter()
+        .fold(done, |done, (name, value)| done.with(name, *value));
+    let server = Server::doing([done]).await;
+    let client = client();
+    for origin in [Origin::Server, Origin::Journal] {
+        let call = client.post(&server.url("/pay")).with_extension(wish());
+        let response = call.send().await.expect("an answer");
+        assert_eq!(outcome(&response).origin, origin);
+        for (name, value) in fields {
+            let told = response
+                .headers()
+                .get(name)
+                .map(http::HeaderValue::as_bytes);
+            assert_eq!(told, Some(value.as_bytes()), "{name}, {origin:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn c11_a_response_that_is_not_kept_is_not_asked_for_again() {
+    let server = Server::doing([answer(201).body("a long receipt")]).await;
+    let keys = builder(&Pauses::default()).longest_kept_body(4);
+    let client = keys.client(reqwest::Client::builder()).expect("a client");
+    let call = || {
+        client
+            .post(server.url("/pay"))
+            .body("pay")
+            .with_extension(wish())
+            .send()
+    };
+    call().await.expect("an answer");
+    assert!(matches!(
+        call().await.ending(),
+        ClientError::ResultGone { .. }
+    ));
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn c37_what_is_gone_is_remembered() {
+    let server = Server::doing([problem(409, "idempotency-result-expired")]).await;
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    for _ in 0..2 {
+        let call = process
+            .client
+            .post(server.url("/pay"))
+            .body("pay")
+            .with_extension(wish());
+        assert!(matches!(
+            call.send().await.ending(),
+            ClientError::ResultGone { .. }
+        ));
+    }
+    assert_eq!(server.seen().len(), 1);
+}
+
+/// The server has nothing to replay, so the journal has nothing to answer with.
+#[tokio::test]
+async fn c11_an_answer_after_which_the_key_is_free_is_no_outcome() {
+    let free = |status| answer(status).with("idempotency-status", "released");
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    for status in [404, 409, 422] {
+        let sold_out = free(status).body("sold out");
+        let server = Server::doing([sold_out, answer(201).body("yours")]).await;
+        let ask = |body: &'static str| {
+            let call = process.client.post(server.url("/pay")).body(body);
+            call.with_extension(wish()).send()
+        };
+
+        let refused = ask("7").await.expect("an answer");
+        assert_eq!(refused.status(), status);
+        assert_eq!(outcome(&refused).key_status, KeyStatus::Released);
+        assert_eq!(refused.text().await.expect("a body"), "sold out");
+        assert!(unfinished(&process.keys).await.is_empty());
+
+        for origin in [Origin::Server, Origin::Journal] {
+            let put_right = ask("3").await.expect("an answer");
+            assert_eq!(outcome(&put_right).origin, origin);
+            assert_eq!(put_right.text().await.expect("a body"), "yours");
+        }
+        let keys = server.keys();
+        assert_eq!(keys.len(), 2);
+        assert_eq!(keys[0], keys[1]);
+    }
+}
+
+#[tokio::test]
+async fn c11_an_attempt_after_which_the_key_is_free_leaves_nothing_open() {
+    let free = |status| answer(status).with("idempotency-status", "released");
+    let yours = answer(201).body("yours");
+    let server = Server::doing([free(503), free(422), yours]).await;
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    let ask = |body: &'static str| {
+        let call = process.client.post(server.url("/pay")).body(body);
+        call.with_extension(wish()).send()
+    };
+
+    // The first attempt found no capacity, and the second one an amount that cannot be.
+    let refused = match ask("7").await {
+        Ok(answered) if answered.status() == 422 => answered,
+        _ => ask("7").await.expect("an answer"),
+    };
+    assert_eq!(refused.status(), 422);
+    assert!(unfinished(&process.keys).await.is_empty());
+
+    let put_right = ask("3").await.expect("an answer");
+    assert_eq!(put_right.text().await.expect("a body"), "yours");
+}
+
+#[tokio::test]
+async fn c11_an_attempt_that_may_still_arrive_is_open_though_the_key_is_free() {
+    let free = answer(422).with("idempotency-status", "released");
+    let server = Server::doing([Step::Cut, free.into()]).await;
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    let ask = |body: &'static str| {
+        let call = process.client.post(server.url("/pay")).body(body);
+        call.with_extension(wish()).send()
+    };
+    assert!(ask("7").await.is_err());
+    assert_eq!(ask("7").await.expect("an answer").status(), 422);
+    assert_eq!(unfinished(&process.keys).await.len(), 1);
+    let other = ask("3").await;
+    let is_refused = matches!(other.ending(), ClientError::KeyReusedLocally { .. });
+    assert!(is_refused, "{other:?}");
+}
+
+#[tokio::test]
+async fn c11_a_replay_is_the_outcome_whatever_it_says_of_its_key() {
+    let replay = answer(409).with("idempotent-replayed", "true");
+    let replay = replay.with("idempotency-status", "released");
+    let server = Server::doing([replay]).await;
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    for origin in [Origin::Server, Origin::Journal] {
+        let call = process.client.post(server.url("/pay")).body("pay");
+        let answered = call.with_extension(wish()).send().await;
+        let answered = answered.expect("an answer");
+        assert_eq!(answered.status(), 409);
+        assert_eq!(outcome(&answered).origin, origin);
+        assert_eq!(outcome(&answered).key_status, KeyStatus::Unsaid);
+    }
+}
