@@ -89,7 +89,11 @@ impl Coder {
 
     pub(crate) fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, BoxError> {
         match self {
-            Coder::Json => Ok(serde_json::from_slice(bytes).map_err(NotThatShape::from)?),
+            Coder::Json => {
+                // Checked once here, and not once more for every string.
+                let text = str::from_utf8(bytes)?;
+                Ok(serde_json::from_str(text).map_err(NotThatShape::from)?)
+            }
             Coder::Other(codec) => {
                 let mut value = None;
                 codec.decode(bytes, &mut |deserializer| {
