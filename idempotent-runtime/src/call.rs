@@ -14,7 +14,7 @@ use crate::{
     error::Error,
     outcome::{FromRefusal, Keep, OnError, Outcome},
     request::Call,
-    run::{Typed, run_detached, run_pinned},
+    run::{Typed, Underway, run_detached, run_pinned},
 };
 
 /// The bounds name the value and the error, and the body comes first, for the sake of what the compiler reports: a return
@@ -36,7 +36,7 @@ impl Call {
         K: Keep<T> + Clone,
     {
         run_pinned(
-            self.prepare().map_err(Box::new),
+            self.prepare().map(Underway::new).map_err(Box::new),
             Typed { on_error, keep },
             body,
         )
@@ -61,7 +61,7 @@ impl Call {
         async move {
             match request {
                 Ok(request) => {
-                    run_detached(request, Typed { on_error, keep }, |_| body)
+                    run_detached(Underway::new(request), Typed { on_error, keep }, |_| body)
                         .await
                         .0
                 }

@@ -5,16 +5,18 @@ use std::{sync::Arc, time::Duration};
 use serde::Serialize;
 
 use crate::{
+    attempt::is_held,
     error::Error,
     fingerprint::Arguments,
     handle::{AsHandle, Idempotency, in_force},
     identity::RecordId,
     key::{Key, KeyError, KeyPart},
-    lease::Claim,
+    lease::{Claim, replays},
     observe::{Answer, Answered, Unprotected},
     operation::{Policy, Site},
     policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Verdict},
-    record::{AttemptId, Record, Subject},
+    record::{AttemptId, Record, Subject, Time},
+    store::Snapshot,
 };
 
 /// A value that can be a part of a fingerprint.
@@ -68,10 +70,20 @@ pub(crate) struct Request {
 /// Whether a call has a record.
 #[derive(Debug)]
 pub(crate) enum Protection {
-    /// It claims one.
-    Record(Claim),
+    /// It has one, or claims one.
+    Record(Asked),
     /// It runs without, for this reason.
     None(Unprotected),
+}
+
+/// What a call asks of its record: what a claim is made of, where no outcome stands there already.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) on_crash: OnCrash,
+    lease: Duration,
+    ttl: Duration,
+    on_expired: OnExpired,
 }
 
 /// Begins to describe a call of an annotated function.
@@ -175,7 +187,7 @@ impl Call {
     }
 
     /// Puts everything together; nothing has been written when it fails.
-    pub(crate) fn prepare(self) -> Result<Box<Request>, Error> {
+    pub(crate) fn prepare(self) -> Result<Request, Error> {
         let mut described = self.0;
         let Some(handle) = described.handle.take().or_else(in_force) else {
             let operation = described.name;
@@ -199,7 +211,7 @@ impl Call {
 }
 
 impl Description {
-    fn check(self, handle: Idempotency) -> Result<Box<Request>, Error> {
+    fn check(mut self: Box<Self>, handle: Idempotency) -> Result<Request, Error> {
         if !handle.is_enabled() {
             return Ok(self.switched_off(handle));
         }
@@ -243,13 +255,13 @@ impl Description {
                 operation: Arc::clone(&operation),
                 source,
             })?;
-        let scope = self.scope.transpose().map_err(invalid("scope"))?;
+        let scope = self.scope.take().transpose().map_err(invalid("scope"))?;
         let on_missing_key = self
             .policy
             .on_missing_key
             .unwrap_or(defaults.on_missing_key);
         let opted_out = self.opted_out.then_some(Unprotected::OptedOut);
-        let (key, unprotected) = match self.key {
+        let (key, unprotected) = match self.key.take() {
             None => (
                 Key::from_part(fingerprint.fingerprint().as_bytes()).map_err(invalid("key"))?,
                 None,
@@ -274,7 +286,7 @@ impl Description {
         let id = RecordId::new(&operation, framed_scope, key.framed());
         let old_id = if has_old_identity {
             let old_name = self.old_name.as_deref().unwrap_or(&operation);
-            let old_key = self.old_key.transpose().map_err(invalid("key"))?;
+            let old_key = self.old_key.take().transpose().map_err(invalid("key"))?;
             let old_key = old_key.as_ref().unwrap_or(&key).framed();
             Some(RecordId::new(old_name, framed_scope, old_key))
         } else {
@@ -283,21 +295,17 @@ impl Description {
         let on_crash = self.policy.on_crash.unwrap_or(defaults.on_crash);
         let protection = match opted_out.or(unprotected) {
             Some(why) => Protection::None(why),
-            None => Protection::Record(Claim {
+            None => Protection::Record(Asked {
                 subject: Arc::new(Subject {
                     operation: Arc::clone(&operation),
                     scope: handle.shown(scope),
                     key: handle.shown(Some(key)),
                     fingerprint,
                 }),
-                attempt_id: AttemptId::random(),
-                holder: handle.holder(),
                 on_crash,
                 lease,
                 ttl,
-                keep: defaults.keep,
                 on_expired: self.policy.on_expired,
-                takeover_budget: defaults.takeover_budget,
             }),
         };
         let identity = (operation, id, old_id);
@@ -305,7 +313,7 @@ impl Description {
     }
 
     /// Lets nothing stand in the way of the body. What that hands downstream is what it would be otherwise, where that can be told.
-    fn switched_off(self, handle: Idempotency) -> Box<Request> {
+    fn switched_off(self, handle: Idempotency) -> Request {
         if let Some(site) = self.site {
             let _it_may_be_a_duplicate = handle.meet(site);
         }
@@ -342,9 +350,9 @@ impl Request {
         policy: &Policy,
         (operation, id, old_id): (Arc<str>, RecordId, Option<RecordId>),
         protection: Protection,
-    ) -> Box<Self> {
+    ) -> Self {
         let defaults = handle.defaults();
-        Box::new(Self {
+        Self {
             operation,
             id,
             old_id,
@@ -355,13 +363,39 @@ impl Request {
             on_error: defaults.on_error,
             version: policy.version,
             handle,
-        })
+        }
+    }
+
+    /// Finds the outcome that answers this call where the store can tell at once: nothing is claimed then.
+    pub(crate) fn recall(&self, asked: &Asked) -> Option<(Arc<Record>, Time)> {
+        if self.old_id.is_some() || is_held(&self.id) {
+            return None;
+        }
+        let Snapshot { now, record } = self.handle.store().peek(&self.id)?;
+        let replayed = |record: &Arc<Record>| replays(record, &asked.subject.fingerprint, now);
+        Some((record.filter(replayed)?, now))
+    }
+
+    /// The claim of this call: another attempt for every time that it is made.
+    pub(crate) fn claim(&self, asked: &Asked) -> Claim {
+        let defaults = self.handle.defaults();
+        Claim {
+            subject: Arc::clone(&asked.subject),
+            attempt_id: AttemptId::random(),
+            holder: self.handle.holder(),
+            on_crash: asked.on_crash,
+            lease: asked.lease,
+            ttl: asked.ttl,
+            keep: defaults.keep,
+            on_expired: asked.on_expired,
+            takeover_budget: defaults.takeover_budget,
+        }
     }
 
     /// Tells whether a record answers this call, and not another one that had the same key after a release.
     pub(crate) fn is_about(&self, record: &Record) -> bool {
         match &self.protection {
-            Protection::Record(claim) => record.subject.fingerprint == claim.subject.fingerprint,
+            Protection::Record(asked) => record.subject.fingerprint == asked.subject.fingerprint,
             Protection::None(_) => false,
         }
     }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    fingerprint::Fingerprinted,
     lease::{Ending, Holding},
     policy::{OnCrash, OnExpired},
     record::{
@@ -101,9 +102,17 @@ pub fn first(claim: &Claim, version: Version) -> Draft {
     claim.anew(FencingToken::from_u64(0), version)
 }
 
+/// Tells whether `record` is what answers a call with these arguments: it is done, has not expired, and was made of the same.
+#[must_use]
+pub fn replays(record: &Record, fingerprint: &Fingerprinted, now: Time) -> bool {
+    record.state == State::Done
+        && !record.is_expired(now)
+        && record.subject.fingerprint == *fingerprint
+}
+
 /// Decides about a snapshot. `version` draws the version of the draft, if there is one.
 ///
-/// The order is the protocol's: nothing or expired, other fingerprint, done, uncertain, parked,
+/// The order is the protocol's: nothing, done, expired, other fingerprint, uncertain, parked,
 /// released, my own, lease over, running.
 #[must_use]
 pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Version) -> Decision {
@@ -119,6 +128,9 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
         draft,
         meaning,
     };
+    if replays(record, &claim.subject.fingerprint, snapshot.now) {
+        return Decision::Replay(Arc::clone(record));
+    }
     let is_expired = record.is_expired(snapshot.now);
     if is_expired && !claim.still_refuses(record, snapshot.now) {
         return write(claim.anew(record.token, version()), Meaning::Fresh);
@@ -129,8 +141,7 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
     let on_crash = record.on_crash.max(claim.on_crash);
     let can_reconcile = claim.on_crash == OnCrash::Reconcile && on_crash == OnCrash::Reconcile;
     match record.state {
-        State::Done if is_expired => Decision::Expired(Arc::clone(record)),
-        State::Done => Decision::Replay(Arc::clone(record)),
+        State::Done => Decision::Expired(Arc::clone(record)),
         State::Uncertain if can_reconcile => {
             write(claim.over(record, version()), Meaning::Reconcile)
         }

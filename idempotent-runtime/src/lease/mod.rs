@@ -8,6 +8,6 @@ mod decide;
 mod holding;
 
 pub use self::{
-    decide::{Claim, Decision, Meaning, decide, first},
+    decide::{Claim, Decision, Meaning, decide, first, replays},
     holding::{Beat, Ending, Holding, Refusal, refused_heartbeat},
 };

@@ -28,6 +28,7 @@ pub use self::typed::reconcile;
 pub(crate) use self::{
     raw::{run_raw, run_raw_detached},
     typed::{Typed, run_detached, run_pinned, run_typed},
+    underway::Underway,
 };
 
 /// Awaits `work`; `None` where it panics, so that a store which does so takes nothing else along.

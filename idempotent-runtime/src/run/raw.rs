@@ -16,15 +16,12 @@ use crate::{
     },
 };
 
-pub(crate) async fn run_raw<F, B>(
-    request: Box<Request>,
-    body: F,
-) -> Result<(RawOutcome, How), Error>
+pub(crate) async fn run_raw<F, B>(request: Request, body: F) -> Result<(RawOutcome, How), Error>
 where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = RawEnding>,
 {
-    let mut call = Box::new(Underway::new(request));
+    let mut call = Underway::new(request);
     let attempt = match call.admit().await {
         Ok(attempt) => attempt,
         Err(instead) => return answered(&mut call, instead),
@@ -35,14 +32,14 @@ where
 /// The same, where the body and what comes after it has a task of its own: once the call is admitted, the caller's future may be
 /// dropped, and the call runs on and is recorded. Dropped before, nothing is left behind.
 pub(crate) async fn run_raw_detached<F, B>(
-    request: Result<Box<Request>, Box<Error>>,
+    request: Result<Request, Box<Error>>,
     body: F,
 ) -> Result<(RawOutcome, How), Error>
 where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = RawEnding> + Send + 'static,
 {
-    let mut call = Box::new(Underway::new(request.map_err(|error| *error)?));
+    let mut call = Underway::new(request.map_err(|error| *error)?);
     let attempt = match call.admit().await {
         Ok(attempt) => attempt,
         Err(instead) => return answered(&mut call, instead),

@@ -35,7 +35,7 @@ const ROUNDS: u32 = 16;
 
 /// Runs a call as a part of a transaction.
 pub(crate) async fn run_in<C, R, P, K, F>(
-    mut request: Box<Request>,
+    mut request: Request,
     typed: Typed<P, K>,
     connection: &mut C,
     body: F,
@@ -71,11 +71,11 @@ where
 impl Request {
     /// Makes it one that a transaction can hold.
     async fn in_transaction(&mut self, connection: &mut impl SqlConnection) -> Result<(), Error> {
-        let Protection::Record(claim) = &mut self.protection else {
+        let Protection::Record(asked) = &mut self.protection else {
             return Ok(());
         };
         // What another way of calling left behind is for its own policy.
-        claim.on_crash = OnCrash::Rerun;
+        asked.on_crash = OnCrash::Rerun;
         // Where something of ours is no outcome to keep, and its rows are committed all the same, nobody runs it again by himself.
         self.on_crash = OnCrash::Uncertain;
         check_open(connection).await
@@ -145,8 +145,9 @@ impl Underway {
         connection: &mut (dyn Any + Send),
     ) -> Result<(Attempt, Option<Claimed>), Instead> {
         let admitted = match &self.request.protection {
-            Protection::Record(claim) => {
-                let mut admitting = Admitting::new(&self.request, claim);
+            Protection::Record(asked) => {
+                let claim = self.request.claim(asked);
+                let mut admitting = Admitting::new(&self.request, &claim);
                 within(self.span(), pin!(admitting.admit_in(connection))).await
             }
             Protection::None(why) => Err(Admission::Unprotected(*why)),

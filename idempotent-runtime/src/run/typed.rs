@@ -30,7 +30,7 @@ pub(crate) struct Typed<P, K> {
 /// Runs a call whose body is there already, where it stays. What is not about the body stands elsewhere, so that it is
 /// not compiled again for every body.
 pub(crate) async fn run_pinned<R, P, K, B>(
-    request: Result<Box<Request>, Box<Error>>,
+    call: Result<Box<Underway>, Box<Error>>,
     typed: Typed<P, K>,
     body: Pin<&mut Option<B>>,
 ) -> R
@@ -41,20 +41,26 @@ where
     K: Keep<R::Value> + Clone,
     B: Future<Output = R>,
 {
-    let mut call = match request {
-        Ok(request) => Underway::new(request),
+    let mut call = match call {
+        Ok(call) => call,
         Err(error) => return R::from_result(Err(R::Error::from_refusal(*error))),
     };
-    let left = match call.admit().await {
-        Ok(attempt) => Ok((call.run(&attempt, body).await, attempt)),
-        Err(instead) => Err(instead),
+    let instead = match call.admit().await {
+        Ok(attempt) => {
+            let own = call.run(&attempt, body).await;
+            match typed.answer(&mut call, &attempt, own).await {
+                Ok((own, _)) => return own,
+                Err(instead) => instead,
+            }
+        }
+        Err(instead) => instead,
     };
-    typed.answer(&mut call, left).await.0
+    typed.instead(&mut call, instead).await.0
 }
 
 /// Runs a call whose body is made when it is known which attempt runs it.
 pub(crate) async fn run_typed<R, P, K, F, B>(
-    request: Box<Request>,
+    mut call: Box<Underway>,
     typed: Typed<P, K>,
     body: F,
 ) -> (R, How)
@@ -66,10 +72,9 @@ where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = R>,
 {
-    let mut call = Underway::new(request);
     let attempt = match call.admit().await {
         Ok(attempt) => attempt,
-        Err(instead) => return typed.answer(&mut call, Err(instead)).await,
+        Err(instead) => return typed.instead(&mut call, instead).await,
     };
     run_admitted(call, attempt, typed, body).await
 }
@@ -77,7 +82,7 @@ where
 /// The same, where the body and what comes after it has a task of its own: once the call is admitted, the caller's future may be
 /// dropped, and the call runs on and is recorded. Dropped before, nothing is left behind.
 pub(crate) async fn run_detached<R, P, K, F, B>(
-    request: Box<Request>,
+    mut call: Box<Underway>,
     typed: Typed<P, K>,
     body: F,
 ) -> (R, How)
@@ -90,16 +95,15 @@ where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = R> + Send + 'static,
 {
-    let mut call = Underway::new(request);
     let attempt = match call.admit().await {
         Ok(attempt) => attempt,
-        Err(instead) => return typed.answer(&mut call, Err(instead)).await,
+        Err(instead) => return typed.instead(&mut call, instead).await,
     };
     outlive(Box::pin(run_admitted(call, attempt, typed, body))).await
 }
 
 async fn run_admitted<R, P, K, F, B>(
-    mut call: Underway,
+    mut call: Box<Underway>,
     attempt: Attempt,
     typed: Typed<P, K>,
     body: F,
@@ -112,35 +116,36 @@ where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = R>,
 {
-    let left = {
+    let own = {
         let body = pin!(Some(call.make(&attempt, body)));
         call.run(&attempt, body).await
     };
-    typed.answer(&mut call, Ok((left, attempt))).await
+    match typed.answer(&mut call, &attempt, own).await {
+        Ok(answer) => answer,
+        Err(instead) => typed.instead(&mut call, instead).await,
+    }
 }
 
 impl<P, K> Typed<P, K> {
-    /// What the caller gets, and how it came about: what its own body `left`, or what stands instead.
-    async fn answer<R>(&self, call: &mut Underway, left: Result<(R, Attempt), Instead>) -> (R, How)
+    /// What the caller gets whose body returned `own`, and how it came about, or what answers it instead.
+    async fn answer<R>(
+        &self,
+        call: &mut Underway,
+        attempt: &Attempt,
+        own: R,
+    ) -> Result<(R, How), Instead>
     where
         R: Outcome,
-        R::Error: FromRefusal,
         P: OnError<R::Error>,
         K: Keep<R::Value> + Clone,
     {
-        let instead = match left {
-            Ok((own, attempt)) => {
-                let mut own = own.into_result();
-                let ending = self.leave(call, &attempt, &mut own).await;
-                let reference = reference::<K, _>(&ending);
-                match call.end(&attempt, ending).await {
-                    Some(instead) => instead,
-                    None => return self.own(call, &attempt, own, reference).await,
-                }
-            }
-            Err(instead) => instead,
-        };
-        self.instead(call, instead).await
+        let mut own = own.into_result();
+        let ending = self.leave(call, attempt, &mut own).await;
+        let reference = reference::<K, _>(&ending);
+        match call.end(attempt, ending).await {
+            Some(instead) => Err(instead),
+            None => Ok(self.own(call, attempt, own, reference).await),
+        }
     }
 
     /// Decides, as a part of the attempt, how what the body returned ends the call.
@@ -174,7 +179,8 @@ impl<P, K> Typed<P, K> {
         if let Some(reference) = reference {
             let underway = &*call;
             let request = &underway.request;
-            let mut loading = pin!(load(request, self, reference, &mut own));
+            // Boxed, so that the future of every call does not hold room for it.
+            let mut loading = Box::pin(load(request, self, reference, &mut own));
             poll_fn(|cx| underway.poll(attempt, loading.as_mut(), cx)).await;
         }
         (R::from_result(own), call.answered(None))
@@ -221,7 +227,7 @@ where
     P: OnError<E>,
     K: Keep<T> + Clone,
 {
-    let request = &*call.request;
+    let request = &call.request;
     if attempt.stage() == Stage::Unknown {
         return Ending::Uncertain;
     }

@@ -18,7 +18,7 @@ use crate::{
     lease::{Ending, Meaning},
     observe::{Answer, Answered, How, Unprotected},
     record::{FencingToken, OutcomeKind, Record, Time},
-    request::{Protection, Request},
+    request::{Asked, Protection, Request},
     run::{
         admit::{Admission, Admitting},
         ending::Ended,
@@ -34,7 +34,7 @@ use crate::{
 /// given up in the background. Dropped after the body was polled, the record ends as the state
 /// machine says for a body that stopped.
 pub(crate) struct Underway {
-    pub(crate) request: Box<Request>,
+    pub(crate) request: Request,
     span: Span,
     began: Option<Duration>,
     /// The attempt that runs the body, once there is one.
@@ -55,12 +55,13 @@ pub(crate) enum Instead {
 }
 
 impl Underway {
-    pub(crate) fn new(request: Box<Request>) -> Self {
+    /// Begins a call. It is boxed, so that the futures around it stay small enough to be moved.
+    pub(crate) fn new(request: Request) -> Box<Self> {
         let (operation, id) = (&*request.operation, &request.id);
         let span = tracing::info_span!("idempotent", operation, %id, answer = field::Empty);
         let handle = &request.handle;
         let began = handle.observers().are_there().then(|| handle.timer().now());
-        Self {
+        Box::new(Self {
             request,
             span,
             began,
@@ -68,19 +69,30 @@ impl Underway {
             held: None,
             how: How::Refused,
             answer: Answer::Refused,
-        }
+        })
     }
 
     /// Claims: the attempt that is to run the body, or what answers instead.
     pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
         let admission = match &self.request.protection {
-            Protection::Record(claim) => {
-                let mut admitting = Admitting::new(&self.request, claim);
-                within(&self.span, pin!(admitting.admit())).await
-            }
+            Protection::Record(asked) => match self.request.recall(asked) {
+                Some((record, now)) => Admission::Recorded {
+                    record,
+                    now,
+                    waited: false,
+                },
+                // Boxed, so that the future of a call that finds its outcome does not hold room for what claims one.
+                None => Box::pin(self.claim(asked)).await,
+            },
             Protection::None(why) => Admission::Unprotected(*why),
         };
         self.admitted(admission)
+    }
+
+    async fn claim(&self, asked: &Asked) -> Admission {
+        let claim = self.request.claim(asked);
+        let mut admitting = Admitting::new(&self.request, &claim);
+        within(&self.span, pin!(admitting.admit())).await
     }
 
     pub(super) fn admitted(&mut self, admission: Admission) -> Result<Attempt, Instead> {
@@ -211,7 +223,7 @@ impl Underway {
     pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
         let held = self.held.as_mut()?;
         let answer = executed(held.meaning(), attempt.stage());
-        let ended = within(&self.span, pin!(held.end(ending))).await;
+        let ended = within(&self.span, Box::pin(held.end(ending)).as_mut()).await;
         self.held = None;
         let (recorded, answer, instead) = match ended {
             Ok(Ended::StoodAlready(record)) if is_kept(&record) => {

@@ -64,6 +64,14 @@ impl MemoryStore {
         &self.shards[usize::from(id.as_bytes()[0]) * SHARDS / 256]
     }
 
+    fn look(&self, id: &RecordId) -> Snapshot {
+        let cells = self.shard(id).lock();
+        Snapshot {
+            now: self.clock.now(),
+            record: cells.records.get(id).map(|cell| Arc::clone(&cell.record)),
+        }
+    }
+
     /// Begins to wait for the end of version `seen`; `None` where it does not stand (any more).
     ///
     /// The look and the registration happen under the lock under which the record is written:
@@ -82,11 +90,11 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let cells = self.shard(id).lock();
-        Ok(Snapshot {
-            now: self.clock.now(),
-            record: cells.records.get(id).map(|cell| Arc::clone(&cell.record)),
-        })
+        Ok(self.look(id))
+    }
+
+    fn peek(&self, id: &RecordId) -> Option<Snapshot> {
+        Some(self.look(id))
     }
 
     async fn swap(

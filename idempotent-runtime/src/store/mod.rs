@@ -93,6 +93,13 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Looks at what stands under `id`, expired or not, with the time by the store's own clock.
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError>;
 
+    /// Looks at what stands under `id` where that takes no waiting, as in the process's own memory: a duplicate that finds its outcome
+    /// there claims nothing. `None`, the default, says that somebody has to be asked.
+    fn peek(&self, id: &RecordId) -> Option<Snapshot> {
+        let _ = id;
+        None
+    }
+
     /// Puts `next` where version `seen` stands (`None`: where nothing stands), in one atomic step. Where nothing stands, `next`
     /// brings its subject.
     async fn swap(
@@ -155,6 +162,9 @@ pub trait Store: Debug + Send + Sync + 'static {
 impl Store for Arc<dyn Store> {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         (**self).load(id).await
+    }
+    fn peek(&self, id: &RecordId) -> Option<Snapshot> {
+        (**self).peek(id)
     }
     async fn swap(
         &self,

@@ -36,6 +36,7 @@ use crate::{
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Arc<Mutex<Plan>>,
+    peeks: bool,
 }
 
 /// What a call of a store is for: swaps are told apart by their drafts.
@@ -120,7 +121,16 @@ impl FaultyStore {
         Self {
             inner: Arc::new(store),
             plan: Arc::default(),
+            peeks: false,
         }
+    }
+
+    /// Lets calls [peek](Store::peek) at what stands in the wrapped store, while no fault is planned. Otherwise every one of them asks,
+    /// as it would ask a server, and is counted.
+    #[must_use]
+    pub fn peeking(mut self) -> Self {
+        self.peeks = true;
+        self
     }
 
     /// Plans a fault. Several may meet one call: they happen in the order in which they were planned.
@@ -286,6 +296,11 @@ impl Store for FaultyStore {
             .await
     }
 
+    fn peek(&self, id: &RecordId) -> Option<Snapshot> {
+        let peeks = self.peeks && self.plan().faults.is_empty();
+        peeks.then(|| self.inner.peek(id)).flatten()
+    }
+
     async fn swap(
         &self,
         id: &RecordId,
@@ -339,6 +354,7 @@ impl Store for FaultyStore {
             Arc::new(Self {
                 inner,
                 plan: Arc::clone(&self.plan),
+                peeks: self.peeks,
             }) as Arc<dyn Store>
         }))
     }

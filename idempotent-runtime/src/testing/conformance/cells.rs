@@ -269,3 +269,43 @@ pub async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
         applied(&*store, id(1), seen, &draft).await;
     }
 }
+
+/// What is seen without asking is what a look finds, after every write of every client.
+pub async fn a_peek_sees_what_stands(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let peeks_true = async || {
+        for client in [&store, &other] {
+            if let Some(peeked) = client.peek(&id(1)) {
+                let found = look(&**client, id(1)).await;
+                assert_eq!(peeked.record, found.record);
+                assert!(peeked.now <= found.now, "one clock serves peeks and looks");
+            }
+        }
+    };
+    peeks_true().await;
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    peeks_true().await;
+    subject.advance(LEASE / 2).await;
+    let beaten = applied(&*other, id(1), Some(held.version), &heartbeat(&draft)).await;
+    peeks_true().await;
+    applied(
+        &*store,
+        id(1),
+        Some(beaten.version),
+        &completion(&draft, "v"),
+    )
+    .await;
+    peeks_true().await;
+    subject.advance(LEASE + TTL).await;
+    let peeked = store.peek(&id(1)).and_then(|peeked| {
+        let record = peeked.record?;
+        Some(record.is_expired(peeked.now))
+    });
+    assert_ne!(peeked, Some(false), "time passes for peeks, too");
+    store
+        .purge(10, Duration::ZERO)
+        .await
+        .expect("a purge is answered");
+    peeks_true().await;
+}

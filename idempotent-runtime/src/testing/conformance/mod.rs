@@ -157,6 +157,7 @@ macro_rules! conformance_tests {
             a_released_record_is_claimed_at_once
             what_a_draft_keeps_stays
             ids_and_versions_are_compared_whole
+            a_peek_sees_what_stands
 
             a_stale_owner_cannot_complete
             a_stale_owner_cannot_prolong

@@ -31,6 +31,7 @@ enum Defect {
     CheckThenAct,
     RefusalShowsNothing,
     StaleLooks,
+    StalePeeks,
     TokenWithoutClock,
     TokenKeptByTakeover,
     TokenWithoutFloor,
@@ -221,6 +222,18 @@ impl Store for Simple {
             return Ok(stale.replace(snapshot.clone()).unwrap_or(snapshot));
         }
         Ok(snapshot)
+    }
+
+    fn peek(&self, id: &RecordId) -> Option<Snapshot> {
+        let snapshot = Snapshot {
+            now: self.now(),
+            record: self.cells().get(&self.place(id)).cloned(),
+        };
+        if self.defect == Defect::StalePeeks {
+            let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+            return Some(stale.replace(snapshot.clone()).unwrap_or(snapshot));
+        }
+        Some(snapshot)
     }
 
     async fn swap(
@@ -436,6 +449,7 @@ macro_rules! defects {
 defects! {
     an_id_cut_short_is_found: IdsComparedInPart => ids_and_versions_are_compared_whole;
     a_look_at_another_id_is_found: IdsComparedInPart => nothing_stands_under_a_new_id;
+    a_peek_at_the_past_is_found: StalePeeks => a_peek_sees_what_stands;
     a_version_cut_short_is_found: VersionsComparedInPart => ids_and_versions_are_compared_whole;
     a_clock_of_the_client_is_found_by_a_claim: ClockOfTheClient => a_claim_stands_as_written;
     a_claim_over_a_claim_is_found: ClaimOverAnything => a_second_claim_is_refused_and_shown_what_stands;

@@ -13,6 +13,7 @@ on_every_store![
     a_load_that_fails_on_a_replay_is_worth_trying_again,
     a_load_that_fails_in_the_first_run_leaves_a_reference_that_can_be_replayed,
     a_reference_that_cannot_be_decoded_is_unreadable,
+    a_load_that_makes_its_own_call_is_recursive,
 ];
 
 /// A value without serde.
@@ -168,4 +169,25 @@ async fn an_error_of_ours_in_a_load_keeps_its_word() {
         assert!(matches!(error, Error::NotLoaded { .. }), "{error:?}");
         assert_eq!(error.is_retryable(), retryable, "{error:?}");
     }
+}
+
+/// The attempt is not over while its value is read back, although its record is done.
+async fn a_load_that_makes_its_own_call_is_recursive(world: World) {
+    let owner = world.owner().await;
+    let again = Mutex::new(None);
+    let load = async |number: u64| {
+        let call = owner.call("references.loop").key("k");
+        let answer = call.run(async |_| Ok::<_, Error>(number)).await;
+        *again.lock().expect("not poisoned") = Some(answer);
+        Ok::<_, io::Error>(number)
+    };
+
+    let call = owner.call("references.loop").key("k");
+    let first = call.reference(|number: &u64| *number, load);
+    let first = first.run(async |_| Ok::<_, Error>(7)).await;
+
+    assert_eq!(first, Ok(7));
+    let again = again.into_inner().expect("not poisoned");
+    let refused = matches!(again, Some(Err(Error::Recursive { .. })));
+    assert!(refused, "{again:?}");
 }

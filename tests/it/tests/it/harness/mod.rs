@@ -27,6 +27,7 @@ pub(crate) use self::{
 macro_rules! on_every_store {
     ($($scenario:ident),* $(,)?) => {
         on_every_store! { @on memory [] [$($scenario)*] }
+        on_every_store! { @on memory_at_hand [] [$($scenario)*] }
         on_every_store! { @on sqlite_memory [] [$($scenario)*] }
         on_every_store! { @on sqlite_file [] [$($scenario)*] }
         on_every_store! { @on postgres [#[ignore = "needs a server: cargo xtask test"]] [$($scenario)*] }

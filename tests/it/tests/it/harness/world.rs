@@ -26,6 +26,7 @@ use crate::{
 pub(crate) struct World {
     subject: Arc<dyn Subject>,
     forgets: bool,
+    at_hand: bool,
     effects: Effects,
     log: Log,
     timers: Arc<Mutex<Vec<ManualClock>>>,
@@ -33,10 +34,18 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// The reference store, with a manual clock.
+    /// The reference store, with a manual clock, asked as if it were elsewhere.
     #[expect(clippy::unused_async, reason = "every store is made in the same way")]
     pub(crate) async fn memory() -> Self {
         Self::over(Memory::new())
+    }
+
+    /// The same, where calls see what stands there before they ask.
+    pub(crate) async fn memory_at_hand() -> Self {
+        Self {
+            at_hand: true,
+            ..Self::memory().await
+        }
     }
 
     /// SQLite in memory: the owners have connections of their own.
@@ -81,6 +90,7 @@ impl World {
         Self {
             subject: Arc::new(subject),
             forgets: false,
+            at_hand: false,
             effects: Effects::new(),
             log: Log::new(),
             timers: Arc::default(),
@@ -97,6 +107,10 @@ impl World {
     pub(crate) async fn owner_with(&self, set_up: impl FnOnce(Builder) -> Builder) -> Owner {
         let number = self.owners.fetch_add(1, Ordering::Relaxed) + 1;
         let store = FaultyStore::new(self.subject.store().await);
+        let store = match self.at_hand {
+            true => store.peeking(),
+            false => store,
+        };
         let timer = ManualClock::new();
         self.timers
             .lock()
@@ -155,6 +169,11 @@ impl World {
     /// A client of the store without a handle, for looking past the library.
     pub(crate) async fn store(&self) -> Arc<dyn Store> {
         self.subject.store().await
+    }
+
+    /// How many round trips a replay makes.
+    pub(crate) fn round_trips_of_a_replay(&self) -> u64 {
+        if self.at_hand { 0 } else { 1 }
     }
 
     /// How many of so many finished and expired records a purge finds: none where the store forgets them by itself.

@@ -11,6 +11,7 @@ use crate::harness::{Owner, World};
 on_every_store![
     b26_who_waited_under_the_old_name_goes_on_under_the_new_one,
     b26_who_saw_the_old_name_held_goes_on_under_the_new_one,
+    b26_what_both_names_have_the_old_one_answers,
 ];
 
 #[idempotent(name = "roll_out.new", also_accept = "roll_out.old", key = order, skip(world, ends))]
@@ -78,4 +79,19 @@ async fn b26_who_saw_the_old_name_held_goes_on_under_the_new_one(world: World) {
         assert!(runs.await.expect("no panic").is_err());
     };
     one_runs(world, &first, learns.clone(), released).await;
+}
+
+/// Both builds ran the call, each under its own name: whoever asks for both gets one answer, always the same.
+async fn b26_what_both_names_have_the_old_one_answers(world: World) {
+    let owner = world.owner().await;
+    for name in ["roll_out.old", "roll_out.new"] {
+        let own = async move |_| Ok::<_, Error>(name.to_owned());
+        let answer = owner.call(name).key("k").run(own).await;
+        assert_eq!(answer, Ok(name.into()));
+    }
+
+    let both = owner.call("roll_out.new").also_accept_name("roll_out.old");
+    let answer = both.key("k").run(async |_| Ok("a third".into())).await;
+
+    assert_eq!(answer, Ok::<String, Error>("roll_out.old".into()));
 }
