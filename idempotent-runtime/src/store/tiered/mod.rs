@@ -18,7 +18,7 @@ use self::{
 };
 use crate::{
     identity::RecordId,
-    record::{Draft, Record, State, Version},
+    record::{Draft, Record, State, Time, Version},
     store::{
         Snapshot, Store, StoreError, Swap,
         moment::{Clocks, Moment},
@@ -78,6 +78,12 @@ pub trait FastTier: std::fmt::Debug + Send + Sync + 'static {
     /// The copy that was put under `id` last, unless it was forgotten or its time is over.
     async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError>;
 
+    /// The same where that takes no waiting, as in the process's own memory; `None` also where it would.
+    fn peek(&self, id: &RecordId) -> Option<Arc<Record>> {
+        let _ = id;
+        None
+    }
+
     /// Puts a copy in the place of what is there, for no longer than `at_most`.
     async fn put(
         &self,
@@ -130,17 +136,34 @@ struct Question<'a> {
 }
 
 impl Shared {
+    /// The time by the truth's clock; `None` where it was not told of late.
+    fn now(&self) -> Option<Time> {
+        self.time.reckoned(self.clocks.now(), self.age)
+    }
+
+    /// A copy that is at hand, and may be given as an answer now.
+    fn peek(&self, id: &RecordId) -> Option<Snapshot> {
+        if self.turns.are_under_way(id) {
+            return None;
+        }
+        let record = self.tier.peek(id)?;
+        let now = self.now()?;
+        answers(&record, now).then(|| Snapshot {
+            now,
+            record: Some(record),
+        })
+    }
+
     /// Looks for a copy that may be given as an answer now.
     async fn seek<'a>(&'a self, id: &'a RecordId) -> Sought<'a> {
-        let now = || self.time.reckoned(self.clocks.now(), self.age);
+        let now = || self.now();
         let copy = if self.turns.are_under_way(id) || now().is_none() {
             None
         } else {
             self.tier.find(id).await
         };
         if let (Some(Some(record)), Some(now)) = (&copy, now())
-            && is_finished(record)
-            && !record.is_expired(now)
+            && answers(record, now)
         {
             let record = Some(Arc::clone(record));
             return Sought::Found(Snapshot { now, record });
@@ -185,6 +208,11 @@ impl Shared {
     }
 }
 
+/// Whether a copy may be given as an answer at this time.
+fn answers(copy: &Record, now: Time) -> bool {
+    is_finished(copy) && !copy.is_expired(now)
+}
+
 /// Only what no call and no operator of the protocol changes any more.
 fn is_finished(record: &Record) -> bool {
     record.state == State::Done
@@ -200,6 +228,10 @@ impl Store for TieredStore {
         let snapshot = self.truth.load(id).await?;
         self.shared.learn(asked, &snapshot).await;
         Ok(snapshot)
+    }
+
+    fn peek(&self, id: &RecordId) -> Option<Snapshot> {
+        self.shared.peek(id)
     }
 
     async fn swap(

@@ -94,10 +94,14 @@ impl fmt::Debug for OutcomeCache {
 #[async_trait]
 impl FastTier for OutcomeCache {
     async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError> {
+        Ok(self.peek(id))
+    }
+
+    fn peek(&self, id: &RecordId) -> Option<Arc<Record>> {
         let copies = self.copies.read().unwrap_or_else(PoisonError::into_inner);
         let copy = copies.by_id.get(id);
         let fresh = copy.filter(|copy| !copy.is_old(self.clocks.now()));
-        Ok(fresh.map(|copy| Arc::clone(&copy.record)))
+        fresh.map(|copy| Arc::clone(&copy.record))
     }
 
     async fn put(

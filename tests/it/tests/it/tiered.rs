@@ -85,6 +85,15 @@ impl FastTier for Failing {
         self.cache.find(id).await
     }
 
+    fn peek(&self, id: &RecordId) -> Option<Arc<Record>> {
+        let how = self.how.lock().expect("nobody panicked").clone();
+        match how {
+            How::Works | How::PutsLate(_) | How::ForgetsLate(_) => self.cache.peek(id),
+            How::Panics => panic!("a planned panic"),
+            How::Fails | How::Hangs => None,
+        }
+    }
+
     async fn put(
         &self,
         id: &RecordId,

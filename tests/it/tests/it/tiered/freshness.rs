@@ -25,9 +25,12 @@ async fn a26_a_copy_is_not_given_once_it_has_expired() {
     process.clock.advance(SECOND - Duration::from_micros(1));
     assert_eq!(charge().await, first);
     assert_eq!(process.truth.round_trips(), before, "from the copy");
+    let (id, _) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    assert!(process.store.peek(&id).is_some(), "at hand");
 
     process.clock.advance(Duration::from_micros(1));
 
+    assert!(process.store.peek(&id).is_none());
     assert_ne!(charge().await, first, "the body ran again");
 }
 
@@ -260,6 +263,7 @@ async fn a_write_is_not_answered_before_its_copy_is_forgotten() {
         assert!(polled.is_pending(), "{polled:?}");
     }
     // Meanwhile nobody is given the copy, which is still there.
+    assert!(process.store.peek(&id).is_none());
     let seen = process.store.load(&id).await.expect("a look").record;
     assert_eq!(seen.expect("a record").version, draft.version);
 
