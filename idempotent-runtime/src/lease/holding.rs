@@ -124,8 +124,8 @@ impl Holding {
     ///
     /// Only the body's own word releases what a polled body may have begun. What stopped without
     /// one is run again where the engineer chose that, by a takeover that counts, and is
-    /// uncertain elsewhere; so is a takeover that stopped before it did anything, because of
-    /// what the holder before it may have begun.
+    /// uncertain elsewhere. A takeover that stopped before it did anything leaves what it found, because
+    /// of what the holder before it may have begun: it does not count, and is nobody's any more.
     ///
     /// A release after a body stays for as long as an outcome would. One without says nothing that anybody asks for later, and
     /// stays for a lease.
@@ -143,7 +143,13 @@ impl Holding {
                 expires: Moment::In(self.lease),
                 ..self.released(version)
             },
-            Ending::Unpolled | Ending::Stopped if self.on_crash == OnCrash::Rerun => Draft {
+            Ending::Unpolled if self.on_crash == OnCrash::Rerun => Draft {
+                lease: Moment::In(Duration::ZERO),
+                attempt: self.attempt.saturating_sub(1),
+                attempt_id: AttemptId::NOBODY,
+                ..self.draft(State::Running, version)
+            },
+            Ending::Stopped if self.on_crash == OnCrash::Rerun => Draft {
                 lease: Moment::In(Duration::ZERO),
                 ..self.draft(State::Running, version)
             },
@@ -157,6 +163,9 @@ impl Holding {
         let Some(record) = &snapshot.record else {
             return Refusal::Lost(None);
         };
+        if *ending == Ending::Unpolled && record.attempt_id == AttemptId::NOBODY {
+            return Refusal::Stands(Arc::clone(record));
+        }
         if record.attempt_id != self.attempt_id {
             return Refusal::Lost(Some(Arc::clone(record)));
         }

@@ -50,3 +50,8 @@ macro_rules! random_id {
 
 random_id!(Version);
 random_id!(AttemptId);
+
+impl AttemptId {
+    /// Nobody's: what stands so waits for whoever comes next. None that is drawn is the same, but for one in 2^128.
+    pub const NOBODY: Self = Self(0);
+}

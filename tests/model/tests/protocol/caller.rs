@@ -12,7 +12,7 @@ use crate::{
     faults::Fault,
     pack::{LEASE, ahead, attempt_number, claim, name, outcome_of, snapshot, version},
     store,
-    world::{Draft, End, FRESH, FRESHER, Held, Kind, Name, Phase, Request, TICK, World},
+    world::{Draft, End, FRESH, FRESHER, Held, Kind, NONE, Name, Phase, Request, TICK, World},
 };
 
 impl Protocol {
@@ -22,6 +22,7 @@ impl Protocol {
             version(FRESH),
         ));
         let request = Request {
+            by: FRESH,
             seen: None,
             draft,
             kind: Kind::Claim(Meaning::Fresh),
@@ -34,7 +35,10 @@ impl Protocol {
     pub(crate) fn send(&self, world: &mut World, worker: usize, delivery: Delivery) {
         if delivery == Delivery::Answered {
             return match world.workers[worker].phase {
-                Phase::GivingUp(attempt_id, seen) => self.give_up(world, worker, attempt_id, seen),
+                Phase::GivingUp(attempt_id, seen) => {
+                    self.give_up(world, worker, attempt_id, seen);
+                    world.workers[worker].phase = Phase::Idle;
+                }
                 Phase::Claiming(attempt_id, request) => {
                     self.claim(world, worker, attempt_id, &request);
                 }
@@ -43,6 +47,10 @@ impl Protocol {
                 }
                 _ => unreachable!("there is nothing to send"),
             };
+        }
+        if let Phase::GivingUp(attempt_id, seen) = world.workers[worker].phase {
+            // It looks again, and gives up what it finds then.
+            return self.give_up(world, worker, attempt_id, seen);
         }
         let request = world.workers[worker].request_mut().expect("it sends");
         let sent = *request;
@@ -76,16 +84,24 @@ impl Protocol {
             } else {
                 Kind::Touch
             };
-            let (seen, draft) = (seen.map(name), Draft::of(&draft));
-            store::swap(world, &Request { seen, draft, kind }, self.fault);
+            let (by, seen, mut draft) = (attempt_id, seen.map(name), Draft::of(&draft));
+            if self.fault == Fault::LeavesItsName && draft.attempt_id == NONE {
+                draft.attempt_id = by;
+            }
+            let request = Request {
+                by,
+                seen,
+                draft,
+                kind,
+            };
+            store::swap(world, &request, self.fault);
         }
         let own = |straggler: &Request| {
-            straggler.draft.attempt_id == attempt_id && matches!(straggler.kind, Kind::Claim(_))
+            straggler.by == attempt_id && matches!(straggler.kind, Kind::Claim(_))
         };
         if world.straggler.as_ref().is_some_and(own) {
             world.given_up = TICK;
         }
-        world.workers[worker].phase = Phase::Idle;
     }
 
     pub(crate) fn wake(&self, world: &mut World, worker: usize) {
@@ -137,7 +153,15 @@ impl Protocol {
                     draft.attempt -= 1;
                 }
                 let kind = Kind::Claim(meaning);
-                Phase::Claiming(attempt_id, Request { seen, draft, kind })
+                Phase::Claiming(
+                    attempt_id,
+                    Request {
+                        by: attempt_id,
+                        seen,
+                        draft,
+                        kind,
+                    },
+                )
             }
             // The answer came so late that the lease is over: it claims once more what it won.
             Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
@@ -146,7 +170,15 @@ impl Protocol {
                     Some(name(record.version)),
                     Kind::Claim(Meaning::won(&record)),
                 );
-                Phase::Claiming(attempt_id, Request { seen, draft, kind })
+                Phase::Claiming(
+                    attempt_id,
+                    Request {
+                        by: attempt_id,
+                        seen,
+                        draft,
+                        kind,
+                    },
+                )
             }
             Decision::Mine(record) => Phase::Holding(Held {
                 attempt_id,

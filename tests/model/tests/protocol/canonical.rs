@@ -49,7 +49,7 @@ impl World {
         if self.straggler.is_none() {
             self.given_up = 0;
         }
-        let on_its_way = self.straggler.map(|straggler| straggler.draft.attempt_id);
+        let on_its_way = self.straggler.map(|straggler| straggler.by);
         for worker in &mut self.workers {
             let lost = worker.attempt_id().is_some_and(|attempt_id| {
                 Some(attempt_id) != stands.map(|cell| cell.attempt_id)
@@ -134,6 +134,7 @@ impl World {
         let request = |request: &mut Request, versions: &mut Names, attempts: &mut Names| {
             request.seen.iter_mut().for_each(|seen| versions.meet(seen));
             versions.meet(&mut request.draft.version);
+            attempts.meet(&mut request.by);
             attempts.meet(&mut request.draft.attempt_id);
             attempts.meet(&mut request.draft.outcome);
         };

@@ -124,7 +124,10 @@ impl Protocol {
                 );
                 actions.push(Action::Cancel(worker, Delivery::Answered));
             }
-            Phase::GivingUp(..) => actions.push(Action::Send(worker, Delivery::Answered)),
+            Phase::GivingUp(..) => {
+                let deliveries = [Delivery::Answered, Delivery::AnswerLost];
+                actions.extend(deliveries.map(|delivery| Action::Send(worker, delivery)));
+            }
             Phase::Waiting { seen, .. } => {
                 let moved = stands.is_none_or(|cell| cell.version != *seen || cell.lease == 0);
                 if moved || self.fault == Fault::ClientsClock {
@@ -261,6 +264,7 @@ impl Model for Protocol {
             PurgeOnlyExpired,
             FirstIsReplayed,
             GivenUpStays,
+            ReleasesNothingBegun,
             AtMostOnce,
             BodiesCounted,
             BudgetKept,

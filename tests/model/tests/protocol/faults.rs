@@ -42,6 +42,8 @@ pub(crate) enum Fault {
     UncertainTwice,
     /// A claim that was given up is only ended where it stands already.
     GivesUpWhatStandsOnly,
+    /// A takeover that was given up leaves what it found under its own name.
+    LeavesItsName,
     /// Heartbeats go on over the version that an ending learned.
     HeartbeatOverAnEnding,
 }
@@ -126,5 +128,6 @@ each_is_caught! {
     an_uncertain_verdict_written_twice_loosens_the_record: UncertainTwice, Rerun and Uncertain, breaks StricterWins;
     a_claim_given_up_where_it_stands_only_stands_later: GivesUpWhatStandsOnly, Rerun and Rerun, breaks GivenUpStays;
     a_takeover_given_up_where_it_stands_only_stands_later: GivesUpWhatStandsOnly, Reconcile and Reconcile, breaks GivenUpStays;
+    a_takeover_given_up_under_its_name_is_taken_for_a_first_claim: LeavesItsName, Rerun and Rerun, breaks ReleasesNothingBegun;
     a_heartbeat_over_an_ending_revives_it: HeartbeatOverAnEnding, Uncertain and Uncertain, breaks StaleHolder;
 }

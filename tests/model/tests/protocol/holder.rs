@@ -75,6 +75,7 @@ impl Protocol {
             _ => holding.end(&ending, version(FRESH)),
         };
         let request = Request {
+            by: held.attempt_id,
             seen: Some(seen),
             draft: Draft::of(&draft),
             kind: Kind::End(end),
@@ -125,6 +126,7 @@ impl Protocol {
         let Worker { caller, phase } = world.workers[worker];
         let held = *world.workers[worker].held();
         let request = Request {
+            by: held.attempt_id,
             seen: Some(held.version),
             draft: Draft::of(&held.holding(caller).heartbeat(version(FRESH))),
             kind: Kind::Heartbeat,

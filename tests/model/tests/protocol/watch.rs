@@ -53,6 +53,7 @@ pub(crate) enum Promise {
     FreshOnlyWhenSettled,
     StricterWins,
     GivenUpStays,
+    ReleasesNothingBegun,
 }
 
 impl Promise {
@@ -88,6 +89,9 @@ impl Promise {
             }
             Promise::FreshOnlyWhenSettled => {
                 "only an outcome or the body's own word lets a polled call begin afresh"
+            }
+            Promise::ReleasesNothingBegun => {
+                "who has not begun releases nothing that somebody before may have begun"
             }
             Promise::GivenUpStays => {
                 "I13: a claim that was given up does not stand when it arrives late, before the record is purged"
@@ -156,7 +160,7 @@ impl World {
             Kind::Touch => {}
             Kind::Claim(_) => watch.attempts = watch.attempts.max(next.attempt),
             Kind::Heartbeat | Kind::End(_) => {
-                let own = previous.is_some_and(|cell| cell.attempt_id == next.attempt_id);
+                let own = previous.is_some_and(|cell| cell.attempt_id == request.by);
                 watch.must(Promise::StaleHolder, own);
                 let revived = request.kind == Kind::Heartbeat
                     && previous.is_some_and(|cell| cell.state != State::Running);
@@ -165,6 +169,11 @@ impl World {
                 watch.must(
                     Promise::StoppedFrees,
                     frees || request.kind == Kind::Heartbeat,
+                );
+                let unbegun = request.kind == Kind::End(End::Unpolled);
+                watch.must(
+                    Promise::ReleasesNothingBegun,
+                    !unbegun || next.state != State::Released || watch.bodies == 0,
                 );
                 watch.unsettled &= !matches!(request.kind, Kind::End(End::Done | End::Release));
             }

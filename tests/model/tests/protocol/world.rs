@@ -109,6 +109,8 @@ pub(crate) enum End {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Request {
+    /// Whose it is. The draft of a takeover that leaves what it found names nobody.
+    pub(crate) by: Name,
     pub(crate) seen: Option<Name>,
     pub(crate) draft: Draft,
     pub(crate) kind: Kind,

@@ -11,6 +11,8 @@ on_every_store![
     d02_a_takeover_whose_body_was_never_polled_releases_nothing,
     d02_a_takeover_that_says_it_has_not_begun_releases_nothing,
     d02_a_takeover_that_has_not_begun_is_not_prolonged_afterwards,
+    d21_takeovers_that_have_not_begun_use_up_no_budget,
+    d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once,
 ];
 
 /// What stands under a key: its state, and its attempts so far.
@@ -33,7 +35,7 @@ async fn check(world: &World, key: &str, mode: Mode, expected: &str) {
 
 async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: World) {
     for (key, mode, leaves, then) in [
-        ("rerun", Mode::Rerun, (State::Running, 2), "charged"),
+        ("rerun", Mode::Rerun, (State::Running, 1), "charged"),
         (
             "asks",
             Mode::Reconcile(Found::Happened),
@@ -61,18 +63,23 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
     }
 }
 
+/// Calls, and says that the body has not begun.
+async fn has_no_room(owner: &Owner) {
+    let outcome = RawOutcome::value("no room");
+    let ending = RawEnding::NotBegun(outcome.clone());
+    let call = owner.call("charge").key("k").arguments(&1);
+    let (answer, _) = call.run_raw(|_| async { ending }).await.expect("its own");
+    assert_eq!(answer, outcome);
+}
+
 async fn d02_a_takeover_that_says_it_has_not_begun_releases_nothing(world: World) {
     vanished(&world, Mode::Rerun).await;
     world.advance(LEASE).await;
     let owner = world.owner().await;
-    let outcome = RawOutcome::value("drained");
-    let ending = RawEnding::NotBegun(outcome.clone());
 
-    let call = owner.call("charge").key("k").arguments(&1);
-    let (answer, _) = call.run_raw(|_| async { ending }).await.expect("its own");
+    has_no_room(&owner).await;
 
-    assert_eq!(answer, outcome);
-    assert_eq!(left(&world, "k").await, Some((State::Running, 2)));
+    assert_eq!(left(&world, "k").await, Some((State::Running, 1)));
     check(&world, "k", Mode::Rerun, "charged").await;
 }
 
@@ -102,5 +109,37 @@ async fn d02_a_takeover_that_has_not_begun_is_not_prolonged_afterwards(world: Wo
     }
     owner.settled().await;
 
+    check(&world, "k", Mode::Rerun, "charged").await;
+}
+
+/// They come as fast as clients try again, and no body of theirs has vanished.
+async fn d21_takeovers_that_have_not_begun_use_up_no_budget(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+
+    for _ in 0..7 {
+        has_no_room(&owner).await;
+    }
+
+    check(&world, "k", Mode::Rerun, "charged").await;
+    assert_eq!(left(&world, "k").await, Some((State::Done, 2)));
+}
+
+/// Whoever writes once more that it has not begun finds what it left, and not a claim of its own that nobody held before.
+async fn d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+    owner
+        .store
+        .fault(Operation::Ending, Nth::Call(1), Fault::LoseAnswer);
+
+    has_no_room(&owner).await;
+    owner.settled().await;
+
+    assert_eq!(left(&world, "k").await, Some((State::Running, 1)));
+    let steps = [Step::TakenOver, Step::NotYetRecorded, Step::Stopped];
+    assert_eq!(owner.log.steps(), steps);
     check(&world, "k", Mode::Rerun, "charged").await;
 }
