@@ -142,6 +142,11 @@ impl<'a> Admitting<'a> {
         now.saturating_sub(sent) >= self.claim.lease
     }
 
+    /// The latest that it can be by the store's clock, which told this time after something was sent then.
+    fn latest(&self, told: Time, sent: Duration) -> Time {
+        told.plus(self.request.handle.timer().now().saturating_sub(sent))
+    }
+
     /// Finds out whether a record binds the call under the identity that it had in an older build, and what it says.
     async fn identify(&mut self, old: RecordId) -> Result<Option<Snapshot>, StoreError> {
         let handle = &self.request.handle;
@@ -195,7 +200,7 @@ impl<'a> Admitting<'a> {
                 self.bound = meaning != Meaning::Fresh;
                 Next::Write(Box::new((seen, draft, meaning)))
             }
-            Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
+            Decision::Mine(record) if record.lease_is_over(self.latest(snapshot.now, sent)) => {
                 let draft = self.claim.renew(&record, Version::random());
                 let meaning = Meaning::won(&record);
                 Next::Write(Box::new((Some(record.version), draft, meaning)))

@@ -18,6 +18,8 @@ use idempotent_runtime::{
     testing::{Fault, Gate, ManualClock, Nth, Operation},
 };
 
+use tokio::task::yield_now;
+
 use crate::{
     charge::{Answer, Charge, LEASE, MODES, Mode},
     harness::{Owner, World},
@@ -33,6 +35,7 @@ on_every_store![
     a_claim_whose_answer_comes_after_its_lease_is_claimed_again,
     a_claim_whose_answer_comes_after_a_takeover_runs_nothing,
     a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at,
+    a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing,
 ];
 
 /// Sends its first write off and never hears of it again.
@@ -251,7 +254,7 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
     lost.open();
     while ends.arrivals() == 0 {
         first.timer.advance(Duration::from_millis(5));
-        tokio::task::yield_now().await;
+        yield_now().await;
     }
     late.open();
     tokio::select! {
@@ -337,4 +340,27 @@ async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_a
     let answer = Charge::of(&world, &next).mode(Mode::Uncertain).call().await;
 
     assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
+}
+
+/// The answer to the claim is lost. Sent again, it is refused by what it wrote, which is all that its caller is told.
+async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world: World) {
+    let (late, other) = (world.owner().await, world.owner().await);
+    let answered = Gate::new();
+    let lost = Fault::LoseAnswer;
+    late.store.fault(Operation::Claim, Nth::Call(1), lost);
+    let delay = Fault::DelayAnswer(answered.clone());
+    late.store.fault(Operation::Claim, Nth::Call(2), delay);
+    let call = late.spawn(Charge::of(&world, &late).call());
+    while answered.arrivals() == 0 {
+        late.timer.advance(Duration::from_millis(5));
+        yield_now().await;
+    }
+    world.advance(LEASE).await;
+    let answer = Charge::of(&world, &other).call().await;
+    assert_eq!(answer, Ok("charged".into()));
+
+    answered.open();
+
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(world.runs("k"), 1);
 }
