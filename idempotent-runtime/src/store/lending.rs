@@ -36,6 +36,7 @@ pub(crate) struct Lending<S: Server> {
     server: S,
     limits: Limits,
     room: Semaphore,
+    hands: Semaphore,
     /// The later one came back, the further behind.
     idle: Mutex<Vec<Open<S::Connection>>>,
 }
@@ -110,6 +111,7 @@ impl<S: Server> Lending<S> {
             server,
             limits,
             room: Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS)),
+            hands: Semaphore::new((connections / 2).min(Semaphore::MAX_PERMITS)),
             idle: Mutex::default(),
         }
     }
@@ -131,6 +133,13 @@ impl<S: Server> Lending<S> {
     #[cfg(feature = "postgres")]
     pub(crate) fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Lets a caller have a connection in its own hands, or stand in line for one; `None` where half of all connections may be in such
+    /// hands, and it is to be had [apart](super::apart::apart). A call may be polled no more for a while, as in a stream that buffers, or
+    /// behind a `select!`, and keeps what it has in hand until then: so the other half is for tasks, which nobody keeps from going on.
+    pub(crate) fn hand(&self) -> Option<SemaphorePermit<'_>> {
+        self.hands.try_acquire().ok()
     }
 
     /// Does something over a connection that is free, or a new one, for as long as an answer may take.

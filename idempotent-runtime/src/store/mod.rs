@@ -1,6 +1,6 @@
 //! What a store does: it keeps versioned cells and has a clock. Mechanism, never policy.
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod apart;
 mod error;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]

@@ -4,6 +4,7 @@ mod builder;
 mod calls;
 mod connection;
 mod failure;
+mod inner;
 mod migrate;
 mod rows;
 mod statements;
@@ -16,6 +17,7 @@ use sqlx::MySqlPool;
 pub use self::builder::MySqlBuilder;
 use self::{
     connection::{Connected, MySql, Session},
+    inner::Inner,
     statements::Statements,
 };
 use crate::{
@@ -23,12 +25,11 @@ use crate::{
     record::{Draft, Record, Version},
     store::{
         Snapshot, Store, StoreError, Swap,
+        apart::apart,
         lending::{Lending, Limits},
-        moment::Moment,
-        recent::Recent,
         sql::TablePrefix,
         transaction::connection_of,
-        waiters::{Waiters, look::Pace},
+        waiters::look::Pace,
     },
 };
 
@@ -72,15 +73,6 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct MySqlStore {
     inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    connections: Lending<MySql>,
-    statements: Arc<Statements>,
-    prefix: TablePrefix,
-    waiters: Arc<Waiters>,
-    recent: Arc<Recent>,
 }
 
 impl MySqlStore {
@@ -173,17 +165,11 @@ impl MySqlStore {
 #[async_trait]
 impl Store for MySqlStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let inner = &*self.inner;
-        let loading = async |connected: &mut Connected| {
-            inner.statements.load(&mut connected.session(), id).await
+        let Some(_in_hand) = self.inner.connections.hand() else {
+            let (inner, id) = (Arc::clone(&self.inner), *id);
+            return apart("loading a record", async move { inner.load(&id).await }).await;
         };
-        let sent = Moment::now();
-        let snapshot = inner
-            .connections
-            .run_again("loading a record", loading)
-            .await?;
-        inner.recent.saw(id, &snapshot, sent);
-        Ok(snapshot)
+        self.inner.load(id).await
     }
 
     async fn swap(
@@ -192,38 +178,12 @@ impl Store for MySqlStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        if seen.is_none() && next.subject.is_none() {
-            // Nothing can begin without a subject.
-            return self.load(id).await.map(Swap::Refused);
-        }
-        let inner = &*self.inner;
-        let writing = async move |connected: &mut Connected| {
-            let (session, statements) = (&mut connected.session(), &inner.statements);
-            match seen {
-                None => {
-                    if let Some(known) = inner.recent.done(id)
-                        && let Some(snapshot) = statements.again(session, id, &known).await?
-                    {
-                        return Ok(Swap::Refused(snapshot));
-                    }
-                    statements.create(session, id, next).await
-                }
-                Some(seen) => {
-                    let known = inner.recent.version(id, Some(seen));
-                    statements
-                        .replace(session, id, seen, next, known.as_deref())
-                        .await
-                }
-            }
+        let Some(_in_hand) = self.inner.connections.hand() else {
+            let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
+            let swapping = async move { inner.swap(&id, seen, &next).await };
+            return apart("writing a record", swapping).await;
         };
-        let sent = Moment::now();
-        let answer = inner.connections.run("writing a record", writing).await?;
-        inner.recent.wrote(id, seen, next, &answer, sent);
-        // For a record that begins nobody waits yet, but for those who have seen it already, and who would look in vain.
-        if seen.is_some() && matches!(answer, Swap::Applied(_)) {
-            inner.waiters.wake(id);
-        }
-        Ok(answer)
+        self.inner.swap(id, seen, next).await
     }
 
     async fn wait(
@@ -237,19 +197,9 @@ impl Store for MySqlStore {
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        let inner = &*self.inner;
-        let purging = async |connected: &mut Connected| {
-            let session = &mut connected.session();
-            inner.statements.purge(session, limit, keep).await
-        };
-        let gone = inner
-            .connections
-            .run_again("purging expired records", purging)
-            .await?;
-        for id in &gone {
-            inner.waiters.wake(id);
-        }
-        Ok(gone.len() as u64)
+        let inner = Arc::clone(&self.inner);
+        let purging = async move { inner.purge(limit, keep).await };
+        apart("purging expired records", purging).await
     }
 
     async fn scan(
@@ -257,15 +207,9 @@ impl Store for MySqlStore {
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        let inner = &*self.inner;
-        let listing = async |connected: &mut Connected| {
-            let session = &mut connected.session();
-            inner.statements.scan(session, after, limit).await
-        };
-        inner
-            .connections
-            .run_again("listing records", listing)
-            .await
+        let inner = Arc::clone(&self.inner);
+        let listing = async move { inner.scan(after, limit).await };
+        apart("listing records", listing).await
     }
 
     /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.

@@ -3,6 +3,7 @@
 mod builder;
 mod calls;
 mod failure;
+mod inner;
 mod listen;
 mod migrate;
 mod packed;
@@ -18,19 +19,17 @@ use sqlx::{
 };
 
 pub use self::builder::PostgresBuilder;
-use self::{calls::Mark, listen::Notifications, rows::Way, statements::Statements};
+use self::{calls::Mark, inner::Inner, listen::Notifications, rows::Way, statements::Statements};
 use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
+        apart::apart,
         lending::{Lending, Limits, Place, Server},
-        listening::Listening,
-        moment::Moment,
-        recent::Recent,
         sql::{self, TablePrefix},
         transaction::connection_of,
-        waiters::{Waiters, look::Pace},
+        waiters::look::Pace,
     },
 };
 
@@ -66,16 +65,6 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct PostgresStore {
     inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
-    connections: Lending<Postgres>,
-    statements: Arc<Statements>,
-    prefix: TablePrefix,
-    waiters: Arc<Waiters>,
-    listening: Arc<Listening>,
-    recent: Arc<Recent>,
 }
 
 impl PostgresStore {
@@ -174,27 +163,27 @@ impl PostgresStore {
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-impl Inner {
-    fn tells(&self) -> bool {
-        self.statements.way == Way::Prepared
-    }
-
+impl PostgresStore {
     /// Notes that somebody waits while version `seen` stands; `None` where nobody would tell, or it cannot be noted. A server that
     /// takes no writes, because its disk is full for example, can still be looked at.
-    async fn mark(&self, id: &RecordId, seen: Version) -> Option<Mark> {
-        if !self.tells() {
+    async fn note(&self, id: &RecordId, seen: Version) -> Option<Mark> {
+        if !self.inner.tells() {
             return None;
         }
-        let marking = async |connection: &mut _| self.statements.mark(connection, id, seen).await;
-        let marked = self.connections.run("waiting for a record", marking).await;
+        let marked = match self.inner.connections.hand() {
+            Some(_in_hand) => self.inner.mark(id, seen).await,
+            None => {
+                let (inner, id) = (Arc::clone(&self.inner), *id);
+                let marking = async move { inner.mark(&id, seen).await };
+                apart("waiting for a record", marking).await
+            }
+        };
         if let Err(error) = &marked {
             tracing::debug!(%error, "nobody will tell that a record moves, so waiters look by themselves");
         }
         marked.ok()
     }
-}
 
-impl PostgresStore {
     /// Waits for what nobody tells.
     async fn wait_alone(
         &self,
@@ -269,15 +258,11 @@ impl Server for Postgres {
 #[async_trait]
 impl Store for PostgresStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let inner = &*self.inner;
-        let loading = async |connection: &mut _| inner.statements.load(connection, id).await;
-        let sent = Moment::now();
-        let snapshot = inner
-            .connections
-            .run_again("loading a record", loading)
-            .await?;
-        inner.recent.saw(id, &snapshot, sent);
-        Ok(snapshot)
+        let Some(_in_hand) = self.inner.connections.hand() else {
+            let (inner, id) = (Arc::clone(&self.inner), *id);
+            return apart("loading a record", async move { inner.load(&id).await }).await;
+        };
+        self.inner.load(id).await
     }
 
     async fn swap(
@@ -286,35 +271,12 @@ impl Store for PostgresStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        if seen.is_none() && next.subject.is_none() {
-            // Nothing can begin without a subject.
-            return self.load(id).await.map(Swap::Refused);
-        }
-        let inner = &*self.inner;
-        let writing = async |connection: &mut _| match seen {
-            None => {
-                if let Some(known) = inner.recent.done(id)
-                    && let Some(snapshot) = inner.statements.again(connection, id, &known).await?
-                {
-                    return Ok(Swap::Refused(snapshot));
-                }
-                inner.statements.create(connection, id, next).await
-            }
-            Some(seen) => {
-                let known = inner.recent.version(id, Some(seen));
-                let statements = &inner.statements;
-                statements
-                    .replace(connection, id, seen, next, known.as_deref())
-                    .await
-            }
+        let Some(_in_hand) = self.inner.connections.hand() else {
+            let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
+            let swapping = async move { inner.swap(&id, seen, &next).await };
+            return apart("writing a record", swapping).await;
         };
-        let sent = Moment::now();
-        let answer = inner.connections.run("writing a record", writing).await?;
-        inner.recent.wrote(id, seen, next, &answer, sent);
-        if matches!(answer, Swap::Applied(_)) {
-            inner.waiters.wake(id);
-        }
-        Ok(answer)
+        self.inner.swap(id, seen, next).await
     }
 
     async fn wait(
@@ -323,10 +285,10 @@ impl Store for PostgresStore {
         seen: Version,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        let inner = &*self.inner;
+        let inner = &self.inner;
         let (mut left, mut pause) = (at_most, FIRST_PAUSE);
         loop {
-            match inner.mark(id, seen).await {
+            match self.note(id, seen).await {
                 Some(Mark::Stands) => break,
                 Some(Mark::Moved) => return Ok(()),
                 // For a moment, mostly: by whoever notes the same.
@@ -347,17 +309,9 @@ impl Store for PostgresStore {
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        let inner = &*self.inner;
-        let purging =
-            async |connection: &mut _| inner.statements.purge(connection, limit, keep).await;
-        let gone = inner
-            .connections
-            .run_again("purging expired records", purging)
-            .await?;
-        for id in &gone {
-            inner.waiters.wake(id);
-        }
-        Ok(gone.len() as u64)
+        let inner = Arc::clone(&self.inner);
+        let purging = async move { inner.purge(limit, keep).await };
+        apart("purging expired records", purging).await
     }
 
     async fn scan(
@@ -365,13 +319,9 @@ impl Store for PostgresStore {
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        let inner = &*self.inner;
-        let listing =
-            async |connection: &mut _| inner.statements.scan(connection, after, limit).await;
-        inner
-            .connections
-            .run_again("listing records", listing)
-            .await
+        let inner = Arc::clone(&self.inner);
+        let listing = async move { inner.scan(after, limit).await };
+        apart("listing records", listing).await
     }
 
     /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.

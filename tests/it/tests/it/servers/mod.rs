@@ -17,6 +17,7 @@ mod restarts;
 mod seen;
 mod spare;
 mod traffic;
+mod unpolled;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

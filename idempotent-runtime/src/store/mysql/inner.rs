@@ -1,0 +1,106 @@
+//! What the store and its clones share, and what it does over its own connections.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    connection::{Connected, MySql},
+    statements::Statements,
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Record, Version},
+    store::{
+        Snapshot, StoreError, Swap, lending::Lending, moment::Moment, recent::Recent,
+        sql::TablePrefix, waiters::Waiters,
+    },
+};
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) connections: Lending<MySql>,
+    pub(super) statements: Arc<Statements>,
+    pub(super) prefix: TablePrefix,
+    pub(super) waiters: Arc<Waiters>,
+    pub(super) recent: Arc<Recent>,
+}
+
+impl Inner {
+    pub(super) async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let loading = async |connected: &mut Connected| {
+            self.statements.load(&mut connected.session(), id).await
+        };
+        let sent = Moment::now();
+        let snapshot = self
+            .connections
+            .run_again("loading a record", loading)
+            .await?;
+        self.recent.saw(id, &snapshot, sent);
+        Ok(snapshot)
+    }
+
+    pub(super) async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        if seen.is_none() && next.subject.is_none() {
+            // Nothing can begin without a subject.
+            return self.load(id).await.map(Swap::Refused);
+        }
+        let writing = async move |connected: &mut Connected| {
+            let (session, statements) = (&mut connected.session(), &self.statements);
+            match seen {
+                None => {
+                    if let Some(known) = self.recent.done(id)
+                        && let Some(snapshot) = statements.again(session, id, &known).await?
+                    {
+                        return Ok(Swap::Refused(snapshot));
+                    }
+                    statements.create(session, id, next).await
+                }
+                Some(seen) => {
+                    let known = self.recent.version(id, Some(seen));
+                    statements
+                        .replace(session, id, seen, next, known.as_deref())
+                        .await
+                }
+            }
+        };
+        let sent = Moment::now();
+        let answer = self.connections.run("writing a record", writing).await?;
+        self.recent.wrote(id, seen, next, &answer, sent);
+        // For a record that begins nobody waits yet, but for those who have seen it already, and who would look in vain.
+        if seen.is_some() && matches!(answer, Swap::Applied(_)) {
+            self.waiters.wake(id);
+        }
+        Ok(answer)
+    }
+
+    pub(super) async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        let purging = async |connected: &mut Connected| {
+            let session = &mut connected.session();
+            self.statements.purge(session, limit, keep).await
+        };
+        let gone = self
+            .connections
+            .run_again("purging expired records", purging)
+            .await?;
+        for id in &gone {
+            self.waiters.wake(id);
+        }
+        Ok(gone.len() as u64)
+    }
+
+    pub(super) async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let listing = async |connected: &mut Connected| {
+            let session = &mut connected.session();
+            self.statements.scan(session, after, limit).await
+        };
+        self.connections.run_again("listing records", listing).await
+    }
+}

@@ -1,0 +1,105 @@
+//! What the store and its clones share, and what it does over its own connections.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Postgres, calls::Mark, rows::Way, statements::Statements};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Record, Version},
+    store::{
+        Snapshot, StoreError, Swap, lending::Lending, listening::Listening, moment::Moment,
+        recent::Recent, sql::TablePrefix, waiters::Waiters,
+    },
+};
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) connections: Lending<Postgres>,
+    pub(super) statements: Arc<Statements>,
+    pub(super) prefix: TablePrefix,
+    pub(super) waiters: Arc<Waiters>,
+    pub(super) listening: Arc<Listening>,
+    pub(super) recent: Arc<Recent>,
+}
+
+impl Inner {
+    pub(super) fn tells(&self) -> bool {
+        self.statements.way == Way::Prepared
+    }
+
+    pub(super) async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let loading = async |connection: &mut _| self.statements.load(connection, id).await;
+        let sent = Moment::now();
+        let snapshot = self
+            .connections
+            .run_again("loading a record", loading)
+            .await?;
+        self.recent.saw(id, &snapshot, sent);
+        Ok(snapshot)
+    }
+
+    pub(super) async fn swap(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        if seen.is_none() && next.subject.is_none() {
+            // Nothing can begin without a subject.
+            return self.load(id).await.map(Swap::Refused);
+        }
+        let writing = async |connection: &mut _| match seen {
+            None => {
+                if let Some(known) = self.recent.done(id)
+                    && let Some(snapshot) = self.statements.again(connection, id, &known).await?
+                {
+                    return Ok(Swap::Refused(snapshot));
+                }
+                self.statements.create(connection, id, next).await
+            }
+            Some(seen) => {
+                let known = self.recent.version(id, Some(seen));
+                let statements = &self.statements;
+                statements
+                    .replace(connection, id, seen, next, known.as_deref())
+                    .await
+            }
+        };
+        let sent = Moment::now();
+        let answer = self.connections.run("writing a record", writing).await?;
+        self.recent.wrote(id, seen, next, &answer, sent);
+        if matches!(answer, Swap::Applied(_)) {
+            self.waiters.wake(id);
+        }
+        Ok(answer)
+    }
+
+    /// Notes that somebody waits while version `seen` stands.
+    pub(super) async fn mark(&self, id: &RecordId, seen: Version) -> Result<Mark, StoreError> {
+        let marking = async |connection: &mut _| self.statements.mark(connection, id, seen).await;
+        self.connections.run("waiting for a record", marking).await
+    }
+
+    pub(super) async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        let purging =
+            async |connection: &mut _| self.statements.purge(connection, limit, keep).await;
+        let gone = self
+            .connections
+            .run_again("purging expired records", purging)
+            .await?;
+        for id in &gone {
+            self.waiters.wake(id);
+        }
+        Ok(gone.len() as u64)
+    }
+
+    pub(super) async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let listing =
+            async |connection: &mut _| self.statements.scan(connection, after, limit).await;
+        self.connections.run_again("listing records", listing).await
+    }
+}

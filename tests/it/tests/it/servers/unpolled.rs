@@ -1,0 +1,36 @@
+//! Calls that nobody polls for a while, as where a loop takes them from a buffered stream, and makes another call before it asks for
+//! the next one.
+
+use std::{
+    task::{Context, Waker},
+    time::Duration,
+};
+
+use idempotent_runtime::{Error, Idempotency};
+use tokio::time::timeout;
+
+use super::{Server, on_every_server};
+
+on_every_server![calls_that_nobody_polls_keep_no_other_one_from_the_server];
+
+async fn calls_that_nobody_polls_keep_no_other_one_from_the_server<S: Server>(server: S) {
+    let idem = Idempotency::new(server.at(server.address(), 2).await);
+    let call = |key: usize| {
+        let call = idem.call("buffered").key(&key);
+        Box::pin(call.run(move |_| async move { Ok::<_, Error>(key) }))
+    };
+    let mut buffered: Vec<_> = (0..8).map(call).collect();
+    let mut context = Context::from_waker(Waker::noop());
+    for call in &mut buffered {
+        assert!(call.as_mut().poll(&mut context).is_pending());
+    }
+
+    for key in 8..10 {
+        let beside = timeout(Duration::from_secs(10), call(key)).await;
+        assert_eq!(beside.expect("in time"), Ok(key));
+    }
+
+    for (key, call) in buffered.into_iter().enumerate() {
+        assert_eq!(call.await, Ok(key));
+    }
+}
