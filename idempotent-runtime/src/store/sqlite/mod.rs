@@ -187,6 +187,27 @@ impl Inner {
         }
         Ok(answer)
     }
+
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        const DOING: &str = "purging expired records";
+        let mut connection = self.connections.acquire(DOING).await?;
+        let answer = self.statements.purge(&mut connection, limit, keep).await;
+        let gone = connection.settle(answer)?;
+        for id in &gone {
+            self.waiters.wake(id);
+        }
+        Ok(gone.len() as u64)
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        let mut connection = self.connections.acquire("listing records").await?;
+        let answer = self.statements.scan(&mut connection, after, limit).await;
+        connection.settle(answer)
+    }
 }
 
 #[async_trait]
@@ -218,18 +239,9 @@ impl Store for SqliteStore {
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        let mut connection = self
-            .inner
-            .connections
-            .acquire("purging expired records")
-            .await?;
-        let statements = &self.inner.statements;
-        let answer = statements.purge(&mut connection, limit, keep).await;
-        let gone = connection.settle(answer)?;
-        for id in &gone {
-            self.inner.waiters.wake(id);
-        }
-        Ok(gone.len() as u64)
+        let inner = Arc::clone(&self.inner);
+        let purging = async move { inner.purge(limit, keep).await };
+        apart("purging expired records", purging).await
     }
 
     async fn scan(
@@ -237,13 +249,9 @@ impl Store for SqliteStore {
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        let mut connection = self.inner.connections.acquire("listing records").await?;
-        let answer = self
-            .inner
-            .statements
-            .scan(&mut connection, after, limit)
-            .await;
-        connection.settle(answer)
+        let inner = Arc::clone(&self.inner);
+        let listing = async move { inner.scan(after, limit).await };
+        apart("listing records", listing).await
     }
 
     /// A connection of its own: the one that calls share may be in the hands of a task that blocked code keeps from running.

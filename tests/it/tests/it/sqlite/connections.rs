@@ -97,6 +97,24 @@ async fn calls_that_nobody_polls_keep_no_other_one_from_the_file() {
     }
 }
 
+/// As where a loop waits for a purge and for messages, and handles one of these.
+#[tokio::test]
+async fn a_purge_that_nobody_polls_keeps_no_call_from_the_file() {
+    let folder = folder();
+    let store = SqliteStore::open(folder.path().join("records.db")).await;
+    let idem = Idempotency::new(store.expect("the file opens"));
+    let mut purging = Box::pin(idem.purge());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(purging.as_mut().poll(&mut context).is_pending());
+
+    let call = idem.call("sqlite.beside").key("k");
+    let call = call.run(|_| async { Ok::<_, Error>(7) });
+    let beside = tokio::time::timeout(Duration::from_secs(10), call).await;
+
+    assert_eq!(beside.expect("in time"), Ok(7));
+    assert_eq!(purging.await.ok(), Some(0));
+}
+
 /// A future of the store may be dropped at any await: what it asked for is applied whole or not at all, and the next
 /// caller finds a working connection.
 #[tokio::test]
