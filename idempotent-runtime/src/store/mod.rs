@@ -1,6 +1,11 @@
 //! What a store does: it keeps versioned cells and has a clock. Mechanism, never policy.
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+#[cfg(any(
+    feature = "mysql",
+    feature = "postgres",
+    feature = "redis",
+    feature = "sqlite"
+))]
 mod apart;
 mod error;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]

@@ -1,8 +1,11 @@
 //! The way to the server: a connection that many callers share, made when it is needed and again when it broke.
 
-#[cfg(feature = "redis-cluster")]
-use std::sync::Arc;
-use std::{borrow::Cow, fmt, time::Duration};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value,
@@ -14,10 +17,10 @@ use redis::{
     cluster_async::ClusterConnection,
     cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo},
 };
-use tokio::{sync::Mutex, time::timeout};
+use tokio::time::timeout;
 
 use super::{failure, scripts::Text};
-use crate::store::{StoreError, StoreErrorKind, idle::LONGEST_IDLE, moment::Moment};
+use crate::store::{StoreError, StoreErrorKind, apart::apart, idle::LONGEST_IDLE, moment::Moment};
 
 /// Where connections come from.
 #[derive(Clone)]
@@ -80,11 +83,19 @@ pub(super) enum Replicas {
 pub(super) struct Link {
     source: Source,
     limits: Limits,
-    open: Mutex<Open>,
+    open: Arc<Open>,
 }
 
+/// The connection, and who makes one.
 #[derive(Default)]
 struct Open {
+    last: Mutex<Last>,
+    making: tokio::sync::Mutex<()>,
+}
+
+/// The connection that was made last.
+#[derive(Default)]
+struct Last {
     /// With the moment when it was asked for last. All nodes of a cluster lie idle together, because records are spread evenly.
     line: Option<(Line, Moment)>,
     /// How many there were: whoever finds one broken must not close the one after it.
@@ -96,7 +107,7 @@ impl Link {
         Self {
             source,
             limits,
-            open: Mutex::default(),
+            open: Arc::default(),
         }
     }
 
@@ -304,36 +315,73 @@ impl Link {
             Err(_) => true,
         };
         if is_over {
-            let mut open = self.open.lock().await;
-            if open.number == number {
-                open.line = None;
-            }
+            self.open.end(number);
         }
         answer.map_err(|late| StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late))
     }
 
     /// The connection, with its number. One caller makes it for all who come meanwhile; and makes another one where it was asked
-    /// for too long ago.
+    /// for too long ago. It is made in a task of its own, so that a call which nobody polls keeps nobody waiting.
     async fn line(&self, now: Moment, doing: &'static str) -> Result<(Line, u64), StoreError> {
-        let making = async {
-            let mut open = self.open.lock().await;
-            let number = open.number;
-            if let Some((line, used)) = &mut open.line
-                && (now.since(*used) < LONGEST_IDLE || self.is_given())
-            {
-                *used = now;
-                return Ok((line.clone(), number));
-            }
-            open.line = None;
-            let line = self.source.connect(self.limits).await?;
-            open.line = Some((line.clone(), now));
-            open.number += 1;
-            Ok((line, open.number))
-        };
-        match timeout(self.limits.connect, making).await {
-            Ok(made) => made.map_err(|error: RedisError| failure::while_opening(error, doing)),
-            Err(late) => Err(StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late)),
+        let is_given = self.is_given();
+        if let Some(line) = self.open.line(now, is_given) {
+            return Ok(line);
         }
+        let (open, source, limits) = (Arc::clone(&self.open), self.source.clone(), self.limits);
+        let making = async move {
+            let _alone = open.making.lock().await;
+            if let Some(line) = open.line(now, is_given) {
+                return Ok(line);
+            }
+            let line = source.connect(limits).await?;
+            Ok(open.begin(line, now))
+        };
+        let making = async move {
+            match timeout(limits.connect, making).await {
+                Ok(made) => made.map_err(|error: RedisError| failure::while_opening(error, doing)),
+                Err(late) => {
+                    Err(StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late))
+                }
+            }
+        };
+        apart(doing, making).await
+    }
+}
+
+impl Open {
+    /// The connection, with its number, unless there is none, or it was asked for too long ago.
+    fn line(&self, now: Moment, is_given: bool) -> Option<(Line, u64)> {
+        let mut last = self.last();
+        let number = last.number;
+        match &mut last.line {
+            Some((line, used)) if now.since(*used) < LONGEST_IDLE || is_given => {
+                *used = now;
+                Some((line.clone(), number))
+            }
+            old => {
+                *old = None;
+                None
+            }
+        }
+    }
+
+    fn begin(&self, line: Line, now: Moment) -> (Line, u64) {
+        let mut last = self.last();
+        last.line = Some((line.clone(), now));
+        last.number += 1;
+        (line, last.number)
+    }
+
+    /// Forgets the connection of this number.
+    fn end(&self, number: u64) {
+        let mut last = self.last();
+        if last.number == number {
+            last.line = None;
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -425,6 +473,8 @@ impl fmt::Debug for Link {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Waker};
+
     use redis::aio::ConnectionManagerConfig;
 
     use super::*;
@@ -460,6 +510,22 @@ mod tests {
             let (_, number) = given.line(now, "testing").await.expect("a connection");
             assert_eq!(number, 1, "it is not ours to replace");
         }
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a server: cargo xtask test"]
+    async fn a_call_that_nobody_polls_while_it_connects_keeps_no_other_one_waiting() {
+        let link = Link::new(Source::Server(client()), LIMITS);
+        let now = Moment::now();
+        let mut alone = Box::pin(link.line(now, "testing"));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(alone.as_mut().poll(&mut context).is_pending());
+
+        let (_, number) = link.line(now, "testing").await.expect("a connection");
+
+        assert_eq!(number, 1);
+        let (_, number) = alone.await.expect("a connection");
+        assert_eq!(number, 1, "it is the same");
     }
 
     /// A connection of the application's has a time limit of its own, which the driver tells as a failure of the connection.
