@@ -4,6 +4,7 @@ mod locks;
 mod marks;
 mod notifications;
 mod places;
+mod policies;
 mod schema;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};

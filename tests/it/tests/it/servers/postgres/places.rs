@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use idempotent_runtime::{
-    Error, Idempotency, OnOutage,
+    Error, Idempotency,
     identity::RecordId,
     store::{PostgresStore, Store, StoreError, StoreErrorKind, Swap},
     testing::Proxy,
@@ -203,7 +203,7 @@ async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
 }
 
 /// A user with some rights, and the URL by which it connects.
-async fn user(side: &mut PgConnection, rights: &str) -> String {
+pub(super) async fn user(side: &mut PgConnection, rights: &str) -> String {
     let (server, name) = (url(URL), prefix());
     run(
         side,
@@ -320,45 +320,6 @@ async fn a_connection_that_the_server_ended_for_its_age_may_be_tried_again() {
     let swap = store.swap_in(connection, &id, None, &claim()).await;
 
     assert_eq!(kind(swap), Some(StoreErrorKind::Unavailable));
-}
-
-/// As by a policy of row-level security: an insert meets the record, and no look shows it.
-#[tokio::test]
-#[ignore = "needs a server: cargo xtask test"]
-async fn a_record_that_a_user_is_not_shown_is_denied_at_once_and_runs_no_body() {
-    let mut side = side(&url(URL)).await;
-    let prefix = prefix();
-    let builder = || PostgresStore::builder().table_prefix(&prefix);
-    let owner = builder().connect(&url(URL)).await.expect("the tables");
-    let owner = Idempotency::new(owner);
-    let charged = owner.call("charge").key("k").run(async |_| Ok(7));
-    let charged: Result<u32, Error> = charged.await;
-    assert_eq!(charged.ok(), Some(7));
-    let rights = format!(
-        "GRANT ALL ON {prefix}records, {prefix}schema TO USER;
-         ALTER TABLE {prefix}records ENABLE ROW LEVEL SECURITY;
-         CREATE POLICY unfinished ON {prefix}records USING (finished IS NULL)"
-    );
-    let tenant = user(&mut side, &rights).await;
-    let tenant = builder()
-        .connect(&tenant)
-        .await
-        .expect("the tables are there");
-    let idem = Idempotency::new(tenant);
-
-    let began = Instant::now();
-    let refused = idem
-        .call("charge")
-        .key("k")
-        .on_outage(OnOutage::Open)
-        .run(|_| async { panic!("the body runs") as Result<u32, Error> })
-        .await;
-
-    assert!(
-        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
-        "{refused:?}"
-    );
-    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test]

@@ -1,0 +1,94 @@
+//! Records that row-level security keeps from a user: a typed error each, at once.
+
+use std::time::{Duration, Instant};
+
+use idempotent_runtime::{
+    Error, How, Idempotency, OnOutage,
+    store::{PostgresStore, StoreErrorKind},
+};
+use tokio::time::timeout;
+
+use super::{URL, places::user, side};
+use crate::servers::{prefix, url};
+
+/// More than a call takes that is told at once, or when the lease is over that it waits for.
+const IN_TIME: Duration = Duration::from_secs(10);
+
+/// As by a policy of row-level security: an insert meets the record, and no look shows it.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_record_that_a_user_is_not_shown_is_denied_at_once_and_runs_no_body() {
+    let mut side = side(&url(URL)).await;
+    let prefix = prefix();
+    let builder = || PostgresStore::builder().table_prefix(&prefix);
+    let owner = builder().connect(&url(URL)).await.expect("the tables");
+    let owner = Idempotency::new(owner);
+    let charged = owner.call("charge").key("k").run(async |_| Ok(7));
+    let charged: Result<u32, Error> = charged.await;
+    assert_eq!(charged.ok(), Some(7));
+    let rights = format!(
+        "GRANT ALL ON {prefix}records, {prefix}schema TO USER;
+         ALTER TABLE {prefix}records ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY unfinished ON {prefix}records USING (finished IS NULL)"
+    );
+    let tenant = user(&mut side, &rights).await;
+    let tenant = builder()
+        .connect(&tenant)
+        .await
+        .expect("the tables are there");
+    let idem = Idempotency::new(tenant);
+
+    let began = Instant::now();
+    let refused = idem
+        .call("charge")
+        .key("k")
+        .on_outage(OnOutage::Open)
+        .run(|_| async { panic!("the body runs") as Result<u32, Error> })
+        .await;
+
+    assert!(
+        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
+        "{refused:?}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+/// As by row-level security with policies for `SELECT` and `INSERT` alone: an update finds nothing, and every look shows what it was to
+/// write over.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_record_that_a_user_may_not_update_is_denied_and_keeps_nobody_waiting() {
+    let mut side = side(&url(URL)).await;
+    let prefix = prefix();
+    let builder = || PostgresStore::builder().table_prefix(&prefix);
+    builder().connect(&url(URL)).await.expect("the tables");
+    let rights = format!(
+        "GRANT ALL ON {prefix}records, {prefix}schema TO USER;
+         ALTER TABLE {prefix}records ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY shown ON {prefix}records FOR SELECT USING (true);
+         CREATE POLICY begun ON {prefix}records FOR INSERT WITH CHECK (true)"
+    );
+    let tenant = user(&mut side, &rights).await;
+    let process = async || {
+        let store = builder().connect(&tenant).await;
+        Idempotency::new(store.expect("the tables are there"))
+    };
+    let (idem, elsewhere) = (process().await, process().await);
+
+    let call = idem.call("charge").key("k").lease("1s");
+    let call = call.run_detailed(async |_| Ok::<_, Error>(7));
+    let (answer, how) = timeout(IN_TIME, call).await.expect("in time");
+
+    assert_eq!(answer, Ok(7));
+    let How::Executed { recorded, .. } = how else {
+        panic!("its body ran: {how:?}")
+    };
+    assert!(!recorded, "the outcome cannot stand");
+    let takeover = elsewhere.call("charge").key("k");
+    let takeover = takeover.run(async |_| Ok::<_, Error>(8));
+    let refused = timeout(IN_TIME, takeover).await.expect("in time");
+    assert!(
+        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
+        "{refused:?}"
+    );
+}
