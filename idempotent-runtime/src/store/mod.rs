@@ -6,7 +6,7 @@
     feature = "redis",
     feature = "sqlite"
 ))]
-mod apart;
+pub(crate) mod apart;
 mod error;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod handshake;

@@ -21,6 +21,7 @@ use crate::{
     record::Time,
     store::{
         StoreError,
+        apart::apart,
         sql::{TablePrefix, chosen},
         sqlite::{Connections, Held, failure},
     },
@@ -106,9 +107,13 @@ impl SqliteJournal {
         doing: &'static str,
         query: Query<'static, Sqlite, SqliteArguments>,
     ) -> Result<Vec<SqliteRow>, StoreError> {
-        let mut connection = self.connections.acquire(doing).await?;
-        let answer = connection.fetch_all(query).await;
-        connection.settle(answer.map_err(|error| failure::of(error, doing)))
+        let connections = Arc::clone(&self.connections);
+        let running = async move {
+            let mut connection = connections.acquire(doing).await?;
+            let answer = connection.fetch_all(query).await;
+            connection.settle(answer.map_err(|error| failure::of(error, doing)))
+        };
+        apart(doing, running).await
     }
 
     fn query(&self, before: &str, after: &str) -> Query<'static, Sqlite, SqliteArguments> {

@@ -1,6 +1,10 @@
 //! What a journal keeps, whichever it is, and what its file holds.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    task::{Context, Waker},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use idempotent_runtime::{
@@ -155,6 +159,23 @@ fn call(number: usize, body: &Bytes) -> Entry {
         deadline: Time::from_micros(i64::MAX),
         ending: None,
     }
+}
+
+/// As where a loop takes its calls from a buffered stream, and makes another one before it asks for the next.
+#[tokio::test]
+async fn a_call_that_nobody_polls_keeps_no_other_one_from_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let journal = SqliteJournal::open(folder.path().join("calls.db")).await;
+    let journal = journal.expect("a journal");
+    let (alone, other) = (call(1, &Bytes::new()), call(2, &Bytes::new()));
+    let mut beginning = journal.begin(&alone);
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(beginning.as_mut().poll(&mut context).is_pending());
+
+    let beside = tokio::time::timeout(Duration::from_secs(10), journal.begin(&other)).await;
+
+    assert_eq!(beside.expect("in time"), Ok(None));
+    assert_eq!(beginning.await, Ok(None));
 }
 
 /// A server that is down for long fills no memory, and no call is forgotten because of it.
