@@ -17,7 +17,8 @@ use super::{
     outcome::KeyStatus,
     profile::Support,
     redirect::{self, TooMany},
-    send::{Sending, Stash},
+    send::Sending,
+    stash,
 };
 
 /// What came of an attempt.
@@ -67,9 +68,8 @@ impl Sending<'_> {
             match step {
                 decide::Next::Return => {
                     let meaning = finish::meaning(&attempted);
-                    // A retry out there would repeat the call; what comes after its outcome is another call.
                     if meaning == Meaning::Outcome {
-                        extensions.remove::<Stash>();
+                        stash::forget(extensions, self.request.digest);
                     }
                     return self.hand_on(attempted, meaning).await;
                 }

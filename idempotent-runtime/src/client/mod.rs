@@ -25,6 +25,7 @@ mod redirect;
 mod resume;
 mod retry_after;
 mod send;
+mod stash;
 
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]

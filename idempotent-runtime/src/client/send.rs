@@ -21,6 +21,7 @@ use super::{
     key::{InvalidKey, Key},
     keys::{Inner, Live},
     profile::{Profile, Support},
+    stash,
 };
 use crate::record::Time;
 
@@ -68,14 +69,6 @@ impl KeyedCall {
     pub(super) fn key(&self) -> &Key {
         &self.live.id.key
     }
-}
-
-/// The key that an earlier pass of the same call through this middleware was given, by another one outside that retries.
-#[derive(Clone, Debug)]
-pub(super) struct Stash {
-    digest: [u8; 32],
-    key: Key,
-    since: Duration,
 }
 
 pub(super) async fn send(
@@ -175,8 +168,7 @@ impl Sending<'_> {
     ) -> Result<Option<Response>> {
         let now = self.inner.timer.now();
         let named = written.is_some() || !matches!(self.call.source, Source::Random);
-        let stash = extensions.get::<Stash>();
-        let stash = stash.filter(|stash| Some(stash.digest) == self.request.digest);
+        let digest = self.request.digest;
         let account = self.call.account.as_ref();
         let account = account.unwrap_or(&self.inner.settings.account).to_string();
         let (key, since) = match (written, &self.call.source) {
@@ -192,7 +184,7 @@ impl Sending<'_> {
                 (Key::derived(namespace, &account, operation, id), now)
             }
             (None, Source::Random) => {
-                stash.map_or_else(|| (Key::random(), now), |s| (s.key.clone(), s.since))
+                stash::find(extensions, digest).unwrap_or_else(|| (Key::random(), now))
             }
         };
         let headers = self.request.request_mut().headers_mut();
@@ -200,13 +192,7 @@ impl Sending<'_> {
             let header = key.to_header(self.profile.style);
             headers.insert(&self.profile.header, header.map_err(ClientError::from)?);
         }
-        if let Some(digest) = self.request.digest {
-            extensions.insert(Stash {
-                digest,
-                key: key.clone(),
-                since,
-            });
-        }
+        stash::put(extensions, digest, &key, since);
         let id = EntryId {
             origin: self.origin.clone(),
             account,

@@ -109,6 +109,27 @@ async fn c02_extensions_that_are_used_again_make_no_repetition() {
     assert_ne!(keys[0], keys[1]);
 }
 
+/// A middleware out there may fetch a token between two attempts, over the same client.
+#[tokio::test]
+async fn c02_another_request_in_between_takes_no_key_from_who_retries() {
+    for in_between in [Step::Cut, answer(200).into(), answer(401).into()] {
+        let server = Server::doing([Step::Cut, in_between.clone()]).await;
+        let client = client_with(|keys| keys.limits(crate::kit::patient().attempts(1)));
+        let mut extensions = http::Extensions::new();
+        for body in ["pay", "token", "pay"] {
+            let request = client.post(&server.url("/pay")).body(body).build();
+            let request = request.expect("a request");
+            let call = client
+                .http
+                .execute_with_extensions(request, &mut extensions);
+            let _may_fail = call.await;
+        }
+        let keys = server.keys();
+        assert_eq!(keys[0], keys[2], "{in_between:?}");
+        assert_ne!(keys[0], keys[1], "{in_between:?}");
+    }
+}
+
 /// Who retries out there repeats the request; another one is another call.
 #[tokio::test]
 async fn c02_another_request_gets_another_key_whatever_became_of_the_first() {
