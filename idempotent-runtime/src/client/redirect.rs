@@ -12,7 +12,8 @@
 use http::{
     Method, StatusCode,
     header::{
-        CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, LOCATION, TRANSFER_ENCODING,
+        EXPECT, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE,
+        LOCATION, TRANSFER_ENCODING,
     },
 };
 use reqwest::{Request, Response, Url, redirect};
@@ -54,8 +55,8 @@ pub(super) fn is_elsewhere(status: StatusCode) -> bool {
     matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND)
 }
 
-/// The request without key and body that `response` asks for in place of `request`, where it leads to the same origin and is
-/// the answer to `request`: that of a call with a key, only where the server says so.
+/// The request without key, body and conditions that `response` asks for in place of `request`, where it leads to the same origin
+/// and is the answer to `request`: that of a call with a key, only where the server says so.
 pub(super) fn see_other(
     request: &Request,
     response: &Response,
@@ -81,17 +82,36 @@ pub(super) fn see_other(
         Method::GET
     };
     let mut next = Request::new(method, url);
-    *next.headers_mut() = request.headers().clone();
+    let headers = request.headers().iter();
+    let headers = headers.filter(|(name, _)| *name != key && !is_of_a_body(name));
+    for (name, value) in headers.filter(|(name, _)| is_read || !is_of_the_call(name)) {
+        next.headers_mut().append(name, value.clone());
+    }
     *next.timeout_mut() = request.timeout().copied();
     *next.version_mut() = request.version();
-    for header in [
-        key,
-        &CONTENT_TYPE,
-        &CONTENT_LENGTH,
-        &CONTENT_ENCODING,
-        &TRANSFER_ENCODING,
-    ] {
-        next.headers_mut().remove(header);
-    }
     Some(next)
+}
+
+/// A header of a body, which is not sent again.
+fn is_of_a_body(name: &HeaderName) -> bool {
+    const OTHERS: [HeaderName; 4] = [
+        HeaderName::from_static("digest"),
+        EXPECT,
+        HeaderName::from_static("repr-digest"),
+        TRANSFER_ENCODING,
+    ];
+    name.as_str().starts_with("content-") || OTHERS.contains(name)
+}
+
+/// Says on which conditions a call is to be carried out, or as which method: what tells of the call is not what the conditions were
+/// about, and is only read.
+fn is_of_the_call(name: &HeaderName) -> bool {
+    const NAMES: [HeaderName; 5] = [
+        IF_MATCH,
+        IF_MODIFIED_SINCE,
+        IF_NONE_MATCH,
+        IF_UNMODIFIED_SINCE,
+        HeaderName::from_static("x-http-method-override"),
+    ];
+    NAMES.contains(name)
 }
