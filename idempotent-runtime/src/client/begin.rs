@@ -8,12 +8,14 @@ use super::{
     call::Source,
     decide::Why,
     error::{ClientError, Ended},
+    finish,
     journal::{Ending, Entry},
     outcome::{KeyStatus, Origin, Outcome},
     own_headers::own_headers,
     retry_after,
     send::{KeyedCall, Sending},
 };
+use crate::record::Time;
 
 /// What the journal knew.
 #[derive(Debug)]
@@ -27,9 +29,14 @@ pub(super) enum Begun {
 }
 
 pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Result<Begun> {
-    let entry = entry(sending, keyed);
+    let mut entry = entry(sending, keyed);
     let now = sending.inner.clock.now();
-    (keyed.age, keyed.created) = (entry.age(now), entry.created);
+    let undecided = sending.inner.undecided.since(&entry.id);
+    if let Some(since) = undecided {
+        entry.created = since;
+    }
+    let age = sending.profile.age(&entry, now);
+    (keyed.age, keyed.created) = (age.max(keyed.age), entry.created);
     let standing = if keyed.journaled {
         let begun = sending.inner.journal.begin(&entry).await;
         begun.map_err(|source| ClientError::Journal {
@@ -41,11 +48,14 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
     };
     let call = || Ended::unsent(entry.id.key.clone());
     let Some(standing) = standing else {
-        if keyed.age < sending.profile.oldest() {
-            return Ok(Begun::New);
+        if let Some(why) = unsendable(sending, keyed, undecided) {
+            finish::withdraw(sending.inner, keyed).await;
+            return Err(unknown(why, call()).into());
         }
-        super::finish::nothing_happened(sending.inner, keyed).await;
-        return Err(too_old(call()).into());
+        if !keyed.journaled {
+            sending.inner.undecided.remember(&entry.id, entry.created);
+        }
+        return Ok(undecided.map_or(Begun::New, |_| Begun::Again));
     };
     (keyed.age, keyed.created) = (sending.profile.age(&standing, now), standing.created);
     let without_headers = sending.request.without_headers;
@@ -53,19 +63,19 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         Compared::Equal => {}
         Compared::Other => return Err(ClientError::KeyReusedLocally { call: call() }.into()),
         Compared::ServerKnows if sending.is_unprotected() => {
-            return Err(undeclared(call()).into());
+            return Err(unknown(Why::Undeclared, call()).into());
         }
         Compared::ServerKnows if keyed.age < sending.profile.oldest() => {
             // What stands there is somebody else's, or may be, and stays as it is.
             keyed.journaled = false;
             return Ok(Begun::Again);
         }
-        Compared::ServerKnows => return Err(too_old(call()).into()),
+        Compared::ServerKnows => return Err(unknown(Why::Age, call()).into()),
     }
     match standing.ending {
-        None if keyed.age >= sending.profile.oldest() => Err(too_old(call()).into()),
+        None if keyed.age >= sending.profile.oldest() => Err(unknown(Why::Age, call()).into()),
         // The attempt before may have been carried out, and only a server that honours keys would notice.
-        None if sending.is_unprotected() => Err(undeclared(call()).into()),
+        None if sending.is_unprotected() => Err(unknown(Why::Undeclared, call()).into()),
         None => Ok(Begun::Again),
         Some(Ending::Burned) => Err(ClientError::KeyReused { call: call() }.into()),
         Some(Ending::Answered {
@@ -89,6 +99,16 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
             Err(ClientError::ResultGone { call: call() }.into())
         }
     }
+}
+
+/// Why a call is not sent that the journal does not know.
+fn unsendable(sending: &Sending<'_>, keyed: &KeyedCall, undecided: Option<Time>) -> Option<Why> {
+    if keyed.age >= sending.profile.oldest() {
+        return Some(Why::Age);
+    }
+    // Whoever retries outside decides that, and names no key.
+    let is_resumed = undecided.is_some() && keyed.named;
+    (is_resumed && sending.is_unprotected()).then_some(Why::Undeclared)
 }
 
 /// How a call is to be taken that has the key of one in the journal.
@@ -126,13 +146,7 @@ fn compare(asked: &Entry, without_headers: Option<[u8; 32]>, standing: &Entry) -
     }
 }
 
-fn too_old(call: Box<Ended>) -> ClientError {
-    let why = Why::Age;
-    ClientError::Unknown { why, call }
-}
-
-fn undeclared(call: Box<Ended>) -> ClientError {
-    let why = Why::Undeclared;
+fn unknown(why: Why, call: Box<Ended>) -> ClientError {
     ClientError::Unknown { why, call }
 }
 
@@ -176,10 +190,7 @@ mod tests {
     use http::{HeaderMap, Method};
 
     use super::*;
-    use crate::{
-        client::{journal::EntryId, key::Key},
-        record::Time,
-    };
+    use crate::client::{journal::EntryId, key::Key};
 
     const ASKED: [u8; 32] = [1; 32];
     const WITHOUT_HEADERS: [u8; 32] = [2; 32];

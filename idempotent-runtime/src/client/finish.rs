@@ -94,6 +94,7 @@ fn ending(inner: &Inner, read: &Read) -> Ending {
 
 /// Writes how a call ended. A call whose key nobody can name again is forgotten instead, unless another process took it up.
 pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
+    inner.undecided.forget(&keyed.live.id);
     if !keyed.journaled {
         return;
     }
@@ -111,6 +112,12 @@ pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
 /// Lets the key of a call that did not happen be used as if it was new, where no other process took the call up meanwhile: what
 /// that one did is not known here.
 pub(super) async fn nothing_happened(inner: &Inner, keyed: &KeyedCall) {
+    inner.undecided.forget(&keyed.live.id);
+    withdraw(inner, keyed).await;
+}
+
+/// Takes a call out of the journal that was not sent, or did nothing.
+pub(super) async fn withdraw(inner: &Inner, keyed: &KeyedCall) {
     if !keyed.journaled {
         return;
     }

@@ -18,6 +18,7 @@ use super::{
     redirect,
     resume::Unfinished,
     send,
+    undecided::Undecided,
 };
 use crate::{
     clock::{Clock, SystemClock, Timer, TokioTimer},
@@ -81,6 +82,7 @@ pub(super) struct Inner {
     pub(super) journals_all: bool,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) timer: Arc<dyn Timer>,
+    pub(super) undecided: Undecided,
     origins: Mutex<HashMap<String, OriginState>>,
     live: Mutex<HashSet<EntryId>>,
 }
@@ -267,6 +269,7 @@ impl KeysBuilder {
             journals_all,
             clock: self.clock,
             timer: self.timer,
+            undecided: Undecided::default(),
             origins: Mutex::default(),
             live: Mutex::default(),
         };

@@ -26,6 +26,7 @@ mod resume;
 mod retry_after;
 mod send;
 mod stash;
+mod undecided;
 
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]

@@ -14,6 +14,7 @@ mod keys;
 mod redirects;
 mod remembered;
 mod restarts;
+mod resumed;
 mod sharing;
 mod streams;
 mod undecided;

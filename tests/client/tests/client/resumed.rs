@@ -1,0 +1,151 @@
+//! Calls that no journal keeps: one that may have been done is known in the process, for whoever sends it again with its key.
+
+use std::time::Duration;
+
+use http::{Extensions, Method};
+use idempotent_runtime::{
+    client::{Call, ClientError, IdempotencyKeys, Key, Profile, Why},
+    testing::ManualClock,
+};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+
+use crate::kit::{Ending, Pauses, Server, Step, answer, patient, problem, unfinished};
+
+struct Process {
+    client: ClientWithMiddleware,
+    keys: IdempotencyKeys,
+    clock: ManualClock,
+}
+
+fn process(profile: Profile) -> Process {
+    let clock = ManualClock::new();
+    let keys = IdempotencyKeys::builder(profile)
+        .timer(Pauses::default())
+        .limits(patient().attempts(1))
+        .clock(clock.clone());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    Process {
+        client,
+        keys,
+        clock,
+    }
+}
+
+type Answered = reqwest_middleware::Result<reqwest::Response>;
+
+impl Process {
+    async fn send(&self, server: &Server, call: Call) -> Answered {
+        let request = self.client.post(server.url("/pay")).body("pay");
+        request.with_extension(call).send().await
+    }
+
+    /// The key of a call whose answer is lost.
+    async fn lost(&self, server: &Server) -> Key {
+        let ended = self.send(server, Call::new()).await;
+        why(&ended);
+        let key = ended.ending().key();
+        key.expect("it was sent with one").clone()
+    }
+
+    async fn resume(&self, server: &Server, key: &Key) -> Answered {
+        self.send(server, Call::new().key(key.clone())).await
+    }
+}
+
+#[track_caller]
+fn why(ended: &Answered) -> Why {
+    match ended.ending() {
+        ClientError::Unknown { why, .. } => *why,
+        other => panic!("nobody knows, and it says {other:?}"),
+    }
+}
+
+/// Who is told that it did not happen may do it in another way.
+#[tokio::test]
+async fn c39_who_resumes_a_call_by_its_key_is_not_told_that_it_was_not_done() {
+    let refusals = [
+        (problem(503, "idempotency-overloaded"), Why::Attempts),
+        (answer(401), Why::Refused),
+    ];
+    for (refusal, told) in refusals {
+        let server = Server::doing([Step::Cut, refusal.clone().into()]).await;
+        let process = process(Profile::ietf());
+        let key = process.lost(&server).await;
+
+        let refused = process.resume(&server, &key).await;
+
+        assert_eq!(why(&refused), told, "{refusal:?}");
+        assert_eq!(unfinished(&process.keys).await.len(), 1, "{refusal:?}");
+        let known = process.resume(&server, &key).await;
+        assert_eq!(known.expect("an answer").status(), 200);
+        let keys = server.keys();
+        assert!(keys.iter().all(|sent| *sent == keys[0]), "{keys:?}");
+    }
+}
+
+#[tokio::test]
+async fn c39_who_retries_outside_is_not_told_that_it_was_not_done() {
+    let overloaded = problem(503, "idempotency-overloaded");
+    let server = Server::doing([Step::Cut, overloaded.into()]).await;
+    let process = process(Profile::ietf());
+    let mut extensions = Extensions::new();
+    for _ in 0..2 {
+        let request = identical(&process, &server);
+        let sent = process
+            .client
+            .execute_with_extensions(request, &mut extensions);
+        why(&sent.await);
+    }
+    let keys = server.keys();
+    assert_eq!(keys[0], keys[1]);
+}
+
+fn identical(process: &Process, server: &Server) -> reqwest::Request {
+    let request = process.client.request(Method::POST, server.url("/pay"));
+    request.body("pay").build().expect("a request")
+}
+
+#[tokio::test]
+async fn c36_a_key_grows_old_from_when_it_was_made() {
+    let server = Server::doing([Step::Cut]).await;
+    let process = process(Profile::ietf());
+    let key = process.lost(&server).await;
+    process.clock.advance(Duration::from_secs(24 * 60 * 60));
+
+    assert_eq!(why(&process.resume(&server, &key).await), Why::Age);
+
+    assert_eq!(server.seen().len(), 1, "the server may have forgotten it");
+    assert_eq!(why(&process.resume(&server, &key).await), Why::Age);
+}
+
+#[tokio::test]
+async fn c22_what_may_have_been_done_is_not_resumed_where_nobody_knows_of_keys() {
+    let server = Server::doing([Step::Cut]).await;
+    let process = process(Profile::undeclared());
+    let key = process.lost(&server).await;
+    for _ in 0..2 {
+        assert_eq!(why(&process.resume(&server, &key).await), Why::Undeclared);
+    }
+    assert_eq!(server.seen().len(), 1, "it would be done twice");
+}
+
+/// What is known is over, and the same key is a key like any other.
+#[tokio::test]
+async fn c39_a_call_that_came_to_its_end_leaves_nothing_open() {
+    for first in [
+        answer(201),
+        answer(401),
+        problem(503, "idempotency-overloaded"),
+    ] {
+        let server = Server::doing([first.clone(), answer(401)]).await;
+        let process = process(Profile::ietf());
+        process.send(&server, Call::new()).await.ok();
+        let sent = server.keys()[0].clone().expect("it has a key");
+        let key = Key::new(sent.trim_matches('"')).expect("a key");
+
+        let refused = process.resume(&server, &key).await;
+
+        assert_eq!(refused.expect("an answer").status(), 401, "{first:?}");
+    }
+}
