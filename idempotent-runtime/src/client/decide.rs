@@ -22,6 +22,8 @@ pub(super) enum Observed {
     Lost,
     /// What failed will fail in the same way again, such as a certificate or a redirect that leads nowhere.
     Hopeless,
+    /// Another middleware failed for a reason of its own, before it sent the call or afterwards.
+    Failed,
 }
 
 /// The part of an answer that decides.
@@ -145,6 +147,8 @@ pub enum Why {
     Age,
     /// Sending it again would fail in the same way.
     Hopeless,
+    /// Another middleware failed for a reason of its own, and may have sent it before.
+    Middleware,
     /// The server, or somebody before it, did not let a later attempt through, such as with 401 or 501: that says nothing
     /// about the earlier one. Nor does a failure of the address that it was led on to.
     Refused,
@@ -286,6 +290,7 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
             Judgement::Stop(Stopped::Unknown(Why::Hopeless))
         }
         Observed::Hopeless => Judgement::Known,
+        Observed::Failed => Judgement::Stop(Stopped::Unknown(Why::Middleware)),
     }
 }
 

@@ -243,6 +243,7 @@ fn reason(why: Why) -> &'static str {
         Why::Moved => "and the server says that its target is elsewhere",
         Why::Refused => "and the last answer does not say",
         Why::Hopeless => "and sending it again would fail in the same way",
+        Why::Middleware => "and another middleware failed that may have sent it",
     }
 }
 

@@ -4,13 +4,18 @@ use std::{error::Error as StdError, io};
 
 use reqwest_middleware::Error;
 
-use super::decide::Observed;
+use super::{decide::Observed, error::ClientError, redirect::TooMany};
 
 /// What it says.
 pub(super) fn observed(error: &Error) -> Observed {
     let Some(transport) = transport(error) else {
-        // Another middleware refused, for a reason of its own.
-        return Observed::Hopeless;
+        let is_ours =
+            ClientError::of(error).is_some() || causes(error).any(<dyn StdError>::is::<TooMany>);
+        return if is_ours {
+            Observed::Hopeless
+        } else {
+            Observed::Failed
+        };
     };
     if transport.is_builder() || transport.is_redirect() {
         Observed::Hopeless

@@ -189,6 +189,50 @@ async fn c02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_op
     assert_eq!(unfinished(&keys).await.len(), 1);
 }
 
+/// Sends what it is given, and fails for a reason of its own.
+struct Impatient;
+
+#[async_trait]
+impl Middleware for Impatient {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        next.run(request, extensions).await?;
+        let failure = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        Err(reqwest_middleware::Error::middleware(failure))
+    }
+}
+
+/// What the journal sends again at a restart is not to be done in another way meanwhile.
+#[tokio::test]
+async fn c21_a_failure_of_a_middleware_inside_leaves_the_call_open_and_says_so() {
+    let server = Server::doing([answer(201)]).await;
+    let keys = IdempotencyKeys::builder(Profile::ietf())
+        .timer(Pauses::default())
+        .journal(MemoryJournal::new());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http)
+        .with(keys.clone())
+        .with(Impatient)
+        .build();
+
+    let ended = client.post(server.url("/pay")).body("pay").send().await;
+
+    let ClientError::Unknown { why, call, .. } = ended.ending() else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(*why, Why::Middleware);
+    assert!(call.failure.is_some());
+    assert_eq!(unfinished(&keys).await[0].key(), &call.key);
+
+    let read = client.get(server.url("/pay")).send().await;
+    let error = read.expect_err("the middleware fails");
+    assert!(ClientError::of(&error).is_none(), "it is handed on");
+}
+
 /// Asks a second time, whatever the answer was.
 struct Twice;
 
