@@ -106,10 +106,11 @@ pub enum ClientError {
         call: Box<Ended>,
     },
 
-    /// The client beneath followed a redirect to another origin, and took the key there. Build the client with
-    /// [`KeysBuilder::build`](super::KeysBuilder::build), which prevents it.
+    /// The key was sent to another origin, and the call may have taken effect there. Either the client beneath followed a redirect:
+    /// build it with [`KeysBuilder::build`](super::KeysBuilder::build), which prevents that. Or a middleware inside changes addresses:
+    /// put it outside.
     #[error(
-        "the key was sent to another origin by a redirect, build the client with `IdempotencyKeys::builder(…).build(…)`"
+        "the key was sent to another origin, by a redirect or by a middleware inside: build the client with `IdempotencyKeys::builder(…).build(…)`, and put what changes addresses outside"
     )]
     #[non_exhaustive]
     LeftOrigin {

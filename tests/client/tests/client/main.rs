@@ -7,6 +7,7 @@ mod answers;
 mod bodies;
 mod clocks;
 mod conformance;
+mod elsewhere;
 mod failures;
 mod journal;
 mod journals;

@@ -320,56 +320,6 @@ async fn c34_a_failure_that_a_call_was_led_on_to_is_not_its_outcome() {
     assert_eq!(keys.len(), 4);
 }
 
-const CONDITIONS: [(&str, &str); 4] = [
-    ("if-match", "\"7\""),
-    ("if-none-match", "\"8\""),
-    ("if-modified-since", "Sun, 06 Nov 1994 12:00:00 GMT"),
-    ("if-unmodified-since", "Sun, 06 Nov 1994 12:00:00 GMT"),
-];
-
-/// They were about what the call was to change, and it is done: what tells of it would be refused by them.
-#[tokio::test]
-async fn c34_conditions_and_a_method_in_a_header_are_for_the_call_alone() {
-    let others = [
-        ("content-language", "en"),
-        ("repr-digest", "sha-256=:AA==:"),
-        ("x-http-method-override", "DELETE"),
-    ];
-    let of_the_call = [&CONDITIONS[..], &others].concat();
-    let see = answer(303).with("location", "/receipts/1");
-    let server = Server::doing([see, answer(200)]).await;
-    let mut call = client().post(&server.url("/pay"));
-    for (name, value) in &of_the_call {
-        call = call.header(*name, *value);
-    }
-    let call = call.header("accept", "text/plain").bearer_auth("token");
-    assert_eq!(call.send().await.expect("an answer").status(), 200);
-    let [pay, look] = &server.seen()[..] else {
-        panic!("it was led on once")
-    };
-    for (name, value) in of_the_call {
-        assert_eq!(pay.headers[name], value);
-        assert!(!look.headers.contains_key(name), "{name}");
-    }
-    assert_eq!(look.headers["accept"], "text/plain");
-    assert_eq!(look.headers["authorization"], "Bearer token");
-}
-
-#[tokio::test]
-async fn c34_a_read_keeps_its_conditions_wherever_it_is_led() {
-    let see = answer(302).with("location", "/receipts/1");
-    let server = Server::doing([see, answer(304)]).await;
-    let mut read = client().http.get(server.url("/receipts"));
-    for (name, value) in CONDITIONS {
-        read = read.header(name, value);
-    }
-    assert_eq!(read.send().await.expect("an answer").status(), 304);
-    let seen = server.seen();
-    for (name, value) in CONDITIONS {
-        assert_eq!(seen[1].headers[name], value);
-    }
-}
-
 #[tokio::test]
 async fn c34_what_has_no_key_is_told_what_it_was_led_on_to() {
     let see = answer(303).with("location", "/receipts/1");
