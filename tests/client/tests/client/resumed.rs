@@ -149,3 +149,19 @@ async fn c39_a_call_that_came_to_its_end_leaves_nothing_open() {
         assert_eq!(refused.expect("an answer").status(), 401, "{first:?}");
     }
 }
+
+#[tokio::test]
+async fn c39_a_call_that_was_forgotten_is_not_known_any_more() {
+    let server = Server::doing([Step::Cut, answer(401).into(), answer(401).into()]).await;
+    let process = process(Profile::ietf());
+    let key = process.lost(&server).await;
+    assert_eq!(why(&process.resume(&server, &key).await), Why::Refused);
+    let [open] = &unfinished(&process.keys).await[..] else {
+        panic!("it is open")
+    };
+
+    process.keys.forget(open).await.expect("it is forgotten");
+
+    let anew = process.resume(&server, &key).await;
+    assert_eq!(anew.expect("an answer").status(), 401);
+}
