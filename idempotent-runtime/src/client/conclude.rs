@@ -90,8 +90,10 @@ impl Sending<'_> {
             }
             // Who is told that it did not happen may do something else meanwhile, so nobody sends it later.
             Stopped::Exhausted(_) => finish::nothing_happened(self.inner, &keyed).await,
-            // Left open, it would count as what may have happened, and not be sent again.
-            Stopped::RetryLater(_) if self.is_unprotected() && !self.may_have_happened => {
+            // Left open, it would count as what may have happened, and not be sent again, or not be told as what did nothing.
+            Stopped::RetryLater(_)
+                if !self.may_have_happened && (self.is_unprotected() || !keyed.journaled) =>
+            {
                 finish::nothing_happened(self.inner, &keyed).await;
             }
             // It can be resumed with its key.

@@ -18,10 +18,14 @@ struct Process {
 }
 
 fn process(profile: Profile) -> Process {
+    trying(profile, 1)
+}
+
+fn trying(profile: Profile, attempts: u32) -> Process {
     let clock = ManualClock::new();
     let keys = IdempotencyKeys::builder(profile)
         .timer(Pauses::default())
-        .limits(patient().attempts(1))
+        .limits(patient().attempts(attempts))
         .clock(clock.clone());
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
     let client = ClientBuilder::new(http).with(keys.clone()).build();
@@ -164,4 +168,19 @@ async fn c39_a_call_that_was_forgotten_is_not_known_any_more() {
 
     let anew = process.resume(&server, &key).await;
     assert_eq!(anew.expect("an answer").status(), 401);
+}
+
+#[tokio::test]
+async fn c16_a_call_that_is_to_come_later_did_nothing() {
+    let later = answer(429).with("retry-after", "3600");
+    let server = Server::doing([later, answer(401)]).await;
+    let process = trying(Profile::ietf(), 2);
+    let ended = process.send(&server, Call::new()).await;
+    let ClientError::RetryLater { call, .. } = ended.ending() else {
+        panic!("{ended:?}")
+    };
+
+    let refused = process.resume(&server, &call.key).await;
+
+    assert_eq!(refused.expect("an answer").status(), 401);
 }
