@@ -70,39 +70,43 @@ impl Meeting {
         if head.extensions.get::<IsGuarded>().is_some() {
             return Meeting::HandOn(None);
         }
-        let afterwards = || Afterwards::new(settings, rules, head);
+        let hand_on = |status| {
+            // No key protects it here. What only reads may be repeated.
+            if rules.early_data == EarlyData::WithKey && is_early(head) && !head.method.is_safe() {
+                return Meeting::refuse(Problem::new(Kind::TooEarly), rules);
+            }
+            let afterwards = Afterwards::new(settings, rules, head);
+            Meeting::HandOn(Some(Afterwards {
+                status,
+                ..afterwards
+            }))
+        };
         if !rules.methods.contains(&head.method) || is_for_another_protocol(head) {
-            return Meeting::HandOn(Some(afterwards()));
+            return hand_on(None);
         }
-        let refuse = |problem| Meeting::Refuse(Box::new(problem), Arc::clone(rules));
         let names = rules.reader.names();
         let has_key = || names.iter().any(|name| head.headers.contains_key(name));
         match rules.presence {
             Presence::IgnoredAloud if has_key() => {
-                let status = Some(HeaderValue::from_static("ignored"));
-                return Meeting::HandOn(Some(Afterwards {
-                    status,
-                    ..afterwards()
-                }));
+                return hand_on(Some(HeaderValue::from_static("ignored")));
             }
             Presence::Unsupported if has_key() => {
-                return refuse(Problem::new(Kind::NotSupported));
+                return Meeting::refuse(Problem::new(Kind::NotSupported), rules);
             }
-            Presence::Optional if !has_key() => {
-                if rules.early_data == EarlyData::WithKey && is_early(head) {
-                    return refuse(Problem::new(Kind::TooEarly));
-                }
-                return Meeting::HandOn(Some(afterwards()));
-            }
+            Presence::Optional if !has_key() => return hand_on(None),
             Presence::Ignored | Presence::IgnoredAloud | Presence::Unsupported => {
-                return Meeting::HandOn(Some(afterwards()));
+                return hand_on(None);
             }
             Presence::Required | Presence::Optional => {}
         }
         match admit(settings, rules, head, body) {
             Ok(guard) => Meeting::Guard(guard),
-            Err(problem) => refuse(problem),
+            Err(problem) => Meeting::refuse(problem, rules),
         }
+    }
+
+    fn refuse(problem: Problem, rules: &Arc<Rules>) -> Self {
+        Meeting::Refuse(Box::new(problem), Arc::clone(rules))
     }
 }
 

@@ -104,19 +104,20 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
 
 /// Leaves the problems that there can be, by what becomes of requests with a key and without.
 fn restrict(answers: &mut Vec<(Kind, StatusCode)>, rules: &Rules) {
+    let may_be_early = rules.early_data == EarlyData::WithKey;
     match rules.presence {
         Presence::Required => answers.retain(|(kind, _)| *kind != Kind::TooEarly),
-        Presence::Optional => {
-            let may_be_early = rules.early_data == EarlyData::WithKey;
-            answers.retain(|(kind, _)| match kind {
-                Kind::KeyMissing => false,
-                Kind::TooEarly => may_be_early,
-                _ => true,
-            });
+        Presence::Optional => answers.retain(|(kind, _)| match kind {
+            Kind::KeyMissing => false,
+            Kind::TooEarly => may_be_early,
+            _ => true,
+        }),
+        Presence::Ignored | Presence::IgnoredAloud => {
+            answers.retain(|(kind, _)| *kind == Kind::TooEarly && may_be_early);
         }
-        Presence::Ignored | Presence::IgnoredAloud => answers.clear(),
         Presence::Unsupported => {
-            *answers = vec![(Kind::NotSupported, Kind::NotSupported.status())];
+            answers.retain(|(kind, _)| *kind == Kind::TooEarly && may_be_early);
+            answers.push((Kind::NotSupported, Kind::NotSupported.status()));
         }
     }
 }

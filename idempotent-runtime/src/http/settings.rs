@@ -303,7 +303,10 @@ impl Settings {
             Protocol::GrpcUnary => grpc::respond(problem),
         };
         // What is no key, or does not count as one, is not repeated.
-        if !matches!(problem.kind(), Kind::KeyInvalid | Kind::NotSupported) {
+        if !matches!(
+            problem.kind(),
+            Kind::KeyInvalid | Kind::NotSupported | Kind::TooEarly
+        ) {
             rules.repeat_key(request, &mut response);
         }
         response

@@ -17,7 +17,7 @@ impl Contract {
     /// `components` goes to the document's components, and `operation` is merged into each operation that is protected:
     /// it refers to the parameters and to one response for each status of the problems. Such a document does not describe gRPC, where
     /// the status in HTTP says nothing, so there it has no responses. Where keys do not count there is no parameter, and a response only
-    /// where one with a key is refused.
+    /// where one with a key is refused, or one in early data.
     #[must_use]
     pub fn to_open_api(&self) -> Value {
         let mut parameters = Map::new();

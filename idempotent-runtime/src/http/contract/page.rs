@@ -123,7 +123,7 @@ impl Contract {
         let is_told = |kind| self.answers.iter().any(|(told, _)| *told == kind);
         match self.requirement {
             Requirement::Required => refused(self, Kind::KeyMissing),
-            Requirement::Optional if is_told(Kind::TooEarly) => {
+            _ if is_told(Kind::TooEarly) => {
                 let refused = refused(self, Kind::TooEarly);
                 format!("{EACH_TIME}; in early data, it {refused}")
             }

@@ -34,7 +34,7 @@ pub enum Kind {
     StoreUnavailable,
     /// The service is overloaded or shutting down: 503.
     Overloaded,
-    /// The request came as early data and without a key: 425 (RFC 8470, section 5.2).
+    /// The request came as early data, and no key protects it: 425 (RFC 8470, section 5.2).
     TooEarly,
     /// The caller has too many keys in use: 429 (RFC 6585, section 4).
     TooManyKeys,
@@ -303,7 +303,7 @@ impl Kind {
                 slug: "idempotency-too-early",
                 status: StatusCode::TOO_EARLY,
                 title: "The request came too early",
-                detail: "A request without a key is not taken from early data, which can be repeated. The request was not executed.",
+                detail: "A request that no key protects is not taken from early data, which can be repeated. The request was not executed.",
                 retryable: true,
                 key_action: KeyAction::Send,
                 retry_after: None,

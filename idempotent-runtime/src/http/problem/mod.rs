@@ -67,8 +67,8 @@
 //!
 //! # idempotency-too-early
 //!
-//! The request came in the early data of a TLS connection and without a key (RFC 8470). Nothing was done; send it again once the
-//! connection is set up, or with a key.
+//! The request came in the early data of a TLS connection, and no key protects it (RFC 8470). Nothing was done; send it again once
+//! the connection is set up, or with a key where keys count.
 //!
 //! # idempotency-too-many-keys
 //!

@@ -97,6 +97,7 @@ pub enum Echo {
 pub enum EarlyData {
     /// It is treated as any other.
     Accept,
-    /// It is treated as any other where it has a key, which makes a repetition harmless, and refused with 425 where it has none.
+    /// It is treated as any other where it has a key that counts, which makes a repetition harmless, or where its method only reads, and
+    /// refused with 425 elsewhere: also where keys do not count, for its method or on its route.
     WithKey,
 }

@@ -136,4 +136,16 @@ async fn s_115_s_125_the_contract_says_what_becomes_of_a_request_without_a_key()
             "| a request without it | is processed each time it arrives; in early data, it is refused with 425 `idempotency-too-early` |",
         ],
     );
+
+    for presence in [Presence::Ignored, Presence::IgnoredAloud] {
+        let rules = Rules::ietf().key(presence);
+        let (_, ignored) = off(rules.early_data(EarlyData::WithKey));
+        assert_eq!(kinds(&ignored), [Kind::TooEarly], "{presence:?}");
+        tells(
+            &ignored.to_markdown(),
+            &[
+                "| a request without it | is processed each time it arrives; in early data, it is refused with 425 `idempotency-too-early` |",
+            ],
+        );
+    }
 }

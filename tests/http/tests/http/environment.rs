@@ -135,6 +135,35 @@ async fn s_115_early_data_without_a_key_is_too_early_where_that_is_said() {
         .is_fresh();
 }
 
+/// What keys do not count for can be repeated like a request without one; a read does no harm.
+#[tokio::test]
+async fn s_115_early_data_that_no_key_protects_is_too_early_whatever_is_said_of_keys() {
+    let rules = || Rules::ietf().early_data(EarlyData::WithKey);
+    let early = |method: Method| {
+        let ask = crate::harness::Ask::new(method, "/charges").key("k");
+        ask.header("early-data", "1")
+    };
+    for (presence, method) in [
+        (Presence::Required, Method::PUT),
+        (Presence::Optional, Method::DELETE),
+        (Presence::Ignored, Method::POST),
+        (Presence::IgnoredAloud, Method::PATCH),
+    ] {
+        let shop = Shop::new(rules().key(presence).echo(Echo::Key));
+        let refused = shop.send(early(method)).await;
+        refused.is_problem(425, "too_early");
+        assert!(!refused.headers.contains_key("idempotency-key"));
+        assert_eq!(shop.runs(), 0, "{presence:?}");
+        shop.send(early(Method::GET)).await.is_fresh();
+    }
+    let unsupported = Shop::new(rules().key(Presence::Unsupported));
+    let refused = unsupported.send(early(Method::POST)).await;
+    refused.is_problem(501, "not_supported");
+    let without = post("/charges").header("early-data", "1");
+    let refused = unsupported.send(without).await;
+    refused.is_problem(425, "too_early");
+}
+
 #[tokio::test]
 async fn s_120_a_problem_holds_neither_key_nor_caller() {
     let shop = Shop::new(Rules::ietf());
