@@ -21,7 +21,8 @@ pub enum Mark {
     NotStored,
 }
 
-/// What a response of 500 or above means, other than 503, and a handler that panicked, also while its response was read.
+/// What a response of 500 or above means, other than 503, a handler that panicked, also while its response was read, and an error of
+/// the service's in place of a response.
 ///
 /// A layer that stands outside of the handler's database cannot know whether a handler that failed has taken effect before.
 ///
