@@ -105,6 +105,11 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
 /// Leaves the problems that there can be, by what becomes of requests with a key and without.
 fn restrict(answers: &mut Vec<(Kind, StatusCode)>, rules: &Rules) {
     let may_be_early = rules.early_data == EarlyData::WithKey;
+    let not_supported = (Kind::NotSupported, Kind::NotSupported.status());
+    if rules.protocol == rules::Protocol::GrpcUnary {
+        // Of several messages, only their bytes tell.
+        answers.push(not_supported);
+    }
     match rules.presence {
         Presence::Required => answers.retain(|(kind, _)| *kind != Kind::TooEarly),
         Presence::Optional => answers.retain(|(kind, _)| match kind {
@@ -117,7 +122,7 @@ fn restrict(answers: &mut Vec<(Kind, StatusCode)>, rules: &Rules) {
         }
         Presence::Unsupported => {
             answers.retain(|(kind, _)| *kind == Kind::TooEarly && may_be_early);
-            answers.push((Kind::NotSupported, Kind::NotSupported.status()));
+            answers.push(not_supported);
         }
     }
 }
@@ -208,6 +213,7 @@ mod tests {
             "| a retry with another one | is refused with FAILED_PRECONDITION `idempotency-key-reused` |",
             "| a retry after responses: PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE and UNAUTHENTICATED | is processed again |",
             "and `idempotent-replayed: true` |",
+            "#idempotency-not-supported) | UNIMPLEMENTED | no | none |",
         ] {
             assert!(page.contains(row), "{row}\n{page}");
         }
