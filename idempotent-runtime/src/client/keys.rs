@@ -127,7 +127,10 @@ impl IdempotencyKeys {
         &self,
         limit: u32,
     ) -> Result<Vec<Result<Unfinished, DamagedEntry>>, StoreError> {
-        let entries = self.inner.journal.unfinished(limit).await?;
+        // As many more as may be left out.
+        let others = u32::try_from(self.inner.live().len()).unwrap_or(u32::MAX);
+        let asked = limit.saturating_add(others);
+        let entries = self.inner.journal.unfinished(asked).await?;
         let live = self.inner.live();
         let now = self.inner.clock.now();
         Ok(entries
@@ -136,6 +139,7 @@ impl IdempotencyKeys {
                 let entry = listed.as_ref();
                 !entry.is_ok_and(|entry| live.contains(&entry.id))
             })
+            .take(limit as usize)
             .map(|listed| {
                 let entry = listed?;
                 let profile = self.inner.settings.profile(&entry.id.origin);

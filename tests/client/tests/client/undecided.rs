@@ -233,6 +233,26 @@ async fn c21_a_failure_of_a_middleware_inside_leaves_the_call_open_and_says_so()
     assert!(ClientError::of(&error).is_none(), "it is handed on");
 }
 
+/// Who looks for what is open asks for a few at a time.
+#[tokio::test]
+async fn c08_calls_that_are_being_made_keep_no_other_from_the_list() {
+    let server = Server::doing([Step::Hang, Step::Cut]).await;
+    let process = process(Profile::ietf(), patient().attempts(1));
+    let pay = |key| {
+        let call = Call::new().key(Key::new(key).expect("a key"));
+        let request = process.client.post(server.url("/pay")).body("pay");
+        request.with_extension(call).send()
+    };
+    let first = tokio::spawn(pay("1"));
+    server.await_requests(1).await;
+    assert!(pay("2").await.is_err());
+
+    let open = process.keys.unfinished(1).await.expect("a list");
+
+    assert_eq!(open.len(), 1, "one is being made, and the other is open");
+    first.abort();
+}
+
 /// Asks a second time, whatever the answer was.
 struct Twice;
 
