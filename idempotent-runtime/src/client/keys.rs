@@ -351,29 +351,8 @@ impl Inner {
         ask(origins.entry(origin.to_owned()).or_insert_with(fresh))
     }
 
-    fn live(&self) -> MutexGuard<'_, HashSet<EntryId>> {
+    pub(super) fn live(&self) -> MutexGuard<'_, HashSet<EntryId>> {
         lock(&self.live)
-    }
-
-    /// Marks a call as being made, until the guard is dropped; `None` where it is marked already.
-    pub(super) fn enter(self: &Arc<Self>, id: EntryId) -> Option<Live> {
-        self.live().insert(id.clone()).then(|| Live {
-            inner: Arc::clone(self),
-            id,
-        })
-    }
-}
-
-/// A call that this process is making.
-#[derive(Debug)]
-pub(super) struct Live {
-    inner: Arc<Inner>,
-    pub(super) id: EntryId,
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        self.inner.live().remove(&self.id);
     }
 }
 

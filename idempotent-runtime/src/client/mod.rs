@@ -17,6 +17,7 @@ pub mod journal;
 mod key;
 mod keys;
 mod limits;
+mod live;
 mod outcome;
 mod own_headers;
 mod problem;

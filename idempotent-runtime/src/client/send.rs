@@ -19,7 +19,8 @@ use super::{
     error::{ClientError, Ended},
     journal::EntryId,
     key::{InvalidKey, Key},
-    keys::{Inner, Live},
+    keys::Inner,
+    live::Live,
     profile::{Profile, Support},
     stash,
 };

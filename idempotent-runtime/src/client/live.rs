@@ -1,0 +1,28 @@
+//! Calls that this process is making.
+
+use std::sync::Arc;
+
+use super::{journal::EntryId, keys::Inner};
+
+/// A call that this process is making.
+#[derive(Debug)]
+pub(super) struct Live {
+    inner: Arc<Inner>,
+    pub(super) id: EntryId,
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.inner.live().remove(&self.id);
+    }
+}
+
+impl Inner {
+    /// Marks a call as being made, until the guard is dropped; `None` where it is marked already.
+    pub(super) fn enter(self: &Arc<Self>, id: EntryId) -> Option<Live> {
+        self.live().insert(id.clone()).then(|| Live {
+            inner: Arc::clone(self),
+            id,
+        })
+    }
+}
