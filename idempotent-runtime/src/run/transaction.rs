@@ -205,13 +205,13 @@ impl<P, K> Typed<P, K> {
         let mut own = own.into_result();
         let ending = self.leave(call, attempt, &mut own).await;
         let Some(claimed) = claimed else {
-            return self.own(call, attempt, own, None).await;
+            return self.own(call, own, None).await;
         };
         let error = match call.end_in(connection, claimed, &ending).await {
             // What a reference leads to is not read back: it may be what is only being written.
-            Ok(true) => return self.own(call, attempt, own, None).await,
+            Ok(true) => return self.own(call, own, None).await,
             // What failed in the body is mostly why nothing more can be written, or nothing is left.
-            _ if own.is_err() => return self.own(call, attempt, own, None).await,
+            _ if own.is_err() => return self.own(call, own, None).await,
             Ok(false) => StoreError::new(StoreErrorKind::Other, "writing a record").with_source(
                 "the transaction was rolled back while the body ran, by itself or by the database: what it wrote since may stand alone",
             ),

@@ -144,7 +144,7 @@ impl<P, K> Typed<P, K> {
         let reference = reference::<K, _>(&ending);
         match call.end(attempt, ending).await {
             Some(instead) => Err(instead),
-            None => Ok(self.own(call, attempt, own, reference).await),
+            None => Ok(self.own(call, own, reference).await),
         }
     }
 
@@ -163,11 +163,11 @@ impl<P, K> Typed<P, K> {
         poll_fn(|cx| call.poll(attempt, leaving.as_mut(), cx)).await
     }
 
-    /// Answers with what the body returned, or with what its `reference` leads to.
+    /// Answers with what the body returned, or with what its `reference` leads to. Loading that is no part of the attempt, as it is
+    /// none in a replay.
     pub(super) async fn own<R>(
         &self,
         call: &mut Underway,
-        attempt: &Attempt,
         mut own: Result<R::Value, R::Error>,
         reference: Option<RawOutcome>,
     ) -> (R, How)
@@ -177,11 +177,9 @@ impl<P, K> Typed<P, K> {
         K: Keep<R::Value> + Clone,
     {
         if let Some(reference) = reference {
-            let underway = &*call;
-            let request = &underway.request;
             // Boxed, so that the future of every call does not hold room for it.
-            let mut loading = Box::pin(load(request, self, reference, &mut own));
-            poll_fn(|cx| underway.poll(attempt, loading.as_mut(), cx)).await;
+            let mut loading = Box::pin(load(&call.request, self, reference, &mut own));
+            within(call.span(), loading.as_mut()).await;
         }
         (R::from_result(own), call.answered(None))
     }

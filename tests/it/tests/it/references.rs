@@ -3,7 +3,7 @@
 use std::{collections::HashMap, io, sync::Mutex};
 
 use idempotent_runtime::{
-    Answer, Error, OutcomeKind, StoreError, StoreErrorKind, idempotent, record::State,
+    Answer, Error, OutcomeKind, StoreError, StoreErrorKind, idempotent, record::State, try_current,
 };
 
 use crate::harness::World;
@@ -13,7 +13,7 @@ on_every_store![
     a_load_that_fails_on_a_replay_is_worth_trying_again,
     a_load_that_fails_in_the_first_run_leaves_a_reference_that_can_be_replayed,
     a_reference_that_cannot_be_decoded_is_unreadable,
-    a_load_that_makes_its_own_call_is_recursive,
+    a_load_is_no_part_of_an_attempt,
 ];
 
 /// A value without serde.
@@ -147,6 +147,20 @@ async fn a_reference_that_cannot_be_decoded_is_unreadable(world: World) {
     assert!(answer.is_err_and(|error| !error.is_retryable()));
 }
 
+/// A replay has no attempt, so a `load` that asks for one has to find out in the first run.
+async fn a_load_is_no_part_of_an_attempt(world: World) {
+    let owner = world.owner().await;
+    let call = || {
+        let load = |_: bool| async { Ok::<_, Error>(try_current().is_some()) };
+        let call = owner.call("references.attempt").key("k");
+        call.reference(|saved: &bool| *saved, load)
+            .run(|_| async { Ok::<_, Error>(try_current().is_some()) })
+    };
+
+    assert_eq!(call().await, Ok(false), "the first run");
+    assert_eq!(call().await, Ok(false), "a replay");
+}
+
 /// What `load` reports through an error of ours says itself whether to try again.
 #[tokio::test]
 async fn an_error_of_ours_in_a_load_keeps_its_word() {
@@ -169,25 +183,4 @@ async fn an_error_of_ours_in_a_load_keeps_its_word() {
         assert!(matches!(error, Error::NotLoaded { .. }), "{error:?}");
         assert_eq!(error.is_retryable(), retryable, "{error:?}");
     }
-}
-
-/// The attempt is not over while its value is read back, although its record is done.
-async fn a_load_that_makes_its_own_call_is_recursive(world: World) {
-    let owner = world.owner().await;
-    let again = Mutex::new(None);
-    let load = async |number: u64| {
-        let call = owner.call("references.loop").key("k");
-        let answer = call.run(async |_| Ok::<_, Error>(number)).await;
-        *again.lock().expect("not poisoned") = Some(answer);
-        Ok::<_, io::Error>(number)
-    };
-
-    let call = owner.call("references.loop").key("k");
-    let first = call.reference(|number: &u64| *number, load);
-    let first = first.run(async |_| Ok::<_, Error>(7)).await;
-
-    assert_eq!(first, Ok(7));
-    let again = again.into_inner().expect("not poisoned");
-    let refused = matches!(again, Some(Err(Error::Recursive { .. })));
-    assert!(refused, "{again:?}");
 }
