@@ -185,6 +185,18 @@ impl Idempotency {
         Ok(())
     }
 
+    /// The schema version of the outcomes of an annotated function that this handle has seen; 0 of any other.
+    pub(crate) fn version_of(&self, operation: &str) -> u32 {
+        let operations = self
+            .0
+            .operations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        operations
+            .get(operation)
+            .map_or(0, |site| site.policy.version)
+    }
+
     /// The readable bytes of a key or scope, or nothing where the handle hides them.
     pub(crate) fn shown(&self, key: Option<Key>) -> Vec<u8> {
         match key {

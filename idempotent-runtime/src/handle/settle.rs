@@ -63,13 +63,15 @@ impl Idempotency {
             handle: self,
             operation: operation.into(),
             id,
-            schema: 0,
+            schema: self.version_of(operation),
         })
     }
 }
 
 impl Settle<'_> {
-    /// Sets the schema version of the value or error, where the attribute says `version`.
+    /// Sets the schema version of the value, where the attribute or the call says `version`: an outcome of another one may be read by
+    /// nobody, and is settled once. Of an annotated function that this handle has seen a call of, it is known. A program of its own
+    /// for operators has seen none.
     pub fn version(mut self, schema: u32) -> Self {
         self.schema = schema;
         self

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::{Settle, record::Record};
+use idempotent_runtime::{Settle, idempotent, record::Record};
 
 use super::*;
 
@@ -13,7 +13,24 @@ on_every_store![
     d21_what_was_resumed_answers_for_as_long_as_its_call_chose,
     d23_only_what_is_uncertain_or_parked_can_be_settled,
     d23_what_is_uncertain_already_is_told_of_once,
+    d23_what_is_settled_has_the_version_that_its_function_reads,
 ];
+
+#[idempotent(name = "settled.versioned", key = key, version = 1, on_error = uncertain)]
+async fn versioned(key: u64) -> Result<u64, Error> {
+    Err(Error::InvalidPolicy("the gateway did not answer"))
+}
+
+async fn d23_what_is_settled_has_the_version_that_its_function_reads(world: World) {
+    let owner = world.owner().await;
+    assert!(owner.enter(versioned(7)).await.is_err());
+
+    let settle = owner.idem.settle("settled.versioned", None::<&str>, &7);
+    let settled = settle.expect("a key").with_value(&99_u64).await;
+
+    assert!(settled.is_ok_and(|settled| settled));
+    assert_eq!(owner.enter(versioned(7)).await, Ok(99));
+}
 
 fn settle<'a>(owner: &'a Owner, key: &str) -> Settle<'a> {
     let settle = owner.idem.settle("charge", None::<&str>, key);
