@@ -2,6 +2,7 @@
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
+    thread,
     time::Duration,
 };
 
@@ -11,7 +12,7 @@ use crate::{
     identity::RecordId,
     lease::{Claim, Ending, Holding, Meaning},
     observe::Step,
-    policy::{OnCancel, OnCrash},
+    policy::OnCrash,
     record::{FencingToken, RawOutcome, Version},
     request::Request,
     run::{
@@ -204,12 +205,12 @@ impl Drop for Held {
             Ending::Unpolled
         };
         if self.polled && self.lease.holding.on_crash() == OnCrash::Rerun {
-            tracing::warn!(
-                operation = attempt.operation(),
-                id = %attempt.id().short(),
-                on_cancel = ?OnCancel::Stop,
-                "a body was dropped or panicked half-way and will be run again by the next call; `on_cancel = detach` lets it finish"
-            );
+            let why = if thread::panicking() {
+                "a panic stopped a body half-way, which will be run again by the next call"
+            } else {
+                "a body was dropped half-way and will be run again by the next call; `on_cancel = detach` lets it finish, unless its runtime ends"
+            };
+            tracing::warn!(operation = attempt.operation(), id = %attempt.id().short(), "{why}");
         }
         self.lease.let_go();
         self.place = None;

@@ -1,6 +1,7 @@
 //! What can be counted and explained, and what never shows.
 
 mod secrets;
+mod stopped;
 
 use std::time::Duration;
 
