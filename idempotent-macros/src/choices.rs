@@ -142,10 +142,11 @@ fn one_of<T: Copy>(name: &Ident, input: ParseStream<'_>, choices: &[(&str, T)]) 
     let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
     let written = expression(name, input, &format!("{name} = {}", words[1]))?;
     let form = format!("`{name}` is {}", either(&words));
-    let (word, None) = said(&written) else {
-        return Err(Error::new_spanned(written, form));
-    };
+    let (word, values) = said(&written);
     let word = word.as_str();
+    if word.is_empty() || values.is_some() {
+        return Err(Error::new_spanned(written, form));
+    }
     choices
         .iter()
         .find(|(choice, _)| *choice == word)

@@ -72,4 +72,9 @@ async fn on_outage_word(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
+#[idempotent(key = order.id, on_cancel = "detach")]
+async fn on_cancel_in_quotes(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
 fn main() {}
