@@ -7,6 +7,11 @@ use syn::{Expr, ExprLit, Lit, Result};
 use crate::template::Template;
 use crate::values::ungrouped;
 
+/// For as many elements the runtime knows tuples of key parts.
+const MOST_PARTS: usize = 8;
+
+const TOO_MANY_PARTS: &str = "a tuple of key parts has at most eight: put some of them in a tuple of their own, as in `(a, (b, c))`, or write a template";
+
 pub(crate) enum Key {
     Expression(Expr),
     /// Each element is a part of its own; the expression is the tuple as written.
@@ -19,6 +24,9 @@ impl Key {
         let written = ungrouped(written);
         match &written {
             Expr::Tuple(tuple) => {
+                if let Some(ninth) = tuple.elems.get(MOST_PARTS) {
+                    return Err(syn::Error::new_spanned(ninth, TOO_MANY_PARTS));
+                }
                 let mut elements = Vec::new();
                 let mut mistakes: Option<syn::Error> = None;
                 for element in &tuple.elems {
