@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    sync::{Arc, OnceLock},
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 use crate::{error::Error, handle::Idempotency};
@@ -69,6 +69,12 @@ impl AsHandle for Idempotency {
 }
 
 impl<H: AsHandle + ?Sized> AsHandle for &H {
+    fn as_handle(&self) -> &Idempotency {
+        (**self).as_handle()
+    }
+}
+
+impl<H: AsHandle, F: FnOnce() -> H> AsHandle for LazyLock<H, F> {
     fn as_handle(&self) -> &Idempotency {
         (**self).as_handle()
     }

@@ -1,5 +1,6 @@
 //! Every argument in every form, and the outcomes that go with them.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use idempotent_runtime::{Error, Idempotency, Reconciled, Stored, Unrecorded, Verdict, idempotent};
@@ -140,6 +141,13 @@ pub async fn with_a_borrowed_handle(app: &App, id: u64) -> Result<Receipt, PayEr
 #[idempotent(key = id, handle = idempotency, skip(idempotency))]
 pub async fn with_a_handle_argument(idempotency: &Idempotency, id: u64) -> Result<Receipt, PayError> {
     let _ = idempotency;
+    Ok(Receipt { id })
+}
+
+static IDEMPOTENCY: LazyLock<Idempotency> = LazyLock::new(Idempotency::memory);
+
+#[idempotent(key = id, handle = IDEMPOTENCY)]
+pub async fn with_a_static_handle(id: u64) -> Result<Receipt, PayError> {
     Ok(Receipt { id })
 }
 
