@@ -23,9 +23,20 @@ use crate::{
 use crate::{run::run_in, store::SqlConnection};
 
 /// A call in the method form: says what the attribute says, one method for each argument.
+///
+/// Its parameters are what becomes of an `Err`, and how much of a value is kept. Left out, they are those of
+/// [`Idempotency::call`](crate::Idempotency::call), so that a function can give a call back:
+///
+/// ```
+/// use idempotent_runtime::{CallBuilder, Idempotency};
+///
+/// fn charge_of(idem: &Idempotency, order: u64) -> CallBuilder {
+///     idem.call("payments.charge").key(&order).ttl("7d")
+/// }
+/// ```
 #[derive(Debug)]
 #[must_use = "a call does nothing until it is run"]
-pub struct CallBuilder<P, K> {
+pub struct CallBuilder<P = Recorded, K = Whole> {
     call: Call,
     on_error: P,
     keep: K,
