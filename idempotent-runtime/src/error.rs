@@ -182,7 +182,7 @@ pub enum Error {
 
     /// No handle was set up.
     #[error(
-        "no store is set up for `{operation}`: call `Idempotency::sqlite(\"idempotency.db\").await?.install()?` at the start of the program, or run the call inside `idem.enter(…)`, or give `handle = …`"
+        "no store is set up for `{operation}`: call `Idempotency::sqlite(\"idempotency.db\").await?.install()?` at the start of the program, or run the call inside `idem.enter(…)`, which a task that is spawned there does not inherit, or give `handle = …`"
     )]
     #[non_exhaustive]
     NotConfigured {

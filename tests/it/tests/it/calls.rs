@@ -40,6 +40,22 @@ async fn a01_first_execution(world: World) {
     assert_eq!(world.record().await.state, State::Done);
 }
 
+#[tokio::test]
+async fn a_task_without_a_handle_is_told_why_it_has_none() {
+    let world = World::memory().await;
+    let owner = world.owner().await;
+    let spawned = async { tokio::spawn(async move { charge(&world, "k", 12).await }).await };
+
+    let answer = owner.enter(spawned).await.expect("no panic");
+
+    let error = answer.expect_err("it has not inherited the handle");
+    assert!(matches!(error, Error::NotConfigured { .. }), "{error:?}");
+    assert!(
+        error.to_string().contains("a task that is spawned there"),
+        "{error}"
+    );
+}
+
 async fn a02_replay_completed(world: World) {
     let (first, second) = (world.owner().await, world.owner().await);
     let answer = first.enter(charge(&world, "k", 12)).await;
