@@ -13,7 +13,7 @@ use crate::{fingerprint::FingerprintError, key::KeyError, store::StoreError};
 /// It may stand inside an error type that derives serde's traits. Its `Serialize` always fails, on
 /// purpose: the failure to get an answer from a nested call is not the outer call's outcome,
 /// so the runtime notices and does not record it. A type that skips it or turns it into text
-/// hides it from that check.
+/// hides it from that check. So a type that holds one has no JSON for a client either: look at it first.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -261,7 +261,7 @@ impl Serialize for Error {
     fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
         WAS_ENCODED.set(true);
         Err(ser::Error::custom(
-            "the failure of a nested call is not an outcome",
+            "an `idempotent_runtime::Error` cannot be serialised, because the failure to get an answer is no outcome: look at it first, or write its `Display`",
         ))
     }
 }

@@ -241,6 +241,16 @@ async fn e04_what_encodes_a_refusal_in_other_words_is_not_stored(world: World) {
     assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
 }
 
+/// As whoever sends an error of their own as JSON to a client finds out.
+#[test]
+fn what_cannot_be_serialised_says_what_to_do() {
+    let refusal = serde_json::to_string(&Error::AlreadyInstalled).expect_err("it has no JSON");
+    assert!(
+        refusal.to_string().contains("look at it first"),
+        "{refusal}"
+    );
+}
+
 async fn e05_error_type_roundtrip(world: World) {
     let (first, second) = (world.owner().await, world.owner().await);
     let call = |owner: &crate::harness::Owner| {
