@@ -48,8 +48,9 @@ pub fn idempotent(arguments: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Implements `KeyPart` for a newtype, a struct of key parts, or an enum of plain variants.
 ///
-/// The fields of a struct are parts in the order in which they stand; of an enum the part is the variant's name. A field
-/// that is `None` makes the whole key missing, as an element of a tuple does.
+/// The fields of a struct are parts in the order in which they stand; of an enum the part is the variant's name. Another order of the
+/// fields, and another name of a variant, are other keys: calls under way lose sight of their records. A field that is `None`
+/// makes the whole key missing, as an element of a tuple does.
 /// `#[key_part(crate = path)]` says where the runtime is, when it is renamed. See `idempotent_runtime::KeyPart`.
 #[proc_macro_derive(KeyPart, attributes(key_part))]
 pub fn key_part(item: TokenStream) -> TokenStream {
