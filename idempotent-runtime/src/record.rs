@@ -101,6 +101,17 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// The same as a store gives it: that of a call holds all of its arguments, of any length.
+    pub(crate) fn as_stored(&self) -> Self {
+        let fingerprint = &self.fingerprint;
+        Self {
+            operation: Arc::clone(&self.operation),
+            scope: self.scope.clone(),
+            key: self.key.clone(),
+            fingerprint: Fingerprinted::stored(fingerprint.fingerprint(), fingerprint.digests()),
+        }
+    }
+
     /// Stands in where a draft that keeps the subject meets no record; such a swap is refused.
     fn unknown() -> Self {
         let fingerprint =

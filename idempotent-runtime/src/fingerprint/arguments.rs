@@ -166,6 +166,14 @@ impl Fingerprinted {
         self.fingerprint
     }
 
+    /// How many bytes of encoded arguments it holds.
+    pub(crate) const fn held(&self) -> usize {
+        match &self.digests {
+            Digests::Known(_) => 0,
+            Digests::ToCompute { encoding, .. } => encoding.len(),
+        }
+    }
+
     /// The digests of the arguments one by one, computed when they are first asked for.
     #[must_use]
     pub fn digests(&self) -> ArgumentDigests {

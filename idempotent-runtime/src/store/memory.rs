@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use crate::{
     clock::{Clock, SystemClock},
     identity::RecordId,
-    record::{Draft, FencingToken, Record, Time, Version},
+    record::{Draft, FencingToken, Record, Subject, Time, Version},
     store::{
         Snapshot, Stamp, Store, StoreError, Swap,
         waiters::{Waiter, Waiters},
@@ -28,7 +28,8 @@ use crate::{
 /// It runs no background work. Records that are expired, and were kept for as long as their handle says, are swept while new
 /// ones come in, so that it holds at most about twice as many as were needed at the busiest time. After that it may hold as many
 /// for long, where few come in: [`purge`](Store::purge) sweeps on demand, and [`Idempotency::purger`](crate::Idempotency::purger)
-/// again and again.
+/// again and again. A record holds its key, its scope, its outcome, and its arguments where they are short: of longer ones than a
+/// kilobyte only a digest each.
 ///
 /// # Examples
 ///
@@ -85,6 +86,26 @@ impl MemoryStore {
             .is_some_and(|cell| cell.record.version == seen);
         stands.then(|| shard.waiters.register(id))
     }
+
+    /// Leaves of long arguments what tells which of them differ: the record may stand for much longer than its call.
+    fn forget_arguments(&self, id: &RecordId, written: &Draft) {
+        let long = |begun: &&Arc<Subject>| begun.fingerprint.held() > LONGEST_HELD;
+        let Some(begun) = written.subject.as_ref().filter(long) else {
+            return;
+        };
+        let subject = Arc::new(begun.as_stored());
+        let mut cells = self.shard(id).lock();
+        let cell = cells.records.get_mut(id);
+        let cell = cell.filter(|cell| Arc::ptr_eq(&cell.record.subject, begun));
+        let _freed_without_the_lock = cell.map(|cell| {
+            let record = Record {
+                subject,
+                ..Record::clone(&cell.record)
+            };
+            mem::replace(&mut cell.record, Arc::new(record))
+        });
+        drop(cells);
+    }
 }
 
 #[async_trait]
@@ -114,10 +135,12 @@ impl Store for MemoryStore {
             Put::Refused(record) => Swap::Refused(Snapshot { now, record }),
             Put::Over(stamp, _previous) => {
                 shard.waiters.wake(id);
+                self.forget_arguments(id, next);
                 Swap::Applied(stamp)
             }
             Put::Anew(stamp, swept) => {
                 shard.forgotten(swept);
+                self.forget_arguments(id, next);
                 Swap::Applied(stamp)
             }
         })
@@ -198,6 +221,9 @@ impl fmt::Debug for MemoryStore {
 }
 
 const SHARDS: usize = 64;
+
+/// How many bytes of encoded arguments a record may hold: more than most have, to which their digests would add a hash each.
+const LONGEST_HELD: usize = 1024;
 
 /// Records whose ids begin alike, under one lock.
 struct Shard {

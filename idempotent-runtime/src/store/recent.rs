@@ -15,9 +15,8 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
-    fingerprint::Fingerprinted,
     identity::RecordId,
-    record::{Draft, RawOutcome, Record, State, Subject, Time, Version},
+    record::{Draft, RawOutcome, Record, State, Time, Version},
     store::{Snapshot, Stamp, Swap, moment::Moment},
 };
 
@@ -97,7 +96,7 @@ impl Recent {
         let before = before.as_deref().map(|known| &known.record);
         let mut record = stamped(next.apply(before, stamp.now), stamp);
         if let Some(begun) = &next.subject {
-            record.subject = Arc::new(stored(begun));
+            record.subject = Arc::new(begun.as_stored());
         }
         self.note(id, record, Some(next.keep), stamp.now, sent);
     }
@@ -215,17 +214,6 @@ fn stamped(record: Record, stamp: &Stamp) -> Record {
     }
 }
 
-/// The subject as a store gives it: that of a call holds all of its arguments, of any length.
-fn stored(subject: &Subject) -> Subject {
-    let fingerprint = &subject.fingerprint;
-    Subject {
-        operation: Arc::clone(&subject.operation),
-        scope: subject.scope.clone(),
-        key: subject.key.clone(),
-        fingerprint: Fingerprinted::stored(fingerprint.fingerprint(), fingerprint.digests()),
-    }
-}
-
 impl fmt::Debug for Recent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recent").finish_non_exhaustive()
@@ -237,7 +225,7 @@ mod tests {
     use super::*;
     use crate::{
         fingerprint::Arguments,
-        record::{self, TokenRule, draft::tests::claim},
+        record::{self, Subject, TokenRule, draft::tests::claim},
     };
 
     const NOW: Time = Time::from_micros(1_000_000);

@@ -7,7 +7,7 @@ use std::{
 
 use super::*;
 use crate::{
-    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    fingerprint::{ArgumentDigests, Arguments, Fingerprint, Fingerprinted},
     lease::{Claim, Ending, Holding, Meaning, first},
     policy::{OnCrash, OnExpired},
     record::{AttemptId, Holder, RawOutcome, State, Subject},
@@ -336,4 +336,33 @@ fn ids_are_spread_over_all_buckets() {
     assert_eq!(same_byte.len(), 256);
     // 4096 balls into 4096 bins leave about 63 % of them filled.
     assert!(counted.len() > 2200, "{}", counted.len());
+}
+
+#[tokio::test]
+async fn long_arguments_take_no_memory() {
+    let store = MemoryStore::with_clock(Hands::at(0));
+    let mut stands = None;
+    for note in ["a", "b"] {
+        let mut arguments = Arguments::new();
+        arguments.argument("note", &note.repeat(2 * LONGEST_HELD));
+        let fingerprint = arguments.finish(None).expect("they are encoded");
+        let digests = fingerprint.digests();
+        let begun = claim(OnCrash::Rerun);
+        let subject = Arc::new(Subject {
+            fingerprint,
+            ..Subject::clone(&begun.subject)
+        });
+        let given = Arc::downgrade(&subject);
+        let claim = Claim { subject, ..begun };
+        let version = Version::random();
+
+        applied(&store, &ONE, stands, &first(&claim, version)).await;
+        drop(claim);
+
+        assert!(given.upgrade().is_none(), "it holds what was encoded");
+        let record = Arc::clone(&store.shard(&ONE).lock().records[&ONE].record);
+        assert_eq!(record.version, version);
+        assert_eq!(record.subject.fingerprint.digests(), digests);
+        stands = Some(version);
+    }
 }
