@@ -164,7 +164,7 @@ pub trait Store: Debug + Send + Sync + 'static {
 }
 
 #[async_trait]
-impl Store for Arc<dyn Store> {
+impl<S: Store + ?Sized> Store for Arc<S> {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         (**self).load(id).await
     }

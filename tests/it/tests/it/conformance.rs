@@ -163,6 +163,11 @@ mod behind_an_arc {
     }));
 }
 
+mod behind_an_arc_of_its_type {
+    use super::{Arc, Memory};
+    idempotent_runtime::conformance_tests!(Memory::wrapped(|store| Arc::new(Arc::new(store))));
+}
+
 mod faulty_without_faults {
     use super::{Arc, FaultyStore, Memory};
     idempotent_runtime::conformance_tests!(Memory::wrapped(|store| Arc::new(FaultyStore::new(
