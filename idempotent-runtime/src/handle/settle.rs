@@ -48,6 +48,38 @@ impl Idempotency {
     /// idem.settle("payments.charge", Some("merchant-7"), "order-42")?.with_value(&"receipt-99").await?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// A key is said as the attribute says it: a tuple as a tuple, a template by [`Template`](crate::key::Template). Of
+    /// `key_from_arguments` it is the fingerprint of the arguments that are not skipped, with the handle's
+    /// [`FingerprintKey`](crate::FingerprintKey) where it has one:
+    ///
+    /// ```
+    /// # use idempotent_runtime::{BoxError, Error, Idempotency, fingerprint::Arguments, idempotent, key::Template};
+    /// #[idempotent(name = "carts.add", key = "{cart}:{seq}", on_error = uncertain)]
+    /// async fn add(cart: u64, seq: u64) -> Result<u64, Error> {
+    /// #   Err(Error::InvalidPolicy("no answer"))
+    /// }
+    ///
+    /// #[idempotent(name = "mails.send", key_from_arguments, on_error = uncertain)]
+    /// async fn send(to: &str, subject: &str) -> Result<u64, Error> {
+    /// #   Err(Error::InvalidPolicy("no answer"))
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let idem = Idempotency::memory(); idem.install()?;
+    /// # assert!(add(1, 2).await.is_err() && send("a@example.org", "hello").await.is_err());
+    ///
+    /// let key = Template::new().part(&1).literal(":").part(&2);
+    /// assert!(idem.settle("carts.add", None::<&str>, &key)?.with_value(&3).await?);
+    ///
+    /// let mut arguments = Arguments::new();
+    /// arguments.argument("to", "a@example.org");
+    /// arguments.argument("subject", "hello");
+    /// let key = arguments.finish(None)?.fingerprint();
+    /// assert!(idem.settle("mails.send", None::<&str>, key.as_bytes())?.with_value(&4).await?);
+    /// # assert_eq!((add(1, 2).await?, send("a@example.org", "hello").await?), (3, 4));
+    /// # Ok(()) }
+    /// ```
     pub fn settle<S, K>(
         &self,
         operation: &str,
