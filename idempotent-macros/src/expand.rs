@@ -75,7 +75,7 @@ impl Expansion<'_> {
         let here = output.span();
         let prepared = Ident::new("prepared_idempotent_call", here);
         let on_error = self.on_error();
-        let keep = self.keep();
+        let (kept, keep) = self.keep();
         let reconcile = self.reconcile();
         let returned = Ident::new("__ret", Span::mixed_site());
         let unpolled = Ident::new("__body", Span::mixed_site());
@@ -108,6 +108,7 @@ impl Expansion<'_> {
                 #(#steps)*
                 #call
             };
+            #kept
             let #unpolled = #protected;
             #pinned
             #[allow(clippy::large_futures)]
@@ -213,22 +214,25 @@ impl Expansion<'_> {
         }
     }
 
-    /// Stands at the value type, where its missing traits are reported.
-    fn keep(&self) -> TokenStream {
+    /// Stands at the value type, where its missing traits are reported. A reference is made before the body takes the arguments, so
+    /// that what loads it can have a clone of one.
+    fn keep(&self) -> (TokenStream, TokenStream) {
         let private = &self.private;
         match &self.model.keep {
             Keep::Whole => {
                 let here = self.model.output.span();
-                at(here, quote!(#private::Whole))
+                (TokenStream::new(), at(here, quote!(#private::Whole)))
             }
             Keep::Upgraded(function) => {
                 let function = self.renamed(function);
-                quote!(#private::Upgraded(#function))
+                (TokenStream::new(), quote!(#private::Upgraded(#function)))
             }
             Keep::Reference(references) => {
                 let save = self.renamed(&references.save);
                 let load = self.renamed(&references.load);
-                quote!(#private::Reference(#save, #load))
+                let keep = Ident::new("__keep", Span::mixed_site());
+                let made = quote!(let #keep = #private::Reference(#save, #load););
+                (made, keep.into_token_stream())
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Every argument in every form, and the outcomes that go with them.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use idempotent_runtime::{Error, Idempotency, Reconciled, Stored, Unrecorded, Verdict, idempotent};
@@ -182,6 +182,16 @@ impl Kept {
 )]
 pub async fn by_a_reference_that_owns(kept: Kept, id: u64) -> Result<Unstorable, PayError> {
     Ok(Unstorable(id))
+}
+
+#[idempotent(
+    key = id,
+    skip(kept),
+    on_cancel = detach,
+    outcome = reference(|value: &Unstorable| value.0, { let kept = Arc::clone(&kept); move |id| async move { kept.load(id).await } }),
+)]
+pub async fn by_a_reference_beside_a_body_that_owns(kept: Arc<Kept>, id: u64) -> Result<Unstorable, PayError> {
+    Ok(Unstorable(id + kept.0.len() as u64))
 }
 
 #[idempotent(key = id, outcome = reference(|value: &Unstorable| value.0, load))]

@@ -101,6 +101,10 @@ fn a_reference_is_stored_in_place_of_the_value() {
                     __call.argument("id", &id);
                     __call
                 };
+                let __keep = ::idempotent_runtime::__private::Reference(
+                    |order: &Order| order.id,
+                    load,
+                );
                 let __body = async move {
                     if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
                         Result<Order, MakeError>,
@@ -117,11 +121,7 @@ fn a_reference_is_stored_in_place_of_the_value() {
                 let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
-                    .run(
-                        __body,
-                        ::idempotent_runtime::__private::Replayed,
-                        ::idempotent_runtime::__private::Reference(|order: &Order| order.id, load),
-                    )
+                    .run(__body, ::idempotent_runtime::__private::Replayed, __keep)
                     .await;
                 __ret
             }
