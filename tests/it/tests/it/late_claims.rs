@@ -35,6 +35,7 @@ on_every_store![
     a_claim_whose_answer_comes_after_its_lease_is_claimed_again,
     a_claim_whose_answer_comes_after_a_takeover_runs_nothing,
     a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at,
+    a_body_that_calls_itself_is_refused_also_where_somebody_else_has_answered,
     a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing,
 ];
 
@@ -363,4 +364,27 @@ async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world
 
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
     assert_eq!(world.runs("k"), 1);
+}
+
+/// It would be answered with what another holder did, and never learn that it calls itself.
+async fn a_body_that_calls_itself_is_refused_also_where_somebody_else_has_answered(world: World) {
+    let (late, other, held) = (world.owner().await, world.owner().await, Gate::new());
+    let call = |owner: &Owner| owner.call("late.loop").key("k").lease(LEASE);
+    let (first, again, gate) = (call(&late), call(&late), held.clone());
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let first = tokio::spawn(first.run(async move |_| {
+        gate.pass().await;
+        let again = again.run(async |_| Ok::<_, Error>(3)).await;
+        tell.send(again).expect("the test waits for it");
+        Ok::<_, Error>(1)
+    }));
+    held.arrived(1).await;
+    world.advance_store(LEASE).await;
+    assert_eq!(call(&other).run(async |_| Ok::<_, Error>(2)).await, Ok(2));
+
+    held.open();
+
+    let again = told.await.expect("it calls itself");
+    assert!(matches!(again, Err(Error::Recursive { .. })), "{again:?}");
+    assert_eq!(first.await.expect("no panic"), Ok(2), "what was recorded");
 }
