@@ -133,9 +133,11 @@ impl Job {
             Job::Abandon { id, claim, seen } => {
                 let mut snapshot = store.load(id).await?;
                 while let Some((over, draft)) = claim.give_up(*seen, &snapshot, Version::random()) {
+                    let stands = snapshot.record.as_ref();
+                    let is_own = stands.is_none_or(|record| record.attempt_id == claim.attempt_id);
                     match store.swap(id, over, &draft).await? {
                         Swap::Applied(_) => {
-                            if draft.attempt_id == claim.attempt_id {
+                            if is_own {
                                 let operation = &claim.subject.operation;
                                 let step = ending::step(&Ending::Unpolled, draft.state);
                                 let observers = &keeper.observers;

@@ -59,6 +59,9 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
         owner.settled().await;
 
         assert_eq!(left(&world, key).await, Some(leaves), "{mode:?}");
+        let told = [Step::Stopped, Step::LeftUncertain];
+        let step = owner.log.steps().pop();
+        assert!(step.is_some_and(|step| told.contains(&step)), "{step:?}");
         check(&world, key, mode, then).await;
     }
 }
