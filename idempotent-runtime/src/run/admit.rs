@@ -14,6 +14,7 @@ use crate::{
     run::{
         held::{Claiming, Held, Won},
         retries::{RETRIES, Retries},
+        swap,
     },
     store::{Snapshot, StoreError, Swap},
 };
@@ -101,7 +102,7 @@ impl<'a> Admitting<'a> {
             }
             sent = handle.timer().now();
             claiming.sent(seen, meaning);
-            let error = match handle.store().swap(&self.id, seen, &draft).await {
+            let error = match swap(handle.store(), &self.id, seen, &draft).await {
                 Ok(Swap::Applied(_)) if self.is_late(sent) => {
                     claiming.stands();
                     match Box::pin(handle.store().load(&self.id)).await {

@@ -6,7 +6,7 @@ use crate::{
     lease::{Beat, refused_heartbeat},
     observe::Step,
     record::Version,
-    run::{keeper::Shared, lease::Lease},
+    run::{keeper::Shared, lease::Lease, swap},
     store::{Store, Swap},
 };
 
@@ -47,7 +47,7 @@ pub(crate) async fn beat(
         let version = Version::random();
         let draft = lease.holding.heartbeat(version);
         let answer = super::race(
-            store.swap(attempt.id(), Some(seen), &draft),
+            swap(store, attempt.id(), Some(seen), &draft),
             keeper
                 .timer
                 .sleep_until(sent.saturating_add(left.min(length / 3))),

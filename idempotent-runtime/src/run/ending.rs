@@ -6,7 +6,7 @@ use crate::{
     lease::{Ending, Refusal},
     observe::{Observers, Step},
     record::{OutcomeKind, Record, State, Version},
-    run::lease::Lease,
+    run::{lease::Lease, swap},
     store::{Snapshot, Store, StoreError, Swap},
 };
 
@@ -42,7 +42,7 @@ pub(crate) async fn end(
     let mut seen = lease.version();
     loop {
         let draft = holding.end(ending, Version::random());
-        match store.swap(attempt.id(), Some(seen), &draft).await? {
+        match swap(store, attempt.id(), Some(seen), &draft).await? {
             // The lease does not learn this version: a heartbeat over it would undo the ending.
             Swap::Applied(_) => {
                 tell(step(ending, draft.state));

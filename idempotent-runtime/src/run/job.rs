@@ -10,6 +10,7 @@ use crate::{
         ending,
         keeper::{Place, Shared},
         lease::Lease,
+        swap,
     },
     store::{Store, StoreError, StoreErrorKind, Swap},
 };
@@ -135,7 +136,7 @@ impl Job {
                 while let Some((over, draft)) = claim.give_up(*seen, &snapshot, Version::random()) {
                     let stands = snapshot.record.as_ref();
                     let is_own = stands.is_none_or(|record| record.attempt_id == claim.attempt_id);
-                    match store.swap(id, over, &draft).await? {
+                    match swap(store, id, over, &draft).await? {
                         Swap::Applied(_) => {
                             if is_own {
                                 let operation = &claim.subject.operation;

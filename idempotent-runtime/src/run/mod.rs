@@ -22,6 +22,12 @@ use std::{
     task::Poll,
 };
 
+use crate::{
+    identity::RecordId,
+    record::{Draft, Version},
+    store::{Store, StoreError, StoreErrorKind, Swap},
+};
+
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::transaction::run_in;
 pub use self::typed::reconcile;
@@ -30,6 +36,25 @@ pub(crate) use self::{
     typed::{Typed, run_detached, run_pinned, run_typed},
     underway::Underway,
 };
+
+/// Puts `next` where version `seen` stands. Where that is refused and `seen` still stands, it would be refused for ever: a trigger
+/// drops it, or a store of somebody's own is not what it has to be.
+pub(crate) async fn swap(
+    store: &dyn Store,
+    id: &RecordId,
+    seen: Option<Version>,
+    next: &Draft,
+) -> Result<Swap, StoreError> {
+    let answer = store.swap(id, seen, next).await?;
+    if let (Some(seen), Swap::Refused(snapshot)) = (seen, &answer)
+        && let Some(record) = &snapshot.record
+        && record.version == seen
+    {
+        let error = StoreError::new(StoreErrorKind::Denied, "writing a record");
+        return Err(error.with_source("nothing is written over what stands there as it was seen"));
+    }
+    Ok(answer)
+}
 
 /// Awaits `work`; `None` where it panics, so that a store which does so takes nothing else along.
 pub(crate) async fn survive<F: Future>(work: F) -> Option<F::Output> {

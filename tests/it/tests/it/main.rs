@@ -30,6 +30,7 @@ mod references;
 mod shapes;
 mod storms;
 mod stragglers;
+mod stubborn;
 mod switches;
 mod takeovers;
 mod tiered;
