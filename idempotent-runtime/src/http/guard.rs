@@ -408,7 +408,9 @@ fn accepts_coding(request: &HeaderMap, accepts: &HeaderName, coding: &str) -> bo
             is_meant.then(|| !words.any(is_zero_weight))
         })
     };
-    said_of(coding).or_else(|| said_of("*")).unwrap_or_default()
+    // Who names none accepts any, but for gRPC.
+    let unsaid = accepts == ACCEPT_ENCODING && !request.contains_key(accepts);
+    said_of(coding).or_else(|| said_of("*")).unwrap_or(unsaid)
 }
 
 fn is_zero_weight(parameter: &str) -> bool {

@@ -65,9 +65,25 @@ async fn s_93_a_stored_coding_is_not_given_to_who_cannot_read_it() {
             .await
             .is_problem(409, "result_unavailable");
     }
-    shop.send(charge())
+    shop.send(accepting(""))
         .await
         .is_problem(409, "result_unavailable");
+    assert_eq!(shop.runs(), 1);
+}
+
+/// RFC 9110, section 12.5.3: without the field any coding is acceptable. The first request was answered so, too.
+#[tokio::test]
+async fn s_93_who_names_no_coding_is_given_the_one_that_is_stored() {
+    let shop = Shop::with(Rules::ietf(), |_, _| async {
+        let mut response = Response::new(Body::from("compressed"));
+        let coding = HeaderValue::from_static("gzip");
+        response.headers_mut().insert("content-encoding", coding);
+        response
+    });
+
+    let first = shop.send(charge()).await;
+
+    shop.send(charge()).await.replays(&first);
     assert_eq!(shop.runs(), 1);
 }
 
