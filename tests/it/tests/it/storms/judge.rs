@@ -149,9 +149,13 @@ impl Evidence {
     fn judge_remains(&self, about: &str) {
         let mut last = HashMap::new();
         for entry in &self.ledger {
-            if let Some(after) = &entry.after {
-                last.insert((entry.id, after.attempt_id), (entry.at, after));
-            }
+            let Some(after) = &entry.after else { continue };
+            let before = entry.before.as_deref();
+            let by = match before.filter(|before| is_left(before, after)) {
+                Some(before) => before.attempt_id,
+                None => after.attempt_id,
+            };
+            last.insert((entry.id, by), (entry.at, after));
         }
         for (at, record) in last.values() {
             assert!(
@@ -237,6 +241,13 @@ impl Entry {
     }
 }
 
+/// Whether a takeover that has not begun left what it had found: it does so in nobody's name.
+fn is_left(before: &Record, after: &Record) -> bool {
+    after.attempt_id == AttemptId::NOBODY
+        && (before.state, after.state) == (State::Running, State::Running)
+        && after.attempt + 1 == before.attempt
+}
+
 /// Whether one version may follow another.
 fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, about: &str) {
     let is_own = before.attempt_id == after.attempt_id;
@@ -264,13 +275,10 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
             );
             assert_ne!(before.on_crash, OnCrash::Uncertain, "at most once: {about}");
         }
-        State::Running => {
-            // A takeover that has not begun leaves what it found, and not in its own name.
-            let left = after.attempt_id == AttemptId::NOBODY
-                && after.state == State::Running
-                && after.attempt + 1 == before.attempt;
-            assert!(is_own || left, "I3, somebody else wrote: {about}");
-        }
+        State::Running => assert!(
+            is_own || is_left(before, after),
+            "I3, somebody else wrote: {about}"
+        ),
         State::Uncertain if claims => {
             assert_eq!(after.on_crash, OnCrash::Reconcile, "at most once: {about}");
             assert_eq!(before.on_crash, OnCrash::Reconcile, "at most once: {about}");
