@@ -70,18 +70,18 @@ impl Meeting {
         if head.extensions.get::<IsGuarded>().is_some() {
             return Meeting::HandOn(None);
         }
+        let keys_count = rules.methods.contains(&head.method) && !is_for_another_protocol(head);
         let hand_on = |status| {
-            // No key protects it here. What only reads may be repeated.
-            if rules.early_data == EarlyData::WithKey && is_early(head) && !head.method.is_safe() {
+            // No key protects it here. What only reads may be repeated, and where keys count for a read, it does more.
+            let only_reads = head.method.is_safe() && !keys_count;
+            if rules.early_data == EarlyData::WithKey && is_early(head) && !only_reads {
                 return Meeting::refuse(Problem::new(Kind::TooEarly), rules);
             }
-            let afterwards = Afterwards::new(settings, rules, head);
-            Meeting::HandOn(Some(Afterwards {
-                status,
-                ..afterwards
-            }))
+            let mut afterwards = Afterwards::new(settings, rules, head);
+            afterwards.status = status;
+            Meeting::HandOn(Some(afterwards))
         };
-        if !rules.methods.contains(&head.method) || is_for_another_protocol(head) {
+        if !keys_count {
             return hand_on(None);
         }
         let names = rules.reader.names();

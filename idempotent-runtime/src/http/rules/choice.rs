@@ -97,7 +97,7 @@ pub enum Echo {
 pub enum EarlyData {
     /// It is treated as any other.
     Accept,
-    /// It is treated as any other where it has a key that counts, which makes a repetition harmless, or where its method only reads, and
-    /// refused with 425 elsewhere: also where keys do not count, for its method or on its route.
+    /// It is treated as any other where it has a key that counts, which makes a repetition harmless, or where its method only reads and
+    /// is none that keys count for, and refused with 425 elsewhere: also where keys do not count, for its method or on its route.
     WithKey,
 }

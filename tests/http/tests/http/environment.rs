@@ -164,6 +164,23 @@ async fn s_115_early_data_that_no_key_protects_is_too_early_whatever_is_said_of_
     refused.is_problem(425, "too_early");
 }
 
+/// Who names GET among the methods that keys count for says that it does more than read.
+#[tokio::test]
+async fn s_115_a_read_that_keys_count_for_is_too_early_without_one() {
+    let rules = Rules::ietf().key(Presence::Optional).methods([Method::GET]);
+    let shop = Shop::new(rules.early_data(EarlyData::WithKey));
+    let early = || {
+        let ask = crate::harness::Ask::new(Method::GET, "/charges");
+        ask.header("early-data", "1")
+    };
+    let refused = shop.send(early()).await;
+    refused.is_problem(425, "too_early");
+    assert_eq!(shop.runs(), 0);
+    shop.send(early().key("k")).await.is_fresh();
+    let opened = early().header("upgrade", "websocket");
+    shop.send(opened).await.is_fresh();
+}
+
 #[tokio::test]
 async fn s_120_a_problem_holds_neither_key_nor_caller() {
     let shop = Shop::new(Rules::ietf());
