@@ -17,7 +17,7 @@ use super::{
     outcome::KeyStatus,
     profile::Support,
     redirect::{self, TooMany},
-    send::Sending,
+    send::{KeyedCall, Sending},
     stash,
 };
 
@@ -212,7 +212,9 @@ impl Sending<'_> {
                 }
                 Observed::Answer(read.answered(self.profile, &*self.inner.clock))
             }
-            Attempted::Failed(error) => failure::observed(error),
+            Attempted::Failed(error) => {
+                failure::observed(error, self.keyed.as_ref().map(KeyedCall::key))
+            }
             Attempted::TimedOut => Observed::Lost,
         }
     }

@@ -4,13 +4,14 @@ use std::{error::Error as StdError, io};
 
 use reqwest_middleware::Error;
 
-use super::{decide::Observed, error::ClientError, redirect::TooMany};
+use super::{decide::Observed, error::ClientError, key::Key, redirect::TooMany};
 
-/// What it says.
-pub(super) fn observed(error: &Error) -> Observed {
+/// What it says of the call with this key.
+pub(super) fn observed(error: &Error, key: Option<&Key>) -> Observed {
     let Some(transport) = transport(error) else {
-        let is_ours =
-            ClientError::of(error).is_some() || causes(error).any(<dyn StdError>::is::<TooMany>);
+        // Another middleware may send calls of its own through one like this, and hand on what became of those.
+        let is_ours = ClientError::of(error).is_some_and(|ended| ended.key() == key)
+            || causes(error).any(<dyn StdError>::is::<TooMany>);
         return if is_ours {
             Observed::Hopeless
         } else {

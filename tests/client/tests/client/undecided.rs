@@ -233,6 +233,47 @@ async fn c21_a_failure_of_a_middleware_inside_leaves_the_call_open_and_says_so()
     assert!(ClientError::of(&error).is_none(), "it is handed on");
 }
 
+/// Sends what it is given, and then another call, whose failure it hands on.
+struct Notifies(ClientWithMiddleware, String);
+
+#[async_trait]
+impl Middleware for Notifies {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        next.run(request, extensions).await?;
+        self.0.post(&self.1).body("paid").send().await
+    }
+}
+
+/// That another call was not done says nothing of this one.
+#[tokio::test]
+async fn c21_the_failure_of_another_call_inside_is_not_taken_for_that_of_the_call() {
+    let overloaded = problem(503, "idempotency-overloaded");
+    let other = Server::doing([overloaded]).await;
+    let notice = process(Profile::ietf(), patient().attempts(1));
+    let server = Server::doing([answer(201)]).await;
+    let keys = IdempotencyKeys::builder(Profile::ietf())
+        .timer(Pauses::default())
+        .journal(MemoryJournal::new());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http)
+        .with(keys.clone())
+        .with(Notifies(notice.client, other.url("/notices")))
+        .build();
+
+    let ended = client.post(server.url("/pay")).body("pay").send().await;
+
+    let ClientError::Unknown { why, call, .. } = ended.ending() else {
+        panic!("the call was done, and it says {ended:?}")
+    };
+    assert_eq!(*why, Why::Middleware);
+    assert_eq!(unfinished(&keys).await[0].key(), &call.key);
+}
+
 /// Who looks for what is open asks for a few at a time.
 #[tokio::test]
 async fn c08_calls_that_are_being_made_keep_no_other_from_the_list() {
