@@ -214,8 +214,8 @@ impl Expansion<'_> {
         }
     }
 
-    /// Stands at the value type, where its missing traits are reported. A reference is made before the body takes the arguments, so
-    /// that what loads it can have a clone of one.
+    /// Stands at the value type, where its missing traits are reported. What a reference is made of is there before the body takes the
+    /// arguments, so that what loads it can have a clone of one, and has names without hygiene at its tokens, where mistakes are reported.
     fn keep(&self) -> (TokenStream, TokenStream) {
         let private = &self.private;
         match &self.model.keep {
@@ -230,9 +230,10 @@ impl Expansion<'_> {
             Keep::Reference(references) => {
                 let save = self.renamed(&references.save);
                 let load = self.renamed(&references.load);
-                let keep = Ident::new("__keep", Span::mixed_site());
-                let made = quote!(let #keep = #private::Reference(#save, #load););
-                (made, keep.into_token_stream())
+                let saves = Ident::new("saves_idempotent_outcome", references.save.span());
+                let loads = Ident::new("loads_idempotent_outcome", references.load.span());
+                let made = quote!(let (#saves, #loads) = (#save, #load););
+                (made, quote!(#private::Reference(#saves, #loads)))
             }
         }
     }

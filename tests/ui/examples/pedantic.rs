@@ -151,6 +151,21 @@ pub async fn reconciled_without_its_reason(order: Order, _reason: &str) -> Resul
     Ok(order.amount)
 }
 
+async fn find(amount: u64) -> Result<u64, Error> {
+    tokio::task::yield_now().await;
+    Ok(amount)
+}
+
+/// Stores a reference.
+///
+/// # Errors
+///
+/// When it is not found.
+#[idempotent(key = order.id, outcome = reference(|amount: &u64| *amount, find))]
+pub async fn by_reference(order: Order) -> Result<u64, Error> {
+    find(order.amount).await
+}
+
 /// Ends with a unit, from all its arguments.
 ///
 /// # Errors

@@ -101,7 +101,7 @@ fn a_reference_is_stored_in_place_of_the_value() {
                     __call.argument("id", &id);
                     __call
                 };
-                let __keep = ::idempotent_runtime::__private::Reference(
+                let (saves_idempotent_outcome, loads_idempotent_outcome) = (
                     |order: &Order| order.id,
                     load,
                 );
@@ -121,7 +121,14 @@ fn a_reference_is_stored_in_place_of_the_value() {
                 let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
                 #[allow(clippy::large_futures)]
                 let __ret = prepared_idempotent_call
-                    .run(__body, ::idempotent_runtime::__private::Replayed, __keep)
+                    .run(
+                        __body,
+                        ::idempotent_runtime::__private::Replayed,
+                        ::idempotent_runtime::__private::Reference(
+                            saves_idempotent_outcome,
+                            loads_idempotent_outcome,
+                        ),
+                    )
                     .await;
                 __ret
             }
