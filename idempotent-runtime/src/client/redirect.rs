@@ -106,12 +106,14 @@ fn is_of_a_body(name: &HeaderName) -> bool {
 /// Says on which conditions a call is to be carried out, or as which method: what tells of the call is not what the conditions were
 /// about, and is only read.
 fn is_of_the_call(name: &HeaderName) -> bool {
-    const NAMES: [HeaderName; 5] = [
+    const NAMES: [HeaderName; 7] = [
         IF_MATCH,
         IF_MODIFIED_SINCE,
         IF_NONE_MATCH,
         IF_UNMODIFIED_SINCE,
+        HeaderName::from_static("x-http-method"),
         HeaderName::from_static("x-http-method-override"),
+        HeaderName::from_static("x-method-override"),
     ];
     NAMES.contains(name)
 }

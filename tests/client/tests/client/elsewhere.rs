@@ -21,7 +21,9 @@ async fn c34_conditions_and_a_method_in_a_header_are_for_the_call_alone() {
     let others = [
         ("content-language", "en"),
         ("repr-digest", "sha-256=:AA==:"),
+        ("x-http-method", "DELETE"),
         ("x-http-method-override", "DELETE"),
+        ("x-method-override", "DELETE"),
     ];
     let of_the_call = [&CONDITIONS[..], &others].concat();
     let see = answer(303).with("location", "/receipts/1");
