@@ -75,7 +75,7 @@ impl Meeting {
             // No key protects it here. What only reads may be repeated, and where keys count for a read, it does more.
             let only_reads = head.method.is_safe() && !keys_count;
             if rules.early_data == EarlyData::WithKey && is_early(head) && !only_reads {
-                return Meeting::refuse(Problem::new(Kind::TooEarly), rules);
+                return Meeting::refuse(too_early(keys_count.then_some(rules.presence)), rules);
             }
             let mut afterwards = Afterwards::new(settings, rules, head);
             afterwards.status = status;
@@ -119,6 +119,15 @@ fn is_for_another_protocol(head: &Parts) -> bool {
         upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case(b"websocket"))
     };
     head.method == Method::CONNECT || (head.method == Method::GET && is_websocket())
+}
+
+/// Whoever asks where a key is optional may send one instead of waiting. Elsewhere it would not help.
+fn too_early(presence: Option<Presence>) -> Problem {
+    let problem = Problem::new(Kind::TooEarly);
+    match presence {
+        Some(Presence::Optional) => problem,
+        _ => problem.where_keys_do_not_count(),
+    }
 }
 
 /// The field has one value, 1, and counts as that whatever else it holds and however often it is there (RFC 8470, section 5.1).

@@ -9,8 +9,10 @@ use http::StatusCode;
 
 use super::{Contract, KeySpace, OnRetry, Protocol, Requirement, WhileInFlight};
 use crate::http::{
-    ReplayOfCreated, capitalised, grpc, headers::ORIGINAL_REQUEST_ID, meeting::IDEMPOTENCY_STATUS,
-    problem::Kind,
+    ReplayOfCreated, capitalised, grpc,
+    headers::ORIGINAL_REQUEST_ID,
+    meeting::IDEMPOTENCY_STATUS,
+    problem::{KeyAction, Kind},
 };
 
 impl Contract {
@@ -184,6 +186,14 @@ impl Contract {
         rows
     }
 
+    fn key_action(&self, kind: Kind) -> KeyAction {
+        if self.requirement.protects() {
+            kind.key_action()
+        } else {
+            KeyAction::None
+        }
+    }
+
     fn rows_of_problems(&self) -> impl Iterator<Item = ProblemRow> + '_ {
         self.answers.iter().map(|&(kind, status)| ProblemRow {
             uri: self.problems.type_uri(kind),
@@ -192,7 +202,7 @@ impl Contract {
                 kind.slug().to_owned(),
                 in_protocol(self, kind, status),
                 if kind.is_retryable() { "yes" } else { "no" }.to_owned(),
-                kind.key_action().as_str().to_owned(),
+                self.key_action(kind).as_str().to_owned(),
             ],
         })
     }

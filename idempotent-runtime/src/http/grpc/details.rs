@@ -27,11 +27,7 @@ pub(super) fn status(code: Code, problem: &Problem) -> Vec<u8> {
     let mut info = Vec::new();
     text(&mut info, 1, &problem.kind().code().to_ascii_uppercase());
     text(&mut info, 2, DOMAIN);
-    entry(
-        &mut info,
-        "key_action",
-        problem.kind().key_action().as_str(),
-    );
+    entry(&mut info, "key_action", problem.key_action().as_str());
     if let Some(reason) = problem.reason() {
         entry(&mut info, "reason", reason.as_str());
     }

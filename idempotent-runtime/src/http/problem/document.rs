@@ -42,7 +42,7 @@ impl Serialize for Document<'_> {
             reason: problem.reason.map(Reason::as_str),
             mismatch: &problem.mismatch,
             retryable: problem.kind.is_retryable(),
-            key_action: problem.kind.key_action(),
+            key_action: problem.key_action,
             retry_after: problem.retry_after,
             operation_ref: problem.operation_ref.as_deref(),
         }

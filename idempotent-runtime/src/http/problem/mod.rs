@@ -127,6 +127,7 @@ pub struct Problem {
     status: StatusCode,
     detail: Cow<'static, str>,
     retry_after: Option<u64>,
+    key_action: KeyAction,
     operation_ref: Option<String>,
     reason: Option<Reason>,
     mismatch: Vec<Mismatch>,
@@ -141,6 +142,7 @@ impl Problem {
             status: kind.status(),
             detail: Cow::Borrowed(kind.detail()),
             retry_after: kind.retry_after(),
+            key_action: kind.key_action(),
             operation_ref: None,
             reason: None,
             mismatch: Vec::new(),
@@ -176,6 +178,12 @@ impl Problem {
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         let begun = u64::from(wait.subsec_nanos() > 0);
         self.retry_after = Some(wait.as_secs().saturating_add(begun).max(1));
+        self
+    }
+
+    /// Says that no key helps, because keys do not count for this request.
+    pub(crate) fn where_keys_do_not_count(mut self) -> Self {
+        self.key_action = KeyAction::None;
         self
     }
 
@@ -215,6 +223,12 @@ impl Problem {
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         self.retry_after
+    }
+
+    /// What becomes of the key: what is usual for its kind, or nothing where keys do not count.
+    #[must_use]
+    pub fn key_action(&self) -> KeyAction {
+        self.key_action
     }
 
     /// The reference by which support finds the operation.

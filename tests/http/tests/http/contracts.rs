@@ -145,6 +145,7 @@ async fn s_115_s_125_the_contract_says_what_becomes_of_a_request_without_a_key()
             &ignored.to_markdown(),
             &[
                 "| a request without it | is processed each time it arrives; in early data, it is refused with 425 `idempotency-too-early` |",
+                "idempotency-too-early) | 425 | yes | none |",
             ],
         );
     }

@@ -125,7 +125,8 @@ async fn s_115_early_data_without_a_key_is_too_early_where_that_is_said() {
     let nonsense = post("/charges").header("early-data", "yes");
     for unprotected in [early(post("/charges")), doubled, nonsense] {
         let refused = shop.send(unprotected).await;
-        refused.is_problem(425, "too_early");
+        let document = refused.is_problem(425, "too_early");
+        assert_eq!(document["key_action"], "send");
     }
     shop.send(post("/charges")).await.is_fresh();
     assert_eq!(shop.runs(), 2);
@@ -151,7 +152,8 @@ async fn s_115_early_data_that_no_key_protects_is_too_early_whatever_is_said_of_
     ] {
         let shop = Shop::new(rules().key(presence).echo(Echo::Key));
         let refused = shop.send(early(method)).await;
-        refused.is_problem(425, "too_early");
+        let document = refused.is_problem(425, "too_early");
+        assert_eq!(document["key_action"], "none", "{presence:?}");
         assert!(!refused.headers.contains_key("idempotency-key"));
         assert_eq!(shop.runs(), 0, "{presence:?}");
         shop.send(early(Method::GET)).await.is_fresh();
