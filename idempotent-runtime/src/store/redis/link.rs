@@ -399,12 +399,17 @@ impl Source {
     }
 }
 
+/// How many commands may stand in line for a connection: more than there are calls. Where a call has to wait for room there, and nobody
+/// polls it, the room that it gets at last is nobody's.
+const LONGEST_LINE: usize = 1 << 16;
+
 /// Makes a connection to one server.
 async fn own(client: &Client, limits: Limits) -> RedisResult<MultiplexedConnection> {
     // Answers are limited elsewhere, because what is late must also end the connection.
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(limits.connect))
-        .set_response_timeout(None);
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(LONGEST_LINE);
     let making = client.get_multiplexed_async_connection_with_config(&config);
     making.await
 }

@@ -11,6 +11,9 @@ use tokio::time::timeout;
 
 use super::{Server, on_every_server};
 
+/// More than a driver of a server holds in line for one connection, unless it is told otherwise.
+const MANY: usize = 200;
+
 on_every_server![calls_that_nobody_polls_keep_no_other_one_from_the_server];
 
 async fn calls_that_nobody_polls_keep_no_other_one_from_the_server<S: Server>(server: S) {
@@ -19,18 +22,17 @@ async fn calls_that_nobody_polls_keep_no_other_one_from_the_server<S: Server>(se
         let call = idem.call("buffered").key(&key);
         Box::pin(call.run(move |_| async move { Ok::<_, Error>(key) }))
     };
-    let mut buffered: Vec<_> = (0..8).map(call).collect();
+    let mut buffered: Vec<_> = (0..MANY).map(|key| (key, call(key))).collect();
     let mut context = Context::from_waker(Waker::noop());
-    for call in &mut buffered {
-        assert!(call.as_mut().poll(&mut context).is_pending());
-    }
+    // One that is answered meanwhile, as on a busy machine, has nothing in hand any more.
+    buffered.retain_mut(|(_, call)| call.as_mut().poll(&mut context).is_pending());
 
-    for key in 8..10 {
+    for key in MANY..MANY + 2 {
         let beside = timeout(Duration::from_secs(10), call(key)).await;
         assert_eq!(beside.expect("in time"), Ok(key));
     }
 
-    for (key, call) in buffered.into_iter().enumerate() {
+    for (key, call) in buffered {
         assert_eq!(call.await, Ok(key));
     }
 }
