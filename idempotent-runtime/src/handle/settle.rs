@@ -12,6 +12,7 @@ use crate::{
     observe::Step,
     policy::OnCrash,
     record::{AttemptId, Draft, Moment, RawOutcome, Record, State, TokenRule, Version},
+    run::swap,
     store::{Snapshot, Stamp, StoreError, Swap},
 };
 
@@ -213,11 +214,11 @@ impl Settle<'_> {
     /// the second one. Under any other version it may have been put and replaced since, so the error stays.
     async fn put(&self, seen: Version, draft: &Draft) -> Result<Swap, StoreError> {
         let store = self.handle.store();
-        let lost = match store.swap(&self.id, Some(seen), draft).await {
+        let lost = match swap(store, &self.id, Some(seen), draft).await {
             Err(error) if error.is_transient() => error,
             answer => return answer,
         };
-        match store.swap(&self.id, Some(seen), draft).await {
+        match swap(store, &self.id, Some(seen), draft).await {
             Ok(Swap::Refused(Snapshot {
                 now,
                 record: Some(record),

@@ -37,21 +37,27 @@ pub(crate) use self::{
     underway::Underway,
 };
 
-/// Puts `next` where version `seen` stands. Where that is refused and `seen` still stands, it would be refused for ever: a trigger
-/// drops it, or a store of somebody's own is not what it has to be.
+/// Puts `next` where version `seen` stands.
 pub(crate) async fn swap(
     store: &dyn Store,
     id: &RecordId,
     seen: Option<Version>,
     next: &Draft,
 ) -> Result<Swap, StoreError> {
-    let answer = store.swap(id, seen, next).await?;
+    answered(seen, store.swap(id, seen, next).await?)
+}
+
+/// What a store answered to a write over `seen`. Where that is refused and `seen` still stands, it would be refused for ever:
+/// something in the database drops it, or a store of somebody's own is not what it has to be.
+fn answered(seen: Option<Version>, answer: Swap) -> Result<Swap, StoreError> {
     if let (Some(seen), Swap::Refused(snapshot)) = (seen, &answer)
         && let Some(record) = &snapshot.record
         && record.version == seen
     {
         let error = StoreError::new(StoreErrorKind::Denied, "writing a record");
-        return Err(error.with_source("nothing is written over what stands there as it was seen"));
+        return Err(error.with_source(
+            "nothing is written over what stands there as it was seen: row-level security has no policy by which this user updates it, or a trigger or rule drops the update",
+        ));
     }
     Ok(answer)
 }

@@ -16,6 +16,7 @@ use crate::{
     request::{Protection, Request},
     run::{
         admit::{Admission, Admitting, Next},
+        answered,
         ending::step,
         typed::Typed,
         underway::{Instead, Underway, executed, within},
@@ -101,6 +102,7 @@ impl Admitting<'_> {
             }
             let sent = timer.now();
             let swapped = store.swap_in(connection, &self.id, seen, &draft).await;
+            let swapped = swapped.and_then(|answer| answered(seen, answer));
             let snapshot = match swapped.map_err(failed)? {
                 Swap::Refused(snapshot) => snapshot,
                 Swap::Applied(stamp) => {
@@ -175,7 +177,8 @@ impl Underway {
         let swapping = handle
             .store()
             .swap_in(connection, attempt.id(), Some(*version), &draft);
-        if let Swap::Refused(_) = within(self.span(), pin!(swapping)).await? {
+        let answer = within(self.span(), pin!(swapping)).await?;
+        if let Swap::Refused(_) = answered(Some(*version), answer)? {
             return Ok(false);
         }
         let (operation, step) = (attempt.operation(), step(ending, draft.state));

@@ -37,9 +37,6 @@ const ROUNDS: u32 = 16;
 /// Why a record cannot be claimed that is not there for whoever looks.
 const HIDDEN: &str = "nothing can be written there, and nothing is shown: a policy of row-level security hides the record, or a trigger or rule drops it";
 
-/// Why a record cannot be written over that stands as it was seen.
-const UNCHANGED: &str = "nothing can be written over what stands there: row-level security has no policy by which this user updates it, or a trigger or rule drops the update";
-
 impl Statements {
     pub(super) async fn load(
         &self,
@@ -123,16 +120,7 @@ impl Statements {
         match rows.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
             // Not in the same statement: its snapshot may be older than the version that was in the way.
-            None => match self.load(connection, id).await? {
-                // Tried again, it would be so for ever.
-                Snapshot {
-                    record: Some(record),
-                    ..
-                } if record.version == seen => {
-                    Err(StoreError::new(StoreErrorKind::Denied, DOING).with_source(UNCHANGED))
-                }
-                snapshot => Ok(Swap::Refused(snapshot)),
-            },
+            None => self.load(connection, id).await.map(Swap::Refused),
         }
     }
 

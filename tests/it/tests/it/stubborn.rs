@@ -1,6 +1,12 @@
 //! A store that never writes over what stands there, and says only that something does: a trigger drops it, for example.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use idempotent_runtime::{
@@ -14,12 +20,15 @@ use idempotent_runtime::{
 use crate::harness::in_time;
 
 #[derive(Debug)]
-struct Stubborn(MemoryStore);
+struct Stubborn {
+    inner: MemoryStore,
+    is_still_willing: AtomicBool,
+}
 
 #[async_trait]
 impl Store for Stubborn {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        self.0.load(id).await
+        self.inner.load(id).await
     }
 
     async fn swap(
@@ -29,13 +38,16 @@ impl Store for Stubborn {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         match seen {
-            None => self.0.swap(id, None, next).await,
-            Some(_) => self.0.load(id).await.map(Swap::Refused),
+            None => self.inner.swap(id, None, next).await,
+            Some(_) if self.is_still_willing.load(Ordering::SeqCst) => {
+                self.inner.swap(id, seen, next).await
+            }
+            Some(_) => self.inner.load(id).await.map(Swap::Refused),
         }
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        self.0.purge(limit, keep).await
+        self.inner.purge(limit, keep).await
     }
 
     async fn scan(
@@ -43,14 +55,27 @@ impl Store for Stubborn {
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        self.0.scan(after, limit).await
+        self.inner.scan(after, limit).await
     }
+}
+
+impl Stubborn {
+    fn over(clock: &ManualClock) -> Arc<Self> {
+        Arc::new(Self {
+            inner: MemoryStore::with_clock(clock.clone()),
+            is_still_willing: AtomicBool::new(false),
+        })
+    }
+}
+
+fn is_denied(error: &Error) -> bool {
+    matches!(error, Error::Store(error) if error.kind() == StoreErrorKind::Denied)
 }
 
 #[tokio::test]
 async fn what_is_never_written_over_keeps_nobody_waiting() {
     let clock = ManualClock::new();
-    let store = Arc::new(Stubborn(MemoryStore::with_clock(clock.clone())));
+    let store = Stubborn::over(&clock);
     let owner = || {
         Idempotency::builder(Arc::clone(&store))
             .on_crash(OnCrash::Rerun)
@@ -78,8 +103,24 @@ async fn what_is_never_written_over_keeps_nobody_waiting() {
 
     clock.advance(Duration::from_secs(60));
     let (taken_over, _) = charge(&other).await;
-    let Err(Error::Store(error)) = taken_over else {
-        panic!("{taken_over:?}")
-    };
-    assert_eq!(error.kind(), StoreErrorKind::Denied);
+    assert!(taken_over.is_err_and(|error| is_denied(&error)));
+}
+
+#[tokio::test]
+async fn what_is_never_written_over_is_not_settled_either() {
+    let store = Stubborn::over(&ManualClock::new());
+    store.is_still_willing.store(true, Ordering::SeqCst);
+    let idem = Idempotency::new(Arc::clone(&store));
+    let call = idem.call("stubborn.charge").key("k");
+    let left = call
+        .uncertain_errors()
+        .run(async |_| Err::<u32, _>(Error::AlreadyInstalled));
+    assert!(left.await.is_err());
+    store.is_still_willing.store(false, Ordering::SeqCst);
+
+    let settled = idem.settle("stubborn.charge", None::<&str>, "k");
+    let settled = settled.expect("a key");
+    let settled = in_time(settled.as_done()).await;
+
+    assert!(settled.is_err_and(|error| is_denied(&error)));
 }
