@@ -189,6 +189,16 @@ async fn c02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_op
     assert_eq!(unfinished(&keys).await.len(), 1);
 }
 
+/// A client with a journal, and with something inside that sends in its place.
+fn around(inside: impl Middleware) -> (ClientWithMiddleware, IdempotencyKeys) {
+    let keys = IdempotencyKeys::builder(Profile::ietf())
+        .timer(Pauses::default())
+        .journal(MemoryJournal::new());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).with(inside);
+    (client.build(), keys)
+}
+
 /// Sends what it is given, and fails for a reason of its own.
 struct Impatient;
 
@@ -210,14 +220,7 @@ impl Middleware for Impatient {
 #[tokio::test]
 async fn c21_a_failure_of_a_middleware_inside_leaves_the_call_open_and_says_so() {
     let server = Server::doing([answer(201)]).await;
-    let keys = IdempotencyKeys::builder(Profile::ietf())
-        .timer(Pauses::default())
-        .journal(MemoryJournal::new());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http)
-        .with(keys.clone())
-        .with(Impatient)
-        .build();
+    let (client, keys) = around(Impatient);
 
     let ended = client.post(server.url("/pay")).body("pay").send().await;
 
@@ -256,14 +259,7 @@ async fn c21_the_failure_of_another_call_inside_is_not_taken_for_that_of_the_cal
     let other = Server::doing([overloaded]).await;
     let notice = process(Profile::ietf(), patient().attempts(1));
     let server = Server::doing([answer(201)]).await;
-    let keys = IdempotencyKeys::builder(Profile::ietf())
-        .timer(Pauses::default())
-        .journal(MemoryJournal::new());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http)
-        .with(keys.clone())
-        .with(Notifies(notice.client, other.url("/notices")))
-        .build();
+    let (client, keys) = around(Notifies(notice.client, other.url("/notices")));
 
     let ended = client.post(server.url("/pay")).body("pay").send().await;
 
