@@ -1,0 +1,172 @@
+//! Compares what was charged with what everybody was told.
+
+use std::collections::BTreeMap;
+
+use idempotent_runtime::{
+    OnCrash,
+    client::{ClientError, Origin, Outcome},
+};
+use reqwest::StatusCode;
+
+use crate::{
+    programs::{Call, Ended, Told},
+    service::{Receipt, Visit},
+};
+
+/// All that is known of a storm that is over.
+pub(crate) struct Evidence {
+    pub(crate) on_crash: OnCrash,
+    pub(crate) drawn: Vec<Call>,
+    pub(crate) visits: Vec<Visit>,
+    pub(crate) told: Vec<Told>,
+    /// The keys of the calls that each journal holds open.
+    pub(crate) open: Vec<Vec<String>>,
+}
+
+/// An account and an intent.
+type Name<'a> = (&'a str, &'a str);
+
+impl Evidence {
+    pub(crate) fn judge(&self, about: &str) {
+        self.judge_charges(about);
+        for told in &self.told {
+            let about = &format!("{about}: {told:?}");
+            match &told.ended {
+                Ended::Answered {
+                    status,
+                    receipt,
+                    outcome,
+                } => {
+                    match receipt {
+                        Some(receipt) => self.judge_receipt(&told.call, *status, receipt, about),
+                        None => self.judge_refusal(&told.call, *status, outcome, about),
+                    }
+                    let key = outcome.key.as_ref().expect("every call has a key");
+                    assert!(
+                        receipt.is_none()
+                            || !self.open[told.by].iter().any(|open| open == key.as_str()),
+                        "answered, and still open: {about}"
+                    );
+                }
+                Ended::Failed(error) => {
+                    let error = ClientError::of(error);
+                    self.judge_failure(&told.call, error, about);
+                }
+            }
+        }
+        self.judge_replays(about);
+        self.judge_last_words(about);
+    }
+
+    /// An intent is charged once, under one key, and where handlers run at most once, nobody even asks twice.
+    fn judge_charges(&self, about: &str) {
+        let mut visited = BTreeMap::<Name<'_>, &Visit>::new();
+        for visit in &self.visits {
+            let receipt = &visit.receipt;
+            let name = (&*receipt.account, &*receipt.wish.intent);
+            let other = visited.insert(name, visit);
+            assert!(
+                other.is_none(),
+                "two charges: {about}: {visit:?}, {other:?}"
+            );
+            assert!(
+                visit.times == 1 || self.on_crash == OnCrash::Rerun,
+                "charged again: {about}: {visit:?}"
+            );
+        }
+    }
+
+    /// What a call is answered with is what happened, to the same account for the same wish.
+    fn judge_receipt(&self, call: &Call, status: StatusCode, receipt: &Receipt, about: &str) {
+        assert_eq!(
+            (&*receipt.account, &receipt.wish),
+            (call.account, &call.wish),
+            "another call's answer: {about}"
+        );
+        assert!(
+            self.visits.iter().any(|visit| visit.receipt == *receipt),
+            "it did not happen: {about}"
+        );
+        let is_declined = status == StatusCode::PAYMENT_REQUIRED;
+        assert_eq!(receipt.is_declined, is_declined, "another status: {about}");
+    }
+
+    /// A refusal says that this attempt did nothing; one before it may still be on its way, and then the call is open.
+    fn judge_refusal(&self, call: &Call, status: StatusCode, outcome: &Outcome, about: &str) {
+        assert_eq!(
+            status,
+            StatusCode::FORBIDDEN,
+            "an answer without a receipt: {about}"
+        );
+        assert!(
+            outcome.attempts > 1 || call.is_shared() || !self.is_charged(call),
+            "it took effect: {about}"
+        );
+    }
+
+    /// An error says what is true.
+    fn judge_failure(&self, call: &Call, error: Option<&ClientError>, about: &str) {
+        match error {
+            Some(ClientError::Unknown { .. } | ClientError::RetryLater { .. }) => {}
+            // Only of a call that nobody else makes is it known who made it.
+            Some(ClientError::Exhausted { .. } | ClientError::InFlight { .. }) => assert!(
+                call.is_shared() || !self.is_charged(call),
+                "it took effect: {about}"
+            ),
+            Some(ClientError::KeyReused { .. } | ClientError::KeyReusedLocally { .. }) => {
+                let same = |other: &&Call| {
+                    (other.account, &other.wish.intent) == (call.account, &call.wish.intent)
+                };
+                let mut others = self.drawn.iter().filter(same);
+                assert!(
+                    others.any(|other| other.wish.cents != call.wish.cents),
+                    "nobody asked for anything else: {about}"
+                );
+            }
+            _ => panic!("there was no reason for that: {about}"),
+        }
+    }
+
+    fn is_charged(&self, call: &Call) -> bool {
+        self.visits.iter().any(|visit| {
+            (&*visit.receipt.account, &visit.receipt.wish) == (call.account, &call.wish)
+        })
+    }
+
+    /// Only who made the handler run is told that it ran now.
+    fn judge_replays(&self, about: &str) {
+        let mut ran = BTreeMap::<Name<'_>, &Told>::new();
+        for told in &self.told {
+            let Ended::Answered {
+                receipt: Some(receipt),
+                outcome,
+                ..
+            } = &told.ended
+            else {
+                continue;
+            };
+            if outcome.replayed || outcome.origin == Origin::Journal {
+                continue;
+            }
+            let name = (&*receipt.account, &*receipt.wish.intent);
+            let other = ran.insert(name, told);
+            assert!(
+                other.is_none(),
+                "it ran twice: {about}: {told:?}, {other:?}"
+            );
+        }
+    }
+
+    /// When all is over, whoever asks is told how it ended, as far as anybody can know.
+    fn judge_last_words(&self, about: &str) {
+        for call in self.drawn.iter().filter(|call| call.is_shared()) {
+            let again = call.again();
+            for by in 0..self.open.len() {
+                let asked = |told: &&Told| told.by == by && told.call == again;
+                let last = self.told.iter().rfind(asked);
+                let last = last.unwrap_or_else(|| panic!("never asked again: {about}: {call:?}"));
+                assert!(last.is_settled(), "not settled: {about}: {last:?}");
+            }
+        }
+    }
+}

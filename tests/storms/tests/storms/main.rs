@@ -1,0 +1,255 @@
+//! Storms: many calls by several programs with journals, to several processes of one service behind the layer, over a network
+//! in bad weather, drawn by dice; and what was charged compared with what everybody was told.
+//!
+//! Client and layer are each tested by item elsewhere. Here they meet in combinations that nobody thought of: requests and
+//! answers that are lost, cut, or come late, programs and processes that die in the middle and begin again, users who ask twice
+//! or change the amount. The scripts follow from the seed; how threads meet does not, so that a seed that fails may have to be
+//! run more than once.
+
+mod judge;
+mod programs;
+mod service;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use idempotent_runtime::{
+    OnCrash,
+    client::{ClientJournal, MemoryJournal, SqliteJournal},
+    store::MemoryStore,
+    testing::{Cut, ManualClock, Proxy},
+};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use self::{
+    judge::Evidence,
+    programs::{Call, Habits, Program, Told},
+    service::{Gateway, Process},
+};
+
+/// How long a call is held.
+const LEASE: Duration = Duration::from_secs(1);
+
+/// How many intents several calls share.
+const SHARED: u32 = 4;
+
+/// How many calls come in a storm.
+const CALLS: usize = 30;
+
+#[test]
+fn one_charge_for_each_intent_in_storms_where_handlers_may_run_again() {
+    each(OnCrash::Rerun);
+}
+
+#[test]
+fn one_charge_for_each_intent_in_storms_where_handlers_run_at_most_once() {
+    each(OnCrash::Uncertain);
+}
+
+/// Blows a storm for each seed. `IDEMPOTENT_TEST_STORMS=500` blows so many, in place of eight.
+fn each(on_crash: OnCrash) {
+    let asked = std::env::var("IDEMPOTENT_TEST_STORMS").ok();
+    let storms = asked.map_or(8, |asked| asked.parse().expect("a number of storms"));
+    for seed in 0..storms {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let evidence = runtime.block_on(async { Storm::new(seed, on_crash).await.blow().await });
+        evidence.judge(&format!("{on_crash:?}, seed {seed}"));
+    }
+}
+
+struct Storm {
+    on_crash: OnCrash,
+    dice: StdRng,
+    clock: ManualClock,
+    store: Arc<MemoryStore>,
+    gateway: Gateway,
+    processes: Vec<Process>,
+    network: Proxy,
+    /// The journals of the programs, which outlive them.
+    journals: Vec<Arc<dyn ClientJournal>>,
+    programs: Vec<Program>,
+    calls: JoinSet<Option<Told>>,
+    told: Vec<Told>,
+    _folder: TempDir,
+}
+
+impl Storm {
+    async fn new(seed: u64, on_crash: OnCrash) -> Self {
+        let clock = ManualClock::new();
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = SqliteJournal::open(folder.path().join("calls.db")).await;
+        let journals: Vec<Arc<dyn ClientJournal>> = vec![
+            Arc::new(file.expect("a journal")),
+            Arc::new(MemoryJournal::new()),
+        ];
+        let mut storm = Self {
+            on_crash,
+            store: Arc::new(MemoryStore::with_clock(clock.clone())),
+            gateway: Gateway::default(),
+            processes: Vec::new(),
+            network: Proxy::to(NOWHERE).await.expect("a proxy"),
+            programs: Vec::new(),
+            calls: JoinSet::new(),
+            told: Vec::new(),
+            _folder: folder,
+            clock,
+            journals,
+            dice: StdRng::seed_from_u64(seed),
+        };
+        for _ in 0..2 {
+            storm.start_process();
+        }
+        for journal in 0..storm.journals.len() {
+            let program = storm.program(journal);
+            storm.programs.push(program);
+        }
+        storm
+    }
+
+    fn start_process(&mut self) {
+        let process = Process::start(
+            Arc::clone(&self.store),
+            self.clock.clone(),
+            self.gateway.clone(),
+            self.on_crash,
+            self.dice.random(),
+        );
+        self.processes.push(process);
+    }
+
+    fn program(&mut self, journal: usize) -> Program {
+        let habits = Habits {
+            attempts: self.dice.random_range(1..6),
+            keeps_connections: self.dice.random(),
+        };
+        Program::start(
+            journal,
+            Arc::clone(&self.journals[journal]),
+            self.clock.clone(),
+            self.network.address(),
+            habits,
+        )
+    }
+
+    /// Lets every call be made, waits until it is over, and asks what became of every intent.
+    async fn blow(mut self) -> Evidence {
+        let mut drawn = Vec::new();
+        for number in 0..CALLS {
+            let call = Call::draw(&mut self.dice, number);
+            drawn.push(call.clone());
+            let program = self.dice.random_range(0..self.programs.len());
+            self.begin(program, call);
+        }
+        while !self.calls.is_empty() {
+            self.happen();
+            let by = self.dice.random_range(0..60);
+            self.go_on(by).await;
+        }
+
+        for process in &self.processes {
+            process.calm();
+        }
+        self.ask_again(&drawn).await;
+        let open = self.open().await;
+        Evidence {
+            on_crash: self.on_crash,
+            drawn,
+            visits: self.gateway.visits(),
+            told: self.told,
+            open,
+        }
+    }
+
+    fn begin(&mut self, program: usize, call: Call) {
+        let call = call.make(&self.programs[program]);
+        let call = self.calls.spawn(call);
+        self.programs[program].calls.push(call);
+    }
+
+    /// Lets everybody do what there is to do, and moves the time on by so many milliseconds.
+    async fn go_on(&mut self, milliseconds: u64) {
+        // The network takes time of its own, and attempts are not to be over before it has had any.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        self.clock.advance(Duration::from_millis(milliseconds));
+        while let Some(ended) = self.calls.try_join_next() {
+            // What a program that died was told, nobody knows.
+            self.told.extend(ended.ok().flatten());
+        }
+    }
+
+    /// Now and then something is cut, sent to another process, or dies and begins again.
+    fn happen(&mut self) {
+        let process = self.dice.random_range(0..self.processes.len());
+        let cuts = [
+            Cut::BeforeRequest,
+            Cut::InRequest,
+            Cut::BeforeAnswer,
+            Cut::InAnswer,
+            Cut::Silence,
+        ];
+        match self.dice.random_range(0..300) {
+            0..60 => {
+                let cut = cuts[self.dice.random_range(0..cuts.len())];
+                self.network.cut_next(cut);
+            }
+            60..64 => self.network.cut_all(),
+            64..67 => {
+                self.processes.swap_remove(process).die();
+                self.start_process();
+            }
+            67..70 => {
+                let program = self.dice.random_range(0..self.programs.len());
+                self.restart(program);
+                let resumed = self.programs[program].resume();
+                let resumed = self.calls.spawn(resumed);
+                self.programs[program].calls.push(resumed);
+            }
+            _ => {}
+        }
+        let process = self.dice.random_range(0..self.processes.len());
+        self.network.move_to(self.processes[process].address);
+    }
+
+    /// In calm weather, asks for what several calls asked for, by programs that are new, until there is an answer.
+    async fn ask_again(&mut self, drawn: &[Call]) {
+        for journal in 0..self.journals.len() {
+            self.restart(journal);
+            for call in drawn.iter().filter(|call| call.is_shared()) {
+                // What still runs comes to its end, or its lease does; and a machine under load takes a while.
+                for _ in 0..20 {
+                    self.begin(journal, call.again());
+                    while !self.calls.is_empty() {
+                        self.go_on(5).await;
+                    }
+                    if self.told.last().is_some_and(Told::is_settled) {
+                        break;
+                    }
+                    self.go_on(500).await;
+                }
+            }
+        }
+    }
+
+    fn restart(&mut self, program: usize) {
+        self.programs[program].die();
+        self.programs[program] = self.program(program);
+    }
+
+    /// The keys of the calls that each journal holds open.
+    async fn open(&self) -> Vec<Vec<String>> {
+        let mut journals = Vec::new();
+        for program in &self.programs {
+            let open = program.keys.unfinished(1_000).await.expect("a list");
+            let open = open.into_iter().map(|call| call.expect("it can be read"));
+            journals.push(open.map(|call| call.key().as_str().to_owned()).collect());
+        }
+        journals
+    }
+}
+
+/// Until there is a process, nobody listens.
+const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);

@@ -1,0 +1,251 @@
+//! The programs that call the service, what their users do, and what they were told.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use idempotent_runtime::{
+    client::{
+        Budget, Call as Keyed, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus,
+        Limits, Outcome, Profile, Why,
+    },
+    clock::Timer,
+    testing::ManualClock,
+};
+use rand::{RngExt, rngs::StdRng};
+use reqwest::{Response, StatusCode};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
+use tokio::task::AbortHandle;
+
+use crate::{
+    LEASE, SHARED,
+    service::{Receipt, Wish},
+};
+
+/// A program with a journal that outlives it.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// Which journal it has.
+    number: usize,
+    http: ClientWithMiddleware,
+    pub(crate) keys: IdempotencyKeys,
+    clock: ManualClock,
+    url: String,
+    pub(crate) calls: Vec<AbortHandle>,
+}
+
+/// What a program does in its own way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habits {
+    pub(crate) attempts: u32,
+    pub(crate) keeps_connections: bool,
+}
+
+impl Program {
+    pub(crate) fn start(
+        number: usize,
+        journal: Arc<dyn ClientJournal>,
+        clock: ManualClock,
+        service: SocketAddr,
+        habits: Habits,
+    ) -> Self {
+        let limits = Limits::default()
+            .attempts(habits.attempts)
+            .deadline(LEASE * 20)
+            .attempt_timeout(LEASE * 3)
+            .backoff(LEASE / 10, LEASE)
+            .budget(Budget::new(1_000, 1.0));
+        let keys = IdempotencyKeys::builder(Profile::ietf())
+            .limits(limits)
+            .clock(clock.clone())
+            .timer(clock.clone())
+            .journal(journal);
+        let connections = if habits.keeps_connections {
+            usize::MAX
+        } else {
+            0
+        };
+        let http = reqwest::Client::builder().pool_max_idle_per_host(connections);
+        let (http, keys) = keys.build(http).expect("a client");
+        Self {
+            number,
+            http: ClientBuilder::new(http).with(keys.clone()).build(),
+            keys,
+            clock,
+            url: format!("http://{service}/charges"),
+            calls: Vec::new(),
+        }
+    }
+
+    pub(crate) fn die(&self) {
+        self.calls.iter().for_each(AbortHandle::abort);
+    }
+
+    /// Sends what an earlier program left open, as the manual says.
+    pub(crate) fn resume(&self) -> impl Future<Output = Option<Told>> + Send + use<> {
+        let (keys, http) = (self.keys.clone(), self.http.clone());
+        async move {
+            for call in keys.unfinished(100).await.expect("a list") {
+                let call = call.expect("it can be read");
+                let request = call.request(&http).expect("it can be sent");
+                let account = call.account().to_owned();
+                // The outcome is the journal's, for whoever asks.
+                let _ = request.header("account", account).send().await;
+            }
+            None
+        }
+    }
+}
+
+/// One call, as it was drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) number: usize,
+    pub(crate) account: &'static str,
+    pub(crate) wish: Wish,
+    form: Form,
+    /// How long after the beginning it comes.
+    comes: Duration,
+    /// When its user goes away.
+    leaves: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Others have the same intent.
+    Shared,
+    /// An intent of its own.
+    Own,
+    /// A key that nobody else knows.
+    Random,
+}
+
+impl Call {
+    pub(crate) fn draw(dice: &mut StdRng, number: usize) -> Self {
+        let form = match dice.random_range(0..5) {
+            0 => Form::Random,
+            1 => Form::Own,
+            _ => Form::Shared,
+        };
+        let intent = match form {
+            Form::Shared => format!("shared {}", dice.random_range(0..SHARED)),
+            Form::Own | Form::Random => format!("own {number}"),
+        };
+        Self {
+            number,
+            account: ["alice", "bob"][dice.random_range(0..2)],
+            wish: Wish {
+                intent,
+                cents: match dice.random_range(0..8) {
+                    0 => 99,
+                    _ => 12,
+                },
+            },
+            form,
+            comes: LEASE.mul_f64(dice.random_range(0.0..12.0)),
+            leaves: match dice.random_range(0..4) {
+                0 => Some(LEASE.mul_f64(dice.random_range(0.0..6.0))),
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether others may have asked for the same.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.form == Form::Shared
+    }
+
+    /// The same, when all is over.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            comes: Duration::ZERO,
+            leaves: None,
+            ..self.clone()
+        }
+    }
+
+    /// Makes the call; `None` where its user left.
+    pub(crate) fn make(self, by: &Program) -> impl Future<Output = Option<Told>> + Send + use<> {
+        let (clock, request) = (by.clock.clone(), self.request(by));
+        let by = by.number;
+        async move {
+            clock.sleep(self.comes).await;
+            let leaves = async {
+                match self.leaves {
+                    Some(leaves) => clock.sleep(leaves).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let ended = tokio::select! {
+                response = request.send() => Ended::of(response).await,
+                () = leaves => return None,
+            };
+            Some(Told {
+                by,
+                call: self,
+                ended,
+            })
+        }
+    }
+
+    fn request(&self, by: &Program) -> RequestBuilder {
+        let mut keyed = Keyed::new().account(self.account);
+        if self.form != Form::Random {
+            keyed = keyed.intent(Intent::new("charge", &self.wish.intent));
+        }
+        by.http
+            .post(&by.url)
+            .header("account", self.account)
+            .json(&self.wish)
+            .with_extension(keyed)
+    }
+}
+
+/// What a caller was told.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// Which journal its program has.
+    pub(crate) by: usize,
+    pub(crate) call: Call,
+    pub(crate) ended: Ended,
+}
+
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Answered {
+        status: StatusCode,
+        /// What the body says, where it says what was charged.
+        receipt: Option<Receipt>,
+        outcome: Outcome,
+    },
+    Failed(reqwest_middleware::Error),
+}
+
+impl Ended {
+    async fn of(response: reqwest_middleware::Result<Response>) -> Self {
+        let response = match response {
+            Ok(response) => response,
+            Err(error) => return Ended::Failed(error),
+        };
+        let outcome = Outcome::of(&response).expect("every response has one");
+        Ended::Answered {
+            status: response.status(),
+            outcome: outcome.clone(),
+            receipt: response.json().await.ok(),
+        }
+    }
+}
+
+impl Told {
+    /// Whether asking again would say the same.
+    pub(crate) fn is_settled(&self) -> bool {
+        match &self.ended {
+            Ended::Answered { outcome, .. } => outcome.key_status != KeyStatus::Released,
+            Ended::Failed(error) => match ClientError::of(error) {
+                Some(ClientError::Unknown { why, .. }) => {
+                    !matches!(why, Why::Attempts | Why::Deadline | Why::Budget)
+                }
+                Some(ClientError::Exhausted { .. } | ClientError::RetryLater { .. }) => false,
+                _ => true,
+            },
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The service: processes that charge behind the layer, over one store, and the gateway that they charge at.
+
+use std::{
+    collections::BTreeMap,
+    net::{SocketAddr, TcpListener},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use idempotent_runtime::{
+    Idempotency, OnCrash, StoreErrorKind,
+    clock::Timer,
+    current,
+    http::{IdempotencyLayer, Mark, Rules, Scope},
+    store::MemoryStore,
+    testing::{Fault, FaultyStore, ManualClock, Nth, Operation},
+};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Runtime;
+
+use crate::LEASE;
+
+/// What a call asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Wish {
+    pub(crate) intent: String,
+    pub(crate) cents: u32,
+}
+
+/// What the gateway did, and what the service answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Receipt {
+    pub(crate) account: String,
+    pub(crate) wish: Wish,
+    pub(crate) number: usize,
+    pub(crate) is_declined: bool,
+}
+
+/// Charges once for each key that it is sent, and remembers how often it was asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gateway(Arc<Mutex<BTreeMap<String, Visit>>>);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Visit {
+    pub(crate) receipt: Receipt,
+    pub(crate) times: u32,
+}
+
+impl Gateway {
+    pub(crate) fn visits(&self) -> Vec<Visit> {
+        self.books().values().cloned().collect()
+    }
+
+    fn charge(&self, key: String, account: &str, wish: &Wish, declines: bool) -> Receipt {
+        let mut books = self.books();
+        let number = books.len();
+        let visit = books.entry(key).or_insert_with(|| Visit {
+            receipt: Receipt {
+                account: account.to_owned(),
+                wish: wish.clone(),
+                number,
+                is_declined: declines,
+            },
+            times: 0,
+        });
+        visit.times += 1;
+        visit.receipt.clone()
+    }
+
+    fn books(&self) -> MutexGuard<'_, BTreeMap<String, Visit>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A process of the service, with a runtime of its own.
+#[derive(Debug)]
+pub(crate) struct Process {
+    runtime: Option<Runtime>,
+    pub(crate) address: SocketAddr,
+    shop: Shop,
+}
+
+#[derive(Clone, Debug)]
+struct Shop {
+    store: FaultyStore,
+    clock: ManualClock,
+    gateway: Gateway,
+    dice: Arc<Mutex<StdRng>>,
+    is_calm: Arc<AtomicBool>,
+}
+
+impl Process {
+    pub(crate) fn start(
+        store: Arc<MemoryStore>,
+        clock: ManualClock,
+        gateway: Gateway,
+        on_crash: OnCrash,
+        seed: u64,
+    ) -> Self {
+        let store = FaultyStore::new(store);
+        let shop = Shop {
+            store: store.clone(),
+            clock: clock.clone(),
+            gateway,
+            dice: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
+            is_calm: Arc::default(),
+        };
+        let idem = Idempotency::builder(store).timer(clock).lease(LEASE);
+        let layer = IdempotencyLayer::builder(idem.build().expect("the set-up is sound"))
+            .scope(Scope::of(|request| account(&request.headers)))
+            .rules(Rules::ietf().on_crash(on_crash))
+            .build()
+            .expect("the settings are sound");
+        let late = middleware::from_fn_with_state(shop.clone(), late);
+        let app = Router::new()
+            .route("/charges", post(charge))
+            .layer(layer)
+            .layer(late)
+            .with_state(shop.clone());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.set_nonblocking(true).expect("a socket of tokio's");
+        let address = listener.local_addr().expect("an address");
+        runtime.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
+            axum::serve(listener, app).await
+        });
+        Self {
+            runtime: Some(runtime),
+            address,
+            shop,
+        }
+    }
+
+    /// What it has begun reaches nobody, neither the store nor a client.
+    pub(crate) fn die(mut self) {
+        self.shop.store.outage(StoreErrorKind::Unavailable);
+        self.end();
+    }
+
+    /// From now on everything goes well.
+    pub(crate) fn calm(&self) {
+        self.shop.is_calm.store(true, Ordering::SeqCst);
+        self.shop.store.heal();
+    }
+
+    fn end(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn account(headers: &HeaderMap) -> Option<String> {
+    let account = headers.get("account")?.to_str().ok()?;
+    Some(account.to_owned())
+}
+
+/// How a handler goes, as the dice say.
+#[derive(Clone, Copy, Debug)]
+struct Script {
+    before: Duration,
+    begins: Begins,
+    declines: bool,
+    after: Duration,
+    ends: Ends,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Begins {
+    Well,
+    Busy,
+    Refuses,
+    Panics,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ends {
+    Well,
+    Fails,
+    Doubts,
+    Panics,
+}
+
+impl Shop {
+    fn draw(&self) -> Script {
+        let mut dice = self.dice();
+        let mut pause = || match dice.random_range(0..6) {
+            0 => LEASE.mul_f64(dice.random_range(0.0..2.5)),
+            1..3 => LEASE.mul_f64(dice.random_range(0.0..0.3)),
+            _ => Duration::ZERO,
+        };
+        let (before, after) = (pause(), pause());
+        if self.is_calm.load(Ordering::SeqCst) {
+            return Script {
+                before: Duration::ZERO,
+                begins: Begins::Well,
+                declines: false,
+                after: Duration::ZERO,
+                ends: Ends::Well,
+            };
+        }
+        self.disturb(&mut dice);
+        Script {
+            before,
+            begins: match dice.random_range(0..16) {
+                0 | 1 => Begins::Busy,
+                2 => Begins::Refuses,
+                3 => Begins::Panics,
+                _ => Begins::Well,
+            },
+            declines: dice.random_range(0..8) == 0,
+            after,
+            ends: match dice.random_range(0..16) {
+                0 => Ends::Fails,
+                1 => Ends::Doubts,
+                2 => Ends::Panics,
+                _ => Ends::Well,
+            },
+        }
+    }
+
+    /// Lets one of the next calls of the store go wrong, now and then.
+    fn disturb(&self, dice: &mut StdRng) {
+        let operations = [Operation::Claim, Operation::Load, Operation::Ending];
+        let operation = operations[dice.random_range(0..operations.len())];
+        match dice.random_range(0..8) {
+            0 => self.store.fault(operation, Nth::Next, Fault::LoseAnswer),
+            1 => self.store.fault(operation, Nth::Next, Fault::LoseRequest),
+            _ => {}
+        }
+    }
+
+    fn dice(&self) -> MutexGuard<'_, StdRng> {
+        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes money, in a while, and mostly says so.
+async fn charge(State(shop): State<Shop>, headers: HeaderMap, Json(wish): Json<Wish>) -> Response {
+    let script = shop.draw();
+    shop.clock.sleep(script.before).await;
+    match script.begins {
+        Begins::Well => {}
+        Begins::Busy => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        Begins::Refuses => return StatusCode::FORBIDDEN.into_response(),
+        Begins::Panics => panic!("a handler that panics before it charges"),
+    }
+    let account = account(&headers).expect("the layer knows the account");
+    let key = current().child_key("gateway");
+    let receipt = shop.gateway.charge(key, &account, &wish, script.declines);
+    shop.clock.sleep(script.after).await;
+    let status = match receipt.is_declined {
+        true => StatusCode::PAYMENT_REQUIRED,
+        false => StatusCode::CREATED,
+    };
+    match script.ends {
+        Ends::Well => (status, Json(receipt)).into_response(),
+        Ends::Fails => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Ends::Doubts => (Mark::Uncertain, StatusCode::BAD_GATEWAY).into_response(),
+        Ends::Panics => panic!("a handler that panics when it has charged"),
+    }
+}
+
+/// Some requests arrive when their clients have long gone.
+async fn late(State(shop): State<Shop>, request: Request, next: Next) -> Response {
+    let pause = {
+        let mut dice = shop.dice();
+        let is_late = !shop.is_calm.load(Ordering::SeqCst) && dice.random_range(0..4) == 0;
+        is_late.then(|| LEASE.mul_f64(dice.random_range(0.0..8.0)))
+    };
+    let Some(pause) = pause else {
+        return next.run(request).await;
+    };
+    let (head, body) = request.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, 1 << 20).await else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    let arriving = tokio::spawn(async move {
+        shop.clock.sleep(pause).await;
+        next.run(Request::from_parts(head, body.into())).await
+    });
+    let answer = arriving.await;
+    answer.unwrap_or_else(|_| StatusCode::BAD_GATEWAY.into_response())
+}
