@@ -10,11 +10,12 @@ mod judge;
 mod programs;
 mod service;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{cmp::Reverse, net::SocketAddr, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    OnCrash,
+    OnCrash, Store,
     client::{ClientJournal, MemoryJournal, SqliteJournal},
+    clock::Timer,
     store::MemoryStore,
     testing::{Cut, ManualClock, Proxy},
 };
@@ -30,6 +31,9 @@ use self::{
 
 /// How long a call is held.
 const LEASE: Duration = Duration::from_secs(1);
+
+/// How long the service keeps keys, as its clients know.
+const RETENTION: Duration = Duration::from_secs(30 * 60);
 
 /// How many intents several calls share.
 const SHARED: u32 = 4;
@@ -47,10 +51,10 @@ fn one_charge_for_each_intent_in_storms_where_handlers_run_at_most_once() {
     each(OnCrash::Uncertain);
 }
 
-/// Blows a storm for each seed. `IDEMPOTENT_TEST_STORMS=500` blows so many, in place of eight.
+/// Blows a storm for each seed. `IDEMPOTENT_TEST_STORMS=500` blows so many, in place of five.
 fn each(on_crash: OnCrash) {
     let asked = std::env::var("IDEMPOTENT_TEST_STORMS").ok();
-    let storms = asked.map_or(8, |asked| asked.parse().expect("a number of storms"));
+    let storms = asked.map_or(5, |asked| asked.parse().expect("a number of storms"));
     for seed in 0..storms {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -74,11 +78,15 @@ struct Storm {
     programs: Vec<Program>,
     calls: JoinSet<Option<Told>>,
     told: Vec<Told>,
+    /// In a long storm machines sleep now and then, until keys are forgotten. How long is it since the last time?
+    is_long: bool,
+    since_sleep: u32,
     _folder: TempDir,
 }
 
 impl Storm {
     async fn new(seed: u64, on_crash: OnCrash) -> Self {
+        let mut dice = StdRng::seed_from_u64(seed);
         let clock = ManualClock::new();
         let folder = tempfile::tempdir().expect("a folder");
         let file = SqliteJournal::open(folder.path().join("calls.db")).await;
@@ -98,7 +106,9 @@ impl Storm {
             _folder: folder,
             clock,
             journals,
-            dice: StdRng::seed_from_u64(seed),
+            is_long: dice.random(),
+            since_sleep: 0,
+            dice,
         };
         for _ in 0..2 {
             storm.start_process();
@@ -137,14 +147,16 @@ impl Storm {
 
     /// Lets every call be made, waits until it is over, and asks what became of every intent.
     async fn blow(mut self) -> Evidence {
-        let mut drawn = Vec::new();
-        for number in 0..CALLS {
-            let call = Call::draw(&mut self.dice, number);
-            drawn.push(call.clone());
-            let program = self.dice.random_range(0..self.programs.len());
-            self.begin(program, call);
-        }
-        while !self.calls.is_empty() {
+        let within = if self.is_long { RETENTION } else { LEASE * 12 };
+        let draw = |number| Call::draw(&mut self.dice, number, within);
+        let drawn: Vec<_> = (0..CALLS).map(draw).collect();
+        let mut coming = drawn.clone();
+        coming.sort_by_key(|call| Reverse(call.comes));
+        while !(coming.is_empty() && self.calls.is_empty()) {
+            while let Some(call) = coming.pop_if(|call| call.comes <= self.clock.now()) {
+                let program = self.dice.random_range(0..self.programs.len());
+                self.begin(program, call);
+            }
             self.happen();
             let by = self.dice.random_range(0..60);
             self.go_on(by).await;
@@ -181,7 +193,7 @@ impl Storm {
         }
     }
 
-    /// Now and then something is cut, sent to another process, or dies and begins again.
+    /// Now and then something is cut, sent to another process, or dies and begins again, and machines sleep.
     fn happen(&mut self) {
         let process = self.dice.random_range(0..self.processes.len());
         let cuts = [
@@ -208,8 +220,21 @@ impl Storm {
                 let resumed = self.calls.spawn(resumed);
                 self.programs[program].calls.push(resumed);
             }
+            70..74 => self.processes[process].lose_store(),
+            74..90 => self.processes[process].find_store(),
+            90..92 => {
+                let store = Arc::clone(&self.store);
+                tokio::spawn(async move { store.purge(100, Duration::ZERO).await });
+            }
+            // By less than clocks may differ, so that no request is under way for as long as that.
+            92..110 if self.is_long && self.since_sleep > 50 => {
+                let sleep = Duration::from_secs(self.dice.random_range(0..150));
+                self.clock.advance(sleep);
+                self.since_sleep = 0;
+            }
             _ => {}
         }
+        self.since_sleep += 1;
         let process = self.dice.random_range(0..self.processes.len());
         self.network.move_to(self.processes[process].address);
     }

@@ -1,11 +1,15 @@
 //! The programs that call the service, what their users do, and what they were told.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use idempotent_runtime::{
     client::{
         Budget, Call as Keyed, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus,
-        Limits, Outcome, Profile, Why,
+        Limits, Outcome, Profile, Resend, Why,
     },
     clock::Timer,
     testing::ManualClock,
@@ -16,7 +20,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
 use tokio::task::AbortHandle;
 
 use crate::{
-    LEASE, SHARED,
+    LEASE, RETENTION, SHARED,
     service::{Receipt, Wish},
 };
 
@@ -29,8 +33,13 @@ pub(crate) struct Program {
     pub(crate) keys: IdempotencyKeys,
     clock: ManualClock,
     url: String,
+    /// When everything began, and every wish came up.
+    began: SystemTime,
     pub(crate) calls: Vec<AbortHandle>,
 }
+
+/// When a manual clock begins.
+const BEGAN: Duration = Duration::from_secs(1_767_225_600);
 
 /// What a program does in its own way.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +62,7 @@ impl Program {
             .attempt_timeout(LEASE * 3)
             .backoff(LEASE / 10, LEASE)
             .budget(Budget::new(1_000, 1.0));
-        let keys = IdempotencyKeys::builder(Profile::ietf())
+        let keys = IdempotencyKeys::builder(Profile::ietf().retention(RETENTION))
             .limits(limits)
             .clock(clock.clone())
             .timer(clock.clone())
@@ -70,6 +79,7 @@ impl Program {
             http: ClientBuilder::new(http).with(keys.clone()).build(),
             keys,
             clock,
+            began: SystemTime::UNIX_EPOCH + BEGAN,
             url: format!("http://{service}/charges"),
             calls: Vec::new(),
         }
@@ -85,7 +95,10 @@ impl Program {
         async move {
             for call in keys.unfinished(100).await.expect("a list") {
                 let call = call.expect("it can be read");
-                let request = call.request(&http).expect("it can be sent");
+                let Some(request) = call.request(&http) else {
+                    assert_eq!(call.resend(), Resend::TooOld);
+                    continue;
+                };
                 let account = call.account().to_owned();
                 // The outcome is the journal's, for whoever asks.
                 let _ = request.header("account", account).send().await;
@@ -103,7 +116,7 @@ pub(crate) struct Call {
     pub(crate) wish: Wish,
     form: Form,
     /// How long after the beginning it comes.
-    comes: Duration,
+    pub(crate) comes: Duration,
     /// When its user goes away.
     leaves: Option<Duration>,
 }
@@ -119,7 +132,8 @@ enum Form {
 }
 
 impl Call {
-    pub(crate) fn draw(dice: &mut StdRng, number: usize) -> Self {
+    /// Draws a call that comes within this time.
+    pub(crate) fn draw(dice: &mut StdRng, number: usize, within: Duration) -> Self {
         let form = match dice.random_range(0..5) {
             0 => Form::Random,
             1 => Form::Own,
@@ -140,7 +154,7 @@ impl Call {
                 },
             },
             form,
-            comes: LEASE.mul_f64(dice.random_range(0.0..12.0)),
+            comes: within.mul_f64(dice.random_range(0.0..1.0)),
             leaves: match dice.random_range(0..4) {
                 0 => Some(LEASE.mul_f64(dice.random_range(0.0..6.0))),
                 _ => None,
@@ -153,10 +167,9 @@ impl Call {
         self.form == Form::Shared
     }
 
-    /// The same, when all is over.
+    /// The same, by somebody who waits for it.
     pub(crate) fn again(&self) -> Self {
         Self {
-            comes: Duration::ZERO,
             leaves: None,
             ..self.clone()
         }
@@ -167,7 +180,6 @@ impl Call {
         let (clock, request) = (by.clock.clone(), self.request(by));
         let by = by.number;
         async move {
-            clock.sleep(self.comes).await;
             let leaves = async {
                 match self.leaves {
                     Some(leaves) => clock.sleep(leaves).await,
@@ -189,7 +201,8 @@ impl Call {
     fn request(&self, by: &Program) -> RequestBuilder {
         let mut keyed = Keyed::new().account(self.account);
         if self.form != Form::Random {
-            keyed = keyed.intent(Intent::new("charge", &self.wish.intent));
+            let intent = Intent::new("charge", &self.wish.intent);
+            keyed = keyed.intent(intent.begun(by.began));
         }
         by.http
             .post(&by.url)

@@ -30,7 +30,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
-use crate::LEASE;
+use crate::{LEASE, RETENTION};
 
 /// What a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,7 +120,7 @@ impl Process {
         let idem = Idempotency::builder(store).timer(clock).lease(LEASE);
         let layer = IdempotencyLayer::builder(idem.build().expect("the set-up is sound"))
             .scope(Scope::of(|request| account(&request.headers)))
-            .rules(Rules::ietf().on_crash(on_crash))
+            .rules(Rules::ietf().on_crash(on_crash).ttl(RETENTION))
             .build()
             .expect("the settings are sound");
         let late = middleware::from_fn_with_state(shop.clone(), late);
@@ -150,14 +150,22 @@ impl Process {
 
     /// What it has begun reaches nobody, neither the store nor a client.
     pub(crate) fn die(mut self) {
-        self.shop.store.outage(StoreErrorKind::Unavailable);
+        self.lose_store();
         self.end();
+    }
+
+    pub(crate) fn lose_store(&self) {
+        self.shop.store.outage(StoreErrorKind::Unavailable);
+    }
+
+    pub(crate) fn find_store(&self) {
+        self.shop.store.heal();
     }
 
     /// From now on everything goes well.
     pub(crate) fn calm(&self) {
         self.shop.is_calm.store(true, Ordering::SeqCst);
-        self.shop.store.heal();
+        self.find_store();
     }
 
     fn end(&mut self) {
