@@ -102,16 +102,21 @@ impl Unfinished {
 
     /// The same call with the same key and the same bytes, to be sent by `client`, which must have the middleware that this
     /// came from; `None` where it cannot be sent again. Headers that say who is asking were never written down: put
-    /// them on it. Its extension names its [account](Self::account): a [`Call`] put in its place must do so, too.
+    /// them on it. Its extension names its [account](Self::account) and its [key](Self::key): a [`Call`] put in its place must do so,
+    /// too.
     #[must_use]
     pub fn request(&self, client: &ClientWithMiddleware) -> Option<RequestBuilder> {
         let body = self.entry.body.clone()?;
-        // The header of the key is among those that were written down, as it was sent.
+        // The header of the key is among those that were written down, as it was sent. The call names the key as well, because the
+        // profile may give that header another name by now.
+        let call = Call::new()
+            .account(&self.entry.id.account)
+            .key(self.entry.id.key.clone());
         (self.resend == Resend::Possible).then(|| {
             client
                 .request(self.entry.method.clone(), self.entry.url.clone())
                 .headers(self.entry.headers.clone())
-                .with_extension(Call::new().account(&self.entry.id.account))
+                .with_extension(call)
                 .body(body)
         })
     }

@@ -105,6 +105,31 @@ async fn c08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
     }
 }
 
+/// With another key it would be another call, and be done twice.
+#[tokio::test]
+async fn c08_a_call_has_the_same_key_after_a_restart_whatever_its_header_is_named_by_then() {
+    let named = HeaderName::from_static("x-idempotency-key");
+    let calls = [wish(), Call::new()];
+    for call in calls {
+        let server = Server::doing([Step::Cut, Step::Cut]).await;
+        let journal = Arc::new(MemoryJournal::new());
+        let first = life(Profile::ietf(), Arc::clone(&journal));
+        let sent = first.client.post(server.url("/pay")).body("pay");
+        assert!(sent.with_extension(call).send().await.is_err());
+
+        let second = life(Profile::ietf().header(named.clone()), journal);
+        let open = unfinished(&second.keys).await;
+        let call = open[0].request(&second.client).expect("it can be sent");
+        assert_eq!(call.send().await.expect("an answer").status(), 200);
+
+        let [first, .., again] = &server.seen()[..] else {
+            panic!("it was sent again")
+        };
+        assert_eq!(again.headers[&named], first.keys()[0]);
+        assert!(unfinished(&second.keys).await.is_empty());
+    }
+}
+
 /// It may have been done before the restart, and a server that may not know keys would do it again.
 #[tokio::test]
 async fn c22_what_is_open_at_a_restart_is_not_sent_again_where_nobody_knows_of_keys() {
