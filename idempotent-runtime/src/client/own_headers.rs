@@ -13,7 +13,7 @@ use super::{caller::is_credential, profile::Profile};
 
 /// What the body is, what is accepted, on which conditions the request is to be carried out, and as which method. With another one of
 /// them, it would be another request.
-const ALWAYS: [HeaderName; 16] = [
+const ALWAYS: [HeaderName; 18] = [
     ACCEPT,
     ACCEPT_LANGUAGE,
     HeaderName::from_static("content-digest"),
@@ -29,7 +29,9 @@ const ALWAYS: [HeaderName; 16] = [
     IF_UNMODIFIED_SINCE,
     HeaderName::from_static("prefer"),
     HeaderName::from_static("repr-digest"),
+    HeaderName::from_static("x-http-method"),
     HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-method-override"),
 ];
 
 /// The headers that belong to a request itself, with those that its profile names: neither its key, nor anything that says who is

@@ -72,7 +72,9 @@ async fn c08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
         ("prefer", "return=minimal"),
         ("stripe-version", "2026-01-01"),
         ("x-schema", "2"),
+        ("x-http-method", "PATCH"),
         ("x-http-method-override", "PATCH"),
+        ("x-method-override", "PATCH"),
     ];
     let mut secret = HeaderValue::from_static("s3cr3t");
     secret.set_sensitive(true);
