@@ -357,6 +357,10 @@ fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) ->
         Some(false) if ambiguous(answer.status) && progress.protection == Protection::Key => {
             Judgement::Stop(Stopped::Unknown(Why::Server))
         }
+        // Asking again is no use, and what came of the attempt before is not said.
+        Some(false) if leaves_open_what_came_before(progress, answer) && !answer.released => {
+            Judgement::Stop(Stopped::Unknown(Why::Server))
+        }
         Some(false) => Judgement::Known,
         None => by_status(profile, progress, answer, again),
     }
@@ -393,8 +397,16 @@ fn may_be_running(profile: &Profile, progress: &Progress, answer: &Answered) -> 
     progress.keyed
         && match profile.conflict {
             Conflict::InProgress => true,
-            Conflict::Application => progress.may_have_happened && !answer.replayed,
+            Conflict::Application => leaves_open_what_came_before(progress, answer),
         }
+}
+
+/// A bare conflict that may be about an attempt before this one.
+fn leaves_open_what_came_before(progress: &Progress, answer: &Answered) -> bool {
+    progress.keyed
+        && progress.may_have_happened
+        && answer.status == StatusCode::CONFLICT
+        && !answer.replayed
 }
 
 /// A server error leaves open what was done before it; a refusal does not.

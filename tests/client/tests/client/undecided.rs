@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use http::{Extensions, Method};
 use idempotent_runtime::{
     client::{
-        Call, ClientError, IdempotencyKeys, Intent, Key, Limits, MemoryJournal, Origin, Profile,
-        Why,
+        Call, ClientError, Conflict, IdempotencyKeys, Intent, Key, Limits, MemoryJournal, Origin,
+        Profile, Why,
     },
     testing::ManualClock,
 };
@@ -377,15 +377,50 @@ async fn c13_a_conflict_that_was_recorded_is_the_answer_also_after_a_lost_one() 
 /// Nobody knows of keys there, but the 409 of this one is said to be about them.
 #[tokio::test]
 async fn c13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome() {
-    let profile = || {
-        let conflict = idempotent_runtime::client::Conflict::InProgress;
-        Profile::undeclared().conflict(conflict)
-    };
+    let profile = || Profile::undeclared().conflict(Conflict::InProgress);
     for method in [Method::POST, Method::PUT] {
         let server = Server::doing([answer(409)]).await;
         let process = process(profile(), patient().attempts(1));
         let call = process.client.request(method, server.url("/order"));
         let _ = call.body("order").with_extension(wish()).send().await;
         assert_eq!(process.open().await, 1);
+    }
+}
+
+/// Who says that asking again is no use says nothing of the attempt before, which may still be running.
+#[tokio::test]
+async fn c13_c24_a_conflict_that_is_not_to_be_asked_again_is_no_outcome_of_a_lost_attempt() {
+    let word = || answer(409).with("stripe-should-retry", "false");
+    let members = r#"{"type":"about:blank","retryable":false,"key_action":"keep"}"#;
+    for (profile, conflict) in [
+        (Profile::stripe(), word()),
+        (Profile::stripe().conflict(Conflict::Application), word()),
+        (Profile::ietf(), json(409, members)),
+    ] {
+        let server = Server::doing([Step::Cut, conflict.clone().into()]).await;
+        let process = process(profile.clone(), patient());
+        let ask = || {
+            let call = process.client.post(server.url("/order")).body("order");
+            call.with_extension(wish()).send()
+        };
+        let ended = ask().await;
+        let ClientError::Unknown {
+            why: Why::Server, ..
+        } = ended.ending()
+        else {
+            panic!("{ended:?}")
+        };
+        assert_eq!(server.seen().len(), 2);
+        assert_eq!(process.open().await, 1);
+        let again = ask().await.expect("an answer");
+        assert_eq!(outcome(&again).origin, Origin::Server);
+
+        let recorded = conflict.with("idempotent-replayed", "true");
+        let server = Server::doing([Step::Cut, recorded.into()]).await;
+        let process = self::process(profile, patient());
+        let call = process.client.post(server.url("/order")).body("order");
+        let ended = call.with_extension(wish()).send().await;
+        assert_eq!(ended.expect("the outcome").status(), 409);
+        assert_eq!(process.open().await, 0);
     }
 }
