@@ -42,12 +42,14 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Reads the body where it says how long it is, or is JSON, which nobody takes piece by piece. A stream of events is
+    /// Reads the body where it says how long it is, or is a document, which nobody takes piece by piece. A stream of events is
     /// handed on as it comes.
     pub(super) async fn whole(response: Response) -> reqwest::Result<Self> {
         let length = response.content_length();
-        let is_short =
-            length.map_or_else(|| is_json(response.headers()), |length| length <= LONGEST);
+        let is_short = length.map_or_else(
+            || is_document(response.headers()),
+            |length| length <= LONGEST,
+        );
         if !is_short {
             return Ok(Self {
                 response,
@@ -170,13 +172,21 @@ fn verdict(headers: &HeaderMap, name: &HeaderName) -> Option<bool> {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// Whether a body is JSON, XML or a form by its content type.
+fn is_document(headers: &HeaderMap) -> bool {
+    const DOCUMENTS: [&str; 4] = [
+        "application/json",
+        "application/x-www-form-urlencoded",
+        "application/xml",
+        "text/xml",
+    ];
     let essence = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok()?.split(';').next())
-        .map(str::trim)
+        .map(|essence| essence.trim().to_ascii_lowercase())
         .unwrap_or_default();
-    essence.eq_ignore_ascii_case("application/json") || essence.ends_with("+json")
+    let is_written_so = |suffix| essence.ends_with(suffix);
+    DOCUMENTS.contains(&&*essence) || ["+json", "+xml"].into_iter().any(is_written_so)
 }
 
 fn concatenate(frames: &VecDeque<Frame<Bytes>>) -> Bytes {

@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     convert::Infallible,
     future::Future,
-    io,
+    io, mem,
     net::SocketAddr,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -39,6 +39,8 @@ pub(crate) enum Step {
     Events,
     /// Answers without saying how long the answer is.
     Chunked(Answer),
+    /// The same, and closes the connection before the end.
+    CutChunked(Answer),
     /// Answers when the gate is opened.
     Behind(Gate),
     /// Answers this when the gate is opened.
@@ -225,15 +227,10 @@ async fn serve(
             let response = Response::builder().header("content-type", "text/event-stream");
             Ok(response.body(BoxBody::new(body)).expect("a response"))
         }
-        Step::Chunked(answer) => {
-            let frames = answer.body.as_bytes().chunks(50_000);
-            let frames = frames.map(|piece| Ok(Frame::data(Bytes::copy_from_slice(piece))));
-            let body = StreamBody::new(Frames::of(frames));
-            let mut response = Response::builder().status(answer.status);
-            for (name, value) in answer.headers {
-                response = response.header(name, value);
-            }
-            Ok(response.body(BoxBody::new(body)).expect("a response"))
+        Step::Chunked(answer) => Ok(chunked(answer, None)),
+        Step::CutChunked(answer) => {
+            let end = io::ErrorKind::ConnectionReset;
+            Ok(chunked(answer, Some(end.into())))
         }
         Step::Behind(gate) => {
             gate.pass().await;
@@ -244,6 +241,17 @@ async fn serve(
             Ok(whole(answer))
         }
     }
+}
+
+fn chunked(answer: Answer, end: Option<io::Error>) -> Response<BoxBody<Bytes, io::Error>> {
+    let frames = answer.body.as_bytes().chunks(50_000);
+    let frames = frames.map(|piece| Ok(Frame::data(Bytes::copy_from_slice(piece))));
+    let body = StreamBody::new(Frames::of(frames.chain(end.map(Err))));
+    let mut response = Response::builder().status(answer.status);
+    for (name, value) in answer.headers {
+        response = response.header(name, value);
+    }
+    response.body(BoxBody::new(body)).expect("a response")
 }
 
 fn whole(answer: Answer) -> Response<BoxBody<Bytes, io::Error>> {
@@ -261,6 +269,7 @@ fn whole(answer: Answer) -> Response<BoxBody<Bytes, io::Error>> {
 pub(crate) struct Frames<E> {
     frames: VecDeque<Result<Frame<Bytes>, E>>,
     ends: bool,
+    rested: bool,
 }
 
 impl<E> Frames<E> {
@@ -268,6 +277,7 @@ impl<E> Frames<E> {
         Self {
             frames: frames.into_iter().collect(),
             ends: true,
+            rested: false,
         }
     }
 
@@ -284,7 +294,13 @@ impl<E> Unpin for Frames<E> {}
 impl<E> futures_core::Stream for Frames<E> {
     type Item = Result<Frame<Bytes>, E>;
 
-    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // A server keeps what it was given to itself until it has to wait, and forgets it where the rest fails.
+        if self.frames.front().is_some_and(Result::is_err) && !mem::replace(&mut self.rested, true)
+        {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         match self.frames.pop_front() {
             None if !self.ends => Poll::Pending,
             next => Poll::Ready(next),
