@@ -15,6 +15,7 @@ use crate::{
     error::Error,
     http::{
         IdempotencyKey, KeyReader, Mark,
+        meeting::take_key,
         problem::{Kind, Problem, Problems, Told},
     },
 };
@@ -63,7 +64,13 @@ impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
 fn find(head: &Parts, reader: &KeyReader) -> Result<Option<IdempotencyKey>, Problem> {
     match head.extensions.get::<IdempotencyKey>() {
         Some(key) => Ok(Some(key.clone())),
-        None => Ok(reader.read(&head.headers)?),
+        None => {
+            let key = reader.read(&head.headers)?;
+            if key.is_some() {
+                take_key(&head.extensions);
+            }
+            Ok(key)
+        }
     }
 }
 

@@ -1,8 +1,18 @@
 //! What becomes of a request, as far as its head tells: handed on, refused, or guarded.
 
-use std::{error::Error as StdError, iter::successors, sync::Arc};
+use std::{
+    error::Error as StdError,
+    iter::successors,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header::UPGRADE, request::Parts};
+use http::{
+    Extensions, HeaderMap, HeaderName, HeaderValue, Method, Response, header::UPGRADE,
+    request::Parts,
+};
 use http_body::Body as HttpBody;
 use http_body_util::LengthLimitError;
 
@@ -32,8 +42,20 @@ pub(crate) struct Afterwards {
     rules: Arc<Rules>,
     /// What the renderer may ask for; empty where there is none of the service's own.
     headers: HeaderMap,
-    /// What became of the key, where the rules ask for that to be said.
-    status: Option<HeaderValue>,
+    /// Whether the key was ignored, where the rules ask for that to be said.
+    ignored: Option<Ignored>,
+}
+
+/// Stands among the extensions of a request whose response is to say that its key was ignored, and knows whether something inside took
+/// the key all the same: another layer, or a handler by the extractor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ignored(Arc<AtomicBool>);
+
+/// Says to the layers outside that somebody takes the key of a request, in whose extensions it is found.
+pub(crate) fn take_key(extensions: &Extensions) {
+    if let Some(Ignored(was_taken)) = extensions.get() {
+        was_taken.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Afterwards {
@@ -46,14 +68,24 @@ impl Afterwards {
             } else {
                 HeaderMap::new()
             },
-            status: None,
+            ignored: None,
+        }
+    }
+
+    /// Lets whatever stands inside say that it takes the key.
+    pub(crate) fn listen(&self, extensions: &mut Extensions) {
+        if let Some(ignored) = &self.ignored {
+            extensions.insert(ignored.clone());
         }
     }
 
     pub(crate) fn tell<R: HttpBody>(self, response: Response<R>) -> Response<Body<R>> {
         let (mut head, body) = response.into_parts();
-        if let Some(status) = self.status {
-            head.headers.insert(IDEMPOTENCY_STATUS, status);
+        if let Some(Ignored(was_taken)) = self.ignored
+            && !was_taken.load(Ordering::Relaxed)
+        {
+            let ignored = HeaderValue::from_static("ignored");
+            head.headers.insert(IDEMPOTENCY_STATUS, ignored);
         }
         let (rules, headers) = (&self.rules, &self.headers);
         let retold = self.settings.retell(&mut head, &body, rules, headers);
@@ -71,14 +103,14 @@ impl Meeting {
             return Meeting::HandOn(None);
         }
         let keys_count = rules.methods.contains(&head.method) && !is_for_another_protocol(head);
-        let hand_on = |status| {
+        let hand_on = |ignored| {
             // No key protects it here. What only reads may be repeated, and where keys count for a read, it does more.
             let only_reads = head.method.is_safe() && !keys_count;
             if rules.early_data == EarlyData::WithKey && is_early(head) && !only_reads {
                 return Meeting::refuse(too_early(keys_count.then_some(rules.presence)), rules);
             }
             let mut afterwards = Afterwards::new(settings, rules, head);
-            afterwards.status = status;
+            afterwards.ignored = ignored;
             Meeting::HandOn(Some(afterwards))
         };
         if !keys_count {
@@ -88,7 +120,9 @@ impl Meeting {
         let has_key = || names.iter().any(|name| head.headers.contains_key(name));
         match rules.presence {
             Presence::IgnoredAloud if has_key() => {
-                return hand_on(Some(HeaderValue::from_static("ignored")));
+                // A layer outside may be listening already.
+                let ignored = head.extensions.get::<Ignored>().cloned();
+                return hand_on(Some(ignored.unwrap_or_default()));
             }
             Presence::Unsupported if has_key() => {
                 return Meeting::refuse(Problem::new(Kind::NotSupported), rules);
@@ -99,6 +133,7 @@ impl Meeting {
             }
             Presence::Required | Presence::Optional => {}
         }
+        take_key(&head.extensions);
         match admit(settings, rules, head, body) {
             Ok(guard) => Meeting::Guard(guard),
             Err(problem) => Meeting::refuse(problem, rules),

@@ -55,14 +55,18 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let state = match Meeting::of(&self.settings, &head, &body) {
-            Meeting::HandOn(afterwards) => State::HandedOn {
-                future: self
-                    .inner
-                    .call(Request::from_parts(head, Body::untouched(body))),
-                afterwards,
-            },
+            Meeting::HandOn(afterwards) => {
+                if let Some(afterwards) = &afterwards {
+                    afterwards.listen(&mut head.extensions);
+                }
+                let request = Request::from_parts(head, Body::untouched(body));
+                State::HandedOn {
+                    future: self.inner.call(request),
+                    afterwards,
+                }
+            }
             Meeting::Refuse(problem, rules) => {
                 let refused = self
                     .settings

@@ -5,9 +5,11 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use axum::body::Body;
+use axum::{Router, body::Body, routing};
 use http::{Method, Request, Response, StatusCode};
-use idempotent_runtime::http::{IdempotencyLayer, Mark, Presence, Rules, problem::Problems};
+use idempotent_runtime::http::{
+    IdempotencyKey, IdempotencyLayer, Mark, Presence, Rules, problem::Problems,
+};
 use tower::{Layer, ServiceExt};
 
 use crate::harness::{Ask, Shop, by_caller, charge, post};
@@ -139,12 +141,42 @@ async fn s_32_where_keys_do_not_count_they_are_ignored_or_refused() {
     passes(&unsupported, post("/charges")).await;
 }
 
+/// A client that is told so relies on no key of this service any more.
+#[tokio::test]
+async fn s_32_s_122_a_key_that_is_taken_inside_is_not_said_to_be_ignored() {
+    let aloud = || Shop::new(Rules::ietf().key(Presence::IgnoredAloud)).layer;
+    let inner = Shop::new(Rules::ietf());
+    let router = inner.router.clone();
+    let router = router
+        .route("/extracted", routing::post(async |_: IdempotencyKey| ()))
+        .route("/ignored", routing::post(async || ()));
+    let guarded = Router::new()
+        .fallback_service(router.clone().layer(aloud()))
+        .layer(aloud());
+    let shop = inner.routed_by(guarded);
+
+    let first = shop.send(charge()).await;
+    assert!(!first.headers.contains_key("idempotency-status"));
+    let again = shop.send(charge()).await;
+    again.replays(&first);
+    assert!(!again.headers.contains_key("idempotency-status"));
+    let refused = shop.send(charge().key("\"")).await;
+    refused.is_problem(400, "key_invalid");
+    assert!(!refused.headers.contains_key("idempotency-status"));
+
+    let extracted = shop.send(post("/extracted").key("k")).await;
+    assert_eq!(extracted.status, 200);
+    assert!(!extracted.headers.contains_key("idempotency-status"));
+    let ignored = shop.send(post("/ignored").key("k")).await;
+    assert_eq!(ignored.headers["idempotency-status"], "ignored");
+}
+
 #[tokio::test]
 async fn s_33_nothing_is_kept_where_no_handler_is() {
     let shop = Shop::new(Rules::ietf());
     let layer = shop.layer.clone();
-    let router = axum::Router::new()
-        .route("/charges", axum::routing::get(|| async { "charges" }))
+    let router = Router::new()
+        .route("/charges", routing::get(|| async { "charges" }))
         .layer(layer);
     let shop = shop.routed_by(router);
 
@@ -181,13 +213,13 @@ async fn s_33_a_handlers_own_not_found_is_kept() {
 async fn s_33_a_service_inside_a_router_keeps_no_not_found_and_one_around_it_keeps_all() {
     let layer = Shop::new(Rules::ietf()).layer;
     let inner = || {
-        let found = axum::routing::post(|| async { StatusCode::NOT_FOUND });
-        axum::Router::new().route("/charges", found)
+        let found = routing::post(|| async { StatusCode::NOT_FOUND });
+        Router::new().route("/charges", found)
     };
     let guarded = layer.layer(inner());
-    let nested = axum::Router::new().nest_service("/shop", guarded.clone());
-    let last = axum::Router::new().fallback_service(guarded.clone());
-    let around = axum::Router::new().fallback_service(inner()).layer(layer);
+    let nested = Router::new().nest_service("/shop", guarded.clone());
+    let last = Router::new().fallback_service(guarded.clone());
+    let around = Router::new().fallback_service(inner()).layer(layer);
     for (router, path) in [
         (nested, "/shop/charges"),
         (last, "/a"),
@@ -222,9 +254,7 @@ async fn s_33_a_fallback_that_does_something_says_so() {
             counted.fetch_add(1, Ordering::SeqCst);
             (StatusCode::NOT_FOUND, mark, "its owner is told")
         };
-        let router = axum::Router::new()
-            .fallback(fallback)
-            .layer(shop.layer.clone());
+        let router = Router::new().fallback(fallback).layer(shop.layer.clone());
         let shop = shop.routed_by(router);
         for _ in 0..2 {
             assert_eq!(shop.send(charge()).await.status, StatusCode::NOT_FOUND);
