@@ -36,6 +36,9 @@ impl Sending<'_> {
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response> {
+        if let Some(stopped) = decide::too_late(self.deadline, &self.progress()) {
+            return self.stop(stopped, Attempted::TimedOut).await;
+        }
         loop {
             self.attempts += 1;
             let request = self.request.next();

@@ -486,6 +486,16 @@ pub(super) fn too_old(profile: &Profile, progress: &Progress) -> Option<Stopped>
     })
 }
 
+/// Decides before the first attempt, for which there may be no time left: reading the body and writing the call down take some.
+#[must_use]
+pub(super) fn too_late(deadline: Duration, progress: &Progress) -> Option<Stopped> {
+    (progress.elapsed >= deadline).then_some(if progress.may_have_happened {
+        Stopped::Unknown(Why::Deadline)
+    } else {
+        Stopped::Exhausted(Why::Deadline)
+    })
+}
+
 fn give_up(progress: &Progress, happened: Happened, why: Why) -> Next {
     let happened = if progress.may_have_happened {
         Happened::Perhaps

@@ -47,7 +47,8 @@ impl Limits {
     }
 
     /// Sets how long a call may take with all its attempts and pauses: 120 seconds unless set. An attempt that is under way
-    /// then is given up. Time that is spent on reading or hashing the body before the first one counts.
+    /// then is given up. Time that is spent before the first one counts, on reading or hashing the body and on writing the call down:
+    /// where none is left then, nothing is sent.
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;

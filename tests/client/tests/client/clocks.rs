@@ -92,3 +92,35 @@ async fn c36_a_key_from_the_future_is_not_sent_again() {
     let response = process.call(&server).send().await.expect("an answer");
     assert_eq!(outcome(&response).attempts, 1);
 }
+
+/// Whoever has no time left is better off with what was not done than with what nobody knows.
+#[tokio::test]
+async fn c29_nothing_is_sent_after_the_deadline() {
+    let server = Server::doing([Step::Cut]).await;
+    let process = process(1, &Pauses::default(), &ManualClock::new());
+    let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+    let late = |call: Call| {
+        let post = process.client.post(server.url("/pay")).body("pay");
+        post.with_extension(call.deadline(Duration::ZERO)).send()
+    };
+
+    let ended = late(wish.clone()).await;
+    let why = Why::Deadline;
+    assert!(
+        matches!(ended.ending(), ClientError::Exhausted { why: told, .. } if *told == why),
+        "{ended:?}"
+    );
+    let ended = late(Call::new().without_key()).await;
+    assert!(matches!(ended.ending(), ClientError::TimedOut), "{ended:?}");
+    assert!(server.seen().is_empty());
+    assert!(unfinished(&process.keys).await.is_empty());
+
+    assert!(process.call(&server).send().await.is_err(), "it was cut");
+    let ended = late(wish).await;
+    assert!(
+        matches!(ended.ending(), ClientError::Unknown { why: told, .. } if *told == why),
+        "{ended:?}"
+    );
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(unfinished(&process.keys).await.len(), 1);
+}
