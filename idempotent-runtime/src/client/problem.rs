@@ -144,7 +144,8 @@ impl Problem {
 
 /// The base of a problem's type is the operator's; the last segment is the contract.
 fn slug(type_: &str) -> Option<Slug> {
-    let last = type_.rsplit(['/', '#', ':']).next()?;
+    let delimits = |letter: char| !letter.is_ascii_alphanumeric() && !"-._~".contains(letter);
+    let last = type_.rsplit(delimits).next()?;
     let known = SLUGS.iter().find(|(slug, _)| *slug == last)?;
     Some(known.1)
 }
@@ -160,6 +161,7 @@ mod tests {
                 "https://api.example.com/problems/",
                 "urn:problem:",
                 "/p#",
+                "https://api.example.com/problems?type=",
                 "",
             ] {
                 let body = format!(r#"{{"type":"{base}{text}"}}"#);

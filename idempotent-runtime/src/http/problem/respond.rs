@@ -50,12 +50,16 @@ impl Problems {
     }
 
     /// Sets what stands before the slug in a problem's type: an absolute URI of the service's own that ends in `/`, `#`
-    /// or the like.
+    /// or the like. Clients know a problem by what stands behind that.
     ///
     /// # Errors
     ///
-    /// When it is not an absolute URI.
+    /// When it is not an absolute URI, or runs on into the slug, as `https://api.example.com/problems` would.
     pub fn base(mut self, uri: &str) -> Result<Self, InvalidUri> {
+        let runs_on = |last: char| last.is_ascii_alphanumeric() || "-._~%".contains(last);
+        if uri.ends_with(runs_on) {
+            return Err(InvalidUri);
+        }
         self.base = Arc::from(absolute(uri)?);
         Ok(self)
     }
@@ -150,9 +154,11 @@ impl Default for Problems {
     }
 }
 
-/// A text is not an absolute URI.
+/// A text is not an absolute URI, or one to which nothing can be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the URI must be absolute, such as `https://api.example.com/problems/`")]
+#[error(
+    "the URI must be absolute, and end in `/`, `#` or the like where a problem's name is added to it, such as `https://api.example.com/problems/`"
+)]
 #[non_exhaustive]
 pub struct InvalidUri;
 

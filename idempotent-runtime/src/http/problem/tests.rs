@@ -256,6 +256,27 @@ fn a_base_and_a_page_must_be_absolute_uris_that_can_stand_in_a_link() {
     }
 }
 
+/// A client knows a problem by what stands behind the last delimiter of its type.
+#[test]
+fn a_base_does_not_run_into_the_names_of_problems() {
+    for sound in ["https://x/docs?problem=", "https://x/docs#a/"] {
+        assert!(Problems::new().base(sound).is_ok(), "{sound}");
+    }
+    for runs_on in [
+        "https://api.example.com/problems",
+        "https://x/y#z",
+        "urn:problem",
+        "https://x/problem-",
+        "https://x/%",
+    ] {
+        assert_eq!(
+            Problems::new().base(runs_on).err(),
+            Some(InvalidUri),
+            "{runs_on}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn the_reasons_why_a_call_got_no_answer_are_problems() {
     let idem = Idempotency::memory();
