@@ -13,7 +13,7 @@ use super::{caller::is_credential, profile::Profile};
 
 /// What the body is, what is accepted, on which conditions the request is to be carried out, and as which method. With another one of
 /// them, it would be another request.
-const ALWAYS: [HeaderName; 18] = [
+const ALWAYS: [HeaderName; 20] = [
     ACCEPT,
     ACCEPT_LANGUAGE,
     HeaderName::from_static("content-digest"),
@@ -21,8 +21,10 @@ const ALWAYS: [HeaderName; 18] = [
     CONTENT_ENCODING,
     CONTENT_LANGUAGE,
     CONTENT_LOCATION,
+    HeaderName::from_static("content-md5"),
     CONTENT_RANGE,
     CONTENT_TYPE,
+    HeaderName::from_static("digest"),
     IF_MATCH,
     IF_MODIFIED_SINCE,
     IF_NONE_MATCH,

@@ -67,6 +67,8 @@ async fn c08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
     let same = [
         ("content-type", "text/plain"),
         ("content-language", "en"),
+        ("content-md5", "Gbd3zGZvFB1yY5GwB1GlFw=="),
+        ("digest", "md5=Gbd3zGZvFB1yY5GwB1GlFw=="),
         ("if-match", "\"7\""),
         ("if-none-match", "\"8\""),
         ("prefer", "return=minimal"),
