@@ -205,6 +205,11 @@ impl Answered {
     }
 }
 
+/// The statuses by which a request is not let through.
+const REFUSALS: [u16; 17] = [
+    307, 308, 401, 403, 405, 407, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429, 431,
+];
+
 /// The server, or somebody before it, did not let the request through, and nothing ran.
 pub(super) fn is_refusal(status: StatusCode, slug: Option<Slug>) -> bool {
     let by_slug = matches!(
@@ -218,11 +223,7 @@ pub(super) fn is_refusal(status: StatusCode, slug: Option<Slug>) -> bool {
         )
     );
     let status = status.as_u16();
-    let by_status = matches!(
-        status,
-        307 | 308 | 401 | 403 | 405 | 407 | 411 | 413..=415 | 417 | 421 | 425 | 426 | 429 | 431
-    );
-    by_slug && status >= 400 || by_status
+    by_slug && status >= 400 || REFUSALS.contains(&status)
 }
 
 impl Observed {

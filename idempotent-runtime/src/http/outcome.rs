@@ -89,7 +89,7 @@ impl From<Unrepeatable> for Verdict {
 
 /// Decides by the status, where the handler did not say.
 ///
-/// What is released is what a server answers before it begins: who are you, not so, too large, too often, not now. Every other
+/// What is released is what a server answers before it begins: who are you, not so, not without a condition, too large, too often, not now. Every other
 /// answer is the outcome, an error of the client's too: the handler came to it, and a retry must not come to another.
 pub(crate) fn verdict(status: StatusCode, mark: Option<Mark>, errors: ServerErrors) -> Verdict {
     if let Some(mark) = mark {
@@ -113,6 +113,7 @@ pub(crate) fn verdict(status: StatusCode, mark: Option<Mark>, errors: ServerErro
         | StatusCode::MISDIRECTED_REQUEST
         | StatusCode::TOO_EARLY
         | StatusCode::UPGRADE_REQUIRED
+        | StatusCode::PRECONDITION_REQUIRED
         | StatusCode::TOO_MANY_REQUESTS
         | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
         | StatusCode::SERVICE_UNAVAILABLE => Verdict::Release,
@@ -137,8 +138,8 @@ mod tests {
             (
                 Verdict::Release,
                 &[
-                    304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 429, 431,
-                    503,
+                    304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429,
+                    431, 503,
                 ],
             ),
             (Verdict::Uncertain, &[500, 501, 502, 504, 507, 599]),

@@ -181,7 +181,7 @@ fn outcomes(rules: &Rules) -> Vec<OutcomeRule> {
     }
     rules_by_status.extend([
         OutcomeRule::new(
-            "304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 429, 431 and 503",
+            "304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429, 431 and 503",
             OnRetry::ProcessedAgain,
         ),
         OutcomeRule::new("500 and above", failed),

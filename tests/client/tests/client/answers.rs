@@ -402,7 +402,7 @@ async fn c27_a_refused_call_is_sent_again_by_its_intent() {
 /// Nothing ran, so there is nothing that the intent came to, and nothing that its next request would contradict.
 #[tokio::test]
 async fn c11_a_request_that_was_refused_for_its_form_is_put_right_under_the_same_intent() {
-    for refusal in [405, 411, 413, 414, 415, 417, 421, 426, 431] {
+    for refusal in [405, 411, 413, 414, 415, 417, 421, 426, 428, 431] {
         let server = Server::doing([answer(refusal), answer(201)]).await;
         let client = client();
         for (form, status) in [("text/plain", refusal), ("application/json", 201)] {

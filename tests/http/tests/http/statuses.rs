@@ -138,7 +138,7 @@ async fn s_62_s_70_a_handlers_refusal_is_kept() {
 
 #[tokio::test]
 async fn s_63_what_is_refused_before_the_handler_is_released() {
-    for status in [401, 403, 405, 413, 415, 421, 431] {
+    for status in [401, 403, 405, 413, 415, 421, 428, 431] {
         is_released(Rules::ietf(), status, None).await;
     }
 }

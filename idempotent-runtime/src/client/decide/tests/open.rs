@@ -176,6 +176,7 @@ fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
         answer(417),
         answer(421),
         answer(426),
+        answer(428),
         answer(429),
         answer(431),
         answer(308),
