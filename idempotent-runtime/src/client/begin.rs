@@ -15,7 +15,7 @@ use super::{
     retry_after,
     send::{KeyedCall, Sending},
 };
-use crate::record::Time;
+use crate::{record::Time, store::StoreError};
 
 /// What the journal knew.
 #[derive(Debug)]
@@ -28,72 +28,126 @@ pub(super) enum Begun {
     Over(Response),
 }
 
+/// What becomes of a call that stands in the journal.
+enum Standing {
+    /// It is over.
+    Over(Response),
+    /// It is open, and is sent again.
+    Open,
+    /// It is somebody else's, or may be, and the server is asked.
+    OfAnother,
+}
+
 pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Result<Begun> {
     let mut entry = entry(sending, keyed);
-    let now = sending.inner.clock.now();
     let undecided = sending.inner.undecided.since(&entry.id);
     if let Some(since) = undecided {
         entry.created = since;
     }
-    let age = sending.profile.age(&entry, now);
-    (keyed.age, keyed.created) = (age.max(keyed.age), entry.created);
-    let standing = if keyed.journaled {
-        let begun = sending.inner.journal.begin(&entry).await;
-        begun.map_err(|source| ClientError::Journal {
-            key: entry.id.key.clone(),
-            source,
-        })?
-    } else {
-        None
-    };
+    let age = sending.profile.age(&entry, sending.inner.clock.now());
+    let age = age.max(keyed.age);
+    loop {
+        (keyed.age, keyed.created) = (age, entry.created);
+        let Some(standing) = write(sending, keyed, &entry).await? else {
+            return begin_anew(sending, keyed, &entry, undecided).await;
+        };
+        let is_anothers = match take(sending, keyed, &entry, &standing)? {
+            Standing::Over(response) => return Ok(Begun::Over(response)),
+            Standing::Open => false,
+            Standing::OfAnother => true,
+        };
+        // What is refused takes nothing up, so that whoever began it knows what became of it. What is over stays as it is.
+        if standing.ending.is_some() || take_up(sending, keyed, &standing).await? {
+            keyed.journaled &= !is_anothers;
+            return Ok(Begun::Again);
+        }
+    }
+}
+
+/// Writes the call into the journal, where it has a place in it; else, or where it stands there, answers with what does.
+async fn write(sending: &Sending<'_>, keyed: &KeyedCall, entry: &Entry) -> Result<Option<Entry>> {
+    if !keyed.journaled {
+        return Ok(None);
+    }
+    let standing = sending.inner.journal.begin(entry).await;
+    Ok(standing.map_err(|source| failed(keyed, source))?)
+}
+
+/// Lets a call that stands in the journal count as begun by this one; somebody else may have been quicker.
+async fn take_up(sending: &Sending<'_>, keyed: &KeyedCall, standing: &Entry) -> Result<bool> {
+    let journal = &sending.inner.journal;
+    let seen = standing.begun.as_ref();
+    let taken_up = journal.take_up(&standing.id, seen, &keyed.begun).await;
+    Ok(taken_up.map_err(|source| failed(keyed, source))?)
+}
+
+fn failed(keyed: &KeyedCall, source: StoreError) -> ClientError {
+    let key = keyed.live.id.key.clone();
+    ClientError::Journal { key, source }
+}
+
+/// Begins a call that the journal does not know.
+async fn begin_anew(
+    sending: &Sending<'_>,
+    keyed: &KeyedCall,
+    entry: &Entry,
+    undecided: Option<Time>,
+) -> Result<Begun> {
+    if let Some(why) = unsendable(sending, keyed, undecided) {
+        finish::withdraw(sending.inner, keyed).await;
+        return Err(unknown(why, Ended::unsent(entry.id.key.clone())).into());
+    }
+    if !keyed.journaled {
+        sending.inner.undecided.remember(&entry.id, entry.created);
+    }
+    Ok(undecided.map_or(Begun::New, |_| Begun::Again))
+}
+
+/// Decides about a call that the journal knows.
+fn take(
+    sending: &Sending<'_>,
+    keyed: &mut KeyedCall,
+    entry: &Entry,
+    standing: &Entry,
+) -> Result<Standing> {
     let call = || Ended::unsent(entry.id.key.clone());
-    let Some(standing) = standing else {
-        if let Some(why) = unsendable(sending, keyed, undecided) {
-            finish::withdraw(sending.inner, keyed).await;
-            return Err(unknown(why, call()).into());
-        }
-        if !keyed.journaled {
-            sending.inner.undecided.remember(&entry.id, entry.created);
-        }
-        return Ok(undecided.map_or(Begun::New, |_| Begun::Again));
-    };
-    (keyed.age, keyed.created) = (sending.profile.age(&standing, now), standing.created);
+    let now = sending.inner.clock.now();
+    (keyed.age, keyed.created) = (sending.profile.age(standing, now), standing.created);
     let without_headers = sending.request.without_headers;
-    match compare(&entry, without_headers, &standing) {
+    match compare(entry, without_headers, standing) {
         Compared::Equal => {}
         Compared::Other => return Err(ClientError::KeyReusedLocally { call: call() }.into()),
         Compared::ServerKnows if sending.is_unprotected() => {
             return Err(unknown(Why::Undeclared, call()).into());
         }
+        // What stands there is somebody else's, or may be, and stays as it is.
         Compared::ServerKnows if keyed.age < sending.profile.oldest() => {
-            // What stands there is somebody else's, or may be, and stays as it is.
-            keyed.journaled = false;
-            return Ok(Begun::Again);
+            return Ok(Standing::OfAnother);
         }
         Compared::ServerKnows => return Err(unknown(Why::Age, call()).into()),
     }
-    match standing.ending {
+    match &standing.ending {
         None if keyed.age >= sending.profile.oldest() => Err(unknown(Why::Age, call()).into()),
         // The attempt before may have been carried out, and only a server that honours keys would notice.
         None if sending.is_unprotected() => Err(unknown(Why::Undeclared, call()).into()),
-        None => Ok(Begun::Again),
+        None => Ok(Standing::Open),
         Some(Ending::Burned) => Err(ClientError::KeyReused { call: call() }.into()),
         Some(Ending::Answered {
             status,
             headers,
             body: Some(body),
         }) => {
-            let mut response = stored(sending.request.request().url(), body);
-            *response.status_mut() = status;
-            *response.headers_mut() = headers;
+            let mut response = stored(sending.request.request().url(), body.clone());
+            *response.status_mut() = *status;
+            *response.headers_mut() = headers.clone();
             response.extensions_mut().insert(Outcome {
-                key: Some(entry.id.key),
+                key: Some(entry.id.key.clone()),
                 attempts: 0,
                 replayed: true,
                 origin: Origin::Journal,
                 key_status: KeyStatus::Unsaid,
             });
-            Ok(Begun::Over(response.into()))
+            Ok(Standing::Over(response.into()))
         }
         Some(Ending::Gone | Ending::Answered { .. }) => {
             Err(ClientError::ResultGone { call: call() }.into())

@@ -138,15 +138,29 @@ fn strip(entry: &mut Entry) {
 impl ClientJournal for MemoryJournal {
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
         let mut calls = self.calls();
-        if let Some(standing) = calls.entries.get_mut(&entry.id) {
-            if standing.ending.is_none() {
-                standing.begun = entry.begun;
-            }
+        if let Some(standing) = calls.entries.get(&entry.id) {
             return Ok(Some(standing.clone()));
         }
         calls.make_room()?;
         calls.insert(entry.clone());
         Ok(None)
+    }
+
+    async fn take_up(
+        &self,
+        id: &EntryId,
+        seen: Option<&[u8; 16]>,
+        begun: &[u8; 16],
+    ) -> Result<bool, StoreError> {
+        let mut calls = self.calls();
+        let Some(standing) = calls.entries.get_mut(id) else {
+            return Ok(false);
+        };
+        let is_as_seen = standing.ending.is_none() && standing.begun.as_ref() == seen;
+        if is_as_seen {
+            standing.begun = Some(*begun);
+        }
+        Ok(is_as_seen)
     }
 
     async fn finish(

@@ -29,9 +29,18 @@ use crate::{record::Time, store::StoreError};
 #[async_trait]
 pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// Writes `entry` where nothing stands under its id, and answers `None` once it will survive whatever the journal is
-    /// meant to survive; else it answers with what stands there. An entry without an ending is taken up by that: from then on it
-    /// counts as [begun](Entry::begun) by `entry`, in the same atomic step. Nothing else of it changes.
+    /// meant to survive; else it answers with what stands there, and changes nothing.
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError>;
+
+    /// Takes up the entry under `id`, where one stands that has no ending and was [begun](Entry::begun) by `seen`, and by no other
+    /// since: from then on it counts as begun by `begun`. Nothing else of it changes. Looking and writing are one atomic step, and
+    /// the answer tells whether it was taken up.
+    async fn take_up(
+        &self,
+        id: &EntryId,
+        seen: Option<&[u8; 16]>,
+        begun: &[u8; 16],
+    ) -> Result<bool, StoreError>;
 
     /// Writes the ending of the entry under `id`, where one stands, and in place of its [`caller`](Entry::caller) the one who
     /// is told of it.
@@ -65,6 +74,15 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
 impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
         (**self).begin(entry).await
+    }
+
+    async fn take_up(
+        &self,
+        id: &EntryId,
+        seen: Option<&[u8; 16]>,
+        begun: &[u8; 16],
+    ) -> Result<bool, StoreError> {
+        (**self).take_up(id, seen, begun).await
     }
 
     async fn finish(

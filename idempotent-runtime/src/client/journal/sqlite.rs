@@ -148,25 +148,10 @@ impl ClientJournal for SqliteJournal {
             if !self.run(DOING, insert).await?.is_empty() {
                 return Ok(None);
             }
-            let take_up = self
-                .query(
-                    "UPDATE",
-                    &format!(
-                        "SET begun = ? WHERE origin = ? AND account = ? AND call_key = ? \
-                         AND ending IS NULL RETURNING {COLUMNS}"
-                    ),
-                )
-                .bind(entry.begun.map(Vec::from))
-                .bind(entry.id.origin.clone())
-                .bind(entry.id.account.clone())
-                .bind(entry.id.key.as_str().to_owned());
-            if let Some(row) = self.run(DOING, take_up).await?.first() {
-                return decoded(row, DOING).map(Some);
-            }
             let select = self
                 .query(
                     &format!("SELECT {COLUMNS} FROM"),
-                    "WHERE origin = ? AND account = ? AND call_key = ? AND ending IS NOT NULL",
+                    "WHERE origin = ? AND account = ? AND call_key = ?",
                 )
                 .bind(entry.id.origin.clone())
                 .bind(entry.id.account.clone())
@@ -176,6 +161,29 @@ impl ClientJournal for SqliteJournal {
                 return decoded(row, DOING).map(Some);
             }
         }
+    }
+
+    async fn take_up(
+        &self,
+        id: &EntryId,
+        seen: Option<&[u8; 16]>,
+        begun: &[u8; 16],
+    ) -> Result<bool, StoreError> {
+        let update = self
+            .query(
+                "UPDATE",
+                "SET begun = ? WHERE origin = ? AND account = ? AND call_key = ? \
+                 AND ending IS NULL AND begun IS ? RETURNING 1",
+            )
+            .bind(begun.to_vec())
+            .bind(id.origin.clone())
+            .bind(id.account.clone())
+            .bind(id.key.as_str().to_owned())
+            .bind(seen.map(|seen| seen.to_vec()));
+        let taken_up = self
+            .run("taking up a call that stands in the journal", update)
+            .await?;
+        Ok(!taken_up.is_empty())
     }
 
     async fn finish(

@@ -139,6 +139,15 @@ impl ClientJournal for Watched {
         self.inner.begin(entry).await
     }
 
+    async fn take_up(
+        &self,
+        id: &EntryId,
+        seen: Option<&[u8; 16]>,
+        begun: &[u8; 16],
+    ) -> Result<bool, StoreError> {
+        self.inner.take_up(id, seen, begun).await
+    }
+
     async fn finish(
         &self,
         id: &EntryId,

@@ -98,23 +98,31 @@ async fn every_journal_keeps_the_contract() {
 
         let withdrawn = journal.withdraw(&old.id, &[1; 16]).await;
         withdrawn.expect("what is over stays");
-        let again = Entry {
+        let by_another = Entry {
             begun: Some([2; 16]),
             ..old.clone()
         };
-        let over = journal.begin(&again).await.expect("an answer");
+        let over = journal.begin(&by_another).await.expect("an answer");
         let over = over.expect("it stands");
         assert_eq!((over.ending, over.begun), (Some(Ended::Burned), old.begun));
-        let over = journal.begin(&again).await.expect("an answer");
-        let over = over.expect("it stands");
-        assert_eq!(over.begun, old.begun, "nobody takes up what is over");
+        let take_up = async |id, seen: Option<[u8; 16]>| {
+            let taken_up = journal.take_up(id, seen.as_ref(), &[2; 16]).await;
+            taken_up.expect("an answer")
+        };
+        assert!(!take_up(&old.id, old.begun).await, "it is over");
 
-        let taken_up = Entry {
+        let by_another = Entry {
             begun: Some([2; 16]),
             ..stream.clone()
         };
-        let begun = journal.begin(&taken_up).await;
-        assert_eq!(begun, Ok(Some(taken_up.clone())));
+        let standing = journal.begin(&by_another).await;
+        assert_eq!(standing, Ok(Some(stream.clone())), "nobody took it up");
+        for unseen in [None, Some([3; 16])] {
+            assert!(!take_up(&stream.id, unseen).await, "it was begun otherwise");
+        }
+        assert!(take_up(&stream.id, stream.begun).await);
+        assert!(!take_up(&stream.id, stream.begun).await, "only once");
+        let taken_up = by_another;
         let withdrawn = journal.withdraw(&stream.id, &[1; 16]).await;
         withdrawn.expect("it is somebody else's now");
         assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&taken_up));

@@ -10,6 +10,8 @@ use idempotent_runtime::{
 };
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
+use tempfile::TempDir;
+
 use crate::kit::{Ending, Pauses, Server, Step, answer, builder, patient, problem, unfinished};
 
 struct Process {
@@ -43,17 +45,20 @@ impl Process {
     }
 }
 
+async fn journals(folder: &TempDir) -> [Arc<dyn ClientJournal>; 2] {
+    let file = SqliteJournal::open(folder.path().join("calls.db")).await;
+    [
+        Arc::new(MemoryJournal::new()),
+        Arc::new(file.expect("a journal")),
+    ]
+}
+
 /// One of them sends, and is told only later that nothing came of it; the other one takes the call up meanwhile, and loses its
 /// answer.
 #[tokio::test]
 async fn c33_what_another_process_took_up_is_not_forgotten_by_who_was_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = SqliteJournal::open(folder.path().join("calls.db")).await;
-    let journals: [Arc<dyn ClientJournal>; 2] = [
-        Arc::new(MemoryJournal::new()),
-        Arc::new(file.expect("a journal")),
-    ];
-    for journal in journals {
+    for journal in journals(&folder).await {
         for refusal in [answer(401), problem(503, "idempotency-overloaded")] {
             let clock = ManualClock::new();
             let gate = Gate::new();
@@ -82,5 +87,36 @@ async fn c33_what_another_process_took_up_is_not_forgotten_by_who_was_refused() 
             assert_eq!(resumed.expect("an answer").status(), 200);
             assert_eq!(second.open().await, 0);
         }
+    }
+}
+
+/// One of them is told that nothing came of its call, and is not to see it sent after that. The other one wanted something else
+/// meanwhile, was refused, and has nothing to do with it.
+#[tokio::test]
+async fn c33_what_another_process_was_refused_is_forgotten_by_who_began_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for journal in journals(&folder).await {
+        let clock = ManualClock::new();
+        let gate = Gate::new();
+        let refused = Step::AnswerBehind(gate.clone(), problem(503, "idempotency-overloaded"));
+        let server = Server::doing([refused]).await;
+        let first = process(&journal, &clock);
+        let second = process(&journal, &clock);
+        let call = tokio::spawn(first.ask(&server, "pay"));
+        gate.arrived(1).await;
+        let other = second.ask(&server, "other").await;
+        assert!(
+            matches!(other.ending(), ClientError::KeyReusedLocally { .. }),
+            "{other:?}"
+        );
+
+        gate.open();
+        let ended = call.await.expect("it ends");
+
+        assert!(
+            matches!(ended.ending(), ClientError::Exhausted { .. }),
+            "{ended:?}"
+        );
+        assert_eq!(first.open().await, 0, "it is not sent any more");
     }
 }
