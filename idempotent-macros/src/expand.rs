@@ -357,12 +357,17 @@ fn by_reference(expression: &Expr) -> TokenStream {
     }
 }
 
-/// Gives every generated token the same place, so that a failing bound is reported there, and once.
+/// Gives every generated token the same place, so that a failing bound is reported there, and once. A `$crate` that the path of the
+/// runtime begins with still means the crate whose `macro_rules` wrote it.
 fn at(span: Span, generated: TokenStream) -> TokenStream {
     generated
         .into_iter()
         .map(|mut token| {
-            token.set_span(span);
+            let place = match &token {
+                TokenTree::Ident(word) if word == "$crate" => word.span().located_at(span),
+                _ => span,
+            };
+            token.set_span(place);
             token
         })
         .collect()

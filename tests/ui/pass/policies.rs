@@ -219,4 +219,8 @@ pub async fn through_another_path(id: u64) -> Result<Receipt, PayError> {
     Ok(Receipt { id })
 }
 
+ui::protected!(made_by_a_macro_of_another_crate(id: u64) -> Result<Receipt, PayError>, (id, "v1"), classify, ask, {
+    Ok(Receipt { id })
+});
+
 fn main() {}
