@@ -286,7 +286,8 @@ impl Expansion<'_> {
         beside
     }
 
-    /// Asks what became of the attempt before, at the begin of the body.
+    /// Asks what became of the attempt before, at the begin of the body. Stands at the function that is asked, where it is reported
+    /// that it is not async, or answers something else.
     fn reconcile(&self) -> TokenStream {
         let Some(OnCrash::Reconcile(ask)) = &self.model.policies.on_crash else {
             return TokenStream::new();
@@ -311,11 +312,14 @@ impl Expansion<'_> {
             let value = argument.by_reference();
             quote!(#(#cfg)* #value,)
         });
+        let here = ask.span();
+        let reconcile = at(here, quote!(#private::reconcile));
         let asked = self.renamed(quote!(#ask(#receiver #(#arguments)*)));
+        let asked = quote_spanned!(here=> #reconcile::<#output, _, _>(|| #asked).await);
         let answer = Ident::new("__answer", Span::mixed_site());
         quote! {
             #[allow(clippy::used_underscore_binding)]
-            let #answer = #private::reconcile::<#output, _, _>(|| #asked).await;
+            let #answer = #asked;
             if let ::core::option::Option::Some(#answer) = #answer {
                 return #answer;
             }

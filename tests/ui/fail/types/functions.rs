@@ -39,6 +39,14 @@ async fn with_other_arguments(_: &str) -> idempotent_runtime::Reconciled<u64, Er
     idempotent_runtime::Reconciled::Unknown
 }
 
+fn without_waiting(_: &Order) -> idempotent_runtime::Reconciled<u64, Error> {
+    idempotent_runtime::Reconciled::Unknown
+}
+
+async fn about_another_value(_: &Order) -> idempotent_runtime::Reconciled<String, Error> {
+    idempotent_runtime::Reconciled::Unknown
+}
+
 #[idempotent(key = order.id, on_error = of_another_error)]
 async fn classifies_another_error(order: Order) -> Answer<u64> {
     Ok(order.id)
@@ -56,6 +64,16 @@ async fn replays_without_serde(order: Order) -> Answer<u64> {
 
 #[idempotent(key = order.id, on_crash = reconcile(with_other_arguments))]
 async fn reconciles_other_arguments(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
+#[idempotent(key = order.id, on_crash = reconcile(without_waiting))]
+async fn reconciles_without_waiting(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
+#[idempotent(key = order.id, on_crash = reconcile(about_another_value))]
+async fn reconciles_another_value(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
