@@ -1,6 +1,12 @@
 //! What a type is made of, as far as its tokens show, and what of it can neither be compared nor read back.
 
-use syn::{GenericArgument, PathArguments, PathSegment, Type, TypeReference};
+use proc_macro2::TokenStream;
+use quote::ToTokens as _;
+use syn::visit::{self, Visit};
+use syn::{
+    GenericArgument, Lifetime, ParenthesizedGenericArguments, PathArguments, PathSegment, Type,
+    TypeFnPtr, TypeReference,
+};
 
 use crate::args::Args;
 use crate::errors::Errors;
@@ -36,6 +42,39 @@ fn may_be_read(reference: &TypeReference) -> bool {
     let is_static = lifetime.is_some_and(|lifetime| lifetime.ident == "static");
     let is_named = matches!(bare(&reference.elem), Type::Path(_));
     is_static && is_named && !is_called(&reference.elem, &["str"])
+}
+
+/// The references and lifetimes in a type that are not `'static`; those of function types bind nothing.
+pub(crate) fn borrows(ty: &Type) -> Vec<TokenStream> {
+    struct Borrows(Vec<TokenStream>);
+
+    impl Visit<'_> for Borrows {
+        fn visit_type_reference(&mut self, reference: &TypeReference) {
+            if reference
+                .lifetime
+                .as_ref()
+                .is_some_and(|lifetime| lifetime.ident == "static")
+            {
+                visit::visit_type_reference(self, reference);
+            } else {
+                self.0.push(reference.to_token_stream());
+            }
+        }
+
+        fn visit_lifetime(&mut self, lifetime: &Lifetime) {
+            if lifetime.ident != "static" {
+                self.0.push(lifetime.to_token_stream());
+            }
+        }
+
+        fn visit_type_fn_ptr(&mut self, _: &TypeFnPtr) {}
+
+        fn visit_parenthesized_generic_arguments(&mut self, _: &ParenthesizedGenericArguments) {}
+    }
+
+    let mut borrows = Borrows(Vec::new());
+    borrows.visit_type(ty);
+    borrows.0
 }
 
 /// Refuses arguments that look like others in every retry.

@@ -1,15 +1,13 @@
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::Span;
 use quote::ToTokens as _;
-use syn::visit::{self, Visit};
-use syn::{
-    Expr, ExprLit, FnArg, Ident, Lifetime, Lit, ParenthesizedGenericArguments, ReceiverKind, Type,
-    TypeFnPtr, TypeImplTrait, TypeReference,
-};
+use syn::visit::Visit;
+use syn::{Expr, ExprLit, FnArg, Ident, Lit, ReceiverKind, Type, TypeImplTrait};
 
 use crate::args::Args;
 use crate::choices::OnCancel;
 use crate::errors::{Errors, closest, list};
 use crate::function::{Argument, Function, Shape};
+use crate::key::Key;
 use crate::mentions::Names;
 use crate::pieces;
 use crate::values::Period;
@@ -21,6 +19,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
     pieces::borrowed_value(args, function, errors);
     name(args, function, errors);
     key(args, function, errors);
+    scope(args, function, errors);
     key_from_arguments(args, function, errors);
     skip(args, function, errors);
     mutable_arguments(args, function, errors);
@@ -113,12 +112,7 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) {
         _ => {}
     }
     let Some(key) = args.key.value() else { return };
-    let names: Names = function
-        .arguments
-        .iter()
-        .map(|argument| argument.name.to_string())
-        .chain(["self".to_owned()])
-        .collect();
+    let names = names(function);
     let expressions = key.expressions();
     if !expressions
         .iter()
@@ -161,6 +155,34 @@ fn key_without_braces(text: &str, names: &Names, function: &Function) -> String 
     format!(
         "this `key` is text without braces, the same for every call; text is a template: {instead}"
     )
+}
+
+/// Refuses text that reads as an argument: it would be one scope for all tenants. Any other text may be meant.
+fn scope(args: &Args, function: &Function, errors: &mut Errors) {
+    let Some(Key::Expression(Expr::Lit(ExprLit {
+        lit: Lit::Str(written),
+        ..
+    }))) = args.scope.value()
+    else {
+        return;
+    };
+    let text = written.value();
+    let reads_as_an_argument = |meant: Expr| {
+        matches!(meant, Expr::Path(_) | Expr::Field(_)) && names(function).mentioned_in(&meant)
+    };
+    if syn::parse_str(&text).is_ok_and(reads_as_an_argument) {
+        errors.on(
+            written,
+            format!("this `scope` is text without braces, the same for every call; text is a template: write `\"{{{text}}}\"` or leave the quotes out; where the text itself is meant, write `concat!(\"{text}\")`"),
+        );
+    }
+}
+
+/// What an expression may mention.
+fn names(function: &Function) -> Names {
+    let arguments = function.arguments.iter();
+    let arguments = arguments.map(|argument| argument.name.to_string());
+    arguments.chain(["self".to_owned()]).collect()
 }
 
 fn key_from_arguments(args: &Args, function: &Function, errors: &mut Errors) {
@@ -281,14 +303,15 @@ fn detach(args: &Args, function: &Function, errors: &mut Errors) {
     }
     for input in &function.signature.inputs {
         let (borrowed, instead) = match input {
-            FnArg::Typed(argument) => {
-                (borrows(&argument.ty), "the value itself, or an `Arc` of it")
-            }
+            FnArg::Typed(argument) => (
+                pieces::borrows(&argument.ty),
+                "the value itself, or an `Arc` of it",
+            ),
             FnArg::Receiver(receiver) => match &receiver.kind {
                 ReceiverKind::Reference(..) => {
                     (vec![receiver.to_token_stream()], "`self: Arc<Self>`")
                 }
-                ReceiverKind::Typed(_, ty) => (borrows(ty), "`self: Arc<Self>`"),
+                ReceiverKind::Typed(_, ty) => (pieces::borrows(ty), "`self: Arc<Self>`"),
                 _ => continue,
             },
         };
@@ -296,39 +319,6 @@ fn detach(args: &Args, function: &Function, errors: &mut Errors) {
             errors.on(borrow, format!("{FIX}: take {instead}"));
         }
     }
-}
-
-/// The references and lifetimes in a type that are not `'static`; those of function types bind nothing.
-fn borrows(ty: &Type) -> Vec<TokenStream> {
-    struct Borrows(Vec<TokenStream>);
-
-    impl Visit<'_> for Borrows {
-        fn visit_type_reference(&mut self, reference: &TypeReference) {
-            if reference
-                .lifetime
-                .as_ref()
-                .is_some_and(|lifetime| lifetime.ident == "static")
-            {
-                visit::visit_type_reference(self, reference);
-            } else {
-                self.0.push(reference.to_token_stream());
-            }
-        }
-
-        fn visit_lifetime(&mut self, lifetime: &Lifetime) {
-            if lifetime.ident != "static" {
-                self.0.push(lifetime.to_token_stream());
-            }
-        }
-
-        fn visit_type_fn_ptr(&mut self, _: &TypeFnPtr) {}
-
-        fn visit_parenthesized_generic_arguments(&mut self, _: &ParenthesizedGenericArguments) {}
-    }
-
-    let mut borrows = Borrows(Vec::new());
-    borrows.visit_type(ty);
-    borrows.0
 }
 
 fn transaction(args: &Args, function: &Function, errors: &mut Errors) {

@@ -78,6 +78,16 @@ async fn lookup(order: &Order) -> Result<u64, Error> {
     Ok(order.id.0)
 }
 
+#[idempotent(key = order.id, scope = "order-service")]
+pub async fn in_a_constant_scope(order: &Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
+#[idempotent(key = order.id, scope = concat!("order"))]
+pub async fn in_a_scope_called_like_an_argument(order: &Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
 #[idempotent(key = order.id)]
 pub async fn by_newtype(order: &Order) -> Result<Done, Error> {
     Ok(Done(order.id.0))

@@ -52,4 +52,9 @@ async fn in_a_tuple(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
+#[idempotent(key = order.id, scope = "order.tenant")]
+async fn without_braces_in_the_scope(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
 fn main() {}
