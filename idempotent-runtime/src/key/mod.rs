@@ -90,23 +90,23 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// A value cannot be a key.
+/// A value cannot be a key, or a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// It is `None`, or a part of it is, or it has no part at all.
     #[error(
-        "it is missing, because it or a part of it is `None`: have the caller send one, or use a part that is always there; `on_missing_key = run` runs calls without a key, unprotected"
+        "it is missing, because it or a part of it is `None`: have the caller send one, or use a part that is always there; with `on_missing_key = run`, a call without a key runs unprotected, and one without a scope cannot"
     )]
     Missing,
     /// All its values are empty text.
     #[error(
-        "the key is empty: it would be the same for every call; have the caller send one of at least 1 byte"
+        "it is empty: it would be the same for every call; have the caller send one of at least 1 byte"
     )]
     Empty,
     /// It is longer than [`LONGEST`].
     #[error(
-        "the key is {bytes} bytes long, and at most {limit} are allowed; use a field that identifies the call, or a hash"
+        "it is {bytes} bytes long, and at most {limit} are allowed; use a shorter field that identifies the same, or a hash"
     )]
     TooLong {
         /// How long it is, in bytes of text.
@@ -116,7 +116,7 @@ pub enum KeyError {
     },
     /// The `Display` of a part returned an error.
     #[error(
-        "a part of the key cannot be written as text because its `Display` failed; mend that, or use another field"
+        "a part of it cannot be written as text because its `Display` failed; mend that, or use another field"
     )]
     Unwritable,
 }

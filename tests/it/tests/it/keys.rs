@@ -20,6 +20,7 @@ on_every_store![
     b08_caller_given_key,
     b11_key_length,
     b11_any_character,
+    b11_what_is_wrong_with_a_scope_is_not_told_of_the_key,
     b12_resolver_fails,
     b13_async_resolver,
     b25_rename_safe_identity,
@@ -119,6 +120,23 @@ async fn b11_key_length(world: World) {
         );
     }
     assert_eq!(owner.store.round_trips(), 4, "refused before storage");
+}
+
+async fn b11_what_is_wrong_with_a_scope_is_not_told_of_the_key(world: World) {
+    let owner = world.owner().await;
+
+    for scope in [String::new(), "s".repeat(LONGEST + 1)] {
+        let call = owner.call("keys.length").key("k").scope(&scope);
+        let answer = call.run(|_| async { Ok::<_, Error>(()) }).await;
+
+        let Err(Error::InvalidKey { part, source, .. }) = answer else {
+            panic!("{answer:?}")
+        };
+        assert_eq!(part, "scope");
+        let told = source.to_string();
+        assert!(!told.contains("the key"), "{told}");
+    }
+    assert_eq!(owner.store.round_trips(), 0);
 }
 
 async fn b11_any_character(world: World) {

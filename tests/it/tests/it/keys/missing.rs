@@ -163,6 +163,8 @@ async fn b09_a_missing_scope_is_refused(world: World) {
             panic!("{answer:?}")
         };
         assert_eq!((part, source), ("scope", KeyError::Missing));
+        let told = source.to_string();
+        assert!(told.ends_with("without a scope cannot"), "{told}");
     }
     assert_eq!(owner.store.round_trips(), 0);
 }
