@@ -108,7 +108,7 @@ pub trait OnError<E> {
 pub struct Encoder<'a>(pub(crate) &'a Coder);
 
 fn not_stored<E>() -> Result<E, BoxError> {
-    Err("an error was stored here by a build that recorded errors, and this build does not".into())
+    Err("an error stands here, from whoever settled the call or from a build that recorded errors, and the `on_error` of this one reads none back: `replay` does, and a classifier that returns `Verdict`".into())
 }
 
 macro_rules! on_error {

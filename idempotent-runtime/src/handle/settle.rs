@@ -129,6 +129,10 @@ impl Settle<'_> {
     /// It failed for good, with this error, which answers every duplicate from now on. Returns whether there was anything
     /// to settle.
     ///
+    /// A function whose `on_error` is `release`, `uncertain` or a classifier that returns [`Unrecorded`](crate::Unrecorded) reads no
+    /// error back: its duplicates get [`Error::Unreadable`], and the body is not run for them either. One that may be settled so takes a
+    /// classifier that returns [`Verdict`](crate::Verdict).
+    ///
     /// # Errors
     ///
     /// When the error cannot be encoded, or the store fails.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::{Settle, idempotent, record::Record};
+use idempotent_runtime::{Settle, Unrecorded, idempotent, record::Record};
 
 use super::*;
 
@@ -14,6 +14,7 @@ on_every_store![
     d23_only_what_is_uncertain_or_parked_can_be_settled,
     d23_what_is_uncertain_already_is_told_of_once,
     d23_what_is_settled_has_the_version_that_its_function_reads,
+    d23_an_error_is_settled_for_a_function_that_records_none,
 ];
 
 #[idempotent(name = "settled.versioned", key = key, version = 1, on_error = uncertain)]
@@ -30,6 +31,41 @@ async fn d23_what_is_settled_has_the_version_that_its_function_reads(world: Worl
 
     assert!(settled.is_ok_and(|settled| settled));
     assert_eq!(owner.enter(versioned(7)).await, Ok(99));
+}
+
+fn unrecorded(_: &Error) -> Unrecorded {
+    Unrecorded::Uncertain
+}
+
+async fn d23_an_error_is_settled_for_a_function_that_records_none(world: World) {
+    let owner = world.owner().await;
+    let left = || Err::<u64, _>(Error::InvalidPolicy("no answer"));
+    macro_rules! settled {
+        ($key:literal, $records_none:ident($($classify:ident)?)) => {{
+            let call = || owner.call("charge").key($key).$records_none($($classify)?);
+            let in_doubt = owner.call("charge").key($key).uncertain_errors();
+            assert!(in_doubt.run(|_| async { left() }).await.is_err());
+            let settled = settle(&owner, $key).with_error(&"it did not happen").await;
+            assert_eq!(settled.ok(), Some(true));
+            call().run(|_| async { Ok::<_, Error>(world.happened($key)) }).await
+        }};
+    }
+
+    for answer in [
+        settled!("released", release_errors()),
+        settled!("uncertain", uncertain_errors()),
+        settled!("classified", classify_errors(unrecorded)),
+    ] {
+        let Err(Error::Unreadable { source, .. }) = answer else {
+            panic!("{answer:?}")
+        };
+        let why = source.to_string();
+        assert!(
+            why.contains("settled") && why.contains("`on_error`"),
+            "{why}"
+        );
+    }
+    assert_eq!(world.records().await.len(), 3);
 }
 
 fn settle<'a>(owner: &'a Owner, key: &str) -> Settle<'a> {
