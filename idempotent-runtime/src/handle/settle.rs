@@ -151,8 +151,8 @@ impl Settle<'_> {
         self.with_outcome(RawOutcome::not_replayable()).await
     }
 
-    /// Lets a *parked* record be tried again, with a fresh budget: the next call takes over and runs, or reconciles
-    /// where that is its policy. Where none comes within the ttl that the call chose, counted from now, it is forgotten as any call that
+    /// Lets a *parked* record be tried again, with a fresh budget, and once where that is 0: the next call takes over and runs, or
+    /// reconciles where that is its policy. Where none comes within the ttl that the call chose, counted from now, it is forgotten as any call that
     /// may run again. An uncertain record can only be settled. Returns whether there was anything to resume.
     ///
     /// # Errors
@@ -168,6 +168,7 @@ impl Settle<'_> {
             };
             Some(Draft {
                 attempt: 1,
+                attempt_id: AttemptId::NOBODY,
                 lease: Moment::In(Duration::ZERO),
                 ..settled(record, state, keep)
             })

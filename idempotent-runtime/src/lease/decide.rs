@@ -163,7 +163,7 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
                 Meaning::LeaveUncertain,
             )
         }
-        State::Running if record.attempt > claim.takeover_budget => write(
+        State::Running if claim.gives_up(record) => write(
             claim.leave(record, State::Parked, on_crash, version()),
             Meaning::Park,
         ),
@@ -179,6 +179,12 @@ impl Claim {
         self.on_expired == OnExpired::Refuse
             && record.state == State::Done
             && !record.is_forgettable(now, self.keep)
+    }
+
+    /// Whether as many holders vanished as may. What somebody resumed is nobody's, and tried once more whatever the budget is.
+    fn gives_up(&self, record: &Record) -> bool {
+        let at_least = u32::from(record.attempt_id == AttemptId::NOBODY);
+        record.attempt > self.takeover_budget.max(at_least)
     }
 
     /// Begins a record: nothing that stood there before counts, except that tokens grow.

@@ -11,6 +11,7 @@ on_every_store![
     d21_a_paused_holder_of_what_was_resumed_has_lost,
     d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed,
     d21_what_was_resumed_answers_for_as_long_as_its_call_chose,
+    d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed,
     d23_only_what_is_uncertain_or_parked_can_be_settled,
     d23_what_is_uncertain_already_is_told_of_once,
     d23_what_is_settled_has_the_version_that_its_function_reads,
@@ -106,6 +107,29 @@ async fn d21_a_paused_holder_of_what_was_resumed_has_lost(world: World) {
     let next = world.owner().await;
     let next = Charge::of(&world, &next).answers("resumed").call().await;
     assert_eq!(next, Ok("resumed".into()));
+}
+
+async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: World) {
+    let owner = || world.owner_with(|builder| builder.takeover_budget(0));
+    Charge::of(&world, &owner().await).vanishes().await;
+    world.advance(LEASE).await;
+    let next = owner().await;
+    let answer = Charge::of(&world, &next).call().await;
+    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+
+    assert_eq!(settle(&next, "k").resume().await, Ok(true));
+    Charge::of(&world, &owner().await).vanishes().await;
+    world.advance(LEASE).await;
+
+    assert_eq!(world.runs("k"), 2, "it was tried again");
+    let answer = Charge::of(&world, &next).call().await;
+    assert!(
+        matches!(answer, Err(Error::Parked { attempts: 2, .. })),
+        "{answer:?}"
+    );
+    assert_eq!(settle(&next, "k").resume().await, Ok(true));
+    let answer = Charge::of(&world, &next).answers("resumed").call().await;
+    assert_eq!(answer, Ok("resumed".into()));
 }
 
 async fn d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed(world: World) {
