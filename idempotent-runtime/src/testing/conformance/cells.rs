@@ -1,17 +1,21 @@
 //! A versioned cell: looks and swaps.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     Subject,
     sample::{
-        LEASE, TTL, applied, claim, completion, heartbeat, id, look, next, refused, release,
-        subject as about, takeover,
+        LEASE, TTL, applied, claim, completion, heartbeat, id, look, next, refused, release, swap,
+        takeover,
     },
 };
 use crate::{
+    fingerprint::{Arguments, Fingerprinted},
     identity::RecordId,
-    record::{Draft, FencingToken, Moment, State, TokenRule, Version},
+    record::{
+        Draft, FencingToken, Moment, RawOutcome, State, Subject as About, TokenRule, Version,
+    },
+    store::Swap,
 };
 
 /// F01: a look where nothing stands finds nothing, without an error.
@@ -164,13 +168,22 @@ pub async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn Subject) {
     let held = applied(&*store, id(1), None, &draft).await;
     let released = applied(&*store, id(1), Some(held.version), &release(&draft)).await;
     subject.advance(LEASE).await;
+    let mut arguments = Arguments::new();
+    arguments.argument("amount", &2);
+    let fingerprint = arguments.finish(None).expect("they are encoded");
+    let about_other = Arc::new(About {
+        operation: "conformance.refund".into(),
+        scope: b"another tenant".to_vec(),
+        key: b"other".to_vec(),
+        fingerprint: Fingerprinted::stored(fingerprint.fingerprint(), fingerprint.digests()),
+    });
     let other = Draft {
-        subject: Some(about("other")),
+        subject: Some(Arc::clone(&about_other)),
         token: TokenRule::Above(released.token),
         ..claim()
     };
     let again = applied(&*store, id(1), Some(released.version), &other).await;
-    assert_eq!(again.subject, about("other"));
+    assert_eq!(again.subject, about_other);
     assert!(
         again.lease_end == again.created.plus(LEASE),
         "the record begins now"
@@ -221,6 +234,78 @@ pub async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
     assert_eq!(ended.expires, before.expires);
 }
 
+/// Where nothing stood there is no moment to keep: a lease and a retention that a draft keeps there are over at once.
+pub async fn where_nothing_stood_nothing_is_kept(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let draft = Draft {
+        lease: Moment::Keep,
+        expires: Moment::Keep,
+        ..claim()
+    };
+    let record = applied(&*store, id(1), None, &draft).await;
+    assert_eq!(
+        (record.lease_end, record.expires),
+        (record.created, record.created)
+    );
+}
+
+/// A record may begin in any state, as one that keeps a place does, or one that was brought along.
+pub async fn a_record_begins_in_any_state(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let states = [
+        State::Running,
+        State::Done,
+        State::Released,
+        State::Uncertain,
+        State::Parked,
+    ];
+    for (number, state) in (0..).zip(states) {
+        let outcome = (state == State::Done).then(|| RawOutcome::value("v"));
+        let draft = Draft {
+            state,
+            outcome,
+            ..claim()
+        };
+        let record = applied(&*store, id(number), None, &draft).await;
+        assert_eq!(record.finished.is_none(), state == State::Running);
+        assert_eq!(look(&*other, id(number)).await.record, Some(record));
+    }
+}
+
+/// Whoever claims what is done is shown it and the time, whatever a client knows of it: also where nothing but the version
+/// tells that it is another outcome.
+pub async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    let mut done = applied(&*store, id(1), Some(held.version), &completion(&draft, "v")).await;
+    for value in ["w", "x"] {
+        for client in [&store, &other] {
+            // First without a look, from which the client would know.
+            let Swap::Refused(snapshot) = swap(&**client, id(1), None, &claim()).await else {
+                panic!("it is written over")
+            };
+            assert_eq!(snapshot.record.as_ref(), Some(&done));
+            let snapshot = refused(&**client, id(1), None, &claim()).await;
+            assert_eq!(snapshot.record.as_ref(), Some(&done));
+        }
+        let over = Draft {
+            expires: Moment::Keep,
+            ..completion(&draft, value)
+        };
+        done = applied(&*other, id(1), Some(done.version), &over).await;
+    }
+    let released = Draft {
+        expires: Moment::Keep,
+        ..release(&draft)
+    };
+    let released = applied(&*other, id(1), Some(done.version), &released).await;
+    for client in [&store, &other] {
+        let snapshot = refused(&**client, id(1), None, &claim()).await;
+        assert_eq!(snapshot.record.as_ref(), Some(&released));
+    }
+}
+
 /// Ids and versions that differ in one bit are different ones, and a version counts only under its own id.
 pub async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
     let store = subject.store().await;
@@ -249,13 +334,9 @@ pub async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
     }
     let elsewhere = applied(&*store, id(2), None, &claim()).await;
     refused(&*store, id(1), Some(elsewhere.version), &heartbeat(&draft)).await;
-    refused(
-        &*store,
-        id(1),
-        Some(elsewhere.version),
-        &completion(&draft, "v"),
-    )
-    .await;
+    for misplaced in [completion(&draft, "v"), takeover(&elsewhere), claim()] {
+        refused(&*store, id(1), Some(elsewhere.version), &misplaced).await;
+    }
     assert_eq!(look(&*store, id(2)).await.record, Some(elsewhere));
     for extreme in [0, u128::MAX] {
         let seen = look(&*store, id(1))

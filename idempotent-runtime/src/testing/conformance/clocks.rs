@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::{
     Subject,
-    sample::{LEASE, PATIENCE, TTL, applied, claim, completion, heartbeat, id, look, takeover},
+    sample::{
+        LEASE, PATIENCE, TTL, applied, claim, completion, heartbeat, id, look, purge_all, takeover,
+    },
 };
 use crate::{
     record::{Draft, FencingToken, Moment, Time, TokenRule},
@@ -72,12 +74,7 @@ pub async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Subject) {
         )
         .await;
         subject.advance(TTL * 2).await;
-        while store
-            .purge(100, Duration::ZERO)
-            .await
-            .expect("a purge is answered")
-            > 0
-        {}
+        purge_all(&*store).await;
         assert_eq!(
             look(&*store, id(1)).await.record,
             None,
@@ -132,6 +129,39 @@ pub async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Subject) {
     };
     let record = applied(&*store, id(1), Some(record.version), &done).await;
     assert_eq!(record.expires, Time::from_micros(i64::MAX));
+}
+
+/// A moment centuries away is that moment, to the microsecond: no store counts in numbers that round, or loses a carry.
+pub async fn a_moment_far_away_is_exact(subject: &dyn Subject) {
+    let store = subject.store().await;
+    // On both sides of 2^53 microseconds, the last whole number that doubles have, and nearly as far as moments go.
+    let durations = [
+        1_999_999_999,
+        7_199_999_999_999_999,
+        7_999_999_999_999_999,
+        9_007_199_254_740_993,
+        99_999_999_999_999_999,
+        999_000_000_000_000_001,
+        7_000_000_000_999_999_999,
+    ];
+    for (number, micros) in (0..).zip(durations) {
+        let far = Moment::In(Duration::from_micros(micros));
+        let draft = Draft {
+            lease: far,
+            expires: far,
+            ..claim()
+        };
+        let held = applied(&*store, id(number), None, &draft).await;
+        assert_eq!(
+            held.expires,
+            held.created.plus(Duration::from_micros(micros))
+        );
+        let done = Draft {
+            expires: far,
+            ..completion(&draft, "receipt")
+        };
+        applied(&*store, id(number), Some(held.version), &done).await;
+    }
 }
 
 /// Resolves when the store's clock is past a token: at once where the clock was moved, a tick later where records were

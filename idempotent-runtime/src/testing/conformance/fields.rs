@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     policy::OnCrash,
-    record::{Draft, Holder, Moment, RawOutcome, State, Subject as About},
+    record::{Draft, Holder, Moment, RawOutcome, Record, State, Subject as About, TokenRule},
 };
 
 /// F22: every field comes back, in every state, with every choice and kind of outcome, through another client too.
@@ -59,8 +59,34 @@ pub async fn every_field_comes_back(subject: &dyn Subject) {
                 };
                 let ended = applied(&*store, id, Some(held.version), &ending).await;
                 assert_eq!(standing(&*other, id).await, ended);
+                let unlike = unlike(&ended);
+                let again = applied(&*store, id, Some(ended.version), &unlike).await;
+                assert_eq!(standing(&*other, id).await, again);
             }
         }
+    }
+}
+
+/// A claim over a record of which nothing stays but its subject.
+fn unlike(record: &Record) -> Draft {
+    let on_crash = match record.on_crash {
+        OnCrash::Rerun => OnCrash::Uncertain,
+        _ => OnCrash::Rerun,
+    };
+    let label = format!("not {}", record.holder.label);
+    let trace_parent = match record.holder.trace_parent {
+        Some(_) => None,
+        None => Some("00-1-1-01".into()),
+    };
+    Draft {
+        subject: None,
+        token: TokenRule::Above(record.token),
+        on_crash,
+        holder: Holder {
+            label: label.into(),
+            trace_parent,
+        },
+        ..claim()
     }
 }
 
@@ -100,11 +126,25 @@ pub async fn any_key_comes_back(subject: &dyn Subject) {
     }
 }
 
-/// F14: any outcome comes back byte by byte, the empty one included.
+/// F14: any outcome comes back byte by byte, the empty one included, and of whatever kind it is.
 pub async fn any_outcome_comes_back(subject: &dyn Subject) {
     let every_byte: Vec<u8> = (0..=u8::MAX).collect();
     for (number, bytes) in (0..).zip([vec![], vec![0], every_byte.repeat(3), vec![0xff; 70_000]]) {
         outcome_comes_back(subject, number, bytes).await;
+    }
+    let store = subject.store().await;
+    for (number, outcome) in (10..).zip([
+        None,
+        Some(RawOutcome::error("e").with_schema(u32::MAX)),
+        Some(RawOutcome::not_replayable()),
+    ]) {
+        let draft = claim();
+        let held = applied(&*store, id(number), None, &draft).await;
+        let ending = Draft {
+            outcome,
+            ..completion(&draft, "")
+        };
+        applied(&*store, id(number), Some(held.version), &ending).await;
     }
 }
 

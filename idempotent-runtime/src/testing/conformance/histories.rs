@@ -11,7 +11,10 @@ use std::{
 
 use super::{
     Subject,
-    sample::{LEASE, TTL, claim, completion, heartbeat, id, look, next, release, swap, takeover},
+    sample::{
+        LEASE, TTL, claim, completion, heartbeat, id, look, next, purge_all, release, swap,
+        takeover,
+    },
 };
 use crate::{
     record::{Draft, Record, State, TokenRule, Version},
@@ -85,12 +88,7 @@ pub async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
                 }
             }
         }
-        while clients[0]
-            .purge(1000, Duration::ZERO)
-            .await
-            .expect("a purge is answered")
-            > 0
-        {}
+        purge_all(&*clients[0]).await;
     }
 }
 

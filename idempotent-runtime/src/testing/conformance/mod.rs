@@ -156,6 +156,10 @@ macro_rules! conformance_tests {
             a_claim_over_a_record_replaces_its_subject
             a_released_record_is_claimed_at_once
             what_a_draft_keeps_stays
+            where_nothing_stood_nothing_is_kept
+            a_record_begins_in_any_state
+            a_claim_of_what_is_done_is_shown_what_stands
+            a_client_that_has_seen_nothing_is_told_what_it_wrote
             ids_and_versions_are_compared_whole
             a_peek_sees_what_stands
 
@@ -171,6 +175,7 @@ macro_rules! conformance_tests {
             tokens_grow_over_purge_and_a_new_beginning
             a_token_follows_a_floor_above_the_clock
             a_moment_beyond_all_time_is_the_last_one
+            a_moment_far_away_is_exact
 
             of_many_claims_at_once_one_wins
             of_many_takeovers_at_once_one_wins
@@ -193,6 +198,7 @@ macro_rules! conformance_tests {
             purge_spares_what_is_kept
             purge_counts_what_is_kept_from_its_expiry
             what_is_kept_stays_until_then
+            a_purge_says_how_long_is_kept
             purgers_at_once_count_each_record_once
 
             scan_lists_in_the_order_of_ids

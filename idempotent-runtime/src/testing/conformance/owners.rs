@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::{
     Subject,
     sample::{
-        LEASE, applied, claim, completion, heartbeat, id, look, refused, release, standing, swap,
-        takeover,
+        LEASE, applied, claim, completion, heartbeat, id, look, next, refused, release, same,
+        standing, swap, takeover,
     },
 };
 use crate::{
-    record::{Draft, Record, State},
-    store::{Store, Swap},
+    record::{Draft, Record, State, Version},
+    store::{Stamp, Store, Swap},
 };
 
 /// A holds, its lease ends, and B takes over, each through a client of its own.
@@ -45,6 +45,12 @@ async fn overtaken(
 /// refusal shows the outcome that counts.
 pub async fn a_stale_owner_cannot_complete(subject: &dyn Subject) {
     let (a, first, held, b, second, taken) = overtaken(subject).await;
+    // Without a look before, from which the client would know that it was overtaken.
+    let late = swap(&*a, id(1), Some(held.version), &completion(&first, "a")).await;
+    let Swap::Refused(snapshot) = late else {
+        panic!("it was overtaken: {late:?}")
+    };
+    assert_eq!(snapshot.record.as_ref(), Some(&taken));
     refused(&*a, id(1), Some(held.version), &completion(&first, "a")).await;
     let done = applied(&*b, id(1), Some(taken.version), &completion(&second, "b")).await;
     let snapshot = refused(&*a, id(1), Some(held.version), &completion(&first, "a")).await;
@@ -92,7 +98,7 @@ pub async fn a_lost_claim_is_recognised_by_its_attempt(subject: &dyn Subject) {
     for again in [
         draft.clone(),
         Draft {
-            version: crate::record::Version::random(),
+            version: Version::random(),
             ..draft.clone()
         },
     ] {
@@ -120,4 +126,36 @@ pub async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn Subjec
         (draft.attempt_id, State::Done)
     );
     assert_eq!(record, done);
+}
+
+/// A client writes over a version without having seen the record, as one that goes on for another does: it is told what it kept.
+pub async fn a_client_that_has_seen_nothing_is_told_what_it_wrote(subject: &dyn Subject) {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let draft = claim();
+    for (number, ending) in (0..).zip([
+        heartbeat(&draft),
+        completion(&draft, "v"),
+        release(&draft),
+        next(&draft, State::Uncertain),
+    ]) {
+        let begun = Draft {
+            version: Version::random(),
+            ..draft.clone()
+        };
+        let held = applied(&*store, id(number), None, &begun).await;
+        let stale = heartbeat(&draft);
+        let refused = swap(&*other, id(number), Some(stale.version), &stale).await;
+        assert!(matches!(refused, Swap::Refused(_)), "{refused:?}");
+
+        let stranger = subject.store().await;
+        let Swap::Applied(stamp) = swap(&*stranger, id(number), Some(held.version), &ending).await
+        else {
+            panic!("the version stands")
+        };
+
+        let expected = ending.apply(Some(&held), stamp.now);
+        assert_eq!(stamp, Stamp::of(&expected, stamp.now));
+        let found = look(&*store, id(number)).await.record;
+        same(&found.expect("a record stands"), &expected);
+    }
 }

@@ -229,6 +229,32 @@ pub async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
     }
 }
 
+/// How long what is expired stays is said by the purge, also of what was to stay for longer when it was written.
+pub async fn a_purge_says_how_long_is_kept(subject: &dyn Subject) {
+    let store = subject.store().await;
+    for number in 0..4 {
+        let draft = claim();
+        let held = applied(&*store, id(number), None, &draft).await;
+        let ended = Draft {
+            expires: Moment::In(LEASE),
+            keep: 2 * TTL,
+            ..if number % 2 == 0 {
+                completion(&draft, "v")
+            } else {
+                release(&draft)
+            }
+        };
+        applied(&*store, id(number), Some(held.version), &ended).await;
+    }
+    subject.advance(TTL).await;
+    let purge = async |keep| store.purge(10, keep).await;
+    assert_eq!(purge(TTL).await, Ok(0), "not for that long yet");
+    assert_eq!(purge(TTL / 2).await, Ok(4));
+    for number in 0..4 {
+        assert_eq!(look(&*store, id(number)).await.record, None);
+    }
+}
+
 /// F19: purges at once do not block each other for ever, and count each record once.
 pub async fn purgers_at_once_count_each_record_once(subject: &dyn Subject) {
     let store = subject.store().await;

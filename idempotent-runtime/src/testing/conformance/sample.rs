@@ -2,12 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::{task::yield_now, time::timeout};
+
 use crate::{
-    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    fingerprint::{ArgumentDigests, Arguments, Fingerprint, Fingerprinted},
     identity::RecordId,
     policy::OnCrash,
     record::{
-        AttemptId, Draft, FencingToken, Holder, Moment, RawOutcome, Record, State, Subject,
+        AttemptId, Draft, FencingToken, Holder, Moment, RawOutcome, Record, State, Subject, Time,
         TokenRule, Version,
     },
     store::{Snapshot, Stamp, Store, Swap},
@@ -38,9 +40,11 @@ pub(super) fn subject(key: impl Into<Vec<u8>>) -> Arc<Subject> {
     })
 }
 
-/// The stored form of no arguments.
 fn digests() -> ArgumentDigests {
-    ArgumentDigests::from_bytes(&[1]).expect("one byte of form and no arguments")
+    let mut arguments = Arguments::new();
+    arguments.argument("amount", &1);
+    let fingerprint = arguments.finish(None).expect("they are encoded");
+    fingerprint.digests()
 }
 
 pub(super) fn holder() -> Holder {
@@ -146,7 +150,10 @@ pub(super) async fn applied(
     seen: Option<Version>,
     draft: &Draft,
 ) -> Arc<Record> {
-    let before = look(store, id).await.record;
+    let Snapshot {
+        now,
+        record: before,
+    } = look(store, id).await;
     let stamp = match swap(store, id, seen, draft).await {
         Swap::Applied(stamp) => stamp,
         Swap::Refused(snapshot) => {
@@ -159,8 +166,10 @@ pub(super) async fn applied(
         Stamp::of(&expected, stamp.now),
         "the stamp says what was written"
     );
-    let found = standing(store, id).await;
-    assert_eq!(*found, expected, "what was written comes back");
+    let after = look(store, id).await;
+    in_order(now, stamp.now, after.now);
+    let found = after.record.expect("a record stands");
+    same(&found, &expected);
     found
 }
 
@@ -171,7 +180,10 @@ pub(super) async fn refused(
     seen: Option<Version>,
     draft: &Draft,
 ) -> Snapshot {
-    let before = look(store, id).await.record;
+    let Snapshot {
+        now,
+        record: before,
+    } = look(store, id).await;
     let snapshot = match swap(store, id, seen, draft).await {
         Swap::Refused(snapshot) => snapshot,
         Swap::Applied(stamp) => {
@@ -179,10 +191,43 @@ pub(super) async fn refused(
         }
     };
     assert_eq!(snapshot.record, before, "a refusal shows what stands");
-    assert_eq!(
-        look(store, id).await.record,
-        before,
-        "a refused swap changes nothing"
-    );
+    let after = look(store, id).await;
+    in_order(now, snapshot.now, after.now);
+    assert_eq!(after.record, before, "a refused swap changes nothing");
     snapshot
+}
+
+/// Expects that what was written comes back: also the digests of the arguments, which are no part of equality.
+pub(super) fn same(found: &Record, expected: &Record) {
+    assert_eq!(found, expected, "what was written comes back");
+    let digests = [found, expected].map(|record| record.subject.fingerprint.digests());
+    assert_eq!(digests[0], digests[1], "the arguments come back");
+}
+
+/// Purges until nothing is left to purge.
+pub(super) async fn purge_all(store: &dyn Store) {
+    let purging = async {
+        while store
+            .purge(1000, Duration::ZERO)
+            .await
+            .expect("a purge is answered")
+            > 0
+        {
+            yield_now().await;
+        }
+    };
+    let purged = timeout(PATIENCE, purging).await;
+    purged.expect("what was counted is gone");
+}
+
+/// Expects that a swap between two looks told the time. It may be ahead a little, where it is reckoned on and not asked for.
+fn in_order(before: Time, told: Time, after: Time) {
+    assert!(
+        before <= told.plus(PATIENCE),
+        "{told:?} was told after {before:?}"
+    );
+    assert!(
+        told <= after.plus(PATIENCE),
+        "{told:?} was told before {after:?}"
+    );
 }

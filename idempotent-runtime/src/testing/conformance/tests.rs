@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::{Case, Subject, cases};
 use crate::{
     clock::Clock,
+    fingerprint::{ArgumentDigests, Fingerprinted},
     identity::RecordId,
     record::{Draft, FencingToken, Moment, Record, State, Time, TokenRule, Version},
     store::{Snapshot, Stamp, Store, StoreError, Swap},
@@ -40,6 +41,14 @@ enum Defect {
     LeaseKeptByHeartbeat,
     CreatedAtEveryWrite,
     SubjectKeptByClaim,
+    ScopeKeptByClaim,
+    LeaseWhereNothingStood,
+    FinishedForgottenAtTheBeginning,
+    RefusalTellsNoTime,
+    HolderKept,
+    DigestsForgotten,
+    StampOfAnother,
+    MomentsRounded,
     FinishedForgotten,
     OutcomeKept,
     OutcomeTruncated,
@@ -58,6 +67,7 @@ enum Defect {
     PurgeUnbounded,
     PurgeCountsLimit,
     PurgeOfWhatIsKept,
+    PurgeOfWhatWasToBeKept,
     KeptFromTheClaim,
     ForgetsWhatIsKept,
     ScanUnordered,
@@ -144,6 +154,28 @@ impl Simple {
                 record.lease_end = Time::from_micros(-1);
             }
             Defect::CreatedAtEveryWrite => record.created = now,
+            Defect::MomentsRounded => record.expires = rounded(record.expires),
+            Defect::ScopeKeptByClaim => {
+                if let Some(stands) = stands {
+                    let subject = Arc::make_mut(&mut record.subject);
+                    subject.scope.clone_from(&stands.subject.scope);
+                }
+            }
+            Defect::FinishedForgottenAtTheBeginning if stands.is_none() => record.finished = None,
+            Defect::LeaseWhereNothingStood if stands.is_none() && draft.lease == Moment::Keep => {
+                record.lease_end = Time::from_micros(i64::MAX);
+            }
+            Defect::HolderKept => {
+                if let Some(stands) = stands {
+                    record.holder = stands.holder.clone();
+                }
+            }
+            Defect::DigestsForgotten => {
+                let subject = Arc::make_mut(&mut record.subject);
+                let fingerprint = subject.fingerprint.fingerprint();
+                subject.fingerprint =
+                    Fingerprinted::stored(fingerprint, ArgumentDigests::default());
+            }
             Defect::FinishedForgotten => record.finished = None,
             Defect::OutcomeKept if record.outcome.is_none() => {
                 record.outcome = stands.and_then(|record| record.outcome.clone());
@@ -186,6 +218,7 @@ impl Simple {
             Defect::PurgeOfRunning if record.state == State::Running => record.expires <= now,
             Defect::PurgeOfUncertain if record.state == State::Uncertain => record.expires <= now,
             Defect::PurgeOfNothingRunning if record.state == State::Running => false,
+            Defect::PurgeOfWhatWasToBeKept if record.state != State::Running => false,
             Defect::PurgeOfWhatIsKept => record.is_expired(now),
             Defect::KeptFromTheClaim => {
                 let took = record.finished.unwrap_or(now).since(record.created);
@@ -258,15 +291,19 @@ impl Store for Simple {
             let stands = cells.get(&self.place(id)).cloned();
             if self.matches(seen, stands.as_deref()) {
                 let record = self.written(next, stands.as_deref());
-                let stamp = Stamp::of(&record, self.now());
+                let mut stamp = Stamp::of(&record, self.now());
+                if self.defect == Defect::StampOfAnother {
+                    stamp.token = FencingToken::from_u64(0);
+                }
                 cells.insert(self.place(id), Arc::new(record));
                 Swap::Applied(stamp)
             } else {
                 let record = stands.filter(|_| self.defect != Defect::RefusalShowsNothing);
-                Swap::Refused(Snapshot {
-                    now: self.now(),
-                    record,
-                })
+                let now = match self.defect {
+                    Defect::RefusalTellsNoTime => Time::from_micros(0),
+                    _ => self.now(),
+                };
+                Swap::Refused(Snapshot { now, record })
             }
         };
         self.changed();
@@ -355,6 +392,13 @@ impl Store for Simple {
         all.truncate(limit as usize);
         Ok(all)
     }
+}
+
+/// As a number of 53 bits has it.
+fn rounded(moment: Time) -> Time {
+    let micros = moment.as_micros();
+    let lost = (micros.unsigned_abs().ilog2()).saturating_sub(52);
+    Time::from_micros(micros >> lost << lost)
 }
 
 /// Clients of one simple store. With [`Defect::ClockOfTheClient`] their clocks differ.
@@ -459,6 +503,15 @@ defects! {
     a_claim_over_what_is_expired_is_found: ClaimOverExpired => a_claim_where_an_expired_record_stands_is_refused;
     a_creation_at_every_write_is_found: CreatedAtEveryWrite => a_completion_keeps_the_subject;
     a_subject_that_stays_is_found: SubjectKeptByClaim => a_claim_over_a_record_replaces_its_subject;
+    a_scope_that_stays_is_found: ScopeKeptByClaim => a_claim_over_a_record_replaces_its_subject;
+    a_lease_where_nothing_stood_is_found: LeaseWhereNothingStood => where_nothing_stood_nothing_is_kept;
+    a_finish_that_is_forgotten_at_once_is_found: FinishedForgottenAtTheBeginning => a_record_begins_in_any_state;
+    a_refusal_without_the_time_is_found: RefusalTellsNoTime => a_claim_of_what_is_done_is_shown_what_stands;
+    digests_that_are_forgotten_are_found: DigestsForgotten => every_field_comes_back;
+    a_stamp_of_another_record_is_found: StampOfAnother => a_client_that_has_seen_nothing_is_told_what_it_wrote;
+    a_holder_that_stays_is_found: HolderKept => every_field_comes_back;
+    a_moment_that_is_rounded_is_found: MomentsRounded => a_moment_far_away_is_exact;
+    a_purge_that_spares_what_was_to_be_kept_is_found: PurgeOfWhatWasToBeKept => a_purge_says_how_long_is_kept;
     a_token_that_stays_after_a_release_is_found: TokenKeptByTakeover => a_released_record_is_claimed_at_once;
     a_creation_that_is_not_kept_is_found: CreatedAtEveryWrite => what_a_draft_keeps_stays;
     a_stale_completion_is_found: NoVersionCheck => a_stale_owner_cannot_complete;

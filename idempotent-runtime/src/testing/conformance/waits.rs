@@ -2,7 +2,10 @@
 
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{
+    task::{JoinHandle, yield_now},
+    time::timeout,
+};
 
 use super::{
     Subject,
@@ -34,10 +37,16 @@ pub async fn a_wait_ends_when_the_record_is_deleted(subject: &dyn Subject) {
     let there = waiting(&other, done.version).await;
     subject.advance(TTL * 2).await;
     // One that waits may only just be noting that: a purge passes over what somebody else writes.
-    while look(&*store, id(1)).await.record.is_some() {
-        let purged = store.purge(10, Duration::ZERO).await;
-        purged.expect("a purge is answered");
-    }
+    let gone = async {
+        while look(&*store, id(1)).await.record.is_some() {
+            let purged = store.purge(10, Duration::ZERO).await;
+            purged.expect("a purge is answered");
+            yield_now().await;
+        }
+    };
+    timeout(PATIENCE, gone)
+        .await
+        .expect("a purge deletes what is expired");
     ends(here).await;
     ends(there).await;
 }
