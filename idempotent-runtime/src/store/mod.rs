@@ -18,6 +18,17 @@ mod lending;
 mod listening;
 pub mod memory;
 mod moment;
+#[cfg(all(
+    test,
+    feature = "testing",
+    any(
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis",
+        feature = "sqlite"
+    )
+))]
+mod mutants;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub mod mysql;

@@ -6,6 +6,8 @@ mod connection;
 mod failure;
 mod inner;
 mod migrate;
+#[cfg(all(test, feature = "testing"))]
+mod mutants;
 mod rows;
 mod statements;
 

@@ -41,7 +41,7 @@ pub(super) struct Statement {
 
 impl Statement {
     /// Takes the numbers out of a text whose parameters are `?1`, `?2` and so on.
-    fn new(numbered: &str) -> Self {
+    pub(super) fn new(numbered: &str) -> Self {
         let mut parts = numbered.split('?');
         let mut text = parts.next().unwrap_or_default().to_owned();
         let mut places = Vec::new();

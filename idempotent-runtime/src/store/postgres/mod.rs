@@ -6,6 +6,8 @@ mod failure;
 mod inner;
 mod listen;
 mod migrate;
+#[cfg(all(test, feature = "testing"))]
+mod mutants;
 mod packed;
 mod rows;
 mod statements;

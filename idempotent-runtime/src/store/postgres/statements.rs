@@ -15,7 +15,7 @@ use crate::{
 pub(super) const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
 /// The time in microseconds at which the statement arrived: the same everywhere in it.
-const ARRIVED: &str = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
+pub(super) const ARRIVED: &str = "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint";
 
 /// Where the parts of an answer begin. A stamp is NULL where the write was refused, a record where it was applied.
 pub(super) mod place {

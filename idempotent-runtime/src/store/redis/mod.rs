@@ -12,6 +12,8 @@ mod encryption;
 mod failure;
 mod link;
 mod listen;
+#[cfg(all(test, feature = "testing"))]
+mod mutants;
 mod outcomes;
 mod prefix;
 mod rows;
