@@ -175,3 +175,53 @@ impl Statements {
         rows.iter().map(|row| sql::listed(row, DOING)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        record::draft::tests::claim,
+        store::{PostgresStore, Store, sql::upgrade},
+    };
+
+    /// Whether somebody waits, and which transaction wrote the record last.
+    async fn marked(store: &PostgresStore) -> (bool, i64) {
+        let inner = &store.inner;
+        let mut connection = inner.connections.acquire("testing").await.expect("one");
+        let query = format!(
+            "SELECT waited, xmin::text::bigint FROM {}records",
+            inner.prefix
+        );
+        let row = sqlx::query_as(sqlx::AssertSqlSafe(query))
+            .fetch_one(&mut *connection)
+            .await;
+        connection.settle(Ok(())).expect("it is free again");
+        row.expect("one record")
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a server: cargo xtask test"]
+    async fn a_record_is_marked_once_at_the_version_that_was_seen() {
+        let url = std::env::var("IDEMPOTENT_TEST_POSTGRES_URL");
+        let url = url.expect("`cargo xtask test` says where Postgres is");
+        let prefix = upgrade::prefix().to_string();
+        let builder = PostgresStore::builder().table_prefix(&prefix);
+        let store = builder.connect(&url).await.expect("the server answers");
+        let id = RecordId::from_bytes([1; 32]);
+        let draft = claim(b"key");
+        let swap = store.swap(&id, None, &draft).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        let mark = async |seen| store.inner.mark(&id, seen).await;
+        let untouched = marked(&store).await;
+
+        assert_eq!(mark(Version::random()).await, Ok(Mark::Moved));
+        assert_eq!(marked(&store).await, untouched);
+
+        assert_eq!(mark(draft.version).await, Ok(Mark::Stands));
+        let once = marked(&store).await;
+        assert!(once.0);
+
+        assert_eq!(mark(draft.version).await, Ok(Mark::Stands));
+        assert_eq!(marked(&store).await, once, "it is written once");
+    }
+}

@@ -8,11 +8,16 @@ use std::{
     time::Duration,
 };
 
-use idempotent_runtime::{Error, Idempotency, Store, identity::RecordId, store::Swap};
+use idempotent_runtime::{
+    Error, Idempotency, Store,
+    identity::RecordId,
+    record::{Draft, FencingToken, Moment, State, TokenRule, Version},
+    store::Swap,
+};
 use tokio::task::JoinSet;
 
 use super::{Server, on_every_server};
-use crate::harness::claim;
+use crate::harness::{claim, completion};
 
 on_every_server![purgers_beside_calls_delete_what_is_expired_and_lose_nothing];
 
@@ -75,6 +80,75 @@ async fn charge(idem: &Idempotency, key: u64, runs: &AtomicU64) -> Result<u64, E
         Ok(key)
     })
     .await
+}
+
+/// The one indexed moment of a record in SQL: the least at which it can expire. A claim says it, and a call that goes on and ends in
+/// time leaves it alone, so that no other write touches an index.
+pub(super) async fn what_a_purge_goes_by_stays(
+    server: &impl Server,
+    purge_from: impl AsyncFn() -> i64,
+) {
+    const LEASE: Duration = Duration::from_secs(30);
+    const TTL: Duration = Duration::from_secs(3600);
+    let id = RecordId::from_bytes([5; 32]);
+    let one_connection = async || server.at(server.address(), 1).await;
+    let holder = one_connection().await;
+    let begun = Draft {
+        lease: Moment::In(LEASE),
+        expires: Moment::In(LEASE + TTL),
+        ..claim()
+    };
+    let beat = Draft {
+        version: Version::random(),
+        subject: None,
+        token: TokenRule::Keep,
+        ..begun.clone()
+    };
+    let takeover = Draft {
+        version: Version::random(),
+        token: TokenRule::Above(FencingToken::from_u64(1)),
+        ..beat.clone()
+    };
+    let done = Draft {
+        expires: Moment::In(TTL),
+        ..completion(&takeover, b"v".to_vec())
+    };
+    let released = Draft {
+        version: Version::random(),
+        state: State::Released,
+        outcome: None,
+        ..done.clone()
+    };
+    let ended = Draft {
+        expires: Moment::In(TTL),
+        ..completion(&done, b"w".to_vec())
+    };
+    let swap = async |store: &Arc<dyn Store>, seen: Option<Version>, next: &Draft| {
+        let swap = store.swap(&id, seen, next).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    };
+    swap(&holder, None, &begun).await;
+    let said = purge_from().await;
+
+    // The last one is written by who knows nothing of the record.
+    let stranger = one_connection().await;
+    for (store, seen, next) in [
+        (&holder, begun.version, &beat),
+        (&holder, beat.version, &takeover),
+        (&holder, takeover.version, &done),
+        (&holder, done.version, &released),
+        (&stranger, released.version, &ended),
+    ] {
+        swap(store, Some(seen), next).await;
+        assert_eq!(purge_from().await, said, "{:?}", next.state);
+    }
+
+    let again = Draft {
+        version: Version::random(),
+        ..begun.clone()
+    };
+    swap(&holder, Some(ended.version), &again).await;
+    assert!(purge_from().await > said, "it begins anew");
 }
 
 /// Leaves what no store forgets by itself: calls whose holders vanished.

@@ -13,7 +13,10 @@ use idempotent_runtime::{
 use tokio::task::JoinSet;
 
 use super::{Arc, Duration, MariaDb, Store, StoreErrorKind, Subject, kind, run, side, text};
-use crate::harness::{claim, completion};
+use crate::{
+    harness::{claim, completion, in_time},
+    servers::purges::what_a_purge_goes_by_stays,
+};
 
 fn id(number: u32) -> RecordId {
     let mut bytes = [7; 32];
@@ -218,6 +221,67 @@ async fn a_look_at_a_locked_table_is_busy() {
 
     run(&mut side, "UNLOCK TABLES".to_owned()).await;
     assert!(store.load(&id(1)).await.is_ok());
+}
+
+/// It goes by what stands when its turn comes, and not by what stood when it was sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_write_that_waited_for_another_one_is_refused() {
+    for database in [MariaDb::new().await, MariaDb::or_mysql().await] {
+        let (store, prefix) = (database.store().await, &database.prefix);
+        let mut side = side(&database.url).await;
+        // Who knows the record says less, and who does not lets the server show it.
+        for (number, writer) in [(1, &store), (2, &database.store().await)] {
+            let draft = claim();
+            let swap = store.swap(&id(number), None, &draft).await;
+            assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+            let other: u128 = rand::random();
+            let write = format!(
+                "START TRANSACTION; UPDATE {prefix}records SET version = x'{:032x}' WHERE id = x'{}'",
+                other,
+                id(number).to_hex()
+            );
+            run(&mut side, write).await;
+            let ending = completion(&draft, vec![]);
+            let (writer, seen) = (Arc::clone(writer), draft.version);
+            let writing =
+                tokio::spawn(async move { writer.swap(&id(number), Some(seen), &ending).await });
+            let waits = format!(
+                "SELECT CAST(COUNT(*) AS CHAR) FROM information_schema.INNODB_TRX
+                 WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%{prefix}records%'"
+            );
+            let mut observer = super::side(&database.url).await;
+            while text(&mut observer, waits.clone(), 0).await == "0" {
+                // The server repeats its last answer to whoever asks more often than every tenth of a second.
+                tokio::time::sleep(Duration::from_millis(150)).await;
+            }
+
+            run(&mut side, "COMMIT".to_owned()).await;
+
+            let swap = in_time(writing).await.expect("no panic");
+            let Ok(Swap::Refused(snapshot)) = swap else {
+                panic!("it was written over: {swap:?}")
+            };
+            let stands = snapshot.record.map(|record| record.version);
+            assert_eq!(stands, Some(Version::from_u128(other)));
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn only_a_claim_writes_what_a_purge_goes_by() {
+    for database in [MariaDb::new().await, MariaDb::or_mysql().await] {
+        let purge_from = format!(
+            "SELECT CAST(purge_from AS CHAR) FROM {}records",
+            database.prefix
+        );
+        let purge_from = async || {
+            let said = text(&mut side(&database.url).await, purge_from.clone(), 0).await;
+            said.parse().expect("a number")
+        };
+        what_a_purge_goes_by_stays(&database, purge_from).await;
+    }
 }
 
 #[tokio::test]

@@ -8,10 +8,12 @@ use idempotent_runtime::{
     store::{Store, StoreErrorKind, Swap},
 };
 
+use sqlx::AssertSqlSafe;
+
 use super::{Postgres, URL, run, side};
 use crate::{
     harness::{claim, completion, in_time},
-    servers::{prefix, url},
+    servers::{prefix, purges::what_a_purge_goes_by_stays, url},
 };
 
 /// Five records that have expired.
@@ -83,4 +85,17 @@ async fn a_purge_that_meets_another_one_is_tried_again_and_busy_at_last() {
     let purged = in_time(store.purge(10, Duration::ZERO)).await;
     let kind = purged.map_err(|error| error.kind());
     assert_eq!(kind, Err(StoreErrorKind::Busy));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn only_a_claim_writes_what_a_purge_goes_by() {
+    let server = Postgres::new().await;
+    let purge_from = format!("SELECT purge_from FROM {}records", server.prefix);
+    let purge_from = async || {
+        let query = sqlx::query_scalar(AssertSqlSafe(purge_from.clone()));
+        let said = query.fetch_one(&mut side(&server.url).await).await;
+        said.expect("one record")
+    };
+    what_a_purge_goes_by_stays(&server, purge_from).await;
 }

@@ -146,3 +146,30 @@ async fn a_claim_over_what_is_left_of_a_record_does_not_expire_with_it() {
     let expected = next.apply(None, stamp.now);
     assert_eq!(stands.map(|record| (*record).clone()), Some(expected));
 }
+
+/// It cannot be known whether it is over, so it stays, and keeps nothing else from being deleted.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_purge_passes_by_what_is_left_of_a_record() {
+    let server = Private::new().await;
+    let store = server.store().await;
+    let abandoned = Draft {
+        lease: Moment::In(Duration::ZERO),
+        expires: Moment::In(Duration::ZERO),
+        ..claim()
+    };
+    let mut torn = String::new();
+    for number in 1..=4 {
+        let id = RecordId::from_bytes([number; 32]);
+        let swap = store.swap(&id, None, &abandoned).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        torn = format!("idempotent:{}", id.to_hex());
+    }
+    server.tell(&format!("HSET {torn} state 2")).await;
+    let gone: i64 = server.ask(&format!("HDEL {torn} expires")).await;
+    assert_eq!(gone, 1);
+
+    assert_eq!(store.purge(10, Duration::ZERO).await, Ok(3));
+
+    assert_eq!(server.key().await, torn);
+}

@@ -5,14 +5,17 @@ use std::time::Duration;
 use idempotent_runtime::{
     Error, Idempotency, InFlight,
     identity::RecordId,
-    record::{Draft, Moment},
+    record::{Draft, Moment, TokenRule, Version},
     store::{RedisStore, Store, Swap},
     testing::Gate,
 };
 use tokio::task::JoinHandle;
 
 use super::private::Private;
-use crate::harness::claim;
+use crate::harness::{claim, completion};
+
+const ID: RecordId = RecordId::from_bytes([1; 32]);
+const OTHER: RecordId = RecordId::from_bytes([2; 32]);
 
 struct Pair {
     gate: Gate,
@@ -103,7 +106,6 @@ async fn a_waiter_is_told_of_a_holder_that_was_dropped() {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_waiter_is_told_of_a_purge() {
-    const ID: RecordId = RecordId::from_bytes([1; 32]);
     let server = Private::new().await;
     let (store, other) = (server.store().await, server.store().await);
     let abandoned = Draft {
@@ -111,6 +113,7 @@ async fn a_waiter_is_told_of_a_purge() {
         expires: Moment::In(Duration::ZERO),
         ..claim()
     };
+    let abandoned_too = abandoned.clone();
     let swap = store.swap(&ID, None, &abandoned).await;
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
     let waiter = tokio::spawn(async move {
@@ -122,13 +125,114 @@ async fn a_waiter_is_told_of_a_purge() {
     while !server.ask::<bool>(&says_so).await {
         tokio::task::yield_now().await;
     }
+    let unwaited = Draft {
+        version: Version::random(),
+        ..abandoned_too
+    };
+    let swap = store.swap(&OTHER, None, &unwaited).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
     let before = server.ran("publish").await;
 
-    assert_eq!(store.purge(10, Duration::ZERO).await, Ok(1));
+    assert_eq!(store.purge(10, Duration::ZERO).await, Ok(2));
 
     let waited = crate::harness::in_time(waiter).await;
     assert_eq!(waited.expect("no panic"), Ok(()));
     assert_eq!(server.ran("publish").await - before, 1);
+}
+
+/// A heartbeat ends nothing: nobody is told, and who waits need not say so again.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_heartbeat_is_told_nobody_and_leaves_the_mark() {
+    let server = Private::new().await;
+    let (store, other) = (server.store().await, server.store().await);
+    let first = claim();
+    let swap = store.swap(&ID, None, &first).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let seen = first.version;
+    let hour = Duration::from_secs(3600);
+    let waiter = tokio::spawn(async move { other.wait(&ID, seen, hour).await });
+    listeners(&server, 1).await;
+    let says_so = format!("HEXISTS {} waited", server.key().await);
+    while !server.ask::<bool>(&says_so).await {
+        tokio::task::yield_now().await;
+    }
+    let before = server.ran("publish").await;
+    let beat = Draft {
+        version: Version::random(),
+        subject: None,
+        token: TokenRule::Keep,
+        ..first.clone()
+    };
+
+    let swap = store.swap(&ID, Some(seen), &beat).await;
+
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    assert_eq!(server.ran("publish").await, before);
+    assert!(server.ask::<bool>(&says_so).await);
+    let done = completion(&beat, Vec::new());
+    let swap = store.swap(&ID, Some(beat.version), &done).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    assert_eq!(server.ran("publish").await - before, 1);
+    let waited = crate::harness::in_time(waiter).await;
+    assert_eq!(waited.expect("no panic"), Ok(()));
+}
+
+/// Else a mark would stand there without a record, for ever.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn who_waits_for_what_is_gone_leaves_no_mark() {
+    let server = Private::new().await;
+    let store = server.store().await;
+    let hour = Duration::from_secs(3600);
+    let gone = async || {
+        let wait = store.wait(&ID, Version::random(), hour);
+        assert_eq!(crate::harness::in_time(wait).await, Ok(()));
+    };
+
+    gone().await;
+
+    assert_eq!(server.ask::<u64>("DBSIZE").await, 0);
+    let swap = store.swap(&ID, None, &claim()).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+
+    gone().await;
+
+    let says_so = format!("HEXISTS {} waited", server.key().await);
+    assert!(!server.ask::<bool>(&says_so).await);
+}
+
+/// What was written stands and is answered so, whether or not anybody may be told.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn who_may_not_tell_writes_and_purges() {
+    let server = Private::new().await;
+    server
+        .tell("ACL SETUSER mute on >pass +@all ~* resetchannels")
+        .await;
+    let url = format!("{}?user=mute&pass=pass", server.url());
+    let store = RedisStore::connect(&url).await.expect("it may connect");
+    let first = Draft {
+        lease: Moment::In(Duration::ZERO),
+        expires: Moment::In(Duration::ZERO),
+        ..claim()
+    };
+    let swap = store.swap(&ID, None, &first).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let mark = format!("HSET {} waited 1", server.key().await);
+    server.tell(&mark).await;
+    let ended = Draft {
+        version: Version::random(),
+        subject: None,
+        token: TokenRule::Keep,
+        ..first.clone()
+    };
+
+    let swap = store.swap(&ID, Some(first.version), &ended).await;
+
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    server.tell(&mark).await;
+    assert_eq!(store.purge(10, Duration::ZERO).await, Ok(1));
 }
 
 #[tokio::test]
