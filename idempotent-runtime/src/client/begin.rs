@@ -56,7 +56,10 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
             Standing::Open => false,
             Standing::OfAnother => true,
         };
-        // What is refused takes nothing up, so that whoever began it knows what became of it. What is over stays as it is.
+        // What is not sent takes nothing up, so that whoever began it knows what became of it. What is over stays as it is.
+        if standing.ending.is_none() && sending.elapsed() >= sending.deadline {
+            return Err(unknown(Why::Deadline, Ended::unsent(entry.id.key)).into());
+        }
         if standing.ending.is_some() || take_up(sending, keyed, &standing).await? {
             keyed.journaled &= !is_anothers;
             return Ok(Begun::Again);

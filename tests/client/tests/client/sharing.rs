@@ -1,10 +1,11 @@
 //! Several processes with one journal: what one of them was told is not what another one did.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     client::{
         Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, SqliteJournal,
+        Why,
     },
     testing::{Gate, ManualClock},
 };
@@ -29,13 +30,25 @@ fn process(journal: &Arc<dyn ClientJournal>, clock: &ManualClock) -> Process {
     Process { client, keys }
 }
 
+fn wish() -> Call {
+    Call::new().intent(Intent::new("payments.charge", "order-42"))
+}
+
 impl Process {
     fn ask(
         &self,
         server: &Server,
         body: &'static str,
     ) -> impl Future<Output = reqwest_middleware::Result<reqwest::Response>> + Send + 'static {
-        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        self.ask_for(server, body, wish())
+    }
+
+    fn ask_for(
+        &self,
+        server: &Server,
+        body: &'static str,
+        wish: Call,
+    ) -> impl Future<Output = reqwest_middleware::Result<reqwest::Response>> + Send + 'static {
         let call = self.client.post(server.url("/pay")).body(body);
         call.with_extension(wish).send()
     }
@@ -90,33 +103,44 @@ async fn c33_what_another_process_took_up_is_not_forgotten_by_who_was_refused() 
     }
 }
 
-/// One of them is told that nothing came of its call, and is not to see it sent after that. The other one wanted something else
-/// meanwhile, was refused, and has nothing to do with it.
+/// One of them is told that nothing came of its call, and is not to see it sent after that. The other one sent nothing meanwhile,
+/// because it wanted something else, or had no time left, and has nothing to do with it.
 #[tokio::test]
 async fn c33_what_another_process_was_refused_is_forgotten_by_who_began_it() {
     let folder = tempfile::tempdir().expect("a folder");
+    let late = wish().deadline(Duration::ZERO);
     for journal in journals(&folder).await {
-        let clock = ManualClock::new();
-        let gate = Gate::new();
-        let refused = Step::AnswerBehind(gate.clone(), problem(503, "idempotency-overloaded"));
-        let server = Server::doing([refused]).await;
-        let first = process(&journal, &clock);
-        let second = process(&journal, &clock);
-        let call = tokio::spawn(first.ask(&server, "pay"));
-        gate.arrived(1).await;
-        let other = second.ask(&server, "other").await;
-        assert!(
-            matches!(other.ending(), ClientError::KeyReusedLocally { .. }),
-            "{other:?}"
-        );
+        for (body, wish) in [("other", wish()), ("pay", late.clone())] {
+            let clock = ManualClock::new();
+            let gate = Gate::new();
+            let refused = Step::AnswerBehind(gate.clone(), problem(503, "idempotency-overloaded"));
+            let server = Server::doing([refused]).await;
+            let first = process(&journal, &clock);
+            let second = process(&journal, &clock);
+            let call = tokio::spawn(first.ask(&server, "pay"));
+            gate.arrived(1).await;
+            let unsent = second.ask_for(&server, body, wish).await;
+            assert!(
+                matches!(
+                    unsent.ending(),
+                    ClientError::KeyReusedLocally { .. }
+                        | ClientError::Unknown {
+                            why: Why::Deadline,
+                            ..
+                        }
+                ),
+                "{unsent:?}"
+            );
 
-        gate.open();
-        let ended = call.await.expect("it ends");
+            gate.open();
+            let ended = call.await.expect("it ends");
 
-        assert!(
-            matches!(ended.ending(), ClientError::Exhausted { .. }),
-            "{ended:?}"
-        );
-        assert_eq!(first.open().await, 0, "it is not sent any more");
+            assert!(
+                matches!(ended.ending(), ClientError::Exhausted { .. }),
+                "{ended:?}"
+            );
+            assert_eq!(server.seen().len(), 1);
+            assert_eq!(first.open().await, 0, "it is not sent any more");
+        }
     }
 }
