@@ -10,7 +10,7 @@ mod judge;
 mod programs;
 mod service;
 
-use std::{cmp::Reverse, net::SocketAddr, sync::Arc, time::Duration};
+use std::{cmp::Reverse, net::SocketAddr, panic::resume_unwind, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     OnCrash, Store,
@@ -188,8 +188,12 @@ impl Storm {
         tokio::time::sleep(Duration::from_millis(1)).await;
         self.clock.advance(Duration::from_millis(milliseconds));
         while let Some(ended) = self.calls.try_join_next() {
-            // What a program that died was told, nobody knows.
-            self.told.extend(ended.ok().flatten());
+            match ended {
+                Ok(told) => self.told.extend(told),
+                // What a program that died was told, nobody knows.
+                Err(ended) if ended.is_cancelled() => {}
+                Err(ended) => resume_unwind(ended.into_panic()),
+            }
         }
     }
 
