@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use redis::{AsyncCommands, Client, Script};
+use redis::{AsyncCommands, AsyncConnectionConfig, Client, Script};
 
 use super::{Inner, RedisStore, scripts::Scripts};
 use crate::{
@@ -226,6 +226,9 @@ const MUTATIONS: &[Mutation<Of>] = &[
     ),
 ];
 
+/// How long a connection past the library waits; the driver's own patience is too short for a machine with much to do.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Takes `by` off every moment of a record, and off its expiry.
 const AGEING: &str = "
     for _, field in ipairs({ 'lease_end', 'created', 'finished', 'expires' }) do
@@ -294,8 +297,13 @@ impl Subject for Mutant {
     }
 
     async fn advance(&self, by: Duration) {
-        let connected = self.client.get_multiplexed_async_connection().await;
-        let mut side = connected.expect("the server answers");
+        let patient = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        let connecting = self
+            .client
+            .get_multiplexed_async_connection_with_config(&patient);
+        let mut side = connecting.await.expect("the server answers");
         let keys: Vec<String> = side
             .keys(self.sound.inner.prefix.pattern())
             .await
