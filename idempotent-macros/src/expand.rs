@@ -287,7 +287,7 @@ impl Expansion<'_> {
     }
 
     /// Asks what became of the attempt before, at the begin of the body. Stands at the function that is asked, where it is reported
-    /// that it is not async, or answers something else.
+    /// that it is not async, or answers something else. That its future is large is not reported: what is written there cannot box it.
     fn reconcile(&self) -> TokenStream {
         let Some(OnCrash::Reconcile(ask)) = &self.model.policies.on_crash else {
             return TokenStream::new();
@@ -318,7 +318,7 @@ impl Expansion<'_> {
         let asked = quote_spanned!(here=> #reconcile::<#output, _, _>(|| #asked).await);
         let answer = Ident::new("__answer", Span::mixed_site());
         quote! {
-            #[allow(clippy::used_underscore_binding)]
+            #[allow(clippy::large_futures, clippy::used_underscore_binding)]
             let #answer = #asked;
             if let ::core::option::Option::Some(#answer) = #answer {
                 return #answer;

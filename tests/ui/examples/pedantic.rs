@@ -151,6 +151,27 @@ pub async fn reconciled_without_its_reason(order: Order, _reason: &str) -> Resul
     Ok(order.amount)
 }
 
+async fn ask_at_length(order: &Order) -> Reconciled<u64, Error> {
+    let (asked, answered) = ([0_u8; 10_000], [0_u8; 10_000]);
+    tokio::task::yield_now().await;
+    if asked == answered {
+        Reconciled::Happened(order.amount)
+    } else {
+        Reconciled::Unknown
+    }
+}
+
+/// Asks by a future that is large.
+///
+/// # Errors
+///
+/// When the gateway declines.
+#[idempotent(key = order.id, on_crash = reconcile(ask_at_length))]
+pub async fn reconciled_at_length(order: Order) -> Result<u64, Error> {
+    tokio::task::yield_now().await;
+    Ok(order.amount)
+}
+
 async fn find(amount: u64) -> Result<u64, Error> {
     tokio::task::yield_now().await;
     Ok(amount)

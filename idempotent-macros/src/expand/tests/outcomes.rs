@@ -44,7 +44,7 @@ fn reconcile_asks_with_every_argument() {
                         }
                         #[allow(clippy::used_underscore_binding)]
                         let _ = (&req, &conn, &bank, &self);
-                        #[allow(clippy::used_underscore_binding)]
+                        #[allow(clippy::large_futures, clippy::used_underscore_binding)]
                         let __answer = ::idempotent_runtime::__private::reconcile::<
                             Result<Paid, PayError>,
                             _,
