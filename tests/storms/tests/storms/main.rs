@@ -165,6 +165,10 @@ impl Storm {
         for process in &self.processes {
             process.calm();
         }
+        // What is on its way arrives, and what runs comes to its end, so that nothing is done after the verdict.
+        for _ in 0..40 {
+            self.go_on(500).await;
+        }
         self.ask_again(&drawn).await;
         let open = self.open().await;
         Evidence {
