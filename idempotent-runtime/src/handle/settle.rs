@@ -168,7 +168,7 @@ impl Settle<'_> {
             };
             Some(Draft {
                 attempt: 1,
-                attempt_id: AttemptId::NOBODY,
+                attempt_id: AttemptId::RESUMED,
                 lease: Moment::In(Duration::ZERO),
                 ..settled(record, state, keep)
             })

@@ -181,9 +181,9 @@ impl Claim {
             && !record.is_forgettable(now, self.keep)
     }
 
-    /// Whether as many holders vanished as may. What somebody resumed is nobody's, and tried once more whatever the budget is.
+    /// Whether as many holders vanished as may. What somebody resumed is tried once more, whatever the budget is.
     fn gives_up(&self, record: &Record) -> bool {
-        let at_least = u32::from(record.attempt_id == AttemptId::NOBODY);
+        let at_least = u32::from(record.attempt_id == AttemptId::RESUMED);
         record.attempt > self.takeover_budget.max(at_least)
     }
 

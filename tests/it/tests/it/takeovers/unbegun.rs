@@ -12,6 +12,7 @@ on_every_store![
     d02_a_takeover_that_says_it_has_not_begun_releases_nothing,
     d02_a_takeover_that_has_not_begun_is_not_prolonged_afterwards,
     d21_takeovers_that_have_not_begun_use_up_no_budget,
+    d21_a_takeover_that_has_not_begun_leaves_no_try_to_who_allows_none,
     d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once,
 ];
 
@@ -127,6 +128,18 @@ async fn d21_takeovers_that_have_not_begun_use_up_no_budget(world: World) {
 
     check(&world, "k", Mode::Rerun, "charged").await;
     assert_eq!(left(&world, "k").await, Some((State::Done, 2)));
+}
+
+async fn d21_a_takeover_that_has_not_begun_leaves_no_try_to_who_allows_none(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE).await;
+    has_no_room(&world.owner().await).await;
+
+    let strict = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let answer = Charge::of(&world, &strict).call().await;
+
+    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    assert_eq!(world.runs("k"), 1);
 }
 
 /// Whoever writes once more that it has not begun finds what it left, and not a claim of its own that nobody held before.
