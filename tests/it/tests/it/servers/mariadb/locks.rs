@@ -251,10 +251,13 @@ async fn a_write_that_waited_for_another_one_is_refused() {
                  WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE '%{prefix}records%'"
             );
             let mut observer = super::side(&database.url).await;
-            while text(&mut observer, waits.clone(), 0).await == "0" {
-                // The server repeats its last answer to whoever asks more often than every tenth of a second.
-                tokio::time::sleep(Duration::from_millis(150)).await;
-            }
+            let is_waiting = async {
+                while text(&mut observer, waits.clone(), 0).await == "0" {
+                    // The server repeats its last answer to whoever asks more often than every tenth of a second.
+                    tokio::time::sleep(Duration::from_millis(150)).await;
+                }
+            };
+            in_time(is_waiting).await;
 
             run(&mut side, "COMMIT".to_owned()).await;
 
