@@ -71,3 +71,13 @@ fn named_case(name: &str) -> Case {
     let case = cases().into_iter().find(|case| case.name() == name);
     case.unwrap_or_else(|| panic!("there is no case `{name}`"))
 }
+
+/// Takes `by` off every moment of every record in the table of this prefix.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn ageing(prefix: &impl std::fmt::Display, by: std::time::Duration) -> String {
+    let by = crate::record::micros(by);
+    format!(
+        "UPDATE {prefix}records SET lease_end = lease_end - {by}, created = created - {by},
+                finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by}"
+    )
+}

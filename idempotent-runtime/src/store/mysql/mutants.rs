@@ -13,10 +13,9 @@ use super::{
     statements::{NOW, Statement},
 };
 use crate::{
-    record::micros,
     store::{
         Store,
-        mutants::{Mutation, each_is_noticed},
+        mutants::{Mutation, ageing, each_is_noticed},
         sql::upgrade,
     },
     testing::conformance::Subject,
@@ -502,11 +501,7 @@ impl Subject for Mutant {
     }
 
     async fn advance(&self, by: Duration) {
-        let (prefix, by) = (&self.sound.inner.prefix, micros(by));
-        let ageing = format!(
-            "UPDATE {prefix}records SET lease_end = lease_end - {by}, created = created - {by},
-                    finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by}"
-        );
+        let ageing = ageing(&self.sound.inner.prefix, by);
         let connected = MySqlConnection::connect(&self.url).await;
         let mut side = connected.expect("the server answers");
         let aged = side.execute(sqlx::raw_sql(AssertSqlSafe(ageing))).await;
