@@ -49,6 +49,10 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
     loop {
         (keyed.age, keyed.created) = (age, entry.created);
         let Some(standing) = write(sending, keyed, &entry).await? else {
+            if is_resumed(sending, &entry) {
+                let call = Ended::unsent(entry.id.key);
+                return Err(ClientError::Withdrawn { call }.into());
+            }
             return begin_anew(sending, keyed, &entry, undecided).await;
         };
         let is_anothers = match take(sending, keyed, &entry, &standing)? {
@@ -67,13 +71,23 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
     }
 }
 
-/// Writes the call into the journal, where it has a place in it; else, or where it stands there, answers with what does.
+/// Writes the call into the journal, where it has a place in it and was not taken from there; else, or where it stands there,
+/// answers with what does.
 async fn write(sending: &Sending<'_>, keyed: &KeyedCall, entry: &Entry) -> Result<Option<Entry>> {
     if !keyed.journaled {
         return Ok(None);
     }
-    let standing = sending.inner.journal.begin(entry).await;
+    let journal = &sending.inner.journal;
+    let standing = if is_resumed(sending, entry) {
+        journal.find(&entry.id).await
+    } else {
+        journal.begin(entry).await
+    };
     Ok(standing.map_err(|source| failed(keyed, source))?)
+}
+
+fn is_resumed(sending: &Sending<'_>, entry: &Entry) -> bool {
+    sending.resumed.as_ref() == Some(&entry.id)
 }
 
 /// Lets a call that stands in the journal count as begun by this one; somebody else may have been quicker.

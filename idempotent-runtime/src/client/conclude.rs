@@ -6,7 +6,7 @@ use reqwest_middleware::Result;
 use super::{
     answer::Read,
     attempts::Attempted,
-    decide::Stopped,
+    decide::{Stopped, Why},
     error::{ClientError, Ended},
     failure::transport,
     finish::{self, Meaning},
@@ -26,8 +26,10 @@ impl Sending<'_> {
         match attempted {
             Attempted::Answered(mut read) => {
                 let keyed = self.keyed.take();
-                if let Some(keyed) = &keyed {
-                    self.tell(keyed, &read, meaning).await;
+                if let Some(keyed) = &keyed
+                    && !self.tell(keyed, &read, meaning).await
+                {
+                    return Err(self.taken_up(keyed, Attempted::Answered(read)).into());
                 }
                 let key = keyed.map(|keyed| keyed.key().clone());
                 let outcome = self.outcome(key, &read);
@@ -39,8 +41,9 @@ impl Sending<'_> {
                     && !self.may_have_happened
                     && transport(&error)
                         .is_some_and(|error| error.is_builder() || error.is_connect())
+                    && !finish::nothing_happened(self.inner, &keyed).await
                 {
-                    finish::nothing_happened(self.inner, &keyed).await;
+                    return Err(self.taken_up(&keyed, Attempted::Failed(error)).into());
                 }
                 Err(error)
             }
@@ -48,14 +51,25 @@ impl Sending<'_> {
         }
     }
 
-    async fn tell(&self, keyed: &KeyedCall, read: &Read, meaning: Meaning) {
+    /// Tells the journal what the last attempt means, and answers whether the caller may be told the same.
+    async fn tell(&self, keyed: &KeyedCall, read: &Read, meaning: Meaning) -> bool {
         match meaning {
             Meaning::Outcome => finish::answered(self.inner, keyed, read).await,
             Meaning::NotDone if !self.may_have_happened => {
-                finish::nothing_happened(self.inner, keyed).await;
+                return finish::nothing_happened(self.inner, keyed).await;
             }
             // The call can be resumed with its key.
             Meaning::NotDone | Meaning::Open => {}
+        }
+        true
+    }
+
+    /// What becomes of a call that did nothing here, and that somebody may send from the journal.
+    fn taken_up(&self, keyed: &KeyedCall, attempted: Attempted) -> ClientError {
+        let call = self.ended(keyed, attempted);
+        ClientError::Unknown {
+            why: Why::Journal,
+            call,
         }
     }
 
@@ -74,6 +88,7 @@ impl Sending<'_> {
         let Some(keyed) = self.keyed.take() else {
             return self.hand_on(attempted, Meaning::Open).await;
         };
+        let mut may_be_told = true;
         match stopped {
             Stopped::KeyReused => finish::ended(self.inner, &keyed, Ending::Burned).await,
             Stopped::ResultGone => finish::ended(self.inner, &keyed, Ending::Gone).await,
@@ -85,11 +100,13 @@ impl Sending<'_> {
                     self.inner.note_ignored_key(&self.origin);
                 }
                 if !self.may_have_happened {
-                    finish::nothing_happened(self.inner, &keyed).await;
+                    may_be_told = finish::nothing_happened(self.inner, &keyed).await;
                 }
             }
             // Who is told that it did not happen may do something else meanwhile, so nobody sends it later.
-            Stopped::Exhausted(_) => finish::nothing_happened(self.inner, &keyed).await,
+            Stopped::Exhausted(_) => {
+                may_be_told = finish::nothing_happened(self.inner, &keyed).await;
+            }
             // Left open, it would count as what may have happened, and not be sent again, or not be told as what did nothing.
             Stopped::RetryLater(_)
                 if !self.may_have_happened && (self.is_unprotected() || !keyed.journaled) =>
@@ -98,6 +115,9 @@ impl Sending<'_> {
             }
             // It can be resumed with its key.
             Stopped::Unknown(_) | Stopped::RetryLater(_) => {}
+        }
+        if !may_be_told {
+            return Err(self.taken_up(&keyed, attempted).into());
         }
         let call = self.ended(&keyed, attempted);
         Err(match stopped {

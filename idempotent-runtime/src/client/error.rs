@@ -73,6 +73,16 @@ pub enum ClientError {
         call: Box<Ended>,
     },
 
+    /// The call stood in the journal as one to be sent when it was [listed](super::IdempotencyKeys::unfinished), and does not any more:
+    /// whoever made it was told that it did nothing, or how it ended, or somebody [forgot](super::IdempotencyKeys::forget) it. Nothing
+    /// was sent.
+    #[error("the call was taken out of the journal since it was listed, nothing was sent")]
+    #[non_exhaustive]
+    Withdrawn {
+        /// How it went.
+        call: Box<Ended>,
+    },
+
     /// Another task of this process is sending a call with this key; nothing was sent.
     #[error("a call with this key is being sent by another task of this process")]
     #[non_exhaustive]
@@ -218,6 +228,7 @@ impl ClientError {
             | ClientError::RetryLater { call, .. }
             | ClientError::KeyReused { call }
             | ClientError::KeyReusedLocally { call }
+            | ClientError::Withdrawn { call }
             | ClientError::InFlight { call }
             | ClientError::ResultGone { call }
             | ClientError::Unsupported { call }
@@ -244,6 +255,9 @@ fn reason(why: Why) -> &'static str {
         Why::Moved => "and the server says that its target is elsewhere",
         Why::Refused => "and the last answer does not say",
         Why::Hopeless => "and sending it again would fail in the same way",
+        Why::Journal => {
+            "because the journal still holds it: another process took it up, or the journal could not be told"
+        }
         Why::Middleware => "and another middleware failed that may have sent it",
     }
 }

@@ -102,27 +102,30 @@ pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     let told = if keyed.named {
         inner.journal.finish(id, &keyed.caller, &ending).await
     } else {
-        inner.journal.withdraw(id, &keyed.begun).await
+        let withdrawn = inner.journal.withdraw(id, &keyed.begun).await;
+        withdrawn.map(drop)
     };
     if let Err(error) = told {
         tracing::warn!(%error, "a call ended and the journal does not know: it will be sent again with its key");
     }
 }
 
-/// Lets the key of a call that did not happen be used as if it was new, where no other process took the call up meanwhile: what
-/// that one did is not known here.
-pub(super) async fn nothing_happened(inner: &Inner, keyed: &KeyedCall) {
+/// Lets the key of a call that did not happen be used as if it was new, and answers whether it may be told so: not where another
+/// process took the call up meanwhile, and what that one did is not known here, nor where the journal cannot be told, and it
+/// will be sent again from there.
+pub(super) async fn nothing_happened(inner: &Inner, keyed: &KeyedCall) -> bool {
     inner.undecided.forget(&keyed.live.id);
-    withdraw(inner, keyed).await;
+    withdraw(inner, keyed).await
 }
 
-/// Takes a call out of the journal that was not sent, or did nothing.
-pub(super) async fn withdraw(inner: &Inner, keyed: &KeyedCall) {
+/// Takes a call out of the journal that was not sent, or did nothing, and answers whether nobody sends it from there.
+pub(super) async fn withdraw(inner: &Inner, keyed: &KeyedCall) -> bool {
     if !keyed.journaled {
-        return;
+        return true;
     }
     let withdrawn = inner.journal.withdraw(&keyed.live.id, &keyed.begun);
-    if let Err(error) = withdrawn.await {
+    withdrawn.await.unwrap_or_else(|error| {
         tracing::warn!(%error, "a call did not happen and the journal does not know");
-    }
+        false
+    })
 }

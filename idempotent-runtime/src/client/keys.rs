@@ -158,7 +158,7 @@ impl IdempotencyKeys {
     pub async fn forget(&self, call: &Unfinished) -> Result<(), StoreError> {
         let journal = &self.inner.journal;
         match call.begun() {
-            Some(begun) => journal.withdraw(call.id(), begun).await?,
+            Some(begun) => drop(journal.withdraw(call.id(), begun).await?),
             // Written by an earlier release, which did not tell one begin from another.
             None => journal.forget(call.id()).await?,
         }

@@ -23,6 +23,11 @@ pub struct Unfinished {
     resend: Resend,
 }
 
+/// Stands in the extensions of a request that was made from this entry of the journal. Other requests may share them, such as one
+/// that fetches a token.
+#[derive(Clone, Debug)]
+pub(super) struct Resumed(pub(super) EntryId);
+
 /// Whether a call can be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -102,7 +107,8 @@ impl Unfinished {
 
     /// The same call with the same key and the same bytes, to be sent by `client`, which must have the middleware that this
     /// came from; `None` where it cannot be sent again. Headers that say who is asking were never written down: put
-    /// them on it. Its extension names its [account](Self::account) and its [key](Self::key): a [`Call`] put in its place must do so,
+    /// them on it. Where it does not stand in the journal any more by then, it is not sent
+    /// ([`ClientError::Withdrawn`](super::ClientError::Withdrawn)). Its extension names its [account](Self::account) and its [key](Self::key): a [`Call`] put in its place must do so,
     /// too.
     #[must_use]
     pub fn request(&self, client: &ClientWithMiddleware) -> Option<RequestBuilder> {
@@ -117,6 +123,7 @@ impl Unfinished {
                 .request(self.entry.method.clone(), self.entry.url.clone())
                 .headers(self.entry.headers.clone())
                 .with_extension(call)
+                .with_extension(Resumed(self.entry.id.clone()))
                 .body(body)
         })
     }

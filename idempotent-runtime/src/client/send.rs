@@ -22,6 +22,7 @@ use super::{
     keys::Inner,
     live::Live,
     profile::{Profile, Support},
+    resume::Resumed,
     stash,
 };
 use crate::record::Time;
@@ -39,6 +40,8 @@ pub(super) struct Sending<'a> {
     pub(super) deadline: Duration,
     pub(super) begun: Duration,
     pub(super) attempts: u32,
+    /// The call that was listed in the journal, and is sent only where it still stands there.
+    pub(super) resumed: Option<EntryId>,
     pub(super) was_early: bool,
     pub(super) may_have_happened: bool,
     /// The server did what it was asked, as far as is known, and told where to read of it. What fails there fails
@@ -104,6 +107,7 @@ pub(super) async fn send(
         request,
         keyed: None,
         attempts: 0,
+        resumed: extensions.get().map(|Resumed(id)| id.clone()),
         was_early: false,
         may_have_happened: false,
         led_on: AtomicBool::new(false),

@@ -146,6 +146,10 @@ impl ClientJournal for MemoryJournal {
         Ok(None)
     }
 
+    async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
+        Ok(self.calls().entries.get(id).cloned())
+    }
+
     async fn take_up(
         &self,
         id: &EntryId,
@@ -180,13 +184,15 @@ impl ClientJournal for MemoryJournal {
         Ok(())
     }
 
-    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<(), StoreError> {
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError> {
         let mut calls = self.calls();
         let standing = calls.entries.get(id);
-        if standing.is_some_and(|entry| entry.ending.is_none() && entry.begun == Some(*begun)) {
+        let is_theirs =
+            standing.is_some_and(|entry| entry.ending.is_none() && entry.begun == Some(*begun));
+        if is_theirs {
             calls.remove(id);
         }
-        Ok(())
+        Ok(is_theirs)
     }
 
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {

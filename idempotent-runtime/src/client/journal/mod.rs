@@ -32,6 +32,9 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// meant to survive; else it answers with what stands there, and changes nothing.
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError>;
 
+    /// Answers with what stands under `id`, and writes nothing.
+    async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError>;
+
     /// Takes up the entry under `id`, where one stands that has no ending and was [begun](Entry::begun) by `seen`, and by no other
     /// since: from then on it counts as begun by `begun`. Nothing else of it changes. Looking and writing are one atomic step, and
     /// the answer tells whether it was taken up.
@@ -52,8 +55,9 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
     ) -> Result<(), StoreError>;
 
     /// Deletes the entry under `id`, where one stands that has no ending and was [begun](Entry::begun) by this begin, and by no
-    /// other since: what somebody else took up meanwhile stays.
-    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<(), StoreError>;
+    /// other since: what somebody else took up meanwhile stays. Looking and deleting are one atomic step, and the answer tells
+    /// whether it was deleted.
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError>;
 
     /// Deletes the entry under `id`, where one stands, whoever is making the call.
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError>;
@@ -76,6 +80,10 @@ impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
         (**self).begin(entry).await
     }
 
+    async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
+        (**self).find(id).await
+    }
+
     async fn take_up(
         &self,
         id: &EntryId,
@@ -94,7 +102,7 @@ impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
         (**self).finish(id, caller, ending).await
     }
 
-    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<(), StoreError> {
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError> {
         (**self).withdraw(id, begun).await
     }
 

@@ -148,19 +148,25 @@ impl ClientJournal for SqliteJournal {
             if !self.run(DOING, insert).await?.is_empty() {
                 return Ok(None);
             }
-            let select = self
-                .query(
-                    &format!("SELECT {COLUMNS} FROM"),
-                    "WHERE origin = ? AND account = ? AND call_key = ?",
-                )
-                .bind(entry.id.origin.clone())
-                .bind(entry.id.account.clone())
-                .bind(entry.id.key.as_str().to_owned());
             // Where it was deleted in between, nothing stands there any more.
-            if let Some(row) = self.run(DOING, select).await?.first() {
-                return decoded(row, DOING).map(Some);
+            if let Some(standing) = self.find(&entry.id).await? {
+                return Ok(Some(standing));
             }
         }
+    }
+
+    async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
+        const DOING: &str = "looking for a call in the journal";
+        let select = self
+            .query(
+                &format!("SELECT {COLUMNS} FROM"),
+                "WHERE origin = ? AND account = ? AND call_key = ?",
+            )
+            .bind(id.origin.clone())
+            .bind(id.account.clone())
+            .bind(id.key.as_str().to_owned());
+        let rows = self.run(DOING, select).await?;
+        rows.first().map(|row| decoded(row, DOING)).transpose()
     }
 
     async fn take_up(
@@ -226,19 +232,20 @@ impl ClientJournal for SqliteJournal {
             .map(drop)
     }
 
-    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<(), StoreError> {
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError> {
         let delete = self
             .query(
                 "DELETE FROM",
-                "WHERE origin = ? AND account = ? AND call_key = ? AND ending IS NULL AND begun = ?",
+                "WHERE origin = ? AND account = ? AND call_key = ? AND ending IS NULL AND begun = ? RETURNING 1",
             )
             .bind(id.origin.clone())
             .bind(id.account.clone())
             .bind(id.key.as_str().to_owned())
             .bind(begun.to_vec());
-        self.run("withdrawing a call from the journal", delete)
-            .await
-            .map(drop)
+        let withdrawn = self
+            .run("withdrawing a call from the journal", delete)
+            .await?;
+        Ok(!withdrawn.is_empty())
     }
 
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {

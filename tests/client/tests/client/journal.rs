@@ -139,6 +139,10 @@ impl ClientJournal for Watched {
         self.inner.begin(entry).await
     }
 
+    async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
+        self.inner.find(id).await
+    }
+
     async fn take_up(
         &self,
         id: &EntryId,
@@ -157,7 +161,7 @@ impl ClientJournal for Watched {
         self.inner.finish(id, caller, ending).await
     }
 
-    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<(), StoreError> {
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError> {
         self.inner.withdraw(id, begun).await
     }
 

@@ -97,7 +97,7 @@ async fn every_journal_keeps_the_contract() {
         assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&stream));
 
         let withdrawn = journal.withdraw(&old.id, &[1; 16]).await;
-        withdrawn.expect("what is over stays");
+        assert_eq!(withdrawn, Ok(false), "what is over stays");
         let by_another = Entry {
             begun: Some([2; 16]),
             ..old.clone()
@@ -124,10 +124,12 @@ async fn every_journal_keeps_the_contract() {
         assert!(!take_up(&stream.id, stream.begun).await, "only once");
         let taken_up = by_another;
         let withdrawn = journal.withdraw(&stream.id, &[1; 16]).await;
-        withdrawn.expect("it is somebody else's now");
+        assert_eq!(withdrawn, Ok(false), "it is somebody else's now");
+        assert_eq!(journal.find(&stream.id).await, Ok(Some(taken_up.clone())));
         assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&taken_up));
         let withdrawn = journal.withdraw(&stream.id, &[2; 16]).await;
-        withdrawn.expect("it is withdrawn");
+        assert_eq!(withdrawn, Ok(true));
+        assert_eq!(journal.find(&stream.id).await, Ok(None));
         assert_eq!(journal.begin(&stream).await, Ok(None));
 
         assert_eq!(journal.purge(Time::from_micros(2), 9).await, Ok(1));

@@ -2,18 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use idempotent_runtime::{
+    StoreError, StoreErrorKind,
     client::{
-        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, SqliteJournal,
-        Why,
+        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, MemoryJournal,
+        Origin, SqliteJournal, Why,
+        journal::{DamagedEntry, Ending as Ended, Entry, EntryId},
     },
+    record::Time,
     testing::{Gate, ManualClock},
 };
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
 use tempfile::TempDir;
 
-use crate::kit::{Ending, Pauses, Server, Step, answer, builder, patient, problem, unfinished};
+use crate::kit::{
+    Answer, Ending, Pauses, Server, Step, answer, builder, outcome, patient, problem, unfinished,
+};
 
 struct Process {
     client: ClientWithMiddleware,
@@ -143,4 +149,168 @@ async fn c33_what_another_process_was_refused_is_forgotten_by_who_began_it() {
             assert_eq!(first.open().await, 0, "it is not sent any more");
         }
     }
+}
+
+/// Answers by which a caller would know that nothing happened.
+fn refusals() -> [Answer; 2] {
+    [problem(503, "idempotency-overloaded"), answer(403)]
+}
+
+/// Another process took up the call, and what that one does, nobody here knows.
+#[tokio::test]
+async fn c39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_up() {
+    for refusal in refusals() {
+        let gate = Gate::new();
+        let first = Step::AnswerBehind(gate.clone(), refusal.clone());
+        let server = Server::doing([first, Step::Cut]).await;
+        let journal: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
+        let one = process(&journal, &ManualClock::new());
+        let other = process(&journal, &ManualClock::new());
+        let asked = one.client.post(server.url("/pay")).body("pay");
+        let asked = tokio::spawn(asked.with_extension(wish()).send());
+        server.await_requests(1).await;
+        let open = unfinished(&other.keys).await;
+        let resumed = open[0].request(&other.client).expect("it can be sent");
+        let lost = resumed.send().await;
+        assert!(matches!(lost.ending(), ClientError::Unknown { .. }));
+
+        gate.open();
+        let ended = asked.await.expect("no panic");
+
+        let ClientError::Unknown { why, call, .. } = ended.ending() else {
+            panic!("{refusal:?}: {ended:?}");
+        };
+        assert_eq!(*why, Why::Journal, "{refusal:?}");
+        assert!(call.answer.is_some(), "{refusal:?}");
+        assert_eq!(unfinished(&one.keys).await.len(), 1, "it can be resumed");
+    }
+}
+
+/// Who was told that nothing happened may have done something else since.
+#[tokio::test]
+async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
+    for refusal in refusals() {
+        let gate = Gate::new();
+        let first = Step::AnswerBehind(gate.clone(), refusal);
+        let server = Server::doing([first]).await;
+        let journal: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
+        let one = process(&journal, &ManualClock::new());
+        let other = process(&journal, &ManualClock::new());
+        let asked = one.client.post(server.url("/pay")).body("pay");
+        let asked = tokio::spawn(asked.send());
+        server.await_requests(1).await;
+        let open = unfinished(&other.keys).await;
+        gate.open();
+        let told = asked.await.expect("no panic");
+        match &told {
+            Ok(answer) => assert_eq!(outcome(answer).key_status, KeyStatus::Unsaid),
+            Err(_) => assert!(matches!(told.ending(), ClientError::Exhausted { .. })),
+        }
+
+        let resumed = open[0].request(&other.client).expect("it was open");
+        let resumed = resumed.send().await;
+
+        let ended = resumed.ending();
+        assert!(matches!(ended, ClientError::Withdrawn { .. }), "{ended:?}");
+        assert_eq!(ended.key(), Some(open[0].key()));
+        assert_eq!(server.keys().len(), 1);
+        assert!(unfinished(&one.keys).await.is_empty());
+    }
+}
+
+/// What ended since it was listed is answered from the journal.
+#[tokio::test]
+async fn c08_what_ended_since_it_was_listed_is_not_sent() {
+    let gate = Gate::new();
+    let first = Step::AnswerBehind(gate.clone(), answer(201));
+    let server = Server::doing([first]).await;
+    let journal: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
+    let one = process(&journal, &ManualClock::new());
+    let other = process(&journal, &ManualClock::new());
+    let asked = one.client.post(server.url("/pay")).body("pay");
+    let asked = tokio::spawn(asked.with_extension(wish()).send());
+    server.await_requests(1).await;
+    let open = unfinished(&other.keys).await;
+    gate.open();
+    asked.await.expect("no panic").expect("an answer");
+
+    let resumed = open[0].request(&other.client).expect("it was open");
+    let resumed = resumed.send().await.expect("an answer");
+
+    assert_eq!(outcome(&resumed).origin, Origin::Journal);
+    assert_eq!(server.keys().len(), 1);
+}
+
+/// Takes calls, and then cannot be told anything.
+#[derive(Debug, Default)]
+struct Stuck(MemoryJournal);
+
+#[async_trait]
+impl ClientJournal for Stuck {
+    async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
+        self.0.begin(entry).await
+    }
+
+    async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
+        self.0.find(id).await
+    }
+
+    async fn take_up(
+        &self,
+        id: &EntryId,
+        seen: Option<&[u8; 16]>,
+        begun: &[u8; 16],
+    ) -> Result<bool, StoreError> {
+        self.0.take_up(id, seen, begun).await
+    }
+
+    async fn finish(&self, _: &EntryId, _: &[u8; 32], _: &Ended) -> Result<(), StoreError> {
+        Err(StoreError::new(StoreErrorKind::Full, "writing"))
+    }
+
+    async fn withdraw(&self, _: &EntryId, _: &[u8; 16]) -> Result<bool, StoreError> {
+        Err(StoreError::new(StoreErrorKind::Full, "writing"))
+    }
+
+    async fn forget(&self, _: &EntryId) -> Result<(), StoreError> {
+        Err(StoreError::new(StoreErrorKind::Full, "writing"))
+    }
+
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
+        self.0.unfinished(limit).await
+    }
+
+    async fn purge(&self, _: Time, _: u32) -> Result<u64, StoreError> {
+        Err(StoreError::new(StoreErrorKind::Full, "writing"))
+    }
+}
+
+fn stuck() -> Arc<dyn ClientJournal> {
+    Arc::new(Stuck::default())
+}
+
+/// It stands there as one to be sent, so whoever resumes it will send it.
+#[tokio::test]
+async fn c39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_holds() {
+    for refusal in refusals() {
+        let server = Server::doing([refusal.clone()]).await;
+        let process = process(&stuck(), &ManualClock::new());
+        let asked = process.client.post(server.url("/pay")).body("pay");
+
+        let ended = asked.with_extension(wish()).send().await;
+
+        let ClientError::Unknown { why, .. } = ended.ending() else {
+            panic!("{refusal:?}: {ended:?}");
+        };
+        assert_eq!(*why, Why::Journal, "{refusal:?}");
+        assert_eq!(unfinished(&process.keys).await.len(), 1);
+    }
+    let process = process(&stuck(), &ManualClock::new());
+    let nobody = process.client.post("http://127.0.0.1:9/pay").body("pay");
+    let ended = nobody.send().await;
+    let ClientError::Unknown { why, call, .. } = ended.ending() else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(*why, Why::Journal);
+    assert!(call.failure.is_some());
 }
