@@ -44,7 +44,9 @@ impl Evidence {
                     let key = outcome.key.as_ref().expect("every call has a key");
                     assert!(
                         receipt.is_none()
-                            || !self.open[told.by].iter().any(|open| open == key.as_str()),
+                            || !self.open[told.journal]
+                                .iter()
+                                .any(|open| open == key.as_str()),
                         "answered, and still open: {about}"
                     );
                 }
@@ -160,8 +162,8 @@ impl Evidence {
     fn judge_last_words(&self, about: &str) {
         for call in self.drawn.iter().filter(|call| call.is_shared()) {
             let again = call.again();
-            for by in 0..self.open.len() {
-                let asked = |told: &&Told| told.by == by && told.call == again;
+            for journal in 0..self.open.len() {
+                let asked = |told: &&Told| told.journal == journal && told.call == again;
                 let last = self.told.iter().rfind(asked);
                 let last = last.unwrap_or_else(|| panic!("never asked again: {about}: {call:?}"));
                 assert!(last.is_settled(), "not settled: {about}: {last:?}");

@@ -38,6 +38,9 @@ const RETENTION: Duration = Duration::from_secs(30 * 60);
 /// How many intents several calls share.
 const SHARED: u32 = 4;
 
+/// How many programs call.
+const PROGRAMS: usize = 2;
+
 /// How many calls come in a storm.
 const CALLS: usize = 30;
 
@@ -73,7 +76,7 @@ struct Storm {
     gateway: Gateway,
     processes: Vec<Process>,
     network: Proxy,
-    /// The journals of the programs, which outlive them.
+    /// The journals of the programs, which outlive them: one for each, or one for all.
     journals: Vec<Arc<dyn ClientJournal>>,
     programs: Vec<Program>,
     calls: JoinSet<Option<Told>>,
@@ -90,10 +93,13 @@ impl Storm {
         let clock = ManualClock::new();
         let folder = tempfile::tempdir().expect("a folder");
         let file = SqliteJournal::open(folder.path().join("calls.db")).await;
-        let journals: Vec<Arc<dyn ClientJournal>> = vec![
+        let mut journals: Vec<Arc<dyn ClientJournal>> = vec![
             Arc::new(file.expect("a journal")),
             Arc::new(MemoryJournal::new()),
         ];
+        if dice.random() {
+            journals.swap_remove(dice.random_range(0..journals.len()));
+        }
         let mut storm = Self {
             on_crash,
             store: Arc::new(MemoryStore::with_clock(clock.clone())),
@@ -113,8 +119,8 @@ impl Storm {
         for _ in 0..2 {
             storm.start_process();
         }
-        for journal in 0..storm.journals.len() {
-            let program = storm.program(journal);
+        for program in 0..PROGRAMS {
+            let program = storm.program(program % storm.journals.len());
             storm.programs.push(program);
         }
         storm
@@ -224,9 +230,7 @@ impl Storm {
             67..70 => {
                 let program = self.dice.random_range(0..self.programs.len());
                 self.restart(program);
-                let resumed = self.programs[program].resume();
-                let resumed = self.calls.spawn(resumed);
-                self.programs[program].calls.push(resumed);
+                self.resume(program);
             }
             70..74 => self.processes[process].lose_store(),
             74..90 => self.processes[process].find_store(),
@@ -235,7 +239,11 @@ impl Storm {
                 tokio::spawn(async move { store.purge(100, Duration::ZERO).await });
             }
             // By less than clocks may differ, so that no request is under way for as long as that.
-            92..110 if self.is_long && self.since_sleep > 50 => {
+            92..98 => {
+                let program = self.dice.random_range(0..self.programs.len());
+                self.resume(program);
+            }
+            98..116 if self.is_long && self.since_sleep > 50 => {
                 let sleep = Duration::from_secs(self.dice.random_range(0..150));
                 self.clock.advance(sleep);
                 self.since_sleep = 0;
@@ -249,12 +257,12 @@ impl Storm {
 
     /// In calm weather, asks for what several calls asked for, by programs that are new, until there is an answer.
     async fn ask_again(&mut self, drawn: &[Call]) {
-        for journal in 0..self.journals.len() {
-            self.restart(journal);
+        for program in 0..PROGRAMS {
+            self.restart(program);
             for call in drawn.iter().filter(|call| call.is_shared()) {
                 // What still runs comes to its end, or its lease does; and a machine under load takes a while.
                 for _ in 0..20 {
-                    self.begin(journal, call.again());
+                    self.begin(program, call.again());
                     while !self.calls.is_empty() {
                         self.go_on(5).await;
                     }
@@ -267,18 +275,25 @@ impl Storm {
         }
     }
 
+    /// Lets a program send what its journal holds open, and other programs may be sending, too.
+    fn resume(&mut self, program: usize) {
+        let resumed = self.programs[program].resume();
+        let resumed = self.calls.spawn(resumed);
+        self.programs[program].calls.push(resumed);
+    }
+
     fn restart(&mut self, program: usize) {
         self.programs[program].die();
-        self.programs[program] = self.program(program);
+        self.programs[program] = self.program(self.programs[program].journal);
     }
 
     /// The keys of the calls that each journal holds open.
     async fn open(&self) -> Vec<Vec<String>> {
         let mut journals = Vec::new();
-        for program in &self.programs {
-            let open = program.keys.unfinished(1_000).await.expect("a list");
+        for journal in &self.journals {
+            let open = journal.unfinished(1_000).await.expect("a list");
             let open = open.into_iter().map(|call| call.expect("it can be read"));
-            journals.push(open.map(|call| call.key().as_str().to_owned()).collect());
+            journals.push(open.map(|call| call.id.key.as_str().to_owned()).collect());
         }
         journals
     }

@@ -24,11 +24,11 @@ use crate::{
     service::{Receipt, Wish},
 };
 
-/// A program with a journal that outlives it.
+/// A program with a journal that outlives it, and that others may have, too.
 #[derive(Debug)]
 pub(crate) struct Program {
     /// Which journal it has.
-    number: usize,
+    pub(crate) journal: usize,
     http: ClientWithMiddleware,
     pub(crate) keys: IdempotencyKeys,
     clock: ManualClock,
@@ -50,8 +50,8 @@ pub(crate) struct Habits {
 
 impl Program {
     pub(crate) fn start(
-        number: usize,
-        journal: Arc<dyn ClientJournal>,
+        journal: usize,
+        kept_in: Arc<dyn ClientJournal>,
         clock: ManualClock,
         service: SocketAddr,
         habits: Habits,
@@ -66,7 +66,7 @@ impl Program {
             .limits(limits)
             .clock(clock.clone())
             .timer(clock.clone())
-            .journal(journal);
+            .journal(kept_in);
         let connections = if habits.keeps_connections {
             usize::MAX
         } else {
@@ -75,7 +75,7 @@ impl Program {
         let http = reqwest::Client::builder().pool_max_idle_per_host(connections);
         let (http, keys) = keys.build(http).expect("a client");
         Self {
-            number,
+            journal,
             http: ClientBuilder::new(http).with(keys.clone()).build(),
             keys,
             clock,
@@ -89,7 +89,7 @@ impl Program {
         self.calls.iter().for_each(AbortHandle::abort);
     }
 
-    /// Sends what an earlier program left open, as the manual says.
+    /// Sends what the journal holds open, as the manual says.
     pub(crate) fn resume(&self) -> impl Future<Output = Option<Told>> + Send + use<> {
         let (keys, http) = (self.keys.clone(), self.http.clone());
         async move {
@@ -178,7 +178,7 @@ impl Call {
     /// Makes the call; `None` where its user left.
     pub(crate) fn make(self, by: &Program) -> impl Future<Output = Option<Told>> + Send + use<> {
         let (clock, request) = (by.clock.clone(), self.request(by));
-        let by = by.number;
+        let journal = by.journal;
         async move {
             let leaves = async {
                 match self.leaves {
@@ -191,7 +191,7 @@ impl Call {
                 () = leaves => return None,
             };
             Some(Told {
-                by,
+                journal,
                 call: self,
                 ended,
             })
@@ -216,7 +216,7 @@ impl Call {
 #[derive(Debug)]
 pub(crate) struct Told {
     /// Which journal its program has.
-    pub(crate) by: usize,
+    pub(crate) journal: usize,
     pub(crate) call: Call,
     pub(crate) ended: Ended,
 }
@@ -253,9 +253,10 @@ impl Told {
         match &self.ended {
             Ended::Answered { outcome, .. } => outcome.key_status != KeyStatus::Released,
             Ended::Failed(error) => match ClientError::of(error) {
-                Some(ClientError::Unknown { why, .. }) => {
-                    !matches!(why, Why::Attempts | Why::Deadline | Why::Budget)
-                }
+                Some(ClientError::Unknown { why, .. }) => !matches!(
+                    why,
+                    Why::Attempts | Why::Deadline | Why::Budget | Why::Journal
+                ),
                 Some(ClientError::Exhausted { .. } | ClientError::RetryLater { .. }) => false,
                 _ => true,
             },
