@@ -1,6 +1,6 @@
 //! Settles what no call can decide: uncertain and parked records.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -9,9 +9,9 @@ use crate::{
     handle::{Idempotency, inspect::identify},
     identity::RecordId,
     key::KeyPart,
+    lease::{Settlement, settle},
     observe::Step,
-    policy::OnCrash,
-    record::{AttemptId, Draft, Moment, RawOutcome, Record, State, TokenRule, Version},
+    record::{Draft, RawOutcome, Version},
     run::swap,
     store::{Snapshot, Stamp, StoreError, Swap},
 };
@@ -159,45 +159,24 @@ impl Settle<'_> {
     ///
     /// When the store fails.
     pub async fn resume(self) -> Result<bool, Error> {
-        let keep = self.handle.defaults().keep;
-        self.write(|record| {
-            let state = match (record.state, record.on_crash) {
-                (State::Parked, OnCrash::Rerun) => State::Running,
-                (State::Parked, _) => State::Uncertain,
-                _ => return None,
-            };
-            Some(Draft {
-                attempt: 1,
-                attempt_id: AttemptId::RESUMED,
-                lease: Moment::In(Duration::ZERO),
-                ..settled(record, state, keep)
-            })
-        })
-        .await
+        self.write(&Settlement::Resume).await
     }
 
     /// Records this outcome, whatever its bytes are.
     pub(crate) async fn with_outcome(self, outcome: RawOutcome) -> Result<bool, Error> {
         let outcome = outcome.with_schema(self.schema);
-        let keep = self.handle.defaults().keep;
-        self.write(|record| match record.state {
-            State::Uncertain | State::Parked => Some(Draft {
-                outcome: Some(outcome.clone()),
-                ..settled(record, State::Done, keep)
-            }),
-            _ => None,
-        })
-        .await
+        self.write(&Settlement::Outcome(outcome)).await
     }
 
-    async fn write(self, draft: impl Fn(&Record) -> Option<Draft>) -> Result<bool, Error> {
+    async fn write(self, settlement: &Settlement) -> Result<bool, Error> {
         let store = self.handle.store();
+        let keep = self.handle.defaults().keep;
         let mut snapshot = store.load(&self.id).await?;
         loop {
             let Some(record) = snapshot.record else {
                 return Ok(false);
             };
-            let Some(draft) = draft(&record) else {
+            let Some(draft) = settle(&record, settlement, keep, Version::random()) else {
                 return Ok(false);
             };
             match self.put(record.version, &draft).await? {
@@ -231,24 +210,5 @@ impl Settle<'_> {
             Ok(Swap::Applied(stamp)) => Ok(Swap::Applied(stamp)),
             Ok(Swap::Refused(_)) | Err(_) => Err(lost),
         }
-    }
-}
-
-/// The next version of a record in somebody else's hands: a holder that was only paused finds another attempt id and has lost. It
-/// binds its key for as long as the call chose, counted from now.
-fn settled(record: &Record, state: State, keep: Duration) -> Draft {
-    Draft {
-        version: Version::random(),
-        subject: None,
-        state,
-        token: TokenRule::Keep,
-        attempt: record.attempt,
-        attempt_id: AttemptId::random(),
-        holder: record.holder.clone(),
-        on_crash: record.on_crash,
-        lease: Moment::Keep,
-        expires: Moment::In(record.ttl()),
-        keep,
-        outcome: None,
     }
 }
