@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use idempotent_runtime::{
-    lease::{Decision, Meaning, decide, first},
-    record::AttemptId,
-};
+use idempotent_runtime::lease::{Decision, Meaning, decide, first};
 
 use crate::{
     driver::{Delivery, Protocol},
     faults::Fault,
-    pack::{LEASE, ahead, attempt_number, claim, name, outcome_of, snapshot, version},
+    pack::{LEASE, ahead, attempt, attempt_number, claim, name, outcome_of, snapshot, version},
     store,
     world::{Draft, End, FRESH, FRESHER, Held, Kind, NONE, Name, Phase, Request, TICK, World},
 };
@@ -136,7 +133,7 @@ impl Protocol {
             (Fault::NoFingerprint, Some(record)) => claim.subject = Arc::clone(&record.subject),
             (Fault::NeverParks, _) => claim.takeover_budget = u32::MAX,
             (Fault::ClaimsAreStrangers, _) => {
-                claim.attempt_id = AttemptId::from_u128(u128::from(FRESHER));
+                claim.attempt_id = attempt(FRESHER);
             }
             _ => {}
         }

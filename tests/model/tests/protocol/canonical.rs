@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 
 use idempotent_runtime::policy::OnCrash;
 
-use crate::world::{Caller, NONE, Name, Phase, Request, World};
+use crate::world::{Caller, NONE, Name, Phase, RESUMED, Request, World};
 
 /// Whether worlds that differ in nothing that matters are one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +181,7 @@ struct Names {
 
 impl Names {
     fn meet(&mut self, name: &mut Name) {
-        if *name == NONE {
+        if matches!(*name, NONE | RESUMED) {
             return;
         }
         let place = self.met[..self.count]
@@ -245,6 +245,7 @@ mod tests {
                 .to_vec(),
             calls: 2,
             stragglers,
+            settlements: 1,
             fault: Fault::None,
             merging,
         };

@@ -23,6 +23,7 @@ pub(crate) struct Protocol {
     pub(crate) callers: Vec<Caller>,
     pub(crate) calls: u8,
     pub(crate) stragglers: u8,
+    pub(crate) settlements: u8,
     pub(crate) fault: Fault,
     pub(crate) merging: Merging,
 }
@@ -49,6 +50,15 @@ pub(crate) enum Action {
     Crash(usize),
     Tick,
     Purge,
+    /// An operator says how it ended, or lets it be tried again.
+    Settle(Settled, Delivery),
+}
+
+/// What an operator says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Happened,
+    Resumed,
 }
 
 /// What the reconciling function found.
@@ -96,6 +106,7 @@ impl Protocol {
             Action::Crash(worker) => world.workers[worker].phase = Phase::Idle,
             Action::Tick => world.tick(),
             Action::Purge => store::purge(world, self.fault),
+            Action::Settle(settled, delivery) => self.settle(world, settled, delivery),
         }
     }
 
@@ -202,6 +213,7 @@ impl Model for Protocol {
             workers,
             straggler: None,
             stragglers_left: self.stragglers,
+            settlements_left: self.settlements,
             given_up: 0,
             calls_left: self.calls,
             watch: Watch::default(),
@@ -225,6 +237,17 @@ impl Model for Protocol {
             .is_some_and(|cell| store::is_purgeable(cell, self.fault))
         {
             actions.push(Action::Purge);
+        }
+        for settled in [Settled::Happened, Settled::Resumed] {
+            let straggles = world.straggler.is_none() && world.stragglers_left > 0;
+            let deliveries = [
+                Some(Delivery::Answered),
+                straggles.then_some(Delivery::Straggles),
+            ];
+            if self.settlement(world, settled).is_some() {
+                let deliveries = deliveries.into_iter().flatten();
+                actions.extend(deliveries.map(|delivery| Action::Settle(settled, delivery)));
+            }
         }
         actions.push(Action::Tick);
     }
@@ -287,6 +310,8 @@ impl Model for Protocol {
             WaiterReplays,
             KeyReused,
             Settled,
+            SettledByOperator,
+            Resumed,
             AskedOfUncertain,
             Purged,
             BegunAnew

@@ -31,20 +31,28 @@ fn other_arguments(caller: Caller) -> Caller {
     }
 }
 
-/// How often the workers call, all together, and how many of their requests may straggle.
+/// How often the workers call, all together, how many of their requests may straggle, and how often an operator settles.
 #[derive(Clone, Copy)]
 struct Bounds {
     calls: u8,
     stragglers: u8,
+    settlements: u8,
 }
 
 const CALLING: Bounds = Bounds {
     calls: 6,
     stragglers: 0,
+    settlements: 0,
 };
 const STRAGGLING: Bounds = Bounds {
     calls: 3,
     stragglers: 1,
+    settlements: 0,
+};
+const SETTLING: Bounds = Bounds {
+    calls: 4,
+    stragglers: 0,
+    settlements: 1,
 };
 
 /// Checks everything that `callers` can do, and that all of `sights` can be seen in it.
@@ -53,6 +61,7 @@ fn holds(name: &str, callers: &[Caller], bounds: Bounds, sights: &[Sight]) {
         callers: callers.to_vec(),
         calls: bounds.calls,
         stragglers: bounds.stragglers,
+        settlements: bounds.settlements,
         fault: Fault::None,
         merging: Merging::Everything,
     };
@@ -233,4 +242,34 @@ fn three_workers_of_which_one_brings_other_arguments_while_a_request_straggles()
     let sights = [Recorded, Released, TakenOver, Outlived, KeyReused];
     let callers = [RERUN, RERUN, other_arguments(RERUN)];
     holds("other arguments, straggling", &callers, STRAGGLING, &sights);
+}
+
+#[test]
+fn three_workers_that_rerun_and_an_operator() {
+    let sights = [Recorded, Parked, Resumed, SettledByOperator, TakenOver];
+    holds("rerun, settling", &[RERUN; 3], SETTLING, &sights);
+}
+
+#[test]
+fn three_workers_at_most_once_and_an_operator() {
+    let sights = [Recorded, Uncertain, SettledByOperator, Settled, BegunAnew];
+    holds(
+        "at most once, settling",
+        &[AT_MOST_ONCE; 3],
+        SETTLING,
+        &sights,
+    );
+}
+
+#[test]
+fn three_workers_that_reconcile_and_an_operator() {
+    let sights = [Recorded, Parked, Resumed, SettledByOperator, RunAgain];
+    holds("reconcile, settling", &[RECONCILE; 3], SETTLING, &sights);
+}
+
+#[test]
+fn three_workers_of_which_each_chose_differently_and_an_operator() {
+    let sights = [Recorded, Parked, Resumed, SettledByOperator, Settled];
+    let callers = [RERUN, RECONCILE, AT_MOST_ONCE];
+    holds("each its own mode, settling", &callers, SETTLING, &sights);
 }

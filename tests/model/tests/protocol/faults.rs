@@ -44,6 +44,9 @@ pub(crate) enum Fault {
     GivesUpWhatStandsOnly,
     /// A takeover that was given up leaves what it found under its own name.
     LeavesItsName,
+    SettlementUnchecked,
+    /// An operator may let what is uncertain be tried again.
+    ResumesUncertain,
     /// Heartbeats go on over the version that an ending learned.
     HeartbeatOverAnEnding,
 }
@@ -59,7 +62,11 @@ fn caught(fault: Fault, modes: [OnCrash; 2], breaks: Promise) {
         Protocol {
             callers: callers.to_vec(),
             calls: 3,
-            stragglers: u8::from(breaks == GivenUpStays),
+            stragglers: u8::from(breaks == GivenUpStays || fault == Fault::SettlementUnchecked),
+            settlements: u8::from(matches!(
+                fault,
+                Fault::SettlementUnchecked | Fault::ResumesUncertain
+            )),
             fault,
             merging,
         }
@@ -129,5 +136,7 @@ each_is_caught! {
     a_claim_given_up_where_it_stands_only_stands_later: GivesUpWhatStandsOnly, Rerun and Rerun, breaks GivenUpStays;
     a_takeover_given_up_where_it_stands_only_stands_later: GivesUpWhatStandsOnly, Reconcile and Reconcile, breaks GivenUpStays;
     a_takeover_given_up_under_its_name_is_taken_for_a_first_claim: LeavesItsName, Rerun and Rerun, breaks ReleasesNothingBegun;
+    a_settlement_without_a_version_check_records_a_second_outcome: SettlementUnchecked, Uncertain and Uncertain, breaks OneOutcome;
+    an_operator_who_resumes_what_is_uncertain_runs_it_twice: ResumesUncertain, Uncertain and Uncertain, breaks AtMostOnce;
     a_heartbeat_over_an_ending_revives_it: HeartbeatOverAnEnding, Uncertain and Uncertain, breaks StaleHolder;
 }

@@ -1,7 +1,7 @@
 //! The protocol, checked exhaustively: three workers call with one id, over a store that is a versioned cell with a
 //! clock, while answers get lost, requests straggle, workers crash and are cancelled at any moment, leases end and
 //! records expire and are purged. What decides is the runtime's own state machine, `idempotent_runtime::lease`; what is
-//! modelled is the driver around it (`caller`, `holder`) and the store (`store`).
+//! modelled is the driver around it (`caller`, `holder`, `operator`) and the store (`store`).
 //!
 //! `watch` holds the promises, `sights` what must be seen so that they are not kept by doing nothing, and `faults` the
 //! mistakes that must break a promise: each is made in the driver or the store, and is gone in a second run that must
@@ -12,6 +12,7 @@
 //! * Three workers, in every mode and in all modes at once, make six calls together; or three calls, while one request
 //!   straggles: it arrives at any later moment, after its sender has taken it for lost. Faults are looked for among two
 //!   workers that make three calls.
+//! * Where an operator settles or resumes what stands, that is once, among three workers that make four calls.
 //! * One takeover is within the budget, and no record sees more than four claims.
 //! * A lease is two ticks of the clock long and an outcome is kept for one. In a tick there is room for eight tokens.
 //!
@@ -24,7 +25,7 @@
 //!
 //! # What is left out
 //!
-//! Operators who settle, clocks that step back, stores that lose what they acknowledged, and bodies that call each other.
+//! Clocks that step back, stores that lose what they acknowledged, and bodies that call each other.
 //! A write whose answer comes late is one whose answer is lost, and that is then sent again.
 
 #![allow(
@@ -36,6 +37,7 @@ mod caller;
 mod canonical;
 mod driver;
 mod holder;
+mod operator;
 mod pack;
 mod sights;
 mod store;

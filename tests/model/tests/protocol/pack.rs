@@ -15,7 +15,7 @@ use idempotent_runtime::{
     store::Snapshot,
 };
 
-use crate::world::{Ahead, Caller, Cell, Draft, End, Held, NONE, Name, TICK};
+use crate::world::{Ahead, Caller, Cell, Draft, End, Held, NONE, Name, RESUMED, TICK};
 
 /// What the store's clock shows, whatever happened before.
 pub(crate) const NOW: Time = Time::from_micros(100);
@@ -65,7 +65,7 @@ fn holder() -> Holder {
     HOLDER.clone()
 }
 
-fn outcome(of: Name) -> RawOutcome {
+pub(crate) fn outcome(of: Name) -> RawOutcome {
     RawOutcome::value(vec![of])
 }
 
@@ -77,8 +77,20 @@ pub(crate) fn version(name: Name) -> Version {
     Version::from_u128(u128::from(name))
 }
 
-fn attempt(name: Name) -> AttemptId {
-    AttemptId::from_u128(u128::from(name))
+/// Those that the runtime knows by name are no attempt of a worker.
+pub(crate) fn attempt(name: Name) -> AttemptId {
+    match name {
+        NONE => AttemptId::NOBODY,
+        RESUMED => AttemptId::RESUMED,
+        drawn => AttemptId::from_u128(u128::from_be_bytes([drawn; 16])),
+    }
+}
+
+fn attempt_name(attempt_id: AttemptId) -> Name {
+    match attempt_id {
+        AttemptId::RESUMED => RESUMED,
+        drawn => drawn.to_bytes()[0],
+    }
 }
 
 pub(crate) fn name(version: Version) -> Name {
@@ -121,7 +133,7 @@ impl Cell {
             version: name(record.version),
             token: token_ahead(record.token),
             attempt: attempt_number(record.attempt),
-            attempt_id: record.attempt_id.to_bytes()[15],
+            attempt_id: attempt_name(record.attempt_id),
             on_crash: record.on_crash,
             lease: ahead(record.lease_end),
             expires: ahead(record.expires),
@@ -172,7 +184,7 @@ impl Draft {
                 TokenRule::Above(floor) => Some(token_ahead(floor)),
             },
             attempt: attempt_number(draft.attempt),
-            attempt_id: draft.attempt_id.to_bytes()[15],
+            attempt_id: attempt_name(draft.attempt_id),
             on_crash: draft.on_crash,
             lease: length(draft.lease),
             expires: length(draft.expires),

@@ -8,7 +8,7 @@ use idempotent_runtime::{
 
 use crate::{
     pack::{claim, snapshot, version},
-    world::{End, FRESH, Held, Kind, NONE, Phase, Worker, World},
+    world::{Cell, End, FRESH, Held, Kind, NONE, Phase, RESUMED, Worker, World},
 };
 
 /// What has to be seen somewhere, or else the model proves little.
@@ -27,6 +27,8 @@ pub(crate) enum Sight {
     WaiterReplays,
     KeyReused,
     Settled,
+    SettledByOperator,
+    Resumed,
     AskedOfUncertain,
     Purged,
     BegunAnew,
@@ -48,6 +50,10 @@ impl Sight {
             Sight::WaiterReplays => "one that waited is given the recorded outcome",
             Sight::KeyReused => "other arguments are refused",
             Sight::Settled => "a paused holder completes what somebody left uncertain",
+            Sight::SettledByOperator => {
+                "an operator settles a record that a paused holder still knows"
+            }
+            Sight::Resumed => "a worker takes over what an operator let be tried again",
             Sight::AskedOfUncertain => "a reconciliation claims what is uncertain",
             Sight::BegunAnew => "a call begins anew over an outcome that has expired",
             Sight::Purged => "a record is purged that somebody still holds or waits for",
@@ -93,6 +99,17 @@ impl Sight {
                     && matches!(next(worker, world), Some(Decision::Replay(_)))
             }),
             Sight::Settled => world.workers.iter().any(|worker| settles(worker, world)),
+            Sight::SettledByOperator => {
+                let settled = |cell: Cell| cell.state == State::Done && cell.attempt_id == NONE;
+                world.cell.is_some_and(settled) && holds(|_| true)
+            }
+            Sight::Resumed => {
+                let takes = |phase| {
+                    matches!(phase, Phase::Claiming(_, request)
+                        if matches!(request.kind, Kind::Claim(Meaning::Takeover | Meaning::Reconcile)))
+                };
+                world.cell.is_some_and(|cell| cell.attempt_id == RESUMED) && phases().any(takes)
+            }
             Sight::AskedOfUncertain => {
                 let asks = |phase| matches!(phase, Phase::Claiming(_, request) if request.kind == Kind::Claim(Meaning::Reconcile));
                 state == Some(State::Uncertain) && phases().any(asks)

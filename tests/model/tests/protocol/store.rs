@@ -33,6 +33,7 @@ fn ignores_version(request: &Request, stands: Option<Cell>, fault: Fault) -> boo
     match fault {
         Fault::CompletionUnchecked => request.kind == Kind::End(End::Done),
         Fault::ReleaseUnchecked => request.kind == Kind::End(End::Release),
+        Fault::SettlementUnchecked => request.kind == Kind::Settle,
         Fault::HeartbeatUnchecked => request.kind == Kind::Heartbeat,
         Fault::TakeoverUnchecked => {
             request.draft.begins.is_none() && matches!(request.kind, Kind::Claim(_))

@@ -18,10 +18,12 @@ pub(crate) struct Watch {
     pub(crate) highest_token: Ahead,
     /// How many bodies were polled since the record began anew.
     pub(crate) bodies: u8,
-    /// The largest attempt number since the record began anew.
+    /// How many claims were granted since the record began anew, but for those that were given up before a body was polled.
     pub(crate) attempts: u8,
     /// A body was polled that may not simply be run again, and nobody has settled it since.
     pub(crate) unsettled: bool,
+    /// An operator said that it happened, and so vouches for whoever held the record until then.
+    pub(crate) vouched: bool,
     /// Noted only where the fault depends on it.
     pub(crate) purged: bool,
     /// The first outcome since the record began anew.
@@ -153,12 +155,15 @@ impl World {
             let budgeted = u32::from(next.attempt) <= 1 + TAKEOVERS;
             watch.must(Promise::BudgetKept, !took_over || budgeted);
         }
+        let granted = (watch.attempts + next.attempt)
+            .saturating_sub(previous.map_or(0, |previous| previous.attempt));
         match request.kind {
             Kind::Claim(_) if request.draft.begins.is_some() => {
                 self.witness_beginning(next.attempt_id);
             }
             Kind::Touch => {}
-            Kind::Claim(_) => watch.attempts = watch.attempts.max(next.attempt),
+            Kind::Settle => self.witness_settlement(next),
+            Kind::Claim(_) => watch.attempts = granted,
             Kind::Heartbeat | Kind::End(_) => {
                 let own = previous.is_some_and(|cell| cell.attempt_id == request.by);
                 watch.must(Promise::StaleHolder, own);
@@ -175,6 +180,7 @@ impl World {
                     Promise::ReleasesNothingBegun,
                     !unbegun || next.state != State::Released || watch.bodies == 0,
                 );
+                watch.attempts = granted;
                 watch.unsettled &= !matches!(request.kind, Kind::End(End::Done | End::Release));
             }
         }
@@ -183,6 +189,19 @@ impl World {
         }
         self.watch
             .must(Promise::AlwaysAnswered, is_answerable(next));
+    }
+
+    fn witness_settlement(&mut self, next: Cell) {
+        if next.state != State::Done {
+            return;
+        }
+        self.watch.unsettled = false;
+        self.watch.vouched = true;
+        for worker in &mut self.workers {
+            if let Phase::Holding(held) = &mut worker.phase {
+                held.current = false;
+            }
+        }
     }
 
     fn witness_beginning(&mut self, attempt_id: Name) {
@@ -257,6 +276,9 @@ impl World {
     /// A holder polls its body for the first time.
     pub(crate) fn witness_body(&mut self, held: &Held) {
         let watch = &mut self.watch;
+        if watch.vouched && !held.current {
+            return;
+        }
         if held.on_crash == OnCrash::Uncertain {
             watch.must(Promise::AtMostOnce, !watch.unsettled);
         }

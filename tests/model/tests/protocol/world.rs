@@ -13,6 +13,9 @@ pub(crate) const NONE: Name = 0;
 /// A version and an attempt id that nobody has yet, and another one.
 pub(crate) const FRESH: Name = 100;
 pub(crate) const FRESHER: Name = 101;
+/// The attempt id of a record that somebody resumed, and the outcome that somebody settled one with.
+pub(crate) const RESUMED: Name = 102;
+pub(crate) const TOLD: Name = 103;
 
 /// Microseconds after now; what is past is 0.
 pub(crate) type Ahead = u8;
@@ -30,6 +33,8 @@ pub(crate) struct World {
     /// For how long it must not stand, because its sender gave it up.
     pub(crate) given_up: Ahead,
     pub(crate) calls_left: u8,
+    /// How often an operator settles or resumes what stands.
+    pub(crate) settlements_left: u8,
     pub(crate) watch: Watch,
 }
 
@@ -140,6 +145,8 @@ pub(crate) enum Kind {
     End(End),
     /// Keeps a claim that was given up from standing.
     Touch,
+    /// An operator's, who knows what happened, or lets a parked record be tried again.
+    Settle,
 }
 
 impl World {
