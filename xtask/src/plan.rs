@@ -104,12 +104,31 @@ pub(crate) fn lint() -> Vec<Step> {
     docs.environment
         .push(("RUSTDOCFLAGS", "-D warnings".into()));
     steps.push(docs);
+    let oldest = concat!("+", env!("CARGO_PKG_RUST_VERSION"));
+    if is_installed(oldest) {
+        steps.push(oldest_rust(oldest, &features));
+    } else {
+        println!(
+            "{oldest}: that Rust is not installed: whether the library compiles with it is not checked"
+        );
+    }
     if is_installed("deny") {
         steps.push(step("licences and advisories", "deny --all-features check"));
     } else {
         println!("cargo-deny is not installed: licences and advisories are not checked");
     }
     steps
+}
+
+/// The library, as the oldest Rust compiles it that its manifest names. What another compiler made is in a folder of its own.
+fn oldest_rust(oldest: &str, features: &str) -> Step {
+    let folder = target().join("oldest");
+    let mut check = step(
+        "the oldest Rust",
+        &format!("{oldest} check --package idempotent-runtime {features} --target-dir"),
+    );
+    check.arguments.push(folder.display().to_string());
+    check
 }
 
 /// Shuttle replaces the locks by a flag of the compiler, which rebuilds everything: the folder of its own saves doing
