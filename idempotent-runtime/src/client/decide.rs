@@ -22,7 +22,7 @@ pub(super) enum Observed {
     Lost,
     /// What failed will fail in the same way again, such as a certificate or a redirect that leads nowhere.
     Hopeless,
-    /// Another middleware failed for a reason of its own, before it sent the call or afterwards.
+    /// Another middleware failed for a reason of its own, or gave up, before it sent the call or afterwards.
     Failed,
 }
 

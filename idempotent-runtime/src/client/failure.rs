@@ -22,13 +22,15 @@ pub(super) fn observed(error: &Error, key: Option<&Key>) -> Observed {
         Observed::Hopeless
     } else if !transport.is_connect() {
         Observed::Lost
-    } else if causes(error).any(is_bad_certificate) {
-        Observed::Hopeless
-    } else if matches!(error, Error::Middleware(_)) {
-        // Who wrapped the failure may have tried several times, and this is only the last.
-        Observed::Lost
     } else {
-        Observed::NotSent
+        // Who wrapped the failure may have tried several times, and this is only the last.
+        let is_wrapped = matches!(error, Error::Middleware(_));
+        match (causes(error).any(is_bad_certificate), is_wrapped) {
+            (true, true) => Observed::Failed,
+            (true, false) => Observed::Hopeless,
+            (false, true) => Observed::Lost,
+            (false, false) => Observed::NotSent,
+        }
     }
 }
 

@@ -1,8 +1,12 @@
 //! Answers that do not tell what a call came to: they are told, and not remembered as what it came to.
 
 use std::{
+    io,
     net::SocketAddr,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,7 +19,10 @@ use idempotent_runtime::{
     },
     testing::ManualClock,
 };
-use reqwest::{Request, Response};
+use reqwest::{
+    Request, Response,
+    dns::{Name, Resolve, Resolving},
+};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
 use tokio::net::TcpListener;
@@ -189,6 +196,62 @@ async fn c02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_op
     assert_eq!(unfinished(&keys).await.len(), 1);
 }
 
+/// Takes what comes after the first attempt to a server whose certificate is not taken, as encryption reports it.
+struct UntrustedLater(AtomicUsize);
+
+#[async_trait]
+impl Middleware for UntrustedLater {
+    async fn handle(
+        &self,
+        mut request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        if self.0.fetch_add(1, Ordering::Relaxed) > 0 {
+            let url = request.url_mut();
+            url.set_host(Some("portal.example.com")).expect("a host");
+        }
+        next.run(request, extensions).await
+    }
+}
+
+struct Untrusted;
+
+impl Resolve for Untrusted {
+    fn resolve(&self, _: Name) -> Resolving {
+        let untrusted = io::Error::from(io::ErrorKind::InvalidData);
+        Box::pin(async move { Err(untrusted.into()) })
+    }
+}
+
+/// As where a machine changes its network between two attempts.
+#[tokio::test]
+async fn c02_a_retry_inside_that_took_no_certificate_leaves_the_attempt_before_it_open() {
+    let server = Server::doing([Step::Cut]).await;
+    let backoff = ExponentialBackoff::builder()
+        .retry_bounds(Duration::ZERO, Duration::ZERO)
+        .build_with_max_retries(1);
+    let keys = IdempotencyKeys::builder(Profile::ietf()).timer(Pauses::default());
+    let http = reqwest::Client::builder().dns_resolver(Arc::new(Untrusted));
+    let (http, keys) = keys.build(http).expect("a client");
+    let client = ClientBuilder::new(http)
+        .with(keys.clone())
+        .with(RetryTransientMiddleware::new_with_policy(backoff))
+        .with(UntrustedLater(AtomicUsize::default()))
+        .build();
+
+    let call = client.post(server.url("/pay")).body("pay");
+    let ended = call.with_extension(wish()).send().await;
+
+    let why = Why::Middleware;
+    assert!(
+        matches!(ended.ending(), ClientError::Unknown { why: told, .. } if *told == why),
+        "{ended:?}"
+    );
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(unfinished(&keys).await.len(), 1);
+}
+
 /// A client with a journal, and with something inside that sends in its place.
 fn around(inside: impl Middleware) -> (ClientWithMiddleware, IdempotencyKeys) {
     let keys = IdempotencyKeys::builder(Profile::ietf())
@@ -211,7 +274,7 @@ impl Middleware for Impatient {
         next: Next<'_>,
     ) -> reqwest_middleware::Result<Response> {
         next.run(request, extensions).await?;
-        let failure = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        let failure = io::Error::from(io::ErrorKind::TimedOut);
         Err(reqwest_middleware::Error::middleware(failure))
     }
 }
