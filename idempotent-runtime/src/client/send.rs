@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::{Extensions, HeaderName, HeaderValue, Method};
-use reqwest::{Request, Response};
+use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Next, Result};
 
 use super::{
@@ -77,11 +77,12 @@ impl KeyedCall {
 
 pub(super) async fn send(
     inner: &Arc<Inner>,
-    request: Request,
+    mut request: Request,
     extensions: &mut Extensions,
     next: Next<'_>,
 ) -> Result<Response> {
     let begun = inner.timer.now();
+    take_out_user(request.url_mut());
     let call = extensions.get::<Call>().cloned().unwrap_or_default();
     let origin = request.url().origin().ascii_serialization();
     let profile = inner.settings.profile(&origin);
@@ -117,6 +118,13 @@ pub(super) async fn send(
     }
     sending.inner.deposit(&sending.origin);
     sending.attempt_until_known(extensions, next).await
+}
+
+/// Takes out of an address who is asking. Clients make a header of it where they make a request of an address; of one that comes
+/// with such an address they send nothing of it, and no journal is to keep it.
+fn take_out_user(url: &mut Url) {
+    // What has no host has no user either.
+    let _has_none = url.set_username("").and_then(|()| url.set_password(None));
 }
 
 /// The key that the caller wrote into the header.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{
-    HeaderValue,
+    HeaderValue, Method,
     header::{AUTHORIZATION, HeaderName},
 };
 use idempotent_runtime::{
@@ -13,6 +13,7 @@ use idempotent_runtime::{
     },
     testing::ManualClock,
 };
+use reqwest::Request;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
 use crate::kit::{Ending, Pauses, Server, Step, answer, patient, unfinished};
@@ -132,6 +133,36 @@ async fn c08_a_call_has_the_same_key_after_a_restart_whatever_its_header_is_name
         assert_eq!(again.headers[&named], first.keys()[0]);
         assert!(unfinished(&second.keys).await.is_empty());
     }
+}
+
+/// The client sends none of it either where a request comes with such an address. Where one makes a request of an address by itself,
+/// it takes out what is in it, so that what stands in the journal would be another request.
+#[tokio::test]
+async fn c08_who_is_asking_is_not_written_down_with_the_address() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("calls.db");
+    let server = Server::doing([Step::Cut, Step::Cut]).await;
+    let url = server.url("/pay").replace("//", "//jane:s3cr3t@");
+    let mut request = Request::new(Method::POST, url.parse().expect("a URL"));
+    *request.body_mut() = Some("pay".into());
+    let journal = || SqliteJournal::open(&file);
+    let first = life(Profile::ietf(), journal().await.expect("a journal"));
+    assert!(first.client.execute(request).await.is_err());
+    drop(first);
+
+    let bytes = std::fs::read_dir(folder.path()).expect("a folder");
+    let bytes = bytes.map(|file| std::fs::read(file.expect("a file").path()).expect("it is read"));
+    for bytes in bytes {
+        let tells = |word: &[u8]| bytes.windows(word.len()).any(|piece| piece == word);
+        assert!(!tells(b"s3cr3t") && !tells(b"jane"));
+    }
+    let second = life(Profile::ietf(), journal().await.expect("a journal"));
+    let open = unfinished(&second.keys).await;
+    let call = open[0].request(&second.client).expect("it can be sent");
+    call.send().await.expect("an answer");
+    let keys = server.keys();
+    assert_eq!(keys.len(), 3);
+    assert!(keys.iter().all(|sent| *sent == keys[0]), "{keys:?}");
 }
 
 /// It may have been done before the restart, and a server that may not know keys would do it again.
