@@ -1,9 +1,12 @@
 //! How old a key is, where clocks stand still or go wrong.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    client::{Call, ClientError, IdempotencyKeys, Intent, MemoryJournal, Resend, Why},
+    client::{
+        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Profile, Resend,
+        Why,
+    },
     clock::Clock,
     testing::{Gate, ManualClock},
 };
@@ -19,9 +22,18 @@ struct Process {
 }
 
 fn process(attempts: u32, pauses: &Pauses, clock: &ManualClock) -> Process {
+    process_with(MemoryJournal::new(), attempts, pauses, clock)
+}
+
+fn process_with(
+    journal: impl ClientJournal,
+    attempts: u32,
+    pauses: &Pauses,
+    clock: &ManualClock,
+) -> Process {
     let keys = builder(pauses)
         .limits(patient().attempts(attempts))
-        .journal(MemoryJournal::new())
+        .journal(journal)
         .clock(clock.clone());
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
     let client = ClientBuilder::new(http).with(keys.clone()).build();
@@ -66,6 +78,43 @@ async fn c36_a_key_that_gets_old_while_the_machine_sleeps_is_not_sent_again() {
         is_too_old(&call.await.expect("it ends"));
         assert_eq!(server.seen().len(), 1);
     }
+}
+
+/// It is as old as when the process before this one made it, whatever this one has seen of its time.
+#[tokio::test]
+async fn c36_a_key_of_an_earlier_process_gets_old_while_the_machine_sleeps() {
+    let (clock, gate) = (ManualClock::new(), Gate::new());
+    let journal = Arc::new(MemoryJournal::new());
+    let server = Server::doing([Step::Cut, answer(500).into()]).await;
+    let first = process_with(Arc::clone(&journal), 1, &Pauses::default(), &clock);
+    first.call(&server).send().await.expect_err("it is cut");
+    clock.advance(20 * HOUR);
+    let second = process_with(journal, 4, &Pauses::behind(&gate), &clock);
+    let call = tokio::spawn(second.call(&server).send());
+    gate.arrived(1).await;
+
+    clock.advance(5 * HOUR);
+    gate.open();
+
+    is_too_old(&call.await.expect("it ends"));
+    assert_eq!(server.seen().len(), 2);
+}
+
+/// Somebody sets the clock again and again, and time passes nevertheless.
+#[tokio::test]
+async fn c36_a_key_gets_old_also_by_a_clock_that_stands_still() {
+    let busy = answer(503).with("retry-after", "30");
+    let server = Server::doing([busy.clone(), busy]).await;
+    let profile = Profile::ietf().retention(Duration::from_secs(100));
+    let keys = IdempotencyKeys::builder(profile)
+        .limits(patient())
+        .timer(Pauses::default())
+        .clock(ManualClock::new());
+    let client = keys.client(reqwest::Client::builder()).expect("a client");
+
+    is_too_old(&client.post(server.url("/pay")).body("pay").send().await);
+
+    assert_eq!(server.seen().len(), 2);
 }
 
 /// The clock was set back since the key was made, so how old that is cannot be known.

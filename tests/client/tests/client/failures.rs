@@ -3,7 +3,7 @@
 use std::{io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    client::{Budget, Call, ClientError, IdempotencyKeys, MemoryJournal, Profile, Why},
+    client::{Budget, Call, ClientError, IdempotencyKeys, Limits, MemoryJournal, Profile, Why},
     clock::Timer,
     testing::{Cut, Gate, Proxy},
 };
@@ -281,6 +281,25 @@ async fn c29_attempts_and_the_budget_of_an_origin_are_bounds() {
 }
 
 #[tokio::test]
+async fn c29_calls_that_go_well_pay_for_the_retries_of_others() {
+    let script = [500, 201, 500, 201, 500, 201].map(answer);
+    let server = Server::doing(script).await;
+    let limits = patient().budget(Budget::new(1, 0.5));
+    let client = client_with(|keys| keys.limits(limits));
+    let attempts = async || {
+        let response = client.post(&server.url("/pay")).send().await;
+        response.map(|response| outcome(&response).attempts)
+    };
+    assert_eq!(attempts().await.expect("an answer"), 2);
+    let half = attempts().await.expect_err("half a retry is none");
+    let half = ClientError::of(&half).expect("an error of ours");
+    let why = Why::Budget;
+    assert!(matches!(half, ClientError::Unknown { why: told, .. } if *told == why));
+    assert_eq!(attempts().await.expect("an answer"), 1);
+    assert_eq!(attempts().await.expect("an answer"), 2);
+}
+
+#[tokio::test]
 async fn c29_the_deadline_ends_an_attempt_that_is_under_way() {
     const DEADLINE: Duration = Duration::from_secs(10);
     let server = Server::doing([answer(500).into(), Step::Hang]).await;
@@ -305,6 +324,39 @@ async fn c29_the_deadline_ends_an_attempt_that_is_under_way() {
     };
     assert_eq!(call.attempts, 2);
     assert_eq!(timeout.given(), [DEADLINE, DEADLINE]);
+}
+
+/// An attempt may take as long as it is given, and no longer than the call.
+#[tokio::test]
+async fn c29_the_deadline_ends_an_attempt_that_may_take_longer_by_itself() {
+    const DEADLINE: Duration = Duration::from_secs(10);
+    let server = Server::doing([Step::Hang]).await;
+    let gate = Gate::new();
+    let timeout = Timeout::of(DEADLINE, 1, &gate);
+    let limits = Limits::default()
+        .deadline(DEADLINE)
+        .attempt_timeout(2 * DEADLINE);
+    let keys = IdempotencyKeys::builder(Profile::ietf())
+        .limits(limits)
+        .timer(timeout.clone());
+    let client = keys.client(reqwest::Client::builder()).expect("a client");
+    let call = tokio::spawn(client.post(server.url("/pay")).body("pay").send());
+    server.await_requests(1).await;
+
+    gate.open();
+
+    let ended = call.await.expect("it ends");
+    assert!(
+        matches!(
+            ended.ending(),
+            ClientError::Unknown {
+                why: Why::Deadline,
+                ..
+            }
+        ),
+        "{ended:?}"
+    );
+    assert_eq!(timeout.given(), [DEADLINE]);
 }
 
 /// Each of these says that asking again is fine, and none of them what protects a call that is repeated.
