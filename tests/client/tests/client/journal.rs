@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use idempotent_runtime::{
     StoreError, StoreErrorKind,
     client::{
-        Call, ClientError, ClientJournal, Intent, MemoryJournal, Origin, Resend, SqliteJournal,
-        Why,
+        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Origin, Profile,
+        Resend, SqliteJournal, Why,
         journal::{DamagedEntry, Ending as Ended, Entry, EntryId},
     },
     clock::Clock,
@@ -19,6 +19,7 @@ use idempotent_runtime::{
     testing::{Gate, ManualClock},
 };
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+use tokio::net::TcpListener;
 
 use crate::kit::{
     Ending, Pauses, Server, Step, answer, builder, lock, outcome, patient, problem, unfinished,
@@ -29,7 +30,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// One life of a program.
 pub(crate) struct Process {
     pub(crate) client: ClientWithMiddleware,
-    pub(crate) keys: idempotent_runtime::client::IdempotencyKeys,
+    pub(crate) keys: IdempotencyKeys,
 }
 
 pub(crate) async fn process(file: &Path, clock: &ManualClock) -> Process {
@@ -314,9 +315,8 @@ async fn c36_an_old_key_is_never_sent_again() {
 #[tokio::test]
 async fn c36_a_key_that_gets_old_on_the_way_is_not_sent_again() {
     let server = Server::doing([answer(500), answer(500)]).await;
-    let profile =
-        idempotent_runtime::client::Profile::ietf().retention(Duration::from_millis(1_400));
-    let keys = idempotent_runtime::client::IdempotencyKeys::builder(profile)
+    let profile = Profile::ietf().retention(Duration::from_millis(1_400));
+    let keys = IdempotencyKeys::builder(profile)
         .limits(patient())
         .timer(Pauses::default());
     let client = keys.client(reqwest::Client::builder()).expect("a client");
@@ -347,6 +347,10 @@ async fn c36_an_intent_that_no_journal_saw_is_as_old_as_it_says() {
         ClientError::Unknown { why: Why::Age, .. }
     ));
     assert!(server.seen().is_empty());
+    assert!(
+        unfinished(&process.keys).await.is_empty(),
+        "it was not sent"
+    );
     assert!(SystemTime::now() > began);
 }
 
@@ -388,6 +392,53 @@ async fn c20_what_was_never_sent_is_not_left_open() {
     let call = process.client.post("ftp://api.example.com/pay").body("pay");
     assert!(call.send().await.is_err());
     assert!(unfinished(&process.keys).await.is_empty());
+}
+
+#[tokio::test]
+async fn c20_a_call_that_reached_nobody_is_not_left_open_where_its_method_protects_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let nobody = listener.local_addr().expect("an address");
+    drop(listener);
+    let keys = IdempotencyKeys::builder(Profile::undeclared())
+        .timer(Pauses::default())
+        .limits(patient().attempts(2));
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+
+    let call = client.put(format!("http://{nobody}/order")).body("order");
+    let ended = call.with_extension(wish()).send().await;
+
+    assert!(ended.is_err(), "{ended:?}");
+    assert!(unfinished(&keys).await.is_empty());
+}
+
+/// Nobody can name it again, so the journal would only grow by it.
+#[tokio::test]
+async fn c11_of_a_call_with_a_random_key_the_journal_keeps_nothing_once_it_is_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = SqliteJournal::open(folder.path().join("calls.db")).await;
+    let journals: [Arc<dyn ClientJournal>; 2] = [
+        Arc::new(MemoryJournal::new()),
+        Arc::new(file.expect("a journal")),
+    ];
+    let clock = ManualClock::new();
+    let later = Clock::now(&clock).plus(HOUR);
+    for journal in journals {
+        let reused = problem(422, "idempotency-key-reused");
+        let server = Server::doing([answer(201), reused]).await;
+        let process = process_with(Arc::clone(&journal), &clock);
+        for _ in 0..2 {
+            let call = process.client.post(server.url("/pay")).body("pay");
+            drop(call.send().await);
+        }
+        assert!(unfinished(&process.keys).await.is_empty());
+        assert_eq!(journal.purge(later, 9).await, Ok(0));
+
+        let call = process.client.post(server.url("/pay")).body("pay");
+        let named = call.with_extension(wish()).send().await;
+        named.expect("an answer");
+        assert_eq!(journal.purge(later, 9).await, Ok(1));
+    }
 }
 
 /// Who was told that nothing happened may have done something else since.

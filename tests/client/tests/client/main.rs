@@ -12,6 +12,7 @@ mod failures;
 mod journal;
 mod journals;
 mod keys;
+mod meanwhile;
 mod redirects;
 mod remembered;
 mod restarts;

@@ -184,3 +184,19 @@ async fn c16_a_call_that_is_to_come_later_did_nothing() {
 
     assert_eq!(refused.expect("an answer").status(), 401);
 }
+
+/// What is to come later is another attempt, which says nothing of the one whose answer was lost.
+#[tokio::test]
+async fn c16_a_call_that_is_to_come_later_and_may_have_been_done_is_still_known() {
+    let later = answer(429).with("retry-after", "3600");
+    let server = Server::doing([Step::Cut, later.into(), answer(401).into()]).await;
+    let process = trying(Profile::ietf(), 3);
+    let ended = process.send(&server, Call::new()).await;
+    let ClientError::RetryLater { call, .. } = ended.ending() else {
+        panic!("{ended:?}")
+    };
+
+    let refused = process.resume(&server, &call.key).await;
+
+    assert_eq!(why(&refused), Why::Refused);
+}

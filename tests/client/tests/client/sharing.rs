@@ -2,15 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use idempotent_runtime::{
-    StoreError, StoreErrorKind,
     client::{
         Call, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, MemoryJournal,
         Origin, SqliteJournal, Why,
-        journal::{DamagedEntry, Ending as Ended, Entry, EntryId},
     },
-    record::Time,
     testing::{Gate, ManualClock},
 };
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
@@ -152,7 +148,7 @@ async fn c33_what_another_process_was_refused_is_forgotten_by_who_began_it() {
 }
 
 /// Answers by which a caller would know that nothing happened.
-fn refusals() -> [Answer; 2] {
+pub(crate) fn refusals() -> [Answer; 2] {
     [problem(503, "idempotency-overloaded"), answer(403)]
 }
 
@@ -239,78 +235,4 @@ async fn c08_what_ended_since_it_was_listed_is_not_sent() {
 
     assert_eq!(outcome(&resumed).origin, Origin::Journal);
     assert_eq!(server.keys().len(), 1);
-}
-
-/// Takes calls, and then cannot be told anything.
-#[derive(Debug, Default)]
-struct Stuck(MemoryJournal);
-
-#[async_trait]
-impl ClientJournal for Stuck {
-    async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
-        self.0.begin(entry).await
-    }
-
-    async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
-        self.0.find(id).await
-    }
-
-    async fn take_up(
-        &self,
-        id: &EntryId,
-        seen: Option<&[u8; 16]>,
-        begun: &[u8; 16],
-    ) -> Result<bool, StoreError> {
-        self.0.take_up(id, seen, begun).await
-    }
-
-    async fn finish(&self, _: &EntryId, _: &[u8; 32], _: &Ended) -> Result<(), StoreError> {
-        Err(StoreError::new(StoreErrorKind::Full, "writing"))
-    }
-
-    async fn withdraw(&self, _: &EntryId, _: &[u8; 16]) -> Result<bool, StoreError> {
-        Err(StoreError::new(StoreErrorKind::Full, "writing"))
-    }
-
-    async fn forget(&self, _: &EntryId) -> Result<(), StoreError> {
-        Err(StoreError::new(StoreErrorKind::Full, "writing"))
-    }
-
-    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
-        self.0.unfinished(limit).await
-    }
-
-    async fn purge(&self, _: Time, _: u32) -> Result<u64, StoreError> {
-        Err(StoreError::new(StoreErrorKind::Full, "writing"))
-    }
-}
-
-fn stuck() -> Arc<dyn ClientJournal> {
-    Arc::new(Stuck::default())
-}
-
-/// It stands there as one to be sent, so whoever resumes it will send it.
-#[tokio::test]
-async fn c39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_holds() {
-    for refusal in refusals() {
-        let server = Server::doing([refusal.clone()]).await;
-        let process = process(&stuck(), &ManualClock::new());
-        let asked = process.client.post(server.url("/pay")).body("pay");
-
-        let ended = asked.with_extension(wish()).send().await;
-
-        let ClientError::Unknown { why, .. } = ended.ending() else {
-            panic!("{refusal:?}: {ended:?}");
-        };
-        assert_eq!(*why, Why::Journal, "{refusal:?}");
-        assert_eq!(unfinished(&process.keys).await.len(), 1);
-    }
-    let process = process(&stuck(), &ManualClock::new());
-    let nobody = process.client.post("http://127.0.0.1:9/pay").body("pay");
-    let ended = nobody.send().await;
-    let ClientError::Unknown { why, call, .. } = ended.ending() else {
-        panic!("{ended:?}");
-    };
-    assert_eq!(*why, Why::Journal);
-    assert!(call.failure.is_some());
 }

@@ -1,0 +1,201 @@
+//! What happens to the journal while a call is being made.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use idempotent_runtime::{
+    StoreError, StoreErrorKind,
+    client::{
+        Call, ClientError, ClientJournal, MemoryJournal, Why,
+        journal::{DamagedEntry, Ending as Ended, Entry, EntryId},
+    },
+    clock::Timer as _,
+    record::Time,
+    testing::ManualClock,
+};
+use reqwest_middleware::ClientBuilder;
+
+use crate::{
+    journal::{Process, process_with, wish},
+    kit::{Ending, Pauses, Server, Step, builder, patient, unfinished},
+    sharing::refusals,
+};
+
+/// A journal in which something happens while a call that stands there is taken up.
+#[derive(Debug)]
+struct Meanwhile {
+    journal: MemoryJournal,
+    happens: Happens,
+}
+
+#[derive(Debug)]
+enum Happens {
+    /// Who began the call is told that nothing came of it.
+    Withdrawn,
+    /// More time passes than the call has.
+    Waits(Pauses),
+    /// It cannot be told anything from then on.
+    Fails,
+}
+
+impl Meanwhile {
+    fn of(happens: Happens) -> Self {
+        Self {
+            journal: MemoryJournal::new(),
+            happens,
+        }
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        match self.happens {
+            Happens::Fails => Err(StoreError::new(StoreErrorKind::Full, "writing")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl ClientJournal for Meanwhile {
+    async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
+        self.journal.begin(entry).await
+    }
+
+    async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
+        self.journal.find(id).await
+    }
+
+    async fn take_up(
+        &self,
+        id: &EntryId,
+        seen: Option<&[u8; 16]>,
+        begun: &[u8; 16],
+    ) -> Result<bool, StoreError> {
+        match (&self.happens, seen) {
+            (Happens::Withdrawn, Some(seen)) => {
+                self.journal.withdraw(id, seen).await?;
+            }
+            (Happens::Withdrawn, None) => unreachable!("it was begun"),
+            (Happens::Fails, _) => {}
+            (Happens::Waits(pauses), _) => pauses.sleep(Duration::from_secs(60)).await,
+        }
+        self.journal.take_up(id, seen, begun).await
+    }
+
+    async fn finish(
+        &self,
+        id: &EntryId,
+        caller: &[u8; 32],
+        ending: &Ended,
+    ) -> Result<(), StoreError> {
+        self.check()?;
+        self.journal.finish(id, caller, ending).await
+    }
+
+    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError> {
+        self.check()?;
+        self.journal.withdraw(id, begun).await
+    }
+
+    async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
+        self.journal.forget(id).await
+    }
+
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
+        self.journal.unfinished(limit).await
+    }
+
+    async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
+        self.journal.purge(before, limit).await
+    }
+}
+
+async fn ask(
+    process: &Process,
+    server: &Server,
+    wish: Call,
+) -> reqwest_middleware::Result<reqwest::Response> {
+    let call = process.client.post(server.url("/pay")).body("pay");
+    call.with_extension(wish).send().await
+}
+
+/// What is sent stands in the journal, though somebody else took it out when it was looked for.
+#[tokio::test]
+async fn c09_a_call_that_was_withdrawn_while_it_was_taken_up_is_written_anew() {
+    let server = Server::doing([Step::Cut, Step::Cut]).await;
+    let process = process_with(Meanwhile::of(Happens::Withdrawn), &ManualClock::new());
+    for sent in 1..=2 {
+        let ended = ask(&process, &server, wish()).await;
+        assert!(
+            matches!(ended.ending(), ClientError::Unknown { .. }),
+            "{ended:?}"
+        );
+        assert_eq!(server.seen().len(), sent);
+        assert_eq!(
+            unfinished(&process.keys).await.len(),
+            1,
+            "it may have been carried out"
+        );
+    }
+}
+
+/// What the process before this one sent may have been done, whether there is time for another attempt or not.
+#[tokio::test]
+async fn c29_a_call_that_was_taken_up_too_late_stays_open() {
+    let server = Server::doing([Step::Cut]).await;
+    let pauses = Pauses::default();
+    let journal = Meanwhile::of(Happens::Waits(pauses.clone()));
+    let keys = builder(&pauses)
+        .limits(patient().attempts(1))
+        .journal(journal)
+        .clock(ManualClock::new());
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    let process = Process { client, keys };
+    drop(ask(&process, &server, wish()).await);
+
+    let short = wish().deadline(Duration::from_secs(30));
+    let ended = ask(&process, &server, short).await;
+
+    assert!(
+        matches!(
+            ended.ending(),
+            ClientError::Unknown {
+                why: Why::Deadline,
+                ..
+            }
+        ),
+        "{ended:?}"
+    );
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(
+        unfinished(&process.keys).await.len(),
+        1,
+        "it may have been carried out"
+    );
+}
+
+/// It stands there as one to be sent, so whoever resumes it will send it.
+#[tokio::test]
+async fn c39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_holds() {
+    for refusal in refusals() {
+        let server = Server::doing([refusal.clone()]).await;
+        let process = process_with(Meanwhile::of(Happens::Fails), &ManualClock::new());
+        let asked = process.client.post(server.url("/pay")).body("pay");
+
+        let ended = asked.with_extension(wish()).send().await;
+
+        let ClientError::Unknown { why, .. } = ended.ending() else {
+            panic!("{refusal:?}: {ended:?}");
+        };
+        assert_eq!(*why, Why::Journal, "{refusal:?}");
+        assert_eq!(unfinished(&process.keys).await.len(), 1);
+    }
+    let process = process_with(Meanwhile::of(Happens::Fails), &ManualClock::new());
+    let nobody = process.client.post("http://127.0.0.1:9/pay").body("pay");
+    let ended = nobody.send().await;
+    let ClientError::Unknown { why, call, .. } = ended.ending() else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(*why, Why::Journal);
+    assert!(call.failure.is_some());
+}
