@@ -5,8 +5,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use async_trait::async_trait;
+use http::Extensions;
 use idempotent_runtime::client::{Call, ClientError, Intent, InvalidKey, Key, Profile};
-use reqwest_middleware::ClientBuilder;
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, Middleware, Next};
 use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
 
 use crate::kit::{
@@ -97,7 +100,7 @@ async fn c02_another_middleware_that_retries_repeats_the_key() {
 async fn c02_extensions_that_are_used_again_make_no_repetition() {
     let server = Server::doing(NO_STEPS).await;
     let client = client();
-    let mut extensions = http::Extensions::new();
+    let mut extensions = Extensions::new();
     for _ in 0..2 {
         let request = client.post(&server.url("/pay")).build().expect("a request");
         let call = client
@@ -115,7 +118,7 @@ async fn c02_another_request_in_between_takes_no_key_from_who_retries() {
     for in_between in [Step::Cut, answer(200).into(), answer(401).into()] {
         let server = Server::doing([Step::Cut, in_between.clone()]).await;
         let client = client_with(|keys| keys.limits(crate::kit::patient().attempts(1)));
-        let mut extensions = http::Extensions::new();
+        let mut extensions = Extensions::new();
         for body in ["pay", "token", "pay"] {
             let request = client.post(&server.url("/pay")).body(body).build();
             let request = request.expect("a request");
@@ -135,7 +138,7 @@ async fn c02_another_request_in_between_takes_no_key_from_who_retries() {
 async fn c02_another_request_gets_another_key_whatever_became_of_the_first() {
     let server = Server::doing([Step::Cut]).await;
     let client = client_with(|keys| keys.limits(crate::kit::patient().attempts(1)));
-    let mut extensions = http::Extensions::new();
+    let mut extensions = Extensions::new();
     for body in ["first", "second"] {
         let request = client.post(&server.url("/pay")).body(body).build();
         let request = request.expect("a request");
@@ -164,6 +167,41 @@ async fn c03_a_key_of_the_caller_s_is_sent_as_it_is() {
             server.keys(),
             [Some(written.to_owned()), Some(written.to_owned())]
         );
+    }
+}
+
+/// Looks whether the key is marked, by which clients and proxies know what they do not log.
+struct IsSensitive;
+
+#[async_trait]
+impl Middleware for IsSensitive {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        assert!(request.headers()["idempotency-key"].is_sensitive());
+        next.run(request, extensions).await
+    }
+}
+
+#[tokio::test]
+async fn c41_the_header_of_a_key_is_marked_as_sensitive_whoever_wrote_it() {
+    let server = Server::doing([answer(201)]).await;
+    let (http, keys) = builder(&Pauses::default())
+        .build(reqwest::Client::builder())
+        .expect("a client");
+    let client = ClientBuilder::new(http).with(keys).with(IsSensitive);
+    let client = client.build();
+    let call = || client.post(server.url("/pay")).body("pay");
+    let given = Call::new().key(Key::new("given").expect("a key"));
+    for call in [
+        call(),
+        call().with_extension(given),
+        call().header("idempotency-key", "mine"),
+    ] {
+        call.send().await.expect("an answer");
     }
 }
 

@@ -165,6 +165,30 @@ async fn c08_who_is_asking_is_not_written_down_with_the_address() {
     assert!(keys.iter().all(|sent| *sent == keys[0]), "{keys:?}");
 }
 
+/// Written in another way, it may be another key to a server that takes keys as they stand.
+#[tokio::test]
+async fn c03_a_key_that_the_caller_wrote_is_written_so_after_a_restart_too() {
+    for written in ["order-42", "\"order-42\""] {
+        for profile in [Profile::ietf(), Profile::stripe()] {
+            let server = Server::doing([Step::Cut, Step::Cut]).await;
+            let journal = Arc::new(MemoryJournal::new());
+            let first = life(profile.clone(), Arc::clone(&journal));
+            let call = first.client.post(server.url("/pay")).body("pay");
+            let call = call.header("idempotency-key", written);
+            assert!(call.send().await.is_err());
+
+            let second = life(profile, journal);
+            let open = unfinished(&second.keys).await;
+            let call = open[0].request(&second.client).expect("it can be sent");
+            call.send().await.expect("an answer");
+
+            let keys = server.keys();
+            let is_same = |sent: &Option<String>| sent.as_deref() == Some(written);
+            assert!(keys.iter().all(is_same), "{keys:?}");
+        }
+    }
+}
+
 /// It may have been done before the restart, and a server that may not know keys would do it again.
 #[tokio::test]
 async fn c22_what_is_open_at_a_restart_is_not_sent_again_where_nobody_knows_of_keys() {
@@ -218,6 +242,20 @@ async fn c44_what_is_open_at_a_server_that_ignores_keys_is_not_sent_again() {
     assert_eq!(process.resend().await, Resend::Undeclared);
     assert!(is_undeclared(&process.charge(&server).await));
     assert_eq!(server.seen().len(), 1);
+}
+
+/// Whoever asks again is not told that this is what came of it.
+#[tokio::test]
+async fn c22_what_may_have_been_done_is_handed_on_and_open_where_nobody_knows_of_keys() {
+    for status in [408, 500, 503, 599] {
+        let server = Server::doing([answer(status)]).await;
+        let process = life(Profile::undeclared(), MemoryJournal::new());
+        let response = process.charge(&server).await.expect("an answer");
+        assert_eq!(response.status(), status);
+        assert_eq!(process.resend().await, Resend::Undeclared);
+        assert!(is_undeclared(&process.charge(&server).await), "{status}");
+        assert_eq!(server.seen().len(), 1);
+    }
 }
 
 /// A server that wants to be asked later did nothing, so that asking later is no repetition.
