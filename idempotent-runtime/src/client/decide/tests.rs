@@ -298,6 +298,25 @@ fn c24_the_vendor_s_word_counts_for_more_than_the_status() {
     assert_eq!(ietf(&progress(), &says(503, false)), unknown);
     assert_eq!(ietf(&progress(), &says(429, false)), Next::Return);
     assert_eq!(ietf(&progress(), &says(200, true)), Next::Return);
+    // What a server says that may know nothing of keys is handed on.
+    let on_trial = Progress {
+        protection: Protection::KeyOnTrial,
+        ..progress()
+    };
+    assert_eq!(ietf(&on_trial, &says(503, false)), Next::Return);
+}
+
+#[test]
+fn c24_the_vendor_s_word_counts_for_more_than_the_members() {
+    let says = |verdict, retryable| {
+        let mut answer = answer(409);
+        answer.verdict = Some(verdict);
+        answer.problem.retryable = Some(retryable);
+        answer.problem.key_action = Some(crate::client::problem::KeyAction::Keep);
+        Observed::Answer(answer)
+    };
+    assert_eq!(ietf(&progress(), &says(true, false)), HALF_A_SECOND);
+    assert_eq!(ietf(&progress(), &says(false, true)), Next::Return);
 }
 
 #[test]
