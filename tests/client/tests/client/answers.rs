@@ -591,3 +591,16 @@ async fn c21_a_long_response_comes_whole() {
         assert_eq!(response.text().await.expect("a body"), long);
     }
 }
+
+/// As one that somebody reads piece by piece, and that is larger than the memory.
+#[tokio::test]
+async fn c21_of_a_long_document_no_more_than_a_beginning_is_read() {
+    let json = answer(200)
+        .with("content-type", "application/json")
+        .body(&"x".repeat(3 << 20));
+    let server = Server::doing([Step::CutChunked(json)]).await;
+    let response = client().post(&server.url("/ask")).send().await;
+    let response = response.expect("its beginning came");
+    assert_eq!(outcome(&response).attempts, 1);
+    assert!(response.bytes().await.is_err(), "its end did not");
+}

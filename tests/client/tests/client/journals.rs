@@ -94,6 +94,7 @@ async fn every_journal_keeps_the_contract() {
             .expect("it stands");
         assert_eq!(standing.ending, Some(Ended::Burned));
         assert_eq!(standing.caller, Some([9; 32]), "who was told");
+        assert_eq!(standing.body, None, "nobody sends it any more");
         assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&stream));
 
         let withdrawn = journal.withdraw(&old.id, &[1; 16]).await;
@@ -141,6 +142,15 @@ async fn every_journal_keeps_the_contract() {
         );
         journal.forget(&stream.id).await.expect("it is forgotten");
         assert_eq!(journal.begin(&stream).await, Ok(None));
+
+        let of_an_earlier_release = Entry {
+            begun: None,
+            ..entry("d", 4)
+        };
+        let begun = journal.begin(&of_an_earlier_release).await;
+        assert_eq!(begun, Ok(None));
+        assert!(take_up(&of_an_earlier_release.id, None).await);
+        assert!(!take_up(&of_an_earlier_release.id, None).await, "only once");
     }
 }
 
