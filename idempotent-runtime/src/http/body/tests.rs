@@ -96,3 +96,39 @@ async fn a_single_piece_is_not_copied_whatever_empty_ones_are_around_it() {
     assert_eq!(whole.bytes.len(), piece.len());
     assert_eq!(whole.trailers, Some(signed()));
 }
+
+/// A server ends a body that says that it is at its end, or sends it with its length: either would make a whole of a part.
+#[tokio::test]
+async fn what_broke_off_is_not_at_its_end_before_it_has_said_so() {
+    let frames = [Ok(data(b"amount")), Err("the network")];
+    let body = Sent(frames.into_iter().collect());
+    let Err(Unfinished::Failed(body)) = read_to_end(body, 64).await else {
+        panic!("it breaks off")
+    };
+    let mut body = pin!(body);
+    for is_failure in [false, true] {
+        assert!(!body.is_end_stream());
+        assert_eq!(body.size_hint().upper(), None);
+        let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
+        assert_eq!(frame.expect("it goes on").is_err(), is_failure);
+    }
+    assert!(body.is_end_stream());
+}
+
+/// Of a body that is sent with its length, HTTP/1.1 sends no trailers.
+#[tokio::test]
+async fn what_has_trailers_is_not_at_its_end_before_it_has_given_them() {
+    let body: Body<Sent> = Body::whole(Whole {
+        bytes: Bytes::from_static(b"amount"),
+        trailers: Some(signed()),
+    });
+    let mut body = pin!(body);
+    for is_trailers in [false, true] {
+        assert!(!body.is_end_stream());
+        assert_eq!(body.size_hint().upper(), None);
+        let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
+        let frame = frame.expect("it goes on").expect("it is whole");
+        assert_eq!(frame.is_trailers(), is_trailers);
+    }
+    assert!(body.is_end_stream());
+}
