@@ -11,7 +11,7 @@ use axum::body::Body;
 use http::{Request, Response, StatusCode};
 use idempotent_runtime::{
     InFlight,
-    http::Rules,
+    http::{Mark, Rules},
     record::State,
     testing::{Fault, Gate, Nth, Operation},
 };
@@ -37,6 +37,8 @@ async fn s_101_a_shutdown_waits_for_handlers_and_refuses_new_work() {
     assert!(!shop.layer.shutdown(Duration::ZERO).await, "a handler runs");
     let refused = shop.send(post("/charges").key("l")).await;
     refused.is_problem(503, "overloaded");
+    // Its record would say that it runs.
+    shop.send(charge()).await.is_problem(503, "overloaded");
 
     gate.open();
     assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
@@ -131,25 +133,33 @@ fn s_101_a_handler_that_has_answered_does_not_run_again_for_a_runtime_that_ends(
     let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
     // What the first runtime leaves is written in the background.
     let wait = InFlight::Wait(Duration::from_secs(60));
-    let shop = Shop::with(Rules::ietf().in_flight(wait), |run, _| async move {
-        match run {
-            1 => Response::new(Body::new(Endless)),
-            _ => Response::default(),
-        }
-    });
-    let first = runtime();
-    let request: Request<Body> = charge().into();
-    let answered = first.block_on(shop.router.clone().oneshot(request));
-    // Its client goes on reading.
-    let answered = answered.expect("a router does not fail");
-    assert_eq!(answered.status(), 200);
+    for (mark, code) in [
+        (None, "result_unavailable"),
+        (Some(Mark::NotStored), "result_unavailable"),
+        (Some(Mark::Uncertain), "outcome_unknown"),
+    ] {
+        let shop = Shop::with(Rules::ietf().in_flight(wait), move |run, _| async move {
+            let mut response = match run {
+                1 => Response::new(Body::new(Endless)),
+                _ => Response::default(),
+            };
+            mark.map(|mark| response.extensions_mut().insert(mark));
+            response
+        });
+        let first = runtime();
+        let request: Request<Body> = charge().into();
+        let answered = first.block_on(shop.router.clone().oneshot(request));
+        // Its client goes on reading.
+        let answered = answered.expect("a router does not fail");
+        assert_eq!(answered.status(), 200);
 
-    drop(first);
+        drop(first);
 
-    let again = runtime().block_on(shop.send(charge()));
-    again.is_problem(409, "result_unavailable");
-    assert_eq!(shop.runs(), 1);
-    drop(answered);
+        let again = runtime().block_on(shop.send(charge()));
+        again.is_problem(409, code);
+        assert_eq!(shop.runs(), 1, "{mark:?}");
+        drop(answered);
+    }
 }
 
 /// Says when it is asked for a piece.

@@ -360,6 +360,15 @@ async fn s_90_a_response_that_is_too_large_is_given_once() {
     }
 }
 
+#[tokio::test]
+async fn s_90_a_response_that_is_as_long_as_it_may_be_is_kept() {
+    let shop = Shop::with(Rules::ietf().max_response(10), |_, _| async {
+        Response::new(Body::from(vec![7; 10]))
+    });
+    let (first, again) = twice(&shop).await;
+    again.replays(&first);
+}
+
 /// Stands for encryption: nobody can read it, and whoever has the mask can open it.
 #[derive(Debug)]
 pub(crate) struct Mask(pub(crate) u8);

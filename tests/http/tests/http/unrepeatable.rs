@@ -100,12 +100,14 @@ async fn s_89_the_key_is_bound_while_the_response_goes_on_and_free_when_its_clie
 
 #[tokio::test]
 async fn s_89_the_handlers_word_and_a_failure_count_more() {
-    for mark in [Mark::NotStored, Mark::Final] {
+    for (mark, code) in [
+        (Mark::NotStored, "result_unavailable"),
+        (Mark::Final, "result_unavailable"),
+        (Mark::Uncertain, "outcome_unknown"),
+    ] {
         let shop = streaming(Some(mark));
         shop.send(charge()).await.is_fresh();
-        until_settled(&shop)
-            .await
-            .is_problem(409, "result_unavailable");
+        until_settled(&shop).await.is_problem(409, code);
         assert_eq!(shop.runs(), 1, "{mark:?}");
     }
     let shop = Shop::with(again(), |_, _| async {
