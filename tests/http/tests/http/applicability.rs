@@ -310,3 +310,24 @@ async fn a_route_has_rules_of_its_own() {
         .is_problem(400, "key_missing");
     passes(&shop, post("/health/deep/check").key("\"malformed")).await;
 }
+
+#[tokio::test]
+async fn of_several_rules_for_a_path_the_first_count() {
+    let shop = Shop::new(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(by_caller())
+        .route("/quotes/{id}", |rules| rules.key(Presence::Optional))
+        .route("/{*rest}", |rules| rules.key(Presence::Unsupported))
+        .build()
+        .expect("the settings are sound");
+    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
+        Response::default()
+    });
+
+    let first = shop.send(post("/quotes/1").key("k")).await;
+    first.is_fresh();
+    let again = shop.send(post("/quotes/1").key("k")).await;
+    again.replays(&first);
+    let other = shop.send(post("/quotes").key("l")).await;
+    other.is_problem(501, "not_supported");
+}

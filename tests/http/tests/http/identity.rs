@@ -188,16 +188,23 @@ async fn s_57_s_58_a_key_on_another_route_is_refused_or_another_call() {
 
 #[tokio::test]
 async fn s_57_nested_routers_do_not_hide_the_path() {
-    let shop = Shop::new(Rules::ietf());
-    let inner = || axum::Router::new().route("/pay", axum::routing::post(|| async { "paid" }));
-    let router = axum::Router::new()
-        .nest("/a", inner().layer(shop.layer.clone()))
-        .nest("/b", inner().layer(shop.layer.clone()));
-    let shop = shop.routed_by(router);
-    shop.send(post("/a/pay").key("k")).await.is_fresh();
-    shop.send(post("/b/pay").key("k"))
-        .await
-        .is_problem(422, "key_reused");
+    let nested = |key_scope| {
+        let shop = Shop::new(Rules::ietf().key_scope(key_scope));
+        let inner = || axum::Router::new().route("/pay", axum::routing::post(|| async { "paid" }));
+        let router = axum::Router::new()
+            .nest("/a", inner().layer(shop.layer.clone()))
+            .nest("/b", inner().layer(shop.layer.clone()));
+        shop.routed_by(router)
+    };
+    let by_caller = nested(KeyScope::Caller);
+    let by_route = nested(KeyScope::Route);
+    for shop in [&by_caller, &by_route] {
+        shop.send(post("/a/pay").key("k")).await.is_fresh();
+    }
+    let other = post("/b/pay").key("k");
+    let reused = by_caller.send(other.clone()).await;
+    reused.is_problem(422, "key_reused");
+    by_route.send(other).await.is_fresh();
 }
 
 /// The second request is the first one again, or another one.
@@ -222,6 +229,7 @@ async fn s_59_another_query_is_another_request() {
         ("/c?a=&a=b&c=", "/c?a=&b=c&b="),
         ("/c", "/c?"),
         ("/c?a", "/ca?"),
+        ("/c?a=1&a=1", "/c?a=1"),
     ] {
         for rules in [
             Rules::ietf(),

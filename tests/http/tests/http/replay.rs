@@ -175,6 +175,25 @@ fn s_42_a_refusal_that_is_no_error_is_a_mistake() {
     built(by_caller(), Rules::ietf()).expect("the settings are sound");
 }
 
+/// Every request would fail by it.
+#[test]
+fn a_duration_that_cannot_be_one_is_a_mistake_wherever_it_stands() {
+    for rules in [
+        || Rules::ietf().ttl(Duration::ZERO),
+        || Rules::ietf().lease(Duration::ZERO),
+        || Rules::ietf().ttl(Duration::MAX),
+        || Rules::ietf().lease("1h").ttl("1m"),
+    ] {
+        let of_all = IdempotencyLayer::builder(Idempotency::memory()).rules(rules());
+        let of_a_route = IdempotencyLayer::builder(Idempotency::memory());
+        let of_a_route = of_a_route.route("/charges", move |_| rules());
+        for layer in [of_all, of_a_route] {
+            let built = layer.scope(by_caller()).build().map(drop);
+            assert!(matches!(built, Err(Error::InvalidPolicy(_))), "{built:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn s_43_a_retry_that_may_wait_gets_the_replay() {
     let wait = InFlight::Wait(Duration::from_secs(3_600));
