@@ -126,6 +126,7 @@ async fn s_106_who_lost_its_lease_gives_the_response_that_won() {
 
     let stale = stale.await.expect("it is answered");
     assert_eq!(stale.body, "receipt 2", "one outcome");
+    assert!(!stale.is_replay(), "its client asked only once");
     shop.send(charge()).await.replays(&winner);
     assert_eq!(shop.runs(), 2);
 }

@@ -161,14 +161,13 @@ async fn a_known_key_is_answered_whatever_its_caller_has_brought() {
     shop.send(charge("running")).await.replays(&ended);
 }
 
-/// It was carried out, so that it is not one too many, and nobody is to be told that it was not.
-#[tokio::test]
-async fn a_key_whose_time_is_over_is_known_where_it_is_refused_for_that() {
+/// A shop that takes one new key of a caller in two hours, and forgets what became of it after one.
+fn shop_of_an_hour(on_expired: OnExpired) -> (Shop, ManualClock) {
     let clock = ManualClock::new();
     let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
     let idem = Idempotency::builder(store.clone()).timer(clock.clone());
     let idem = idem.keep("10h").build().expect("the settings are sound");
-    let rules = Rules::ietf().ttl("1h").on_expired(OnExpired::Refuse);
+    let rules = Rules::ietf().ttl("1h").on_expired(on_expired);
     let layer = IdempotencyLayer::builder(idem.clone())
         .scope(by_caller())
         .rules(rules)
@@ -176,6 +175,26 @@ async fn a_key_whose_time_is_over_is_known_where_it_is_refused_for_that() {
         .build()
         .expect("the settings are sound");
     let shop = Shop::behind(layer, store, idem, |_, _| async { Response::default() });
+    (shop, clock)
+}
+
+#[tokio::test]
+async fn a_key_whose_time_is_over_is_one_too_many_where_it_is_new_and_nothing_is_written() {
+    let (shop, clock) = shop_of_an_hour(OnExpired::Run);
+    shop.send(charge(0)).await.is_fresh();
+    let claims = shop.store.swaps_to(State::Running);
+
+    clock.advance(Duration::from_secs(60 * 60));
+
+    shop.send(charge(0)).await.is_problem(429, "too_many_keys");
+    assert_eq!(shop.store.swaps_to(State::Running), claims);
+    assert_eq!(shop.runs(), 1);
+}
+
+/// It was carried out, so that it is not one too many, and nobody is to be told that it was not.
+#[tokio::test]
+async fn a_key_whose_time_is_over_is_known_where_it_is_refused_for_that() {
+    let (shop, clock) = shop_of_an_hour(OnExpired::Refuse);
     shop.send(charge(0)).await.is_fresh();
 
     clock.advance(Duration::from_secs(60 * 60));
