@@ -41,15 +41,17 @@ async fn s_102_a_panic_is_a_failure() {
 
 #[tokio::test]
 async fn s_103_an_error_of_the_service_is_a_failure() {
-    for (errors, again_is) in [
-        (ServerErrors::Replay, 500),
-        (ServerErrors::Release, 0),
-        (ServerErrors::Uncertain, 409),
+    for (errors, on_crash, again_is) in [
+        (ServerErrors::Replay, OnCrash::Rerun, 500),
+        (ServerErrors::Release, OnCrash::Rerun, 0),
+        // It is the service's word, and no crash.
+        (ServerErrors::Release, OnCrash::Uncertain, 0),
+        (ServerErrors::Uncertain, OnCrash::Rerun, 409),
     ] {
         let shop = Shop::new(Rules::ietf());
         let layer = IdempotencyLayer::builder(shop.idem.clone())
             .scope(by_caller())
-            .rules(Rules::ietf().server_errors(errors))
+            .rules(Rules::ietf().server_errors(errors).on_crash(on_crash))
             .build()
             .expect("the settings are sound");
         let fails =

@@ -151,6 +151,24 @@ async fn s_64_not_now_is_released() {
 }
 
 #[tokio::test]
+async fn s_64_not_now_is_released_however_long_it_is_told() {
+    let shop = Shop::with(Rules::ietf().max_response(3), |run, _| async move {
+        let told = format!("not now, {run}");
+        let mut response = Response::new(stream::<axum::BoxError>(vec![Ok(told.into())]));
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        response
+    });
+    let (first, again) = twice(&shop).await;
+    assert_eq!(
+        (&*first.body, &*again.body),
+        (&b"not now, 1"[..], &b"not now, 2"[..])
+    );
+    for answer in [first, again] {
+        assert_eq!(says_of_its_key(&answer), Some("released"));
+    }
+}
+
+#[tokio::test]
 async fn s_65_what_a_failure_means_is_a_choice() {
     for status in [500, 502, 504] {
         is_kept(Rules::ietf(), status, None).await;
