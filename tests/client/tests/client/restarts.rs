@@ -148,7 +148,6 @@ async fn c08_who_is_asking_is_not_written_down_with_the_address() {
     let journal = || SqliteJournal::open(&file);
     let first = life(Profile::ietf(), journal().await.expect("a journal"));
     assert!(first.client.execute(request).await.is_err());
-    drop(first);
 
     let bytes = std::fs::read_dir(folder.path()).expect("a folder");
     let bytes = bytes.map(|file| std::fs::read(file.expect("a file").path()).expect("it is read"));
@@ -156,6 +155,7 @@ async fn c08_who_is_asking_is_not_written_down_with_the_address() {
         let tells = |word: &[u8]| bytes.windows(word.len()).any(|piece| piece == word);
         assert!(!tells(b"s3cr3t") && !tells(b"jane"));
     }
+    drop(first);
     let second = life(Profile::ietf(), journal().await.expect("a journal"));
     let open = unfinished(&second.keys).await;
     let call = open[0].request(&second.client).expect("it can be sent");
