@@ -8,7 +8,7 @@ use super::{
     connection::Session,
     failure,
     rows::{query, run},
-    statements::Statements,
+    statements::{Statement, Statements},
 };
 use crate::{
     identity::RecordId,
@@ -33,10 +33,7 @@ impl Statements {
         session: &mut Session<'_>,
         id: &RecordId,
     ) -> Result<Snapshot, StoreError> {
-        const DOING: &str = "loading a record";
-        let answer = run(session, &self.load, &[bytes(id.as_bytes())], DOING).await?;
-        let row = answer.rows.first().ok_or_else(|| sql::no_row(DOING))?;
-        sql::snapshot(row, 0, 1, DOING)
+        look(session, &self.load, id).await
     }
 
     /// What stands there now, which is what a look shows that takes no lock, but inside a transaction: there such a look may show what
@@ -46,14 +43,10 @@ impl Statements {
         session: &mut Session<'_>,
         id: &RecordId,
     ) -> Result<Snapshot, StoreError> {
-        const DOING: &str = "loading a record";
         if session.alone {
             return self.load(session, id).await;
         }
-        let id = [bytes(id.as_bytes())];
-        let answer = run(session, &self.load_locked, &id, DOING).await?;
-        let row = answer.rows.first().ok_or_else(|| sql::no_row(DOING))?;
-        sql::snapshot(row, 0, 1, DOING)
+        look(session, &self.load_locked, id).await
     }
 
     /// What is known of a record that is done, with its outcome; `None` where it no longer stands so.
@@ -79,9 +72,8 @@ impl Statements {
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
         let mut snapshot = self.load(session, id).await?;
-        if !session.alone && snapshot.record.is_some() && !is_done_or_held(&snapshot) {
-            // It is written over, if it stands at all.
-            snapshot = self.load_current(session, id).await?;
+        if !session.alone {
+            snapshot = self.confirm(session, id, snapshot).await?;
         }
         while snapshot.record.is_none() {
             let values = sql::written(id, None, next);
@@ -95,6 +87,28 @@ impl Statements {
             }
         }
         Ok(Swap::Refused(snapshot))
+    }
+
+    /// What stands there now, where a look inside a transaction showed a record. Under READ UNCOMMITTED it shows what nobody has committed
+    /// yet, and may never: an outcome counts once it can be locked, which keeps no other replay waiting.
+    async fn confirm(
+        &self,
+        session: &mut Session<'_>,
+        id: &RecordId,
+        seen: Snapshot,
+    ) -> Result<Snapshot, StoreError> {
+        let Some(record) = &seen.record else {
+            return Ok(seen);
+        };
+        match record.state {
+            // Nobody but its holder changes it, whom a lock would keep waiting.
+            State::Running if !record.lease_is_over(seen.now) => Ok(seen),
+            State::Done if !record.is_expired(seen.now) => {
+                look(session, &self.load_shared, id).await
+            }
+            // It is written over, if it stands at all.
+            _ => self.load_current(session, id).await,
+        }
     }
 
     /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
@@ -246,17 +260,15 @@ impl Statements {
     }
 }
 
-/// Whether nobody but its holder changes the record, if anybody does.
-fn is_done_or_held(snapshot: &Snapshot) -> bool {
-    let now = snapshot.now;
-    snapshot
-        .record
-        .as_deref()
-        .is_some_and(|record| match record.state {
-            State::Running => !record.lease_is_over(now),
-            State::Done => !record.is_expired(now),
-            _ => false,
-        })
+async fn look(
+    session: &mut Session<'_>,
+    statement: &Statement,
+    id: &RecordId,
+) -> Result<Snapshot, StoreError> {
+    const DOING: &str = "loading a record";
+    let answer = run(session, statement, &[bytes(id.as_bytes())], DOING).await?;
+    let row = answer.rows.first().ok_or_else(|| sql::no_row(DOING))?;
+    sql::snapshot(row, 0, 1, DOING)
 }
 
 /// The stamp of what was written at the time that the server told; `None` where it told none.

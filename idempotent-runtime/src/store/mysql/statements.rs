@@ -21,6 +21,7 @@ pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMES
 pub(super) struct Statements {
     pub(super) load: Statement,
     pub(super) load_locked: Statement,
+    pub(super) load_shared: Statement,
     pub(super) again: Statement,
     pub(super) create: Statement,
     pub(super) replace: Statement,
@@ -148,6 +149,7 @@ impl Statements {
         let scan = format!("SELECT {columns} FROM {table} WHERE id > ?1 ORDER BY id LIMIT ?2");
         Self {
             load_locked: Statement::new(&format!("{load} FOR UPDATE")),
+            load_shared: Statement::new(&format!("{load} LOCK IN SHARE MODE")),
             load: Statement::new(&load),
             again: Statement::new(&again),
             create: Statement::new(&create),

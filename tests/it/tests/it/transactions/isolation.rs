@@ -129,6 +129,35 @@ async fn what_is_long_over_is_never_uncertain_on_sqlite() {
     assert!(is_to_be_tried_again(&placed), "{placed:?}");
 }
 
+/// A transaction that is shown what others have not committed takes none of it for an outcome: it may be rolled back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn what_nobody_committed_is_no_outcome_on_mariadb() {
+    let set = "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED";
+    let shop = Arc::new(MariaDbShop::new().await);
+    let idem = Idempotency::new(shop.store());
+    let mut first = shop.begin().await.expect("a transaction");
+    let placed = place_in(&*shop, &idem, &mut first, "k", 7).await;
+    assert_eq!(placed.ok(), Some(7));
+    let (its, handle) = (Arc::clone(&shop), idem.clone());
+    let duplicate = tokio::spawn(async move {
+        let mut connection = its.pool().acquire().await?;
+        MariaDbShop::run(&mut connection, set.to_owned()).await?;
+        let mut transaction = MariaDbShop::begin_on(&mut connection).await?;
+        let placed = place_in(&*its, &handle, &mut transaction, "k", 7).await?;
+        transaction.commit().await?;
+        Placed::Ok(placed)
+    });
+    // Time for the duplicate to come: where it does not, the test says less, and nothing that is wrong.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+
+    first.rollback().await.expect("it is rolled back");
+
+    let placed = in_time(duplicate).await.expect("no panic");
+    assert_eq!(placed.ok(), Some(7));
+    assert_eq!(shop.orders().await, [7], "that of the duplicate");
+}
+
 /// A claim that waits for a completion sees it, although it began earlier.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]

@@ -212,7 +212,7 @@ async fn one_that_runs_outside_is_not_taken_over_while_it_lives<S: Shop>(shop: S
     assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(1));
 }
 
-/// They lock nothing.
+/// What they lock, they share.
 async fn replays_do_not_wait_for_each_other<S: Shop>(shop: S) {
     let idem = Idempotency::new(shop.store());
     for key in ["a", "b"] {
