@@ -1,13 +1,15 @@
 //! Where a connection comes from.
 
 use std::{
+    future::pending,
     ops::{Deref, DerefMut},
     time::Duration,
 };
 
 use sqlx::{
-    ConnectOptions, Error, Sqlite, SqliteConnection, SqlitePool, pool::PoolConnection,
-    sqlite::SqliteConnectOptions,
+    ConnectOptions, Error, Executor, Row, Sqlite, SqliteConnection, SqlitePool,
+    pool::PoolConnection,
+    sqlite::{SqliteConnectOptions, SqliteLockingMode},
 };
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -52,19 +54,23 @@ impl Connections {
         match self {
             Connections::Held(held) => held.acquire(doing).await.map(Lent::Held),
             Connections::Pool(pool) => {
-                let connection = pool.acquire().await;
-                connection
+                let acquired = pool.acquire().await;
+                acquired
                     .map(Lent::Pool)
                     .map_err(|error| failure::of(error, doing))
             }
         }
     }
 
-    /// A connection of its own to the same database; `None` where the database is inside the one connection.
+    /// A connection of its own to the same database; `None` where the database is inside the one connection. It locks the file for
+    /// itself in no case: that would keep the application from it.
     pub(super) async fn another(&self, doing: &'static str) -> Result<Option<Self>, StoreError> {
         let options = match self {
             Connections::Held(held) => held.options.clone(),
-            Connections::Pool(pool) => (*pool.connect_options()).clone(),
+            Connections::Pool(pool) => {
+                let options = (*pool.connect_options()).clone();
+                options.locking_mode(SqliteLockingMode::Normal)
+            }
         };
         let name = options.get_filename().as_os_str();
         if name.is_empty() || name == ":memory:" {
@@ -74,6 +80,28 @@ impl Connections {
             .await
             .map(|held| Some(Connections::Held(held)))
     }
+}
+
+impl Connections {
+    /// Resolves once it is known that a connection of the application's keeps every other one from the file, and never otherwise.
+    ///
+    /// Who asks does not give up: a pool closes the connection that it was about to give then, and what is in memory is gone with it.
+    pub(super) async fn keep_others_out(&self) {
+        if let Connections::Pool(pool) = self {
+            let pool = pool.clone();
+            let asking = tokio::spawn(async move { is_exclusive(&pool).await });
+            if let Ok(Ok(true)) = asking.await {
+                return;
+            }
+        }
+        pending::<()>().await;
+    }
+}
+
+async fn is_exclusive(pool: &SqlitePool) -> sqlx::Result<bool> {
+    let mode = sqlx::raw_sql("PRAGMA main.locking_mode");
+    let row = pool.acquire().await?.fetch_one(mode).await?;
+    Ok(row.try_get::<&str, _>(0)? == "exclusive")
 }
 
 impl Held {

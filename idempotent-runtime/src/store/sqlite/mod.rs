@@ -23,6 +23,7 @@ use self::statements::Statements;
 use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
+    run::race,
     store::{
         Snapshot, Store, StoreError, Swap,
         apart::apart,
@@ -101,6 +102,10 @@ impl SqliteStore {
     }
 
     /// Takes connections from the application's own pool, which is never closed. Call [`migrate`](Self::migrate) once.
+    ///
+    /// Heartbeats have one of their own, with the options of the pool: what its `after_connect` does is not done for it. Where the table
+    /// is not found over it, as where `after_connect` gives the key of an encrypted file, or where the pool locks the file for itself
+    /// (`locking_mode = EXCLUSIVE`), heartbeats take connections from the pool, too: have one more there than bodies can hold at once.
     #[must_use]
     pub fn new(pool: SqlitePool) -> Self {
         Self::over(Connections::Pool(pool), TablePrefix::default())
@@ -159,6 +164,28 @@ impl SqliteStore {
     #[must_use]
     pub fn ddl(&self) -> String {
         migrate::ddl(&self.inner.prefix)
+    }
+}
+
+impl SqliteStore {
+    /// The same over a connection of its own, which has looked at the table: what a pool does with its connections when they are made
+    /// may be what leads there.
+    async fn another(&self) -> Result<Option<Self>, StoreError> {
+        const DOING: &str = "opening a connection for heartbeats";
+        let inner = &self.inner;
+        let Some(connections) = inner.connections.another(DOING).await? else {
+            return Ok(None);
+        };
+        let own = Inner {
+            connections,
+            statements: Arc::clone(&inner.statements),
+            prefix: inner.prefix.clone(),
+            waiters: Arc::clone(&inner.waiters),
+        };
+        own.load(&RecordId::from_bytes([0; 32])).await?;
+        Ok(Some(Self {
+            inner: Arc::new(own),
+        }))
     }
 }
 
@@ -254,24 +281,12 @@ impl Store for SqliteStore {
         apart("listing records", listing).await
     }
 
-    /// A connection of its own: the one that calls share may be in the hands of a task that blocked code keeps from running.
+    /// A connection of its own: the one that calls share may be in the hands of a task that blocked code keeps from running. None where
+    /// the application's connection keeps every other one from the file.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        let inner = &self.inner;
-        let Some(connections) = inner
-            .connections
-            .another("opening a connection for heartbeats")
-            .await?
-        else {
-            return Ok(None);
-        };
-        Ok(Some(Arc::new(Self {
-            inner: Arc::new(Inner {
-                connections,
-                statements: Arc::clone(&inner.statements),
-                prefix: inner.prefix.clone(),
-                waiters: Arc::clone(&inner.waiters),
-            }),
-        })))
+        let own = race(self.another(), self.inner.connections.keep_others_out()).await;
+        let own = own.transpose()?.flatten();
+        Ok(own.map(|own| Arc::new(own) as Arc<dyn Store>))
     }
 
     async fn swap_in(

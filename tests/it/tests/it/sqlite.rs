@@ -21,7 +21,7 @@ use idempotent_runtime::{
 };
 use sqlx::{
     AssertSqlSafe, Connection, Executor, SqliteConnection, SqlitePool,
-    sqlite::{SqliteConnectOptions, SqlitePoolOptions},
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqlitePoolOptions},
 };
 use tempfile::TempDir;
 

@@ -71,6 +71,69 @@ async fn a_blocked_caller_does_not_keep_heartbeats_from_the_file() {
     assert!(blocked.await.expect("a look is answered").record.is_some());
 }
 
+/// A second connection would find the file locked for ever, and the lease of every long call would end.
+#[tokio::test]
+async fn heartbeats_share_the_pool_that_keeps_everybody_else_from_the_file() {
+    let folder = folder();
+    let options = |name: &str| {
+        SqliteConnectOptions::new()
+            .filename(folder.path().join(name))
+            .create_if_missing(true)
+    };
+    let alone = || SqlitePoolOptions::new().max_connections(1);
+    let exclusive = options("options").locking_mode(SqliteLockingMode::Exclusive);
+    let in_wal = options("wal")
+        .locking_mode(SqliteLockingMode::Exclusive)
+        .journal_mode(SqliteJournalMode::Wal);
+    let by_hook = alone().after_connect(|connection, _| {
+        Box::pin(async { run_on(connection, "PRAGMA locking_mode = EXCLUSIVE").await })
+    });
+    for pool in [
+        alone().connect_with(exclusive).await,
+        alone().connect_with(in_wal).await,
+        by_hook.connect_with(options("hook")).await,
+    ] {
+        let pool = pool.expect("the file opens");
+        let store = SqliteStore::new(pool);
+        store.migrate().await.expect("nobody else has it");
+        assert!(is_applied(store.swap(&ID, None, &claim()).await));
+
+        let asking = tokio::time::timeout(Duration::from_secs(4), store.for_heartbeats());
+
+        let own = asking.await.expect("long before a lease ends");
+        assert!(own.expect("it is answered").is_none());
+        assert!(stands(&store).await);
+    }
+}
+
+async fn run_on(connection: &mut SqliteConnection, statement: &'static str) -> sqlx::Result<()> {
+    connection.execute(statement).await.map(drop)
+}
+
+/// The tables are where only the connections of the pool look, as in a file whose key they are given when they are made.
+#[tokio::test]
+async fn heartbeats_that_do_not_find_the_table_share_the_pool() {
+    let folder = folder();
+    let path = folder.path().join("attached.db");
+    drop(SqliteStore::open(&path).await.expect("the file opens"));
+    let attach = format!("ATTACH '{}' AS attached", path.display());
+    let pool = SqlitePoolOptions::new()
+        .max_connections(1)
+        .after_connect(move |connection, _| {
+            let attach = AssertSqlSafe(attach.clone());
+            Box::pin(async move { connection.execute(attach).await.map(drop) })
+        });
+    let other = SqliteConnectOptions::new()
+        .filename(folder.path().join("other.db"))
+        .create_if_missing(true);
+    let store = SqliteStore::new(pool.connect_with(other).await.expect("the files open"));
+    assert!(is_applied(store.swap(&ID, None, &claim()).await));
+
+    let own = store.for_heartbeats().await;
+
+    assert_eq!(kind(own), Some(StoreErrorKind::Schema));
+}
+
 /// As where a loop takes its calls from a buffered stream, and makes another call before it asks for the next one.
 #[tokio::test]
 async fn calls_that_nobody_polls_keep_no_other_one_from_the_file() {
