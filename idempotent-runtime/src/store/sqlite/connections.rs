@@ -55,9 +55,9 @@ impl Connections {
             Connections::Held(held) => held.acquire(doing).await.map(Lent::Held),
             Connections::Pool(pool) => {
                 let acquired = pool.acquire().await;
-                acquired
-                    .map(Lent::Pool)
-                    .map_err(|error| failure::of(error, doing))
+                let mut connection = acquired.map_err(|error| failure::of(error, doing))?;
+                check_alone(&mut connection, doing).await?;
+                Ok(Lent::Pool(connection))
             }
         }
     }
@@ -102,6 +102,24 @@ async fn is_exclusive(pool: &SqlitePool) -> sqlx::Result<bool> {
     let mode = sqlx::raw_sql("PRAGMA main.locking_mode");
     let row = pool.acquire().await?.fetch_one(mode).await?;
     Ok(row.try_get::<&str, _>(0)? == "exclusive")
+}
+
+/// Refuses a connection in which the application left a transaction open: what is written there is answered, and lost where that is
+/// rolled back. Inside one, this statement is refused when it is prepared, and elsewhere it changes nothing.
+async fn check_alone(
+    connection: &mut SqliteConnection,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    const ERROR: &str = "1";
+    let harmless = sqlx::raw_sql("PRAGMA temp.synchronous = FULL");
+    match connection.execute(harmless).await {
+        Ok(_) => Ok(()),
+        Err(Error::Database(said)) if said.code().as_deref() == Some(ERROR) => {
+            let source = "a connection came back to the pool with a transaction open: commit or roll back what begins with a `BEGIN` of your own, or give the store a pool of its own";
+            Err(StoreError::new(StoreErrorKind::Configuration, doing).with_source(source))
+        }
+        Err(error) => Err(failure::of(error, doing)),
+    }
 }
 
 impl Held {

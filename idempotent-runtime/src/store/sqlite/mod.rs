@@ -106,6 +106,10 @@ impl SqliteStore {
     /// Heartbeats have one of their own, with the options of the pool: what its `after_connect` does is not done for it. Where the table
     /// is not found over it, as where `after_connect` gives the key of an encrypted file, or where the pool locks the file for itself
     /// (`locking_mode = EXCLUSIVE`), heartbeats take connections from the pool, too: have one more there than bodies can hold at once.
+    ///
+    /// A connection that lies in the pool with a transaction open is refused with
+    /// [`Configuration`](crate::store::StoreErrorKind::Configuration), and nothing is written. Leave `read_uncommitted` off where
+    /// connections share a cache: a call would be answered with what another transaction may still roll back.
     #[must_use]
     pub fn new(pool: SqlitePool) -> Self {
         Self::over(Connections::Pool(pool), TablePrefix::default())

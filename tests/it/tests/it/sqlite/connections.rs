@@ -134,6 +134,33 @@ async fn heartbeats_that_do_not_find_the_table_share_the_pool() {
     assert_eq!(kind(own), Some(StoreErrorKind::Schema));
 }
 
+/// What is written there is answered, and lost when the application rolls back what it forgot.
+#[tokio::test]
+async fn a_transaction_that_the_application_left_open_in_the_pool_runs_no_body() {
+    let folder = folder();
+    let pool = pool(&folder.path().join("records.db")).await;
+    let store = SqliteStore::new(pool.clone());
+    store.migrate().await.expect("the file is new");
+    let idem = Idempotency::new(store);
+    let call = || {
+        let call = idem.call("sqlite.left_open").key("k");
+        call.run(|_| async { Ok::<_, Error>(7) })
+    };
+    for (begin, end) in [("BEGIN", "ROLLBACK"), ("SAVEPOINT s", "RELEASE s")] {
+        run(&mut pool.acquire().await.expect("a connection"), begin).await;
+
+        let refused = call().await;
+
+        let kind = match &refused {
+            Err(Error::Store(error)) => Some(error.kind()),
+            _ => None,
+        };
+        assert_eq!(kind, Some(StoreErrorKind::Configuration), "{refused:?}");
+        run(&mut pool.acquire().await.expect("a connection"), end).await;
+    }
+    assert_eq!(call().await, Ok(7));
+}
+
 /// As where a loop takes its calls from a buffered stream, and makes another call before it asks for the next one.
 #[tokio::test]
 async fn calls_that_nobody_polls_keep_no_other_one_from_the_file() {
