@@ -12,8 +12,16 @@ use super::{failure, rows, statements::Statements};
 use crate::{
     identity::RecordId,
     record::{Draft, Moment, Record, Version, micros},
-    store::{Snapshot, StoreError, Swap, sql},
+    store::{Snapshot, StoreError, StoreErrorKind, Swap, sql},
 };
+
+const CLAIMING: &str = "claiming a record";
+
+/// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.
+const ROUNDS: u32 = 16;
+
+/// Why a record cannot be claimed that is not there.
+const DROPPED: &str = "nothing is written where nothing stands: a trigger drops it";
 
 /// Where the columns of a record begin in what a refused write answers.
 const RECORD: usize = 2;
@@ -52,19 +60,36 @@ impl Statements {
         id: &RecordId,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        const DOING: &str = "claiming a record";
+        for _ in 0..ROUNDS {
+            match self.create_once(connection, id, next).await? {
+                // What was in the way is gone already.
+                Swap::Refused(Snapshot { record: None, .. }) => {}
+                swap => return Ok(swap),
+            }
+        }
+        Err(StoreError::new(StoreErrorKind::Denied, CLAIMING).with_source(DROPPED))
+    }
+
+    async fn create_once(
+        &self,
+        connection: &mut SqliteConnection,
+        id: &RecordId,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
         let mut answers = connection.fetch_many(written(&self.create, id, None, next));
         let mut applied = None;
         // Read to the end where something was written, because what goes wrong at the commit comes after the row.
         while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
-            if let Either::Right(row) = answer.map_err(|error| failure::of(error, DOING))? {
-                match sql::swapped(&row, RECORD, next.version, DOING)? {
+            if let Either::Right(row) = answer.map_err(|error| failure::of(error, CLAIMING))? {
+                match sql::swapped(&row, RECORD, next.version, CLAIMING)? {
                     Swap::Refused(snapshot) => return Ok(Swap::Refused(snapshot)),
                     Swap::Applied(stamp) => applied = Some(stamp),
                 }
             }
         }
-        applied.map(Swap::Applied).ok_or_else(|| sql::no_row(DOING))
+        applied
+            .map(Swap::Applied)
+            .ok_or_else(|| sql::no_row(CLAIMING))
     }
 
     /// Puts `next` where version `seen` stands.

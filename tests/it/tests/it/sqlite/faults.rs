@@ -73,6 +73,28 @@ async fn a_file_that_somebody_locks_is_busy_until_the_lock_is_gone() {
     ));
 }
 
+/// What is dropped so is neither written nor shown, and would be asked for without end.
+#[tokio::test]
+async fn a_trigger_that_drops_claims_is_denied_and_runs_no_body() {
+    let folder = folder();
+    let path = folder.path().join("records.db");
+    let store = SqliteStore::open(&path).await.expect("the file opens");
+    let trigger =
+        "CREATE TRIGGER drops BEFORE INSERT ON idempotent_records BEGIN SELECT RAISE(IGNORE); END";
+    run(&mut side(&path).await, trigger).await;
+    let idem = Idempotency::new(store);
+    let call = idem.call("sqlite.dropped").key("k");
+    let call = call.run(|_| async { panic!("the body runs") as Result<u32, Error> });
+
+    let refused = tokio::time::timeout(Duration::from_secs(10), call).await;
+
+    let refused = refused.expect("it is told");
+    assert!(
+        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
+        "{refused:?}"
+    );
+}
+
 #[tokio::test]
 async fn a_full_file_refuses_the_outcome_and_keeps_the_claim() {
     let folder = folder();
