@@ -18,6 +18,9 @@ use crate::{
 /// How long a write in the background waits for the store's answer, even where the lease is shorter.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
+/// How many heartbeats the store answers before what it leaves unanswered meanwhile is taken for refused.
+const ANSWERED_MEANWHILE: u32 = 3;
+
 /// Something for the heartbeat thread.
 #[derive(Debug)]
 pub(crate) enum Job {
@@ -51,9 +54,15 @@ impl Job {
             Job::End { place: Some(_), .. } => keeper.max_hold,
             Job::End { place: None, .. } | Job::Abandon { .. } => lease,
         };
+        let (mut kept_until, mut answered) = (self.kept_until(), 0);
         while let Err(error) = self.within(store, keeper, lease).await {
             let tried = keeper.timer.now().saturating_sub(began);
-            let is_refused = tried > lease && !error.is_transient();
+            // A server that hangs up in the middle of what is too long for it does not say so; but it answers what is short.
+            answered += u32::from(self.kept_until() > kept_until);
+            kept_until = self.kept_until();
+            let is_left_out =
+                error.kind() == StoreErrorKind::Unavailable && answered >= ANSWERED_MEANWHILE;
+            let is_refused = tried > lease && (is_left_out || !error.is_transient());
             if is_refused && self.happened_without_outcome(store, keeper, lease).await {
                 return;
             }
@@ -67,6 +76,14 @@ impl Job {
                 Job::Abandon { .. } => pausing.await,
             }
             pause = (pause * 2).min(lease / 3).max(Duration::from_millis(1));
+        }
+    }
+
+    /// Until when heartbeats have kept the lease.
+    fn kept_until(&self) -> Duration {
+        match self {
+            Job::End { lease, .. } => lease.ends(),
+            Job::Abandon { .. } => Duration::ZERO,
         }
     }
 

@@ -55,6 +55,9 @@ use crate::{
 /// Keeps records in Redis 7 or newer, or Valkey (tested with 8.0): one server, or a cluster with the feature `redis-cluster`.
 /// Clones are the same store.
 ///
+/// An outcome is one argument of a command, so `proto-max-bulk-len` bounds it: 512 MiB unless set. Of a longer one it is recorded that it
+/// happened, a lease later, and its duplicates get [`Error::NotReplayable`](crate::Error::NotReplayable).
+///
 /// The clock is the server's. A first call costs two round trips, a replay one: each is one script over one key, or one command.
 /// The store remembers up to 8,192 records that it has lately written or seen, without their outcomes, in mostly less than a kilobyte
 /// each, and sends less to complete them; where such a record went before its time, the first call costs three round trips. Records

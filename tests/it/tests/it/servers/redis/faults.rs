@@ -117,6 +117,32 @@ async fn a_server_without_memory_is_full_and_writes_nothing() {
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
 }
 
+/// The server hangs up in the middle of it, which looks like an outage.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn an_outcome_that_is_too_long_for_the_server_is_recorded_as_happened() {
+    let server = Private::new().await;
+    server.tell("CONFIG SET proto-max-bulk-len 1048576").await;
+    let short = Idempotency::builder(server.store().await).lease("1s");
+    let idem = short.build().expect("a handle");
+    let runs = AtomicU32::new(0);
+    let print = || {
+        idem.call("redis.print").key("k").run(async |_| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            Ok::<_, Error>("long".repeat(1 << 20))
+        })
+    };
+    assert_eq!(print().await.map(|text| text.len()), Ok(4 << 20));
+
+    let duplicate = print().await.map(|text| text.len());
+
+    assert!(
+        matches!(duplicate, Err(Error::NotReplayable { .. })),
+        "{duplicate:?}"
+    );
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
 /// That somebody waits is not noted there, so that nobody is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
