@@ -193,7 +193,7 @@ mod tests {
             inner.prefix
         );
         let row = sqlx::query_as(sqlx::AssertSqlSafe(query))
-            .fetch_one(&mut *connection)
+            .fetch_one(&mut **connection)
             .await;
         connection.settle(Ok(())).expect("it is free again");
         row.expect("one record")

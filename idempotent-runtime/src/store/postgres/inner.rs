@@ -2,13 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Postgres, calls::Mark, rows::Way, statements::Statements};
+use super::{
+    calls::Mark,
+    connection::{Connected, Postgres},
+    rows::Way,
+    statements::Statements,
+};
 use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
-        Snapshot, StoreError, Swap, lending::Lending, listening::Listening, moment::Moment,
-        recent::Recent, sql::TablePrefix, waiters::Waiters,
+        Snapshot, StoreError, StoreErrorKind, Swap, lending::Lending, listening::Listening,
+        moment::Moment, recent::Recent, sql::TablePrefix, waiters::Waiters,
     },
 };
 
@@ -28,7 +33,7 @@ impl Inner {
     }
 
     pub(super) async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let loading = async |connection: &mut _| self.statements.load(connection, id).await;
+        let loading = async |connection: &mut Connected| self.statements.load(connection, id).await;
         let sent = Moment::now();
         let snapshot = self
             .connections
@@ -48,14 +53,14 @@ impl Inner {
             // Nothing can begin without a subject.
             return self.load(id).await.map(Swap::Refused);
         }
-        let writing = async |connection: &mut _| match seen {
+        let writing = async |connection: &mut Connected| match seen {
             None => {
                 if let Some(known) = self.recent.done(id)
                     && let Some(snapshot) = self.statements.again(connection, id, &known).await?
                 {
                     return Ok(Swap::Refused(snapshot));
                 }
-                self.statements.create(connection, id, next).await
+                self.create(connection, id, next).await
             }
             Some(seen) => {
                 let known = self.recent.version(id, Some(seen));
@@ -74,15 +79,33 @@ impl Inner {
         Ok(answer)
     }
 
+    /// Puts `next` where nothing stands. Who could not record how a call ends is shown what stands, and begins none.
+    async fn create(
+        &self,
+        connection: &mut Connected,
+        id: &RecordId,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let Some(right) = connection.lacks.clone() else {
+            return self.statements.create(connection, id, next).await;
+        };
+        let snapshot = self.statements.load(connection, id).await?;
+        if snapshot.record.is_some() {
+            return Ok(Swap::Refused(snapshot));
+        }
+        Err(StoreError::new(StoreErrorKind::Denied, "claiming a record").with_source(right))
+    }
+
     /// Notes that somebody waits while version `seen` stands.
     pub(super) async fn mark(&self, id: &RecordId, seen: Version) -> Result<Mark, StoreError> {
-        let marking = async |connection: &mut _| self.statements.mark(connection, id, seen).await;
+        let marking =
+            async |connection: &mut Connected| self.statements.mark(connection, id, seen).await;
         self.connections.run("waiting for a record", marking).await
     }
 
     pub(super) async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let purging =
-            async |connection: &mut _| self.statements.purge(connection, limit, keep).await;
+            async |connection: &mut Connected| self.statements.purge(connection, limit, keep).await;
         let gone = self
             .connections
             .run_again("purging expired records", purging)
@@ -99,7 +122,7 @@ impl Inner {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let listing =
-            async |connection: &mut _| self.statements.scan(connection, after, limit).await;
+            async |connection: &mut Connected| self.statements.scan(connection, after, limit).await;
         self.connections.run_again("listing records", listing).await
     }
 }

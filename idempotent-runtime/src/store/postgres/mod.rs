@@ -2,6 +2,7 @@
 
 mod builder;
 mod calls;
+mod connection;
 mod failure;
 mod inner;
 mod listen;
@@ -16,20 +17,27 @@ use std::{any::Any, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Executor, PgPool, Row,
+    PgPool,
     postgres::{PgConnectOptions, PgConnection},
 };
 
 pub use self::builder::PostgresBuilder;
-use self::{calls::Mark, inner::Inner, listen::Notifications, rows::Way, statements::Statements};
+use self::{
+    calls::Mark,
+    connection::{Connected, Postgres},
+    inner::Inner,
+    listen::Notifications,
+    rows::Way,
+    statements::Statements,
+};
 use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
-        Snapshot, Store, StoreError, StoreErrorKind, Swap,
+        Snapshot, Store, StoreError, Swap,
         apart::apart,
-        lending::{Lending, Limits, Place, Server},
-        sql::{self, TablePrefix},
+        lending::{Lending, Limits, Place},
+        sql::TablePrefix,
         transaction::connection_of,
         waiters::look::Pace,
     },
@@ -45,6 +53,13 @@ use crate::{
 /// database: an outcome that was recorded survives a crash of the server unless `synchronous_commit` was turned off.
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
+///
+/// # Rights
+///
+/// The user needs SELECT, INSERT, UPDATE and DELETE on the table of the records, SELECT on the other one, and EXECUTE on `pg_notify`, which
+/// everybody has unless it was revoked. Who may not update, or not tell, is given what is recorded, and runs nothing: a call that begins is
+/// refused with [`Denied`](crate::store::StoreErrorKind::Denied). [`migrate`](Self::migrate) needs CREATE on the schema where there is
+/// something to do.
 ///
 /// # Encryption
 ///
@@ -103,6 +118,7 @@ impl PostgresStore {
             place,
             way,
             lock_wait,
+            prefix: prefix.clone(),
         };
         Self {
             inner: Arc::new(Inner {
@@ -131,7 +147,8 @@ impl PostgresStore {
     pub async fn migrate(&self) -> Result<(), StoreError> {
         const DOING: &str = "migrating the schema";
         let inner = &*self.inner;
-        let looking = async |connection: &mut _| migrate::is_done(connection, &inner.prefix).await;
+        let looking =
+            async |connection: &mut Connected| migrate::is_done(connection, &inner.prefix).await;
         if inner.connections.run(DOING, looking).await? {
             return Ok(());
         }
@@ -148,8 +165,9 @@ impl PostgresStore {
     /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, or they are older or newer.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
-        let checking =
-            async |connection: &mut _| migrate::check_schema(connection, &inner.prefix).await;
+        let checking = async |connection: &mut Connected| {
+            migrate::check_schema(connection, &inner.prefix).await
+        };
         inner.connections.run("checking the schema", checking).await
     }
 
@@ -200,62 +218,6 @@ impl PostgresStore {
 
 /// Whose transactions it takes part in.
 const KIND: &str = "one of Postgres";
-
-/// What a connection of our own is told.
-///
-/// A database or a role may have a stricter isolation by default, under which callers who meet fail. Planning one of our
-/// statements anew takes longer than running it, to the same plan: there is one row, and it is found by its id. And a statement
-/// that waits for a lock does so for ever, also when nobody waits for its answer any more.
-fn settings(lock_wait: Duration) -> String {
-    format!(
-        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
-         SET plan_cache_mode = force_generic_plan;
-         SET lock_timeout = {}",
-        lock_wait
-            .as_millis()
-            .clamp(1, i32::MAX.unsigned_abs().into())
-    )
-}
-
-/// Where the server is, and how it is spoken to.
-#[derive(Clone)]
-struct Postgres {
-    place: Place<PgConnectOptions>,
-    way: Way,
-    /// How long a statement waits for a lock that somebody else holds.
-    lock_wait: Duration,
-}
-
-impl Server for Postgres {
-    type Connection = PgConnection;
-
-    /// Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
-    async fn open(&self, doing: &'static str) -> Result<PgConnection, StoreError> {
-        let failed = |error| failure::of(error, doing);
-        let opened = self.place.options().connect().await;
-        let mut connection =
-            opened.map_err(|error| sql::while_opening(error, doing, failure::of))?;
-        match self.way {
-            Way::Prepared => {
-                let settings = AssertSqlSafe(settings(self.lock_wait));
-                let set = connection.execute(sqlx::raw_sql(settings)).await;
-                set.map_err(failed)?;
-            }
-            Way::Text => {
-                let form = sqlx::raw_sql("SHOW bytea_output");
-                let row = connection.fetch_one(form).await.map_err(failed)?;
-                let form: String = row.try_get(0).map_err(failed)?;
-                if form != "hex" {
-                    let source = "bytes would come as the driver does not read them: set `bytea_output` to `hex` for the role or the database";
-                    return Err(
-                        StoreError::new(StoreErrorKind::Configuration, doing).with_source(source)
-                    );
-                }
-            }
-        }
-        Ok(connection)
-    }
-}
 
 #[async_trait]
 impl Store for PostgresStore {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use idempotent_runtime::{
-    Error, Idempotency,
+    Error, Idempotency, Status,
     identity::RecordId,
     store::{PostgresStore, Store, StoreError, StoreErrorKind, Swap},
     testing::Proxy,
@@ -263,6 +263,54 @@ async fn f26_a_user_without_rights_runs_no_body() {
         matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
         "{refused:?}"
     );
+}
+
+/// A claim needs less than a completion: without the rest the body would run, and nobody would ever know what came of it.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn f26_a_user_who_could_not_record_an_outcome_replays_and_runs_no_body() {
+    let mut side = side(&url(URL)).await;
+    let database = database(&mut side).await;
+    let its = there(&url(URL), &database);
+    let charge = async |idem: &Idempotency, key: &str| {
+        let call = idem.call("charge").key(key);
+        call.run(|_| async { Ok::<_, Error>(7) }).await
+    };
+    let all = Idempotency::new(PostgresStore::connect(&its).await.expect("the tables"));
+    assert_eq!(charge(&all, "recorded").await, Ok(7));
+    let mut inside = PgConnection::connect(&its).await.expect("a connection");
+    run(
+        &mut inside,
+        "REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC".to_owned(),
+    )
+    .await;
+
+    let mut refused = Vec::new();
+    for rights in [
+        "GRANT SELECT, INSERT ON idempotent_records TO USER; GRANT EXECUTE ON FUNCTION pg_notify(text, text) TO USER",
+        "GRANT SELECT, INSERT, UPDATE ON idempotent_records TO USER",
+    ] {
+        let rights = format!("{rights}; GRANT SELECT ON idempotent_schema TO USER");
+        let url = there(&user(&mut inside, &rights).await, &database);
+        let builder = PostgresStore::builder;
+        for builder in [builder(), builder().transaction_pooling()] {
+            let store = builder.connect(&url).await.expect("the tables are there");
+            let idem = Idempotency::new(store);
+            assert_eq!(charge(&idem, "recorded").await, Ok(7), "{rights}");
+            refused.push(charge(&idem, "new").await);
+        }
+    }
+    let stands = all.lookup("charge", None::<&str>, "new").await;
+
+    drop(inside);
+    gone(&mut side, database).await;
+    for refused in refused {
+        assert!(
+            matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
+            "{refused:?}"
+        );
+    }
+    assert!(matches!(stands, Ok(Status::Unknown)), "{stands:?}");
 }
 
 #[tokio::test]

@@ -1,0 +1,124 @@
+//! A connection, set up as the store needs it.
+
+use std::{
+    ops::{Deref, DerefMut},
+    time::Duration,
+};
+
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Executor, Row,
+    postgres::{PgConnectOptions, PgConnection},
+};
+
+use super::{failure, rows::Way};
+use crate::store::{
+    StoreError, StoreErrorKind,
+    lending::{Place, Server},
+    sql::{self, TablePrefix},
+};
+
+/// Where the server is, and how it is spoken to.
+#[derive(Clone)]
+pub(super) struct Postgres {
+    pub(super) place: Place<PgConnectOptions>,
+    pub(super) way: Way,
+    /// How long a statement waits for a lock that somebody else holds.
+    pub(super) lock_wait: Duration,
+    pub(super) prefix: TablePrefix,
+}
+
+/// A connection, and what is known of its user.
+pub(super) struct Connected {
+    connection: PgConnection,
+    /// Which right the user would need to record how a call ends.
+    pub(super) lacks: Option<Right>,
+}
+
+/// A right without which a call may begin and not end.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum Right {
+    #[error(
+        "the outcome of a call could not be recorded: grant the user UPDATE on `{0}records`, too"
+    )]
+    Update(TablePrefix),
+    #[error(
+        "the outcome of a call could not be recorded: grant the user EXECUTE on `pg_notify(text, text)`"
+    )]
+    Tell,
+}
+
+/// What a connection of our own is told.
+///
+/// A database or a role may have a stricter isolation by default, under which callers who meet fail. Planning one of our
+/// statements anew takes longer than running it, to the same plan: there is one row, and it is found by its id. And a statement
+/// that waits for a lock does so for ever, also when nobody waits for its answer any more.
+fn settings(lock_wait: Duration) -> String {
+    format!(
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
+         SET plan_cache_mode = force_generic_plan;
+         SET lock_timeout = {};",
+        lock_wait
+            .as_millis()
+            .clamp(1, i32::MAX.unsigned_abs().into())
+    )
+}
+
+impl Postgres {
+    /// How bytes come as text, and whether the user may update records, where they are, and tell that they moved: a completion does
+    /// both, and a claim neither.
+    fn question(&self) -> String {
+        // Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
+        let settings = match self.way {
+            Way::Prepared => settings(self.lock_wait),
+            Way::Text => String::new(),
+        };
+        let table = format!("to_regclass('{}records')::oid", self.prefix);
+        format!(
+            "{settings}
+             SELECT current_setting('bytea_output'),
+                 coalesce(has_any_column_privilege({table}, 'UPDATE'), true),
+                 has_function_privilege('pg_catalog.pg_notify(text, text)', 'EXECUTE')"
+        )
+    }
+}
+
+impl Server for Postgres {
+    type Connection = Connected;
+
+    async fn open(&self, doing: &'static str) -> Result<Connected, StoreError> {
+        let failed = |error| failure::of(error, doing);
+        let opened = self.place.options().connect().await;
+        let mut connection =
+            opened.map_err(|error| sql::while_opening(error, doing, failure::of))?;
+        let question = sqlx::raw_sql(AssertSqlSafe(self.question()));
+        let row = connection.fetch_one(question).await.map_err(failed)?;
+        let form: String = row.try_get(0).map_err(failed)?;
+        if self.way == Way::Text && form != "hex" {
+            let source = "bytes would come as the driver does not read them: set `bytea_output` to `hex` for the role or the database";
+            return Err(StoreError::new(StoreErrorKind::Configuration, doing).with_source(source));
+        }
+        let may = |place| row.try_get::<bool, usize>(place).map_err(failed);
+        let lacks = if !may(1)? {
+            Some(Right::Update(self.prefix.clone()))
+        } else if !may(2)? {
+            Some(Right::Tell)
+        } else {
+            None
+        };
+        Ok(Connected { connection, lacks })
+    }
+}
+
+impl Deref for Connected {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.connection
+    }
+}
+
+impl DerefMut for Connected {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+}
