@@ -39,6 +39,9 @@ use crate::{
 /// is that of the machine, read by SQLite, in milliseconds. Every statement stands alone; there is no transaction that
 /// could be left open.
 ///
+/// Move, replace or delete the file only while nobody has it open: whoever has it goes on in the old one, whoever opens it then begins
+/// in another, and neither sees what the other runs.
+///
 /// The file, and those that SQLite keeps beside it, are made with the permissions that the umask of the process leaves. Keys,
 /// scopes and outcomes are readable in it, so set the umask, or the permissions of the folder, where others must not read
 /// them; [`Builder::hide_keys`](crate::Builder::hide_keys) leaves keys and scopes out.
