@@ -105,7 +105,11 @@ fn kind_of_code(code: &str) -> StoreErrorKind {
 /// Some refusals have no code of their own.
 fn kind_of_text(error: &RedisError) -> StoreErrorKind {
     // Redis 7.0 says the first, and later versions and Valkey the second.
-    if says(error, "user executing the script can't") || says(error, "ACL failure in script") {
+    if says(error, "user executing the script can't")
+        || says(error, "ACL failure in script")
+        // An operator takes commands away from everybody by renaming them.
+        || says(error, "unknown command")
+    {
         StoreErrorKind::Denied
     } else if says(error, "max number of clients reached") {
         StoreErrorKind::Unavailable
@@ -192,6 +196,10 @@ mod tests {
             ),
             (
                 "ERR ACL failure in script: User reader has no permissions to run the 'hset' command",
+                Denied,
+            ),
+            (
+                "ERR unknown command 'INFO', with args beginning with: ",
                 Denied,
             ),
             ("MISCONF Redis is configured to save RDB snapshots", Denied),

@@ -80,6 +80,22 @@ async fn a_user_without_permission_is_denied() {
 }
 
 /// What the manual says is enough.
+/// Who may not look how the server is set up can still claim by lease.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_server_whose_operator_took_a_command_away_is_used_without_it() {
+    let server = Private::with(&["--rename-command", "INFO", ""]).await;
+    let strict = server.builder().accept_at_most_once_until_failover();
+    let refused = strict.connect(&server.url()).await;
+    assert_eq!(kind(refused), Some(StoreErrorKind::Denied));
+
+    let idem = Idempotency::new(server.store().await);
+    let runs = AtomicU32::new(0);
+    for _ in 0..2 {
+        assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+    }
+}
+
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn the_permissions_of_the_manual_are_enough() {
