@@ -58,6 +58,10 @@ pub(crate) async fn beat(
                 lease.stands_at(stamp.version);
                 lease.prolonged(sent);
                 tell(Step::Heartbeat);
+                if lease.is_ending() {
+                    // The store takes writes, so an ending that it has not taken need not wait for its turn.
+                    lease.hurry(keeper.timer.now());
+                }
                 return Beaten::Until(sent.saturating_add(length / 3));
             }
             Some(Ok(Swap::Refused(snapshot))) => {

@@ -4,8 +4,11 @@ use std::{task::Poll, time::Duration};
 
 use idempotent_runtime::{
     Error, Step,
+    record::State,
     testing::{Fault, Gate, Nth, Operation},
 };
+
+use tokio::task::yield_now;
 
 use crate::{
     charge::{Charge, LEASE, MODES},
@@ -14,6 +17,7 @@ use crate::{
 
 on_every_store![
     a_duplicate_gets_what_could_not_be_recorded,
+    an_outcome_is_written_once_a_heartbeat_gets_through,
     duplicates_do_not_press_a_store_that_takes_no_writes,
     who_never_ends_is_taken_over,
 ];
@@ -41,6 +45,32 @@ async fn a_duplicate_gets_what_could_not_be_recorded(world: World) {
         assert_eq!(again, Ok("charged".into()), "{mode:?}");
         assert_eq!(world.runs(&key), 1, "{mode:?}");
     }
+}
+
+/// It shows that the store takes writes again: duplicates of what is known here, and a shutdown, need not wait for the next try in turn.
+async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
+    let owner = world.owner().await;
+    let charge = Charge::of(&world, &owner);
+    let beats = Gate::new();
+    let delayed = Fault::Delay(beats.clone());
+    owner.store.fault(Operation::Heartbeat, Nth::Every, delayed);
+    owner
+        .store
+        .fault(Operation::Ending, Nth::Every, Fault::LoseRequest);
+    assert_eq!(charge.call().await, Ok("charged".into()));
+    beats.arrived(1).await;
+    while owner.store.calls(Operation::Ending) < 2 {
+        yield_now().await;
+    }
+
+    owner.store.heal();
+    beats.open();
+
+    // Time stands still, so that no try of the ending's own ever comes.
+    owner.settled().await;
+    assert_eq!(world.record().await.state, State::Done);
+    assert_eq!(charge.call().await, Ok("charged".into()));
+    assert_eq!(world.runs("k"), 1);
 }
 
 async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
