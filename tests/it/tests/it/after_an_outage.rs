@@ -3,7 +3,7 @@
 use std::{task::Poll, time::Duration};
 
 use idempotent_runtime::{
-    Error, Step,
+    Error, Step, Verdict,
     record::State,
     testing::{Fault, Gate, Nth, Operation},
 };
@@ -20,6 +20,8 @@ on_every_store![
     an_outcome_is_written_once_a_heartbeat_gets_through,
     duplicates_do_not_press_a_store_that_takes_no_writes,
     who_never_ends_is_taken_over,
+    a_body_that_still_runs_is_taken_over_here_as_from_anywhere_else,
+    a_panic_after_the_body_is_written_before_its_key_is_taken_over_here,
 ];
 
 /// Nothing that this owner writes is taken.
@@ -125,4 +127,54 @@ async fn who_never_ends_is_taken_over(world: World) {
     assert_eq!(rejecting.call().await, Ok("again".into()));
     held.open();
     assert_eq!(hangs.await, Ok("again".into()));
+}
+
+/// Nobody knows what becomes of it, not even the handle that runs it.
+async fn a_body_that_still_runs_is_taken_over_here_as_from_anywhere_else(world: World) {
+    let owner = world.owner().await;
+    owner
+        .store
+        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+    let charge = Charge::of(&world, &owner);
+    let (runs, gate) = charge.clone().begun().await;
+    world.advance_store(LEASE * 2).await;
+
+    let again = charge.clone().answers("again").rejecting().call().await;
+
+    assert_eq!(again, Ok("again".into()));
+    gate.open();
+    let runs = runs.await.expect("no panic");
+    assert_eq!(runs, Ok("again".into()), "what stands answers both");
+}
+
+/// The body has returned, whatever the application's own code does with its error.
+async fn a_panic_after_the_body_is_written_before_its_key_is_taken_over_here(world: World) {
+    let owner = world.owner().await;
+    cut_off(&owner);
+    let charge = || {
+        let (body, owner) = (world.clone(), owner.clone());
+        async move {
+            let call = owner.call("charge").key("k");
+            let call = call.classify_errors(|_: &Error| -> Verdict { panic!("planned") });
+            call.run(|_| async move {
+                body.happened("k");
+                Err::<(), _>(Error::InvalidPolicy("declined"))
+            })
+            .await
+        }
+    };
+    let first = tokio::spawn(charge()).await;
+    assert!(first.is_err_and(|ended| ended.is_panic()));
+    for operation in [Operation::Ending, Operation::Heartbeat] {
+        while owner.store.calls(operation) == 0 {
+            yield_now().await;
+        }
+    }
+    world.advance_store(LEASE * 2).await;
+
+    owner.store.heal();
+    let again = charge().await;
+
+    assert!(matches!(again, Err(Error::Uncertain { .. })), "{again:?}");
+    assert_eq!(world.runs("k"), 1);
 }

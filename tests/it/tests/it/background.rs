@@ -1,5 +1,7 @@
 //! The heartbeat thread beside a store that panics or hangs: nothing of it is lost for good.
 
+use std::time::Duration;
+
 use idempotent_runtime::{
     Answer, Error, Step,
     clock::Timer,
@@ -19,11 +21,13 @@ on_every_store![
     an_outcome_survives_a_panic_in_the_background,
     an_outcome_survives_a_write_that_hangs_in_the_background,
     an_outcome_is_recorded_while_a_heartbeat_is_under_way,
+    an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease,
     an_outcome_that_the_store_never_takes_is_recorded_as_happened,
     an_outcome_that_the_store_never_answers_is_recorded_as_happened,
     an_outcome_is_recorded_by_a_store_that_answered_heartbeats_alone,
     an_outcome_is_recorded_by_a_store_that_was_full_for_longer_than_a_lease,
     an_outcome_is_recorded_by_a_store_that_denied_for_longer_than_a_lease,
+    an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than_a_lease,
 ];
 
 /// Lets time go on until `done`, from sleep to sleep, and only while nothing else is waited for: to a holder, a write that
@@ -138,6 +142,31 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
     assert_eq!(world.runs("k"), 1);
 }
 
+/// As where the lease is a tenth of a second, and the store has a slow moment.
+async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(world: World) {
+    const SHORT: Duration = Duration::from_millis(100);
+    let owner = world.owner_with(|builder| builder.lease(SHORT)).await;
+    let refused = Fault::Fail(StoreErrorKind::Unavailable);
+    owner.store.fault(Operation::Ending, Nth::Call(1), refused);
+    let slow = Gate::new();
+    let slowly = Fault::Delay(slow.clone());
+    owner.store.fault(Operation::Ending, Nth::Every, slowly);
+    let answer = Charge::of(&world, &owner).call().await;
+    assert_eq!(answer, Ok("charged".into()));
+    slow.arrived(1).await;
+
+    for beat in 1..=20 {
+        owner.log.await_steps(Step::Heartbeat, beat).await;
+        world.advance(SHORT / 3).await;
+    }
+    assert_eq!(owner.store.calls(Operation::Ending), 2, "it is under way");
+    slow.open();
+
+    owner.log.await_step(Step::Recorded).await;
+    owner.settled().await;
+    assert_eq!(Charge::of(&world, &owner).call().await, answer);
+}
+
 /// The thread waits for what wakes it, also where a lease that is worth a look is being prolonged already.
 async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
     let owner = world.owner().await;
@@ -238,5 +267,34 @@ async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreEr
     owner.settled().await;
 
     assert_eq!(Charge::of(world, &owner).call().await, answer);
+    assert_eq!(world.runs("k"), 1);
+}
+
+/// A try that got no answer says nothing against the outcome, however long there was none: it is not left out of the record.
+async fn an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than_a_lease(
+    world: World,
+) {
+    let owner = world.owner().await;
+    let unanswered = || Fault::Fail(StoreErrorKind::Unavailable);
+    owner
+        .store
+        .fault(Operation::Ending, Nth::Every, unanswered());
+    let answer = Charge::of(&world, &owner).call().await;
+    assert_eq!(answer, Ok("charged".into()));
+    let began = owner.timer.now();
+    let for_two_leases = |owner: &Owner| owner.timer.now() > began + 2 * LEASE;
+    pass_time(&world, &owner, 0, for_two_leases).await;
+
+    owner.store.heal();
+    owner
+        .store
+        .fault(Operation::Outcome, Nth::Next, unanswered());
+    pass_time(&world, &owner, 0, |owner| {
+        recorded(owner) || owner.log.count(Step::RecordedNotReplayable) > 0
+    })
+    .await;
+    owner.settled().await;
+
+    assert_eq!(Charge::of(&world, &owner).call().await, answer);
     assert_eq!(world.runs("k"), 1);
 }

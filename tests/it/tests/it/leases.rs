@@ -2,6 +2,7 @@
 
 mod blocked;
 mod heartbeats;
+mod several;
 
 use std::{
     sync::{

@@ -1,0 +1,118 @@
+//! Heartbeats of several leases, one after the other and side by side, and after something went wrong.
+
+use tokio::task::yield_now;
+
+use super::*;
+
+on_every_store![
+    a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after,
+    heartbeats_go_on_after_one_whose_answer_was_lost,
+    heartbeats_come_in_time_for_a_lease_that_is_shorter_than_others,
+    heartbeats_come_again_after_the_thread_has_ended,
+];
+
+/// What is done, and prolonged no more, may give its place to a call that has only begun.
+async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world: World) {
+    let owner = world.owner().await;
+    let charge = |key: &str| Charge::of(&world, &owner).key(key);
+    let (first, ends) = charge("first").begun().await;
+    let under_way = Gate::new();
+    let held = Fault::Delay(under_way.clone());
+    owner.store.fault(Operation::Heartbeat, Nth::Call(1), held);
+    world.advance(LEASE / 3).await;
+    under_way.arrived(1).await;
+    ends.open();
+    assert_eq!(first.await.expect("no panic"), Ok("charged".into()));
+    let (second, gate) = charge("second").begun().await;
+
+    // It is refused, and no other comes after it.
+    under_way.open();
+    while owner.store.under_way() > 0 {
+        yield_now().await;
+    }
+    for beat in 1..=3 {
+        world.advance(LEASE / 3).await;
+        owner.log.await_steps(Step::Heartbeat, beat).await;
+    }
+
+    gate.open();
+    assert_eq!(second.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+}
+
+/// It was applied, so that the next one meets a version which its holder has never heard of.
+async fn heartbeats_go_on_after_one_whose_answer_was_lost(world: World) {
+    let (owner, other) = (world.owner().await, world.owner().await);
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+    owner
+        .store
+        .fault(Operation::Heartbeat, Nth::Call(1), Fault::LoseAnswer);
+    world.advance(LEASE / 3).await;
+    owner.log.await_step(Step::HeartbeatFailed).await;
+    world.advance(LEASE / 12).await;
+
+    for beat in 1..=4 {
+        owner.log.await_steps(Step::Heartbeat, beat).await;
+        world.advance(LEASE / 3).await;
+    }
+
+    let duplicate = Charge::of(&world, &other).rejecting().call().await;
+    assert!(is_in_progress(&duplicate), "{duplicate:?}");
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+}
+
+/// The thread sleeps until the first of the leases that it knew is due, and a call that begins meanwhile may be due before.
+async fn heartbeats_come_in_time_for_a_lease_that_is_shorter_than_others(world: World) {
+    let owner = world.owner().await;
+    let (long, ends) = Charge::of(&world, &owner).key("long").begun().await;
+    while owner.timer.until_next() != Some(LEASE / 3) {
+        yield_now().await;
+    }
+    let (gate, short) = (Gate::new(), owner.call("charge").key("short"));
+    let inside = gate.clone();
+    let short = tokio::spawn(short.lease(LEASE / 10).run(|_| async move {
+        inside.pass().await;
+        Ok::<_, Error>(())
+    }));
+    gate.arrived(1).await;
+
+    for beat in 1..=6 {
+        world.advance(LEASE / 30).await;
+        owner.log.await_steps(Step::Heartbeat, beat).await;
+    }
+
+    gate.open();
+    ends.open();
+    assert_eq!(short.await.expect("no panic"), Ok(()));
+    assert_eq!(long.await.expect("no panic"), Ok("charged".into()));
+}
+
+async fn heartbeats_come_again_after_the_thread_has_ended(world: World) {
+    let owner = world.owner().await;
+    let charge = |key: &str| Charge::of(&world, &owner).key(key);
+    assert_eq!(charge("first").call().await, Ok("charged".into()));
+    // It stays for a while when nothing is held, and then nobody waits for the time to go by.
+    owner.timer.await_sleepers(1).await;
+    let mut ended = 0;
+    while ended < 100 {
+        match owner.timer.sleepers() {
+            0 => ended += 1,
+            _ => {
+                ended = 0;
+                owner.timer.advance(LEASE);
+            }
+        }
+        yield_now().await;
+    }
+
+    let (second, gate) = charge("second").begun().await;
+    for beat in 1..=3 {
+        world.advance(LEASE / 3).await;
+        owner.log.await_steps(Step::Heartbeat, beat).await;
+    }
+
+    gate.open();
+    assert_eq!(second.await.expect("no panic"), Ok("charged".into()));
+}
