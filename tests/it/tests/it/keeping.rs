@@ -3,7 +3,7 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use idempotent_runtime::{
-    Error, Observer, OnExpired, Purged, Status, StoreError, StoreErrorKind, idempotent,
+    Answer, Error, Observer, OnExpired, Purged, Status, StoreError, StoreErrorKind, idempotent,
     identity::RecordId,
     store::Store,
     testing::{Fault, Gate, Nth, Operation},
@@ -140,6 +140,7 @@ async fn what_is_kept_refuses_its_key_where_a_call_says_so(world: World) {
     world.advance(HOUR).await;
     let expired = refusing(&owner, "k", 1).await;
     assert!(matches!(expired, Err(Error::Expired { .. })), "{expired:?}");
+    assert_eq!(owner.log.answers().last(), Some(&Answer::Expired));
     let reused = refusing(&owner, "k", 2).await;
     assert!(matches!(reused, Err(Error::KeyReused { .. })), "{reused:?}");
 

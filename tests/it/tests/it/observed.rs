@@ -346,6 +346,16 @@ async fn k04_explain_a_lost_lease(world: World) {
         }
     );
     assert!(executed, "{how:?}");
+    let (answer, how) = other
+        .call("observed.lost")
+        .key("k")
+        .run_detailed(|_| async { Ok::<_, Error>(3) })
+        .await;
+    assert_eq!(answer, Ok(2));
+    assert!(
+        matches!(how, How::Replayed { attempt: 2, .. }),
+        "it is the second attempt's: {how:?}"
+    );
 }
 
 async fn k10_purge_does_not_guess(world: World) {

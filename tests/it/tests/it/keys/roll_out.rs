@@ -1,7 +1,7 @@
 //! A build that gives an operation another identity, rolled out beside the one before it.
 
 use idempotent_runtime::{
-    Error, Step, idempotent,
+    Error, InFlight, Step, idempotent,
     testing::{Fault, Gate, Nth, Operation},
 };
 use tokio::task::JoinHandle;
@@ -12,6 +12,7 @@ on_every_store![
     b26_who_waited_under_the_old_name_goes_on_under_the_new_one,
     b26_who_saw_the_old_name_held_goes_on_under_the_new_one,
     b26_what_both_names_have_the_old_one_answers,
+    b26_a_claim_under_the_new_name_is_given_up_under_it,
 ];
 
 #[idempotent(name = "roll_out.new", also_accept = "roll_out.old", key = order, skip(world, ends))]
@@ -94,4 +95,31 @@ async fn b26_what_both_names_have_the_old_one_answers(world: World) {
     let answer = both.key("k").run(async |_| Ok("a third".into())).await;
 
     assert_eq!(answer, Ok::<String, Error>("roll_out.old".into()));
+}
+
+/// Whoever goes on under the new name and goes away leaves nothing there that somebody would have to wait for.
+async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
+    let (old, first) = (world.owner().await, world.owner().await);
+    let (fails, claims, ends) = (Gate::new(), Gate::new(), Gate::new());
+    let runs = runs_before(&old, &fails);
+    fails.arrived(1).await;
+    let unanswered = Fault::DelayAnswer(claims.clone());
+    first
+        .store
+        .fault(Operation::Claim, Nth::Call(1), unanswered);
+    let waits = first.spawn(charge(world.clone(), ends.clone(), "k"));
+    first.log.await_step(Step::Waiting).await;
+    fails.open();
+    assert!(runs.await.expect("no panic").is_err());
+    claims.arrived(1).await;
+
+    waits.abort();
+    assert!(waits.await.is_err());
+    first.settled().await;
+
+    ends.open();
+    let second = world
+        .owner_with(|builder| builder.in_flight(InFlight::Reject))
+        .await;
+    assert_eq!(second.enter(charge(world.clone(), ends, "k")).await, Ok(1));
 }

@@ -1,5 +1,7 @@
 //! What a reconciling function says, and what becomes of the record then.
 
+use idempotent_runtime::testing::{Fault, Nth, Operation};
+
 use super::*;
 
 on_every_store![
@@ -7,6 +9,7 @@ on_every_store![
     d22_a_body_that_ran_again_counts_as_an_attempt,
     d22_what_is_found_to_have_failed_is_as_if_the_body_had_said_so,
     d22_that_nobody_knows_is_never_an_outcome,
+    d22_a_takeover_whose_answer_is_lost_is_a_takeover_all_the_same,
 ];
 
 async fn d22_asking_in_vain_uses_up_no_budget(world: World) {
@@ -27,7 +30,7 @@ async fn d22_asking_in_vain_uses_up_no_budget(world: World) {
 
 async fn d22_a_body_that_ran_again_counts_as_an_attempt(world: World) {
     const NOTHING: Mode = Mode::Reconcile(Found::Nothing);
-    for way in ["is dropped", "says that nobody knows"] {
+    for way in ["is dropped", "says that nobody knows", "panics after it"] {
         let dead = world.owner().await;
         let vanishes = Charge::of(&world, &dead).key(way).mode(NOTHING);
         vanishes.vanishes().await;
@@ -39,6 +42,14 @@ async fn d22_a_body_that_ran_again_counts_as_an_attempt(world: World) {
             let (call, _gate) = charge.begun().await;
             call.abort();
             assert!(call.await.is_err());
+        } else if way == "panics after it" {
+            let call = owner.call("charge").key(way).arguments(&1);
+            let call = call.classify_errors(|_: &Error| -> Verdict { panic!("planned") });
+            let call = tokio::spawn(call.reconcile(
+                |_| async { Reconciled::RunAgain },
+                |_| async { Err::<String, _>(Error::InvalidPolicy("who knows")) },
+            ));
+            assert!(call.await.is_err_and(|ended| ended.is_panic()));
         } else {
             let call = owner.call("charge").key(way).arguments(&1);
             let call = call.uncertain_errors().reconcile(
@@ -115,8 +126,49 @@ async fn d22_that_nobody_knows_is_never_an_outcome(world: World) {
     let answer = answer.await;
 
     assert!(matches!(answer, Err(Heard::NoAnswer(_))), "{answer:?}");
+    assert_eq!(owner.log.answers(), [Answer::Uncertain]);
     assert_eq!(world.record().await.state, State::Uncertain);
     let mode = Mode::Reconcile(Found::Happened);
     let later = Charge::of(&world, &owner).mode(mode).call().await;
     assert_eq!(later, Ok("found".into()));
+}
+
+/// It is recognised as one's own for what it is: whoever took it for a first claim would not ask, and run the body again.
+async fn d22_a_takeover_whose_answer_is_lost_is_a_takeover_all_the_same(world: World) {
+    for (key, mode, answered, runs) in [
+        (
+            "asks",
+            Mode::Reconcile(Found::Happened),
+            ("found", Answer::Reconciled),
+            1,
+        ),
+        (
+            "runs",
+            Mode::Rerun,
+            ("charged", Answer::ExecutedAfterTakeover),
+            2,
+        ),
+    ] {
+        let dead = world.owner().await;
+        let vanishes = Charge::of(&world, &dead).key(key).mode(mode);
+        vanishes.vanishes().await;
+        world.advance(LEASE).await;
+        let owner = world.owner().await;
+        // The first claim finds the record, the second one takes it over.
+        owner
+            .store
+            .fault(Operation::Claim, Nth::Call(2), Fault::LoseAnswer);
+        let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
+        while owner.store.calls(Operation::Claim) < 2 {
+            yield_now().await;
+        }
+        owner.timer.await_sleepers(1).await;
+        owner.timer.advance(LEASE / 100);
+
+        let answer = call.await.expect("no panic");
+
+        assert_eq!(answer, Ok(answered.0.into()), "{key}");
+        assert_eq!(owner.log.answers(), [answered.1], "{key}");
+        assert_eq!(world.runs(key), runs, "{key}");
+    }
 }
