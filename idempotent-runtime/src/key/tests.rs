@@ -78,6 +78,34 @@ fn b03_an_option_frames_what_it_holds() {
     assert_all_differ(&[key(&(Some((1, 2)), 3)), key(&(1, 2, 3))]);
 }
 
+/// A type of the application's that writes nothing for one of its values.
+struct Written(Option<u8>);
+
+impl KeyPart for Written {
+    fn write(&self, key: &mut KeyWriter) {
+        if let Some(number) = self.0 {
+            key.text(&number.to_string());
+        }
+    }
+}
+
+#[test]
+fn b03_a_part_that_writes_nothing_keeps_its_place() {
+    let (nothing, one) = (|| Written(None), || Written(Some(1)));
+    assert_all_differ(&[
+        key(&(nothing(), one())),
+        key(&(one(), nothing())),
+        key(&(one(),)),
+        key(&(nothing(), one(), nothing())),
+        key(&((nothing(), one()), nothing())),
+    ]);
+    let template = |first, last| Template::new().part(&first).part(&last);
+    assert_all_differ(&[
+        key(&template(nothing(), one())),
+        key(&template(one(), nothing())),
+    ]);
+}
+
 #[test]
 fn b05_a_key_of_several_arguments_reads_as_they_do() {
     assert_eq!(readable(&(7_u8, "cart", true, 'x')), "7, cart, true, x");

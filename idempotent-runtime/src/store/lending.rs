@@ -352,6 +352,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn it_is_not_done_again_over_one_that_lies_idle_and_broke_with_the_first() {
+        let lending = Lending::new(Numbered::default(), Limits::default());
+        let both = [
+            lending.acquire("testing").await.expect("there is room"),
+            lending.acquire("testing").await.expect("there is room"),
+        ];
+        for one in both {
+            one.settle(Ok(())).expect("it is passed on");
+        }
+        let breaks = async |number: &mut u32| match *number {
+            0 | 1 => Err(StoreError::new(StoreErrorKind::Unavailable, "testing")),
+            number => Ok(number),
+        };
+        assert_eq!(lending.run_again("testing", breaks).await, Ok(2));
+    }
+
+    #[tokio::test]
     async fn it_is_done_twice_at_most() {
         let numbered = Numbered::default();
         let lending = Lending::new(numbered.clone(), Limits::default());
@@ -377,6 +394,62 @@ mod tests {
             Err(StoreErrorKind::Unavailable)
         );
         assert_eq!(numbered.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_statement_is_not_awaited_for_longer_than_it_may_take() {
+        let lending = Lending::new(Numbered::default(), Limits::default());
+        let hangs = async |_: &mut u32| std::future::pending::<Result<(), _>>().await;
+        let began = tokio::time::Instant::now();
+        let answer = lending.run("testing", hangs).await;
+        assert_eq!(
+            answer.map_err(|error| error.kind()),
+            Err(StoreErrorKind::Unavailable)
+        );
+        assert_eq!(began.elapsed(), Limits::default().answer);
+        let next = lent(&lending, Ok(()), 0).await;
+        assert_eq!(next, 1, "nobody knows what is on its way");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_connection_is_told_in_time_that_all_are_in_use() {
+        let limits = Limits {
+            connections: 1,
+            ..Limits::default()
+        };
+        let lending = Lending::new(Numbered::default(), limits);
+        let _in_use = lending.acquire("testing").await.expect("there is room");
+        let began = tokio::time::Instant::now();
+        let refused = lending.acquire("testing").await.map(drop);
+        assert_eq!(
+            refused.map_err(|error| error.kind()),
+            Err(StoreErrorKind::Busy)
+        );
+        assert_eq!(began.elapsed(), limits.connect);
+    }
+
+    /// Where nobody answers.
+    #[derive(Clone)]
+    struct Silent;
+
+    impl Server for Silent {
+        type Connection = ();
+
+        async fn open(&self, _: &'static str) -> Result<(), StoreError> {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_is_not_awaited_for_longer_than_a_connection_may_take() {
+        let lending = Lending::new(Silent, Limits::default());
+        let began = tokio::time::Instant::now();
+        let refused = lending.acquire("testing").await.map(drop);
+        assert_eq!(
+            refused.map_err(|error| error.kind()),
+            Err(StoreErrorKind::Unavailable)
+        );
+        assert_eq!(began.elapsed(), Limits::default().connect);
     }
 
     /// As where a primary was demoted, and its name leads to another server now.

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::{
         fingerprint::Arguments,
-        record::{self, Subject, TokenRule, draft::tests::claim},
+        record::{self, FencingToken, Subject, TokenRule, draft::tests::claim},
     };
 
     const NOW: Time = Time::from_micros(1_000_000);
@@ -323,6 +323,24 @@ mod tests {
         assert!(recent.done_at(&id(1), Moment::at(over, over)).is_none());
         let woken = recent.done_at(&id(1), Moment::at(early, over));
         assert!(woken.is_none(), "the machine was suspended");
+    }
+
+    #[test]
+    fn what_the_store_resolved_is_known_as_it_said() {
+        let recent = Recent::default();
+        let claim = claim(b"key");
+        let resolved = Stamp {
+            token: FencingToken::from_u64(u64::MAX),
+            lease_end: NOW.plus(2 * DAY),
+            expires: NOW.plus(3 * DAY),
+            ..Stamp::of(&claim.apply(None, NOW), NOW)
+        };
+        let applied = Swap::Applied(resolved);
+        recent.wrote(&id(1), None, &claim, &applied, Moment::now());
+
+        let known = recent.version(&id(1), Some(claim.version));
+        let known = known.expect("it is known");
+        assert_eq!(Stamp::of(known.record(), NOW), resolved);
     }
 
     #[test]
