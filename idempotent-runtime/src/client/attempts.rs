@@ -193,7 +193,7 @@ impl Sending<'_> {
     }
 
     /// What the server has said counts for more than what is known of it.
-    fn protection(&self) -> Protection {
+    pub(super) fn protection(&self) -> Protection {
         let has_key = self.protection.is_key();
         if has_key && self.inner.ignores_keys(&self.origin) {
             Protection::of(self.request.request().method()).with_key(Support::Undeclared)

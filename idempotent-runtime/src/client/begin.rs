@@ -6,7 +6,7 @@ use reqwest_middleware::Result;
 
 use super::{
     call::Source,
-    decide::Why,
+    decide::{Protection, Why},
     error::{ClientError, Ended},
     finish,
     journal::{Ending, Entry},
@@ -50,14 +50,21 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         (keyed.age, keyed.created) = (age, entry.created);
         let Some(standing) = write(sending, keyed, &entry).await? else {
             if is_resumed(sending, &entry) {
-                let call = Ended::unsent(entry.id.key);
-                return Err(ClientError::Withdrawn { call }.into());
+                return Err(withdrawn(&entry).into());
             }
             return begin_anew(sending, keyed, &entry, undecided).await;
         };
         let is_anothers = match take(sending, keyed, &entry, &standing)? {
             Standing::Over(response) => return Ok(Begun::Over(response)),
             Standing::Open => false,
+            // Whoever made it was told how it ended, and may have changed the same thing again since.
+            Standing::OfAnother
+                if standing.ending.is_some()
+                    && is_resumed(sending, &entry)
+                    && sending.protection() == Protection::Method =>
+            {
+                return Err(withdrawn(&entry).into());
+            }
             Standing::OfAnother => true,
         };
         // What is not sent takes nothing up, so that whoever began it knows what became of it. What is over stays as it is.
@@ -219,6 +226,11 @@ fn compare(asked: &Entry, without_headers: Option<[u8; 32]>, standing: &Entry) -
 
 fn unknown(why: Why, call: Box<Ended>) -> ClientError {
     ClientError::Unknown { why, call }
+}
+
+fn withdrawn(entry: &Entry) -> ClientError {
+    let call = Ended::unsent(entry.id.key.clone());
+    ClientError::Withdrawn { call }
 }
 
 fn stored(url: &Url, body: Bytes) -> http::Response<Body> {

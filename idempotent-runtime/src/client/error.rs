@@ -76,7 +76,7 @@ pub enum ClientError {
     /// The call stood in the journal as one to be sent when it was [listed](super::IdempotencyKeys::unfinished), and does not any more:
     /// whoever made it was told that it did nothing, or how it ended, or somebody [forgot](super::IdempotencyKeys::forget) it. Nothing
     /// was sent.
-    #[error("the call was taken out of the journal since it was listed, nothing was sent")]
+    #[error("the call ended, or left the journal, since it was listed, nothing was sent")]
     #[non_exhaustive]
     Withdrawn {
         /// How it went.

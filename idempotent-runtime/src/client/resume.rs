@@ -107,9 +107,9 @@ impl Unfinished {
 
     /// The same call with the same key and the same bytes, to be sent by `client`, which must have the middleware that this
     /// came from; `None` where it cannot be sent again. Headers that say who is asking were never written down: put
-    /// them on it. Where it does not stand in the journal any more by then, it is not sent
-    /// ([`ClientError::Withdrawn`](super::ClientError::Withdrawn)). Its extension names its [account](Self::account) and its [key](Self::key): a [`Call`] put in its place must do so,
-    /// too.
+    /// them on it. Where it does not stand in the journal any more by then, or is over there and only its method would allow
+    /// to ask the server again, it is not sent ([`ClientError::Withdrawn`](super::ClientError::Withdrawn)). Its extension names
+    /// its [account](Self::account) and its [key](Self::key): a [`Call`] put in its place must do so, too.
     #[must_use]
     pub fn request(&self, client: &ClientWithMiddleware) -> Option<RequestBuilder> {
         let body = self.entry.body.clone()?;

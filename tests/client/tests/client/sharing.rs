@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     client::{
-        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, MemoryJournal,
-        Origin, SqliteJournal, Why,
+        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, KeysBuilder,
+        MemoryJournal, Origin, Profile, SqliteJournal, Why,
     },
     testing::{Gate, ManualClock},
 };
@@ -27,6 +27,10 @@ fn process(journal: &Arc<dyn ClientJournal>, clock: &ManualClock) -> Process {
         .limits(patient().attempts(1))
         .journal(Arc::clone(journal))
         .clock(clock.clone());
+    process_of(keys)
+}
+
+fn process_of(keys: KeysBuilder) -> Process {
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
     let client = ClientBuilder::new(http).with(keys.clone()).build();
     Process { client, keys }
@@ -234,5 +238,31 @@ async fn c08_what_ended_since_it_was_listed_is_not_sent() {
     let resumed = resumed.send().await.expect("an answer");
 
     assert_eq!(outcome(&resumed).origin, Origin::Journal);
+    assert_eq!(server.keys().len(), 1);
+}
+
+/// Whoever made it may have changed the same thing again since, and a method that may be repeated would take that back.
+#[tokio::test]
+async fn c08_what_ended_since_it_was_listed_is_not_sent_by_another_token_because_of_its_method() {
+    let gate = Gate::new();
+    let first = Step::AnswerBehind(gate.clone(), answer(200));
+    let server = Server::doing([first]).await;
+    let journal: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
+    let [one, other] = [(); 2].map(|()| {
+        let keys = IdempotencyKeys::builder(Profile::undeclared());
+        process_of(keys.journal(Arc::clone(&journal)))
+    });
+    let asked = one.client.put(server.url("/order")).body("order");
+    let asked = tokio::spawn(asked.bearer_auth("one").with_extension(wish()).send());
+    server.await_requests(1).await;
+    let open = unfinished(&other.keys).await;
+    gate.open();
+    asked.await.expect("no panic").expect("an answer");
+
+    let resumed = open[0].request(&other.client).expect("it was open");
+    let resumed = resumed.bearer_auth("other").send().await;
+
+    let ended = resumed.ending();
+    assert!(matches!(ended, ClientError::Withdrawn { .. }), "{ended:?}");
     assert_eq!(server.keys().len(), 1);
 }
