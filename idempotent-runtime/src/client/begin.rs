@@ -15,7 +15,10 @@ use super::{
     retry_after,
     send::{KeyedCall, Sending},
 };
-use crate::{record::Time, store::StoreError};
+use crate::{
+    record::Time,
+    store::{StoreError, StoreErrorKind},
+};
 
 /// What the journal knew.
 #[derive(Debug)]
@@ -90,7 +93,19 @@ async fn write(sending: &Sending<'_>, keyed: &KeyedCall, entry: &Entry) -> Resul
     } else {
         journal.begin(entry).await
     };
+    if let Err(error) = &standing
+        && may_be_written(error)
+    {
+        // Whoever is told that nothing was sent may do something else, so nobody is to send it from there.
+        finish::withdraw(sending.inner, keyed).await;
+    }
     Ok(standing.map_err(|source| failed(keyed, source))?)
+}
+
+/// The journal may have written what it was asked to, and its answer was lost.
+fn may_be_written(error: &StoreError) -> bool {
+    use StoreErrorKind::{Other, Unavailable};
+    matches!(error.kind(), Unavailable | Other)
 }
 
 fn is_resumed(sending: &Sending<'_>, entry: &Entry) -> bool {

@@ -136,7 +136,8 @@ pub enum ClientError {
     #[error("the call was given up at its deadline")]
     TimedOut,
 
-    /// The journal could not be written; nothing was sent.
+    /// The journal could not be written; nothing was sent. Where it does not say what it wrote, the call is taken out of it again; where
+    /// it cannot be told that either, the call may stand there as one to be sent.
     #[error("the journal failed, so nothing was sent")]
     #[non_exhaustive]
     Journal {

@@ -36,6 +36,8 @@ enum Happens {
     Waits(Pauses),
     /// It cannot be told anything from then on.
     Fails,
+    /// It writes a call, and nobody hears of that.
+    IsCut,
 }
 
 impl Meanwhile {
@@ -57,7 +59,11 @@ impl Meanwhile {
 #[async_trait]
 impl ClientJournal for Meanwhile {
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
-        self.journal.begin(entry).await
+        let standing = self.journal.begin(entry).await;
+        match self.happens {
+            Happens::IsCut => Err(StoreError::new(StoreErrorKind::Unavailable, "writing")),
+            _ => standing,
+        }
     }
 
     async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
@@ -75,7 +81,7 @@ impl ClientJournal for Meanwhile {
                 self.journal.withdraw(id, seen).await?;
             }
             (Happens::Withdrawn, None) => unreachable!("it was begun"),
-            (Happens::Fails, _) => {}
+            (Happens::Fails | Happens::IsCut, _) => {}
             (Happens::Waits(pauses), _) => pauses.sleep(Duration::from_secs(60)).await,
         }
         self.journal.take_up(id, seen, begun).await
@@ -198,4 +204,18 @@ async fn c39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_holds
     };
     assert_eq!(*why, Why::Journal);
     assert!(call.failure.is_some());
+}
+
+/// Who is told that nothing was sent does something else, so nobody sends it from there.
+#[tokio::test]
+async fn c39_a_call_that_the_journal_wrote_and_did_not_say_so_is_taken_out_again() {
+    let server = Server::doing([Step::Cut]).await;
+    let process = process_with(Meanwhile::of(Happens::IsCut), &ManualClock::new());
+
+    let ended = ask(&process, &server, wish()).await;
+
+    let ended = ended.ending();
+    assert!(matches!(ended, ClientError::Journal { .. }), "{ended:?}");
+    assert!(server.seen().is_empty());
+    assert!(unfinished(&process.keys).await.is_empty());
 }
