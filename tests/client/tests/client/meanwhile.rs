@@ -14,6 +14,7 @@ use idempotent_runtime::{
     testing::ManualClock,
 };
 use reqwest_middleware::ClientBuilder;
+use tokio::net::TcpListener;
 
 use crate::{
     journal::{Process, process_with, wish},
@@ -197,7 +198,11 @@ async fn c39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_holds
         assert_eq!(unfinished(&process.keys).await.len(), 1);
     }
     let process = process_with(Meanwhile::of(Happens::Fails), &ManualClock::new());
-    let nobody = process.client.post("http://127.0.0.1:9/pay").body("pay");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let nobody = listener.local_addr().expect("an address");
+    drop(listener);
+    let nobody = process.client.post(format!("http://{nobody}/pay"));
+    let nobody = nobody.body("pay");
     let ended = nobody.send().await;
     let ClientError::Unknown { why, call, .. } = ended.ending() else {
         panic!("{ended:?}");

@@ -238,11 +238,11 @@ impl Storm {
                 let store = Arc::clone(&self.store);
                 tokio::spawn(async move { store.purge(100, Duration::ZERO).await });
             }
-            // By less than clocks may differ, so that no request is under way for as long as that.
             92..98 => {
                 let program = self.dice.random_range(0..self.programs.len());
                 self.resume(program);
             }
+            // By less than clocks may differ, so that no request is under way for as long as that.
             98..116 if self.is_long && self.since_sleep > 50 => {
                 let sleep = Duration::from_secs(self.dice.random_range(0..150));
                 self.clock.advance(sleep);
