@@ -155,7 +155,8 @@ pub enum Why {
     /// The server said with 301 or 302 that its target is elsewhere, and not whether it was carried out: the `Location` stands in
     /// the last answer.
     Moved,
-    /// It did nothing here, but the journal holds it as one to be sent: another process took it up, or the journal could not be told.
+    /// It did nothing here, but the journal may hold it as one to be sent: another process took it up, or the journal could not be
+    /// told. The same is said where somebody took it out of the journal while it was made.
     Journal,
 }
 

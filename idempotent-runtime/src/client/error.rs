@@ -257,7 +257,7 @@ fn reason(why: Why) -> &'static str {
         Why::Refused => "and the last answer does not say",
         Why::Hopeless => "and sending it again would fail in the same way",
         Why::Journal => {
-            "because the journal still holds it: another process took it up, or the journal could not be told"
+            "because the journal may still hold it: another process took it up, or the journal could not be told"
         }
         Why::Middleware => "and another middleware failed that may have sent it",
     }

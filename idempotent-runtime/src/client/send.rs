@@ -121,7 +121,8 @@ pub(super) async fn send(
 }
 
 /// Takes out of an address who is asking. Clients make a header of it where they make a request of an address; of one that comes
-/// with such an address they send nothing of it, and no journal is to keep it.
+/// with such an address they make none, and what they would show of it, to a proxy or in the authority of HTTP/2, does not belong
+/// there. No journal is to keep it either.
 fn take_out_user(url: &mut Url) {
     // What has no host has no user either.
     let _has_none = url.set_username("").and_then(|()| url.set_password(None));
