@@ -39,7 +39,8 @@ pub enum Resend {
     /// Nobody knows whether its server honours keys, and its method may not be repeated: sent again, it might be done twice. Find
     /// out what happened, or [declare](super::KeysBuilder::server) that the server does.
     Undeclared,
-    /// The journal does not have its bytes. Who can make them again sends the call with this key, or this intent.
+    /// The journal does not have its bytes. Who can make them again sends the call with this key, or this intent. That such a request
+    /// comes from the list is not seen: where the call has left the journal since, it is sent as a new one.
     BodyNotKept,
 }
 
