@@ -7,7 +7,7 @@ use std::{
 
 use http::{Extensions, HeaderName, HeaderValue, Method};
 use reqwest::{Request, Response, Url};
-use reqwest_middleware::{Next, Result};
+use reqwest_middleware::{Error, Next, Result};
 
 use super::{
     begin::{Begun, begin},
@@ -15,7 +15,7 @@ use super::{
     call::{Call, Intent, Keyed, Source},
     caller::caller,
     deadline::before,
-    decide::Protection,
+    decide::{Protection, Why},
     error::{ClientError, Ended},
     journal::EntryId,
     key::{InvalidKey, Key},
@@ -206,7 +206,8 @@ impl Sending<'_> {
             let header = key.to_header(self.profile.style);
             headers.insert(&self.profile.header, header.map_err(ClientError::from)?);
         }
-        stash::put(extensions, digest, &key, since);
+        let was_sent = stash::was_sent(extensions, digest, &key);
+        stash::put(extensions, digest, &key, since, was_sent);
         let id = EntryId {
             origin: self.origin.clone(),
             account,
@@ -228,7 +229,11 @@ impl Sending<'_> {
             journaled: named || self.inner.journals_all,
             named,
         };
-        let begun = begin(self, &mut keyed).await?;
+        let begun = match begin(self, &mut keyed).await {
+            Err(error) if was_sent => return Err(of_a_later_pass(error)),
+            begun => begun?,
+        };
+        stash::note_sent(extensions, digest);
         self.keyed = Some(keyed);
         Ok(match begun {
             Begun::New => None,
@@ -239,6 +244,17 @@ impl Sending<'_> {
             Begun::Over(response) => Some(response),
         })
     }
+}
+
+/// Whoever retries outside hands on the last error, and an earlier pass may have sent the call.
+fn of_a_later_pass(error: Error) -> Error {
+    let Some(ClientError::Journal { key, .. }) = ClientError::of(&error) else {
+        return error;
+    };
+    let mut call = Ended::unsent(key.clone());
+    call.failure = Some(error);
+    let why = Why::Journal;
+    ClientError::Unknown { why, call }.into()
 }
 
 fn sensitive(value: &mut HeaderValue) {

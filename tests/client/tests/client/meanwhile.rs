@@ -39,6 +39,8 @@ enum Happens {
     Fails,
     /// It writes a call, and nobody hears of that.
     IsCut,
+    /// It does not say what stands in it.
+    IsBusy,
 }
 
 impl Meanwhile {
@@ -63,6 +65,9 @@ impl ClientJournal for Meanwhile {
         let standing = self.journal.begin(entry).await;
         match self.happens {
             Happens::IsCut => Err(StoreError::new(StoreErrorKind::Unavailable, "writing")),
+            Happens::IsBusy if standing != Ok(None) => {
+                Err(StoreError::new(StoreErrorKind::Busy, "writing"))
+            }
             _ => standing,
         }
     }
@@ -82,7 +87,7 @@ impl ClientJournal for Meanwhile {
                 self.journal.withdraw(id, seen).await?;
             }
             (Happens::Withdrawn, None) => unreachable!("it was begun"),
-            (Happens::Fails | Happens::IsCut, _) => {}
+            (Happens::Fails | Happens::IsCut | Happens::IsBusy, _) => {}
             (Happens::Waits(pauses), _) => pauses.sleep(Duration::from_secs(60)).await,
         }
         self.journal.take_up(id, seen, begun).await
@@ -223,4 +228,30 @@ async fn c39_a_call_that_the_journal_wrote_and_did_not_say_so_is_taken_out_again
     assert!(matches!(ended, ClientError::Journal { .. }), "{ended:?}");
     assert!(server.seen().is_empty());
     assert!(unfinished(&process.keys).await.is_empty());
+}
+
+/// A middleware outside that retries hands on the last error.
+#[tokio::test]
+async fn c39_nobody_is_told_that_nothing_was_sent_of_what_an_earlier_pass_sent() {
+    let server = Server::doing([Step::Cut]).await;
+    let process = process_with(Meanwhile::of(Happens::IsBusy), &ManualClock::new());
+    let extensions = &mut http::Extensions::new();
+    let mut pass = async || {
+        let call = process.client.post(server.url("/pay")).body("pay");
+        let call = call.build().expect("a request");
+        process
+            .client
+            .execute_with_extensions(call, extensions)
+            .await
+    };
+    assert!(pass().await.is_err());
+
+    let ended = pass().await;
+
+    let ClientError::Unknown { why, call, .. } = ended.ending() else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(*why, Why::Journal);
+    assert!(call.failure.is_some());
+    assert_eq!(server.seen().len(), 1);
 }
