@@ -150,20 +150,23 @@ impl IdempotencyKeys {
     }
 
     /// Takes a call out of the journal, for whoever found out that nothing happened: its key counts as new, also for another
-    /// request. A call that somebody took up, or that ended, since it was listed stays.
+    /// request. A call that somebody took up, or that ended, since it was listed stays. Returns whether it was taken out.
     ///
     /// # Errors
     ///
     /// Where the journal cannot be written.
-    pub async fn forget(&self, call: &Unfinished) -> Result<(), StoreError> {
+    pub async fn forget(&self, call: &Unfinished) -> Result<bool, StoreError> {
         let journal = &self.inner.journal;
-        match call.begun() {
-            Some(begun) => drop(journal.withdraw(call.id(), begun).await?),
+        let is_forgotten = match call.begun() {
+            Some(begun) => journal.withdraw(call.id(), begun).await?,
             // Written by an earlier release, which did not tell one begin from another.
-            None => journal.forget(call.id()).await?,
-        }
+            None => {
+                journal.forget(call.id()).await?;
+                true
+            }
+        };
         self.inner.undecided.forget(call.id());
-        Ok(())
+        Ok(is_forgotten)
     }
 }
 
