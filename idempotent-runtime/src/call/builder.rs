@@ -350,8 +350,8 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// # What the database does
     ///
-    /// Any isolation level will do. On MariaDB and MySQL a replay locks the record it gives, beside other replays, until the transaction
-    /// ends: under READ UNCOMMITTED it is shown outcomes that may be rolled back. On SQLite, leave `read_uncommitted` off for connections
+    /// Any isolation level will do. On MariaDB and MySQL a replay asks over a connection of the store's, too, whether the outcome is
+    /// committed, because under READ UNCOMMITTED it is shown what may be rolled back, and else waits for that. On SQLite, leave `read_uncommitted` off for connections
     /// that share a cache, which shows them to everybody. Where a duplicate meets what was committed after its transaction began, Postgres refuses it
     /// under REPEATABLE READ and SERIALIZABLE, MariaDB where `innodb_snapshot_isolation` is on, and SQLite where it began without
     /// `BEGIN IMMEDIATE`; and calls of several keys may meet in a deadlock. Where the claim or the record meets that, it is

@@ -14,7 +14,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, Moment, Record, State, Time, TokenRule, Version, micros},
     store::{
-        Snapshot, Stamp, StoreError, StoreErrorKind, Swap,
+        Snapshot, Stamp, Store, StoreError, StoreErrorKind, Swap,
         recent::Known,
         sql::{self, Value, bytes},
     },
@@ -43,7 +43,7 @@ impl Statements {
         session: &mut Session<'_>,
         id: &RecordId,
     ) -> Result<Snapshot, StoreError> {
-        if session.alone {
+        if session.is_alone() {
             return self.load(session, id).await;
         }
         look(session, &self.load_locked, id).await
@@ -72,8 +72,8 @@ impl Statements {
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
         let mut snapshot = self.load(session, id).await?;
-        if !session.alone {
-            snapshot = self.confirm(session, id, snapshot).await?;
+        if let Some(outside) = session.outside {
+            snapshot = self.confirm(session, outside, id, snapshot).await?;
         }
         while snapshot.record.is_none() {
             let values = sql::written(id, None, next);
@@ -90,10 +90,12 @@ impl Statements {
     }
 
     /// What stands there now, where a look inside a transaction showed a record. Under READ UNCOMMITTED it shows what nobody has committed
-    /// yet, and may never: an outcome counts once it can be locked, which keeps no other replay waiting.
+    /// yet, and may never: an outcome counts where it is shown outside, too, or once it can be locked. Not by the lock alone: a replay that
+    /// waited for the outcome has locked it for as long as its transaction goes on.
     async fn confirm(
         &self,
         session: &mut Session<'_>,
+        outside: &dyn Store,
         id: &RecordId,
         seen: Snapshot,
     ) -> Result<Snapshot, StoreError> {
@@ -104,6 +106,10 @@ impl Statements {
             // Nobody but its holder changes it, whom a lock would keep waiting.
             State::Running if !record.lease_is_over(seen.now) => Ok(seen),
             State::Done if !record.is_expired(seen.now) => {
+                let committed = outside.load(id).await.ok().and_then(|there| there.record);
+                if committed.is_some_and(|committed| committed.version == record.version) {
+                    return Ok(seen);
+                }
                 look(session, &self.load_shared, id).await
             }
             // It is written over, if it stands at all.

@@ -9,7 +9,7 @@ use sqlx::{
 
 use super::failure;
 use crate::store::{
-    StoreError, StoreErrorKind,
+    Store, StoreError, StoreErrorKind,
     lending::{Place, Server},
     sql,
 };
@@ -38,8 +38,9 @@ pub(super) struct Session<'a> {
     pub(super) connection: &'a mut MySqlConnection,
     pub(super) shows: bool,
     pub(super) max_allowed_packet: u64,
-    /// Whether every statement is a transaction of its own.
-    pub(super) alone: bool,
+    /// The store, where this is inside a transaction of the application's: it shows what is committed. `None` where every statement is a
+    /// transaction of its own.
+    pub(super) outside: Option<&'a dyn Store>,
 }
 
 impl Connected {
@@ -48,20 +49,28 @@ impl Connected {
             connection: &mut self.connection,
             shows: self.shows,
             max_allowed_packet: self.max_allowed_packet,
-            alone: true,
+            outside: None,
         }
     }
 }
 
 impl<'a> Session<'a> {
     /// One inside the application's transaction, of whose server nothing is known.
-    pub(super) fn in_transaction(connection: &'a mut MySqlConnection) -> Self {
+    pub(super) fn in_transaction(
+        connection: &'a mut MySqlConnection,
+        outside: &'a dyn Store,
+    ) -> Self {
         Self {
             connection,
             shows: false,
             max_allowed_packet: u64::MAX,
-            alone: false,
+            outside: Some(outside),
         }
+    }
+
+    /// Whether every statement is a transaction of its own.
+    pub(super) fn is_alone(&self) -> bool {
+        self.outside.is_none()
     }
 }
 

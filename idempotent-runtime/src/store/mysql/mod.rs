@@ -236,7 +236,7 @@ impl Store for MySqlStore {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let connection = connection_of(connection, KIND)?;
-        let session = &mut Session::in_transaction(connection);
+        let session = &mut Session::in_transaction(connection, self);
         let statements = &self.inner.statements;
         match seen {
             None => statements.create(session, id, next).await,

@@ -39,7 +39,7 @@ pub(super) async fn run(
     let mut deadlocks = 0;
     loop {
         match send(session.connection, query(statement, values)).await {
-            Err(error) if session.alone && deadlocks < DEADLOCKS && is_deadlock(&error) => {
+            Err(error) if session.is_alone() && deadlocks < DEADLOCKS && is_deadlock(&error) => {
                 deadlocks += 1;
                 let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(deadlocks)));
                 tokio::time::sleep(pause).await;

@@ -212,7 +212,7 @@ async fn one_that_runs_outside_is_not_taken_over_while_it_lives<S: Shop>(shop: S
     assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(1));
 }
 
-/// What they lock, they share.
+/// They lock nothing.
 async fn replays_do_not_wait_for_each_other<S: Shop>(shop: S) {
     let idem = Idempotency::new(shop.store());
     for key in ["a", "b"] {
@@ -226,6 +226,29 @@ async fn replays_do_not_wait_for_each_other<S: Shop>(shop: S) {
             assert_eq!(placed.ok(), Some(7));
         }
     }
+}
+
+/// Who waited may have a lock on the record for as long as its transaction goes on.
+async fn a_replay_that_waited_keeps_no_other_one_waiting<S: Shop>(shop: S) {
+    let shop = Arc::new(shop);
+    let idem = Idempotency::new(shop.store());
+    let (gate, placing) = first(&shop, &idem, true).await;
+    let (its, handle) = (Arc::clone(&shop), idem.clone());
+    let waits = tokio::spawn(async move {
+        let mut transaction = its.begin().await.expect("a transaction");
+        let placed = place_in(&*its, &handle, &mut transaction, "k", 7).await;
+        (placed, transaction)
+    });
+    a_while().await;
+    gate.open();
+    assert_eq!(placing.await.expect("no panic").ok(), Some(7));
+    let (placed, transaction) = waits.await.expect("no panic");
+    assert_eq!(placed.ok(), Some(7));
+
+    assert_eq!(place(&*shop, &idem, "k", 7).await.ok(), Some(7));
+
+    transaction.commit().await.expect("it is committed");
+    assert_eq!(shop.orders().await, [7]);
 }
 
 /// Makes a test of each of these on each server: on SQLite, who has begun to write keeps everybody else from it.
@@ -252,4 +275,5 @@ on_every_server![
     calls_of_other_keys_do_not_wait,
     one_that_runs_outside_is_not_taken_over_while_it_lives,
     replays_do_not_wait_for_each_other,
+    a_replay_that_waited_keeps_no_other_one_waiting,
 ];
