@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How long a caller stands in line for the connection, or for a lock that another process holds while a file is opened.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Gives connections, one at a time to each caller.
 #[derive(Debug)]

@@ -19,13 +19,14 @@ pub use self::builder::SqliteBuilder;
 pub(crate) use self::connections::Connections;
 #[cfg(feature = "client")]
 pub(crate) use self::connections::Held;
-use self::statements::Statements;
+use self::{connections::PATIENCE, statements::Statements};
 use crate::{
+    clock::{SystemTimer, Timer},
     identity::RecordId,
     record::{Draft, Record, Version},
     run::race,
     store::{
-        Snapshot, Store, StoreError, Swap,
+        Snapshot, Store, StoreError, StoreErrorKind, Swap,
         apart::apart,
         sql::TablePrefix,
         transaction::connection_of,
@@ -189,7 +190,7 @@ impl SqliteStore {
             prefix: inner.prefix.clone(),
             waiters: Arc::clone(&inner.waiters),
         };
-        own.load(&RecordId::from_bytes([0; 32])).await?;
+        own.wait_for_a_look().await?;
         Ok(Some(Self {
             inner: Arc::new(own),
         }))
@@ -197,6 +198,21 @@ impl SqliteStore {
 }
 
 impl Inner {
+    /// Looks at the table, and waits for a lock that somebody else has on the file for a moment: that says nothing of the way there.
+    async fn wait_for_a_look(&self) -> Result<(), StoreError> {
+        let began = SystemTimer.now();
+        loop {
+            let seen = self.load(&RecordId::from_bytes([0; 32])).await;
+            let waited = SystemTimer.now().saturating_sub(began);
+            match seen {
+                Err(error) if error.kind() == StoreErrorKind::Busy && waited < PATIENCE => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                seen => return seen.map(drop),
+            }
+        }
+    }
+
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let mut connection = self.connections.acquire("loading a record").await?;
         let answer = self.statements.load(&mut connection, id).await;

@@ -110,6 +110,30 @@ async fn run_on(connection: &mut SqliteConnection, statement: &'static str) -> s
     connection.execute(statement).await.map(drop)
 }
 
+/// It comes back, and whoever shares the pool meanwhile shares it for as long as anything is held.
+#[tokio::test]
+async fn heartbeats_have_a_connection_of_their_own_also_where_the_file_is_locked_for_a_moment() {
+    let folder = folder();
+    let path = folder.path().join("records.db");
+    // In a journal that is no WAL, in which nobody who reads has to wait.
+    let options = SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true)
+        .busy_timeout(Duration::from_millis(1));
+    let pool = SqlitePool::connect_with(options).await;
+    let store = SqliteStore::new(pool.expect("the file opens"));
+    store.migrate().await.expect("nobody else has it");
+    let mut other = side(&path).await;
+    run(&mut other, "BEGIN EXCLUSIVE").await;
+    let asking = tokio::spawn(async move { store.for_heartbeats().await.map(|own| own.is_some()) });
+    // Time for it to find the lock: where it does not, the test says less, and nothing that is wrong.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+
+    run(&mut other, "COMMIT").await;
+
+    assert_eq!(asking.await.expect("no panic"), Ok(true));
+}
+
 /// The tables are where only the connections of the pool look, as in a file whose key they are given when they are made.
 #[tokio::test]
 async fn heartbeats_that_do_not_find_the_table_share_the_pool() {
