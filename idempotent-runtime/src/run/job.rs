@@ -18,8 +18,8 @@ use crate::{
 /// How long a write in the background waits for the store's answer, even where the lease is shorter.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
-/// How many heartbeats the store answers before what it leaves unanswered meanwhile is taken for refused.
-const ANSWERED_MEANWHILE: u32 = 3;
+/// How often what is short is sent after what was refused: a server may hang up on that, and the connection is made anew.
+const CONNECTIONS: u32 = 3;
 
 /// Something for the heartbeat thread.
 #[derive(Debug)]
@@ -54,15 +54,9 @@ impl Job {
             Job::End { place: Some(_), .. } => keeper.max_hold,
             Job::End { place: None, .. } | Job::Abandon { .. } => lease,
         };
-        let (mut kept_until, mut answered) = (self.kept_until(), 0);
         while let Err(error) = self.within(store, keeper, lease).await {
             let tried = keeper.timer.now().saturating_sub(began);
-            // A server that hangs up in the middle of what is too long for it does not say so; but it answers what is short.
-            answered += u32::from(self.kept_until() > kept_until);
-            kept_until = self.kept_until();
-            let is_left_out =
-                error.kind() == StoreErrorKind::Unavailable && answered >= ANSWERED_MEANWHILE;
-            let is_refused = tried > lease && (is_left_out || !error.is_transient());
+            let is_refused = tried > lease && !error.is_transient();
             if is_refused && self.happened_without_outcome(store, keeper, lease).await {
                 return;
             }
@@ -79,14 +73,6 @@ impl Job {
         }
     }
 
-    /// Until when heartbeats have kept the lease.
-    fn kept_until(&self) -> Duration {
-        match self {
-            Job::End { lease, .. } => lease.ends(),
-            Job::Abandon { .. } => Duration::ZERO,
-        }
-    }
-
     /// A store that will not take the outcome, perhaps because of its size, can still say that the call happened; whether it did.
     /// Where it takes that no more than the outcome, this is not what is in the way, and is kept: the disk may be full, or the
     /// server may be read-only until another one takes over.
@@ -99,7 +85,15 @@ impl Job {
         let Some(outcome) = self.replace_outcome(RawOutcome::not_replayable()) else {
             return false;
         };
-        let has_happened = self.within(store, keeper, lease).await.is_ok();
+        let mut answer = self.within(store, keeper, lease).await;
+        for _ in 1..CONNECTIONS {
+            let Err(error) = &answer else { break };
+            if error.kind() != StoreErrorKind::Unavailable {
+                break;
+            }
+            answer = self.within(store, keeper, lease).await;
+        }
+        let has_happened = answer.is_ok();
         if has_happened {
             tracing::error!(
                 "the store refuses an outcome: it is recorded as happened, and cannot be replayed"

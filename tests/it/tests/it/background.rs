@@ -23,8 +23,6 @@ on_every_store![
     an_outcome_is_recorded_while_a_heartbeat_is_under_way,
     an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease,
     an_outcome_that_the_store_never_takes_is_recorded_as_happened,
-    an_outcome_that_the_store_never_answers_is_recorded_as_happened,
-    an_outcome_is_recorded_by_a_store_that_answered_heartbeats_alone,
     an_outcome_is_recorded_by_a_store_that_was_full_for_longer_than_a_lease,
     an_outcome_is_recorded_by_a_store_that_denied_for_longer_than_a_lease,
     an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than_a_lease,
@@ -194,31 +192,22 @@ async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
 }
 
 async fn an_outcome_that_the_store_never_takes_is_recorded_as_happened(world: World) {
-    is_recorded_as_happened(&world, StoreErrorKind::Full).await;
-}
-
-/// As where a server hangs up in the middle of what is too long for it.
-async fn an_outcome_that_the_store_never_answers_is_recorded_as_happened(world: World) {
-    is_recorded_as_happened(&world, StoreErrorKind::Unavailable).await;
-}
-
-async fn is_recorded_as_happened(world: &World, refusal: StoreErrorKind) {
     let owner = world.owner().await;
-    let refuses = Fault::Fail(refusal);
-    owner.store.fault(Operation::Outcome, Nth::Every, refuses);
-    let answer = Charge::of(world, &owner).call().await;
+    let full = Fault::Fail(StoreErrorKind::Full);
+    owner.store.fault(Operation::Outcome, Nth::Every, full);
+    let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
 
     // For a lease it is tried as it is, and then without it, too.
     let began = owner.timer.now();
-    pass_time(world, &owner, 0, |owner| {
+    pass_time(&world, &owner, 0, |owner| {
         owner.log.count(Step::RecordedNotReplayable) > 0
     })
     .await;
     assert!(owner.timer.now() > began + LEASE);
     owner.settled().await;
 
-    let duplicate = Charge::of(world, &owner).call().await;
+    let duplicate = Charge::of(&world, &owner).call().await;
     assert!(
         matches!(duplicate, Err(Error::NotReplayable { .. })),
         "{duplicate:?}"
@@ -234,11 +223,6 @@ async fn an_outcome_is_recorded_by_a_store_that_was_full_for_longer_than_a_lease
 /// As where a primary was read-only for a while, because another one takes over.
 async fn an_outcome_is_recorded_by_a_store_that_denied_for_longer_than_a_lease(world: World) {
     is_recorded_once_the_store_takes_writes(&world, StoreErrorKind::Denied).await;
-}
-
-/// As where a lock of somebody else's is in the way of every ending.
-async fn an_outcome_is_recorded_by_a_store_that_answered_heartbeats_alone(world: World) {
-    is_recorded_once_the_store_takes_writes(&world, StoreErrorKind::Unavailable).await;
 }
 
 async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreErrorKind) {
