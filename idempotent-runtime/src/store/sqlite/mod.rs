@@ -48,7 +48,7 @@ use crate::{
 /// them; [`Builder::hide_keys`](crate::Builder::hide_keys) leaves keys and scopes out.
 ///
 /// Outcomes may be as large as SQLite's limit on a value, a thousand million bytes unless it was built otherwise; beyond
-/// it, a completion fails with [`StoreErrorKind::Full`](crate::store::StoreErrorKind::Full).
+/// it, a completion fails with [`StoreErrorKind::Full`].
 ///
 /// # Examples
 ///
