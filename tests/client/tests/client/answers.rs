@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use http::{Extensions, HeaderName};
-use idempotent_runtime::client::{Call, ClientError, Intent, KeyStatus, Origin, Profile, Why};
+use idempotent_runtime::client::{Call, ClientError, Intent, Origin, Profile, Why};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, Middleware, Next};
 
@@ -487,120 +487,4 @@ async fn c38_a_response_tells_how_it_came_about() {
         .expect("an answer");
     assert!(!outcome(&response).replayed);
     assert_eq!(outcome(&response).attempts, 1);
-}
-
-#[tokio::test]
-async fn c44_a_server_that_ignores_keys_is_not_relied_on_again() {
-    let ignores = answer(201).with("idempotency-status", "ignored");
-    let server = Server::doing([ignores.into(), Step::Cut]).await;
-    let client = client();
-
-    let response = client
-        .post(&server.url("/pay"))
-        .send()
-        .await
-        .expect("an answer");
-    assert_eq!(outcome(&response).key_status, KeyStatus::Ignored);
-
-    let ended = client.post(&server.url("/pay")).send().await;
-    assert!(matches!(
-        ended.ending(),
-        ClientError::Unknown {
-            why: Why::Undeclared,
-            ..
-        }
-    ));
-    assert_eq!(server.seen().len(), 2);
-}
-
-/// The way to call a server of which only some routes honour keys.
-#[tokio::test]
-async fn c44_a_route_that_ignores_keys_speaks_for_no_other_to_a_call_without_one() {
-    let ignores = || answer(200).with("idempotency-status", "ignored");
-    let server = Server::doing([
-        ignores().into(),
-        Step::Cut,
-        answer(201).into(),
-        ignores().into(),
-        Step::Cut,
-    ]);
-    let server = server.await;
-    let first = client();
-    let search = async |call: Call| {
-        let search = first.post(&server.url("/search")).with_extension(call);
-        search.send().await.expect("an answer")
-    };
-    search(Call::new().without_key()).await;
-    let paid = first.post(&server.url("/pay")).send().await;
-    assert_eq!(outcome(&paid.expect("an answer")).attempts, 2);
-
-    search(Call::new()).await;
-    let another = client().post(&server.url("/pay")).send().await;
-    assert_eq!(outcome(&another.expect("an answer")).attempts, 2);
-}
-
-#[tokio::test]
-async fn c44_a_server_that_does_not_support_keys_says_so() {
-    // The problem speaks for the server; a bare 501 may be about something else.
-    let rows = [
-        (problem(501, "idempotency-not-supported"), 2),
-        (answer(501), 3),
-    ];
-    for (unsupported, requests) in rows {
-        let server = Server::doing([unsupported.into(), Step::Cut]).await;
-        let client = client();
-        let ended = client.post(&server.url("/pay")).send().await;
-        assert!(matches!(ended.ending(), ClientError::Unsupported { .. }));
-
-        let after = client.post(&server.url("/pay")).send().await;
-        assert_eq!(after.is_ok(), requests == 3);
-        assert_eq!(server.seen().len(), requests);
-    }
-}
-
-#[tokio::test]
-async fn c21_events_are_handed_on_as_they_come() {
-    let server = Server::doing([Step::Events]).await;
-    let mut response = client()
-        .post(&server.url("/ask"))
-        .send()
-        .await
-        .expect("an answer");
-    let first = response
-        .chunk()
-        .await
-        .expect("it is there")
-        .expect("a piece");
-    assert_eq!(first, "data: 1\n\n");
-}
-
-#[tokio::test]
-async fn c21_a_long_response_comes_whole() {
-    for announced in [Step::Answer, Step::Chunked] {
-        let long = "x".repeat(3 << 20);
-        let json = answer(200)
-            .with("content-type", "application/json")
-            .body(&long);
-        let server = Server::doing([announced(json)]).await;
-        let response = client()
-            .post(&server.url("/ask"))
-            .send()
-            .await
-            .expect("an answer");
-        assert_eq!(outcome(&response).attempts, 1);
-        assert_eq!(response.text().await.expect("a body"), long);
-    }
-}
-
-/// As one that somebody reads piece by piece, and that is larger than the memory.
-#[tokio::test]
-async fn c21_of_a_long_document_no_more_than_a_beginning_is_read() {
-    let json = answer(200)
-        .with("content-type", "application/json")
-        .body(&"x".repeat(3 << 20));
-    let server = Server::doing([Step::CutChunked(json)]).await;
-    let response = client().post(&server.url("/ask")).send().await;
-    let response = response.expect("its beginning came");
-    assert_eq!(outcome(&response).attempts, 1);
-    assert!(response.bytes().await.is_err(), "its end did not");
 }

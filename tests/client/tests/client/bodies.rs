@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use idempotent_runtime::{
-    client::{Call, ClientError, IdempotencyKeys, Intent, MemoryJournal, Origin, Profile, Why},
+    client::{Call, ClientError, IdempotencyKeys, Intent, MemoryJournal, Profile, Why},
     clock::{Timer as _, TokioTimer},
 };
 use reqwest::{Body, multipart};
@@ -265,40 +265,4 @@ async fn c32_one_intent_is_the_same_form_however_often_it_is_made() {
     let (_, boundary) = content_type.split_once("boundary=").expect("a boundary");
     let end = format!("\r\n--{boundary}--\r\n");
     assert!(body.ends_with(end.as_bytes()));
-}
-
-/// Half a document is as good as none, and a server does not always say how long one is.
-#[tokio::test]
-async fn c21_half_a_document_of_unknown_length_is_asked_for_again() {
-    let journal = MemoryJournal::new();
-    let client = client_with(|keys| keys.journal(journal));
-    for (number, content_type) in [
-        "application/json",
-        "application/problem+JSON",
-        "text/xml; charset=utf-8",
-        "Application/XML",
-        "application/soap+xml",
-        "application/x-www-form-urlencoded",
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let document = |body| answer(201).with("content-type", content_type).body(body);
-        let server = Server::doing([
-            Step::CutChunked(document("half")),
-            Step::Chunked(document("whole")),
-        ])
-        .await;
-        let ask = || {
-            let intent = Intent::new("pay", &number.to_string());
-            let call = client.post(&server.url("/pay")).body("pay");
-            call.with_extension(Call::new().intent(intent)).send()
-        };
-        let response = ask().await.expect("an answer");
-        assert_eq!(outcome(&response).attempts, 2, "{content_type}");
-        assert_eq!(response.text().await.expect("a body"), "whole");
-        let again = ask().await.expect("it is in the journal");
-        assert_eq!(outcome(&again).origin, Origin::Journal, "{content_type}");
-        assert_eq!(again.text().await.expect("a body"), "whole");
-    }
 }
