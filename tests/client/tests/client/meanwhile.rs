@@ -18,11 +18,11 @@ use tokio::net::TcpListener;
 
 use crate::{
     journal::{Process, process_with, wish},
-    kit::{Ending, Pauses, Server, Step, builder, patient, unfinished},
+    kit::{Ending, Pauses, Server, Step, answer, builder, patient, unfinished},
     sharing::refusals,
 };
 
-/// A journal in which something happens while a call that stands there is taken up.
+/// A journal in which something happens while a call is being made.
 #[derive(Debug)]
 struct Meanwhile {
     journal: MemoryJournal,
@@ -31,11 +31,13 @@ struct Meanwhile {
 
 #[derive(Debug)]
 enum Happens {
-    /// Who began the call is told that nothing came of it.
+    /// It takes no call.
+    IsFull,
+    /// While a call is taken up, who began it is told that nothing came of it.
     Withdrawn,
-    /// More time passes than the call has.
+    /// While a call is taken up, more time passes than it has.
     Waits(Pauses),
-    /// It cannot be told anything from then on.
+    /// It takes calls, and then cannot be told anything.
     Fails,
     /// It writes a call, and nobody hears of that.
     IsCut,
@@ -62,6 +64,9 @@ impl Meanwhile {
 #[async_trait]
 impl ClientJournal for Meanwhile {
     async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
+        if matches!(self.happens, Happens::IsFull) {
+            return Err(StoreError::new(StoreErrorKind::Full, "writing"));
+        }
         let standing = self.journal.begin(entry).await;
         match self.happens {
             Happens::IsCut => Err(StoreError::new(StoreErrorKind::Unavailable, "writing")),
@@ -87,8 +92,8 @@ impl ClientJournal for Meanwhile {
                 self.journal.withdraw(id, seen).await?;
             }
             (Happens::Withdrawn, None) => unreachable!("it was begun"),
-            (Happens::Fails | Happens::IsCut | Happens::IsBusy, _) => {}
             (Happens::Waits(pauses), _) => pauses.sleep(Duration::from_secs(60)).await,
+            _ => {}
         }
         self.journal.take_up(id, seen, begun).await
     }
@@ -128,6 +133,15 @@ async fn ask(
 ) -> reqwest_middleware::Result<reqwest::Response> {
     let call = process.client.post(server.url("/pay")).body("pay");
     call.with_extension(wish).send().await
+}
+
+#[tokio::test]
+async fn c09_where_the_journal_fails_nothing_is_sent() {
+    let server = Server::doing([answer(201)]).await;
+    let process = process_with(Meanwhile::of(Happens::IsFull), &ManualClock::new());
+    let ended = ask(&process, &server, Call::new()).await;
+    assert!(matches!(ended.ending(), ClientError::Journal { .. }));
+    assert!(server.seen().is_empty());
 }
 
 /// What is sent stands in the journal, though somebody else took it out when it was looked for.

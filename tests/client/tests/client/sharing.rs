@@ -5,13 +5,14 @@ use std::{sync::Arc, time::Duration};
 use idempotent_runtime::{
     client::{
         Call, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, KeysBuilder,
-        MemoryJournal, Origin, Profile, SqliteJournal, Why,
+        MemoryJournal, Origin, Profile, SqliteJournal, Unfinished, Why,
     },
     testing::{Gate, ManualClock},
 };
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 use crate::kit::{
     Answer, Ending, Pauses, Server, Step, answer, builder, outcome, patient, problem, unfinished,
@@ -156,21 +157,54 @@ pub(crate) fn refusals() -> [Answer; 2] {
     [problem(503, "idempotency-overloaded"), answer(403)]
 }
 
-/// Another process took up the call, and what that one does, nobody here knows.
-#[tokio::test]
-async fn c39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_up() {
-    for refusal in refusals() {
+/// A call that one process is making, and another one has found in their journal.
+struct Listed {
+    server: Server,
+    /// Holds the answer back.
+    gate: Gate,
+    one: Process,
+    other: Process,
+    asked: JoinHandle<reqwest_middleware::Result<reqwest::Response>>,
+    open: Unfinished,
+}
+
+impl Listed {
+    /// The server will answer so, and every later request is cut off.
+    async fn behind(answer: Answer, call: Call) -> Self {
         let gate = Gate::new();
-        let first = Step::AnswerBehind(gate.clone(), refusal.clone());
+        let first = Step::AnswerBehind(gate.clone(), answer);
         let server = Server::doing([first, Step::Cut]).await;
         let journal: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
         let one = process(&journal, &ManualClock::new());
         let other = process(&journal, &ManualClock::new());
-        let asked = one.client.post(server.url("/pay")).body("pay");
-        let asked = tokio::spawn(asked.with_extension(wish()).send());
+        let asked = tokio::spawn(one.ask_for(&server, "pay", call));
         server.await_requests(1).await;
-        let open = unfinished(&other.keys).await;
-        let resumed = open[0].request(&other.client).expect("it can be sent");
+        let open = unfinished(&other.keys).await.remove(0);
+        Self {
+            server,
+            gate,
+            one,
+            other,
+            asked,
+            open,
+        }
+    }
+}
+
+/// Another process took up the call, and what that one does, nobody here knows.
+#[tokio::test]
+async fn c39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_up() {
+    for refusal in refusals() {
+        let listed = Listed::behind(refusal.clone(), wish()).await;
+        let Listed {
+            server: _server,
+            gate,
+            one,
+            other,
+            asked,
+            open,
+        } = listed;
+        let resumed = open.request(&other.client).expect("it can be sent");
         let lost = resumed.send().await;
         assert!(matches!(lost.ending(), ClientError::Unknown { .. }));
 
@@ -190,16 +224,15 @@ async fn c39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_up
 #[tokio::test]
 async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
     for refusal in refusals() {
-        let gate = Gate::new();
-        let first = Step::AnswerBehind(gate.clone(), refusal);
-        let server = Server::doing([first]).await;
-        let journal: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
-        let one = process(&journal, &ManualClock::new());
-        let other = process(&journal, &ManualClock::new());
-        let asked = one.client.post(server.url("/pay")).body("pay");
-        let asked = tokio::spawn(asked.send());
-        server.await_requests(1).await;
-        let open = unfinished(&other.keys).await;
+        let listed = Listed::behind(refusal, Call::new()).await;
+        let Listed {
+            server,
+            gate,
+            one,
+            other,
+            asked,
+            open,
+        } = listed;
         gate.open();
         let told = asked.await.expect("no panic");
         match &told {
@@ -207,12 +240,12 @@ async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
             Err(_) => assert!(matches!(told.ending(), ClientError::Exhausted { .. })),
         }
 
-        let resumed = open[0].request(&other.client).expect("it was open");
+        let resumed = open.request(&other.client).expect("it was open");
         let resumed = resumed.send().await;
 
         let ended = resumed.ending();
         assert!(matches!(ended, ClientError::Withdrawn { .. }), "{ended:?}");
-        assert_eq!(ended.key(), Some(open[0].key()));
+        assert_eq!(ended.key(), Some(open.key()));
         assert_eq!(server.keys().len(), 1);
         assert!(unfinished(&one.keys).await.is_empty());
     }
@@ -221,20 +254,19 @@ async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
 /// What ended since it was listed is answered from the journal.
 #[tokio::test]
 async fn c08_what_ended_since_it_was_listed_is_not_sent() {
-    let gate = Gate::new();
-    let first = Step::AnswerBehind(gate.clone(), answer(201));
-    let server = Server::doing([first]).await;
-    let journal: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
-    let one = process(&journal, &ManualClock::new());
-    let other = process(&journal, &ManualClock::new());
-    let asked = one.client.post(server.url("/pay")).body("pay");
-    let asked = tokio::spawn(asked.with_extension(wish()).send());
-    server.await_requests(1).await;
-    let open = unfinished(&other.keys).await;
+    let listed = Listed::behind(answer(201), wish()).await;
+    let Listed {
+        server,
+        gate,
+        other,
+        asked,
+        open,
+        ..
+    } = listed;
     gate.open();
     asked.await.expect("no panic").expect("an answer");
 
-    let resumed = open[0].request(&other.client).expect("it was open");
+    let resumed = open.request(&other.client).expect("it was open");
     let resumed = resumed.send().await.expect("an answer");
 
     assert_eq!(outcome(&resumed).origin, Origin::Journal);
