@@ -314,6 +314,19 @@ mod tests {
         number
     }
 
+    /// Connections 0 and 1 have come back.
+    async fn with_two_idle() -> Lending<Numbered> {
+        let lending = Lending::new(Numbered::default(), Limits::default());
+        let both = [
+            lending.acquire("testing").await.expect("there is room"),
+            lending.acquire("testing").await.expect("there is room"),
+        ];
+        for one in both {
+            one.settle(Ok(())).expect("it is passed on");
+        }
+        lending
+    }
+
     fn in_seconds(seconds: u64) -> Moment {
         Moment::now().plus(Duration::from_secs(seconds))
     }
@@ -353,14 +366,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_not_done_again_over_one_that_lies_idle_and_broke_with_the_first() {
-        let lending = Lending::new(Numbered::default(), Limits::default());
-        let both = [
-            lending.acquire("testing").await.expect("there is room"),
-            lending.acquire("testing").await.expect("there is room"),
-        ];
-        for one in both {
-            one.settle(Ok(())).expect("it is passed on");
-        }
+        let lending = with_two_idle().await;
         let breaks = async |number: &mut u32| match *number {
             0 | 1 => Err(StoreError::new(StoreErrorKind::Unavailable, "testing")),
             number => Ok(number),
@@ -464,14 +470,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_has_lain_idle_for_long_is_not_used_again() {
-        let lending = Lending::new(Numbered::default(), Limits::default());
-        let both = [
-            lending.acquire("testing").await.expect("there is room"),
-            lending.acquire("testing").await.expect("there is room"),
-        ];
-        for one in both {
-            one.settle(Ok(())).expect("it is passed on");
-        }
+        let lending = with_two_idle().await;
         assert_eq!(lent(&lending, Ok(()), 0).await, 1, "the last one");
 
         assert!(lending.take(in_seconds(181)).is_none());

@@ -80,9 +80,7 @@ impl Connections {
             .await
             .map(|held| Some(Connections::Held(held)))
     }
-}
 
-impl Connections {
     /// Resolves once it is known that a connection of the application's keeps every other one from the file, and never otherwise.
     ///
     /// Who asks does not give up: a pool closes the connection that it was about to give then, and what is in memory is gone with it.

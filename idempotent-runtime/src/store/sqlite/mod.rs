@@ -173,9 +173,7 @@ impl SqliteStore {
     pub fn ddl(&self) -> String {
         migrate::ddl(&self.inner.prefix)
     }
-}
 
-impl SqliteStore {
     /// The same over a connection of its own, which has looked at the table: what a pool does with its connections when they are made
     /// may be what leads there.
     async fn another(&self) -> Result<Option<Self>, StoreError> {
