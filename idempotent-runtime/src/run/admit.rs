@@ -16,7 +16,7 @@ use crate::{
         retries::{RETRIES, Retries},
         swap,
     },
-    store::{Snapshot, StoreError, Swap},
+    store::{Snapshot, StoreError, StoreErrorKind, Swap},
 };
 
 /// What a call may do.
@@ -105,7 +105,7 @@ impl<'a> Admitting<'a> {
             let error = match swap(handle.store(), &self.id, seen, &draft).await {
                 Ok(Swap::Applied(_)) if self.is_late(sent) => {
                     claiming.stands();
-                    match Box::pin(handle.store().load(&self.id)).await {
+                    match Box::pin(self.look_at_late(&mut retries)).await {
                         Ok(snapshot) => {
                             claiming.answered();
                             found = Some(snapshot);
@@ -141,6 +141,13 @@ impl<'a> Admitting<'a> {
     fn is_late(&self, sent: Duration) -> bool {
         let now = self.request.handle.timer().now();
         now.saturating_sub(sent) >= self.claim.lease
+    }
+
+    /// Looks whether a claim that was answered late still stands. A store that is as slow again and again is of no use.
+    async fn look_at_late(&self, retries: &mut Retries) -> Result<Snapshot, StoreError> {
+        let late = StoreError::new(StoreErrorKind::Unavailable, "claiming");
+        retries.count(late.with_source("the answer took as long as the lease lasts"))?;
+        self.request.handle.store().load(&self.id).await
     }
 
     /// The latest that it can be by the store's clock, which told this time after something was sent then.

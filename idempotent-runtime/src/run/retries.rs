@@ -22,12 +22,13 @@ impl Retries {
         error: StoreError,
         timer: &dyn Timer,
     ) -> Result<(), StoreError> {
-        match self.0.next().filter(|_| error.is_transient()) {
-            Some(pause) => {
-                timer.sleep(*pause).await;
-                Ok(())
-            }
-            None => Err(error),
-        }
+        timer.sleep(self.count(error)?).await;
+        Ok(())
+    }
+
+    /// Takes a retry, and tells how long to pause before it.
+    pub(super) fn count(&mut self, error: StoreError) -> Result<Duration, StoreError> {
+        let pause = self.0.next().filter(|_| error.is_transient());
+        pause.copied().ok_or(error)
     }
 }

@@ -20,7 +20,7 @@ use idempotent_runtime::{
 
 use crate::{
     charge::{Answer, Charge, Found, LEASE, MODES, Mode, is_in_progress, is_uncertain},
-    harness::World,
+    harness::{World, while_time_goes_on},
 };
 
 on_every_store![
@@ -102,21 +102,6 @@ impl Store for Severed {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         self.through(self.store.scan(after, limit)).await
-    }
-}
-
-/// Lets the owner's time go on until `work` is done, so that what is tried again is tried again.
-async fn while_time_goes_on<F>(timer: &ManualClock, work: F) -> F::Output
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    let mut work = tokio::spawn(work);
-    loop {
-        // Slower than any store, so that nothing but what is tried again is late.
-        match tokio::time::timeout(Duration::from_millis(1), &mut work).await {
-            Ok(done) => return done.expect("no panic"),
-            Err(_) => timer.advance(Duration::from_millis(5)),
-        }
     }
 }
 

@@ -18,11 +18,9 @@ use idempotent_runtime::{
     testing::{Fault, Gate, ManualClock, Nth, Operation},
 };
 
-use tokio::task::yield_now;
-
 use crate::{
     charge::{Answer, Charge, LEASE, MODES, Mode},
-    harness::{Owner, World},
+    harness::{Owner, World, while_time_goes_on},
 };
 
 on_every_store![
@@ -35,6 +33,7 @@ on_every_store![
     a_claim_whose_answer_comes_after_its_lease_is_claimed_again,
     a_claim_whose_answer_comes_after_a_takeover_runs_nothing,
     a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at,
+    a_claim_whose_every_answer_comes_late_is_given_up,
     a_body_that_calls_itself_is_refused_also_where_somebody_else_has_answered,
     a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing,
 ];
@@ -253,10 +252,8 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
     let purged = world.store().await.purge(10, Duration::ZERO).await;
     assert_eq!(purged, Ok(1));
     lost.open();
-    while ends.arrivals() == 0 {
-        first.timer.advance(Duration::from_millis(5));
-        yield_now().await;
-    }
+    let inside = ends.clone();
+    while_time_goes_on(&first.timer, async move { inside.arrived(1).await }).await;
     late.open();
     tokio::select! {
         () = ends.arrived(2) => {}
@@ -343,6 +340,30 @@ async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_a
     assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
 }
 
+/// As where a lease is shorter than the store is slow: the call would hold its key, and never run.
+async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
+    let late = world.owner().await;
+    let answers = [(); 3].map(|()| Gate::new());
+    for (nth, answered) in (1..).zip(&answers) {
+        let delay = Fault::DelayAnswer(answered.clone());
+        late.store.fault(Operation::Claim, Nth::Call(nth), delay);
+    }
+    let call = late.spawn(Charge::of(&world, &late).mode(Mode::Uncertain).call());
+    for answered in &answers {
+        answered.arrived(1).await;
+        world.advance(LEASE).await;
+        answered.open();
+    }
+    let answer = call.await.expect("no panic");
+    assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
+    late.settled().await;
+
+    let next = world.owner().await;
+    let answer = Charge::of(&world, &next).mode(Mode::Uncertain).call().await;
+
+    assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
+}
+
 /// The answer to the claim is lost. Sent again, it is refused by what it wrote, which is all that its caller is told.
 async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world: World) {
     let (late, other) = (world.owner().await, world.owner().await);
@@ -352,10 +373,8 @@ async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world
     let delay = Fault::DelayAnswer(answered.clone());
     late.store.fault(Operation::Claim, Nth::Call(2), delay);
     let call = late.spawn(Charge::of(&world, &late).call());
-    while answered.arrivals() == 0 {
-        late.timer.advance(Duration::from_millis(5));
-        yield_now().await;
-    }
+    let arrives = answered.clone();
+    while_time_goes_on(&late.timer, async move { arrives.arrived(1).await }).await;
     world.advance(LEASE).await;
     let answer = Charge::of(&world, &other).call().await;
     assert_eq!(answer, Ok("charged".into()));

@@ -11,7 +11,7 @@ use idempotent_runtime::{
 
 use crate::{
     charge::{Charge, LEASE, Mode, is_uncertain, vanished},
-    harness::{Owner, World, said_during},
+    harness::{Owner, World, said_during, while_time_goes_on},
 };
 
 on_every_store![
@@ -36,19 +36,7 @@ on_every_store![
 
 /// Makes the call while the owner's time goes on, so that its claim is tried again and given up.
 async fn during(owner: &Owner, charge: &Charge) -> crate::charge::Answer {
-    in_passing_time(owner, charge.call()).await
-}
-
-async fn in_passing_time<F>(owner: &Owner, call: F) -> F::Output
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    let call = tokio::spawn(call);
-    while !call.is_finished() {
-        owner.timer.advance(Duration::from_millis(5));
-        tokio::task::yield_now().await;
-    }
-    call.await.expect("no panic")
+    while_time_goes_on(&owner.timer, charge.call()).await
 }
 
 async fn away(world: &World, on_outage: OnOutage) -> Owner {
@@ -188,7 +176,7 @@ async fn renamed(owner: &Owner) -> crate::charge::Answer {
         .arguments(&1)
         .also_accept_name("charge");
     let call = call.run(|_| async { Ok::<_, Error>("ran".to_owned()) });
-    in_passing_time(owner, call).await
+    while_time_goes_on(&owner.timer, call).await
 }
 
 async fn e13_open_does_not_run_beside_a_holder_under_the_old_name(world: World) {

@@ -11,7 +11,9 @@ mod owner;
 mod said;
 mod world;
 
-use idempotent_runtime::{StoreError, StoreErrorKind};
+use std::time::Duration;
+
+use idempotent_runtime::{StoreError, StoreErrorKind, testing::ManualClock};
 
 #[cfg(unix)]
 pub(crate) use self::library::library;
@@ -52,6 +54,21 @@ macro_rules! on_every_store {
     };
 }
 
+/// Lets the time of a handle go on until `work` is done, so that what is tried again is tried again.
+pub(crate) async fn while_time_goes_on<F>(timer: &ManualClock, work: F) -> F::Output
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let mut work = tokio::spawn(work);
+    loop {
+        // Slower than any store, so that nothing but what is tried again is late.
+        match tokio::time::timeout(Duration::from_millis(1), &mut work).await {
+            Ok(done) => return done.expect("no panic"),
+            Err(_) => timer.advance(Duration::from_millis(5)),
+        }
+    }
+}
+
 /// Asserts that this is the refusal of tables of this prefix, of which that of the records is gone.
 pub(crate) fn says_that_records_are_missing(refused: Result<(), StoreError>, prefix: &str) {
     let error = refused.expect_err("a table is gone");
@@ -66,7 +83,7 @@ pub(crate) fn says_that_records_are_missing(refused: Result<(), StoreError>, pre
 
 /// Ends a scenario that waits for what never comes: a failure that says so, instead of a test that hangs.
 pub(crate) async fn in_time<F: Future>(scenario: F) -> F::Output {
-    tokio::time::timeout(std::time::Duration::from_secs(60), scenario)
+    tokio::time::timeout(Duration::from_secs(60), scenario)
         .await
         .expect("the scenario waits for something that never happens")
 }
