@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use reqwest::Url;
+use reqwest::{Body, Url};
 use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
 
 use super::{
@@ -39,8 +39,8 @@ pub enum Resend {
     /// Nobody knows whether its server honours keys, and its method may not be repeated: sent again, it might be done twice. Find
     /// out what happened, or [declare](super::KeysBuilder::server) that the server does.
     Undeclared,
-    /// The journal does not have its bytes. Who can make them again sends the call with this key, or this intent. That such a request
-    /// comes from the list is not seen: where the call has left the journal since, it is sent as a new one.
+    /// The journal does not have its bytes. Who can make them again sends the call
+    /// [with them](Unfinished::request_with_body).
     BodyNotKept,
 }
 
@@ -114,18 +114,34 @@ impl Unfinished {
     #[must_use]
     pub fn request(&self, client: &ClientWithMiddleware) -> Option<RequestBuilder> {
         let body = self.entry.body.clone()?;
+        self.request_with_body(client, body)
+    }
+
+    /// The same, with bytes that were made again: where the journal did not keep them ([`Resend::BodyNotKept`]), or as well as where it
+    /// did. Other bytes than those that it saw are not sent ([`ClientError::KeyReusedLocally`](super::ClientError::KeyReusedLocally)),
+    /// or refused by the server, which has seen them, where the headers that say who is asking are others, too. Of a stream it saw none.
+    ///
+    /// Where the bytes are [made for each attempt](Call::body_from), leave them empty here, and put a [`Call`] in the place of the one
+    /// that stands there.
+    #[must_use]
+    pub fn request_with_body(
+        &self,
+        client: &ClientWithMiddleware,
+        body: impl Into<Body>,
+    ) -> Option<RequestBuilder> {
+        if matches!(self.resend, Resend::TooOld | Resend::Undeclared) {
+            return None;
+        }
         // The header of the key is among those that were written down, as it was sent. The call names the key as well, because the
         // profile may give that header another name by now.
         let call = Call::new()
             .account(&self.entry.id.account)
             .key(self.entry.id.key.clone());
-        (self.resend == Resend::Possible).then(|| {
-            client
-                .request(self.entry.method.clone(), self.entry.url.clone())
-                .headers(self.entry.headers.clone())
-                .with_extension(call)
-                .with_extension(Resumed(self.entry.id.clone()))
-                .body(body)
-        })
+        let request = client.request(self.entry.method.clone(), self.entry.url.clone());
+        let request = request
+            .headers(self.entry.headers.clone())
+            .with_extension(call)
+            .with_extension(Resumed(self.entry.id.clone()));
+        Some(request.body(body))
     }
 }

@@ -89,36 +89,6 @@ async fn c08_a_restart_sends_the_same_bytes_with_the_same_key() {
 }
 
 #[tokio::test]
-async fn c08_a_body_that_is_not_kept_is_reported_and_an_intent_resumes_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("calls.db");
-    let clock = ManualClock::new();
-    let server = Server::doing([Step::Cut]).await;
-    let journal = SqliteJournal::open(&file).await.expect("a journal");
-    let keys = builder(&Pauses::default())
-        .limits(patient().attempts(1))
-        .clock(clock.clone());
-    let keys = keys.journal(journal).longest_kept_body(2);
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    let call = || {
-        client
-            .post(server.url("/pay"))
-            .body("pay")
-            .with_extension(wish())
-    };
-    assert!(call().send().await.is_err());
-
-    let open = unfinished(&keys).await;
-    assert_eq!(open[0].resend(), Resend::BodyNotKept);
-    assert!(open[0].request(&client).is_none());
-
-    call().send().await.expect("an answer");
-    let keys = server.keys();
-    assert_eq!(keys[0], keys[1]);
-}
-
-#[tokio::test]
 async fn c09_the_journal_is_written_before_the_first_byte_leaves() {
     let clock = ManualClock::new();
     let server = Server::doing([Step::Hang]).await;

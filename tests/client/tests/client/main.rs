@@ -22,3 +22,4 @@ mod resumed;
 mod sharing;
 mod streams;
 mod undecided;
+mod unkept;

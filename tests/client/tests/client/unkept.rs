@@ -1,0 +1,160 @@
+//! Calls whose bytes the journal did not keep, and that are sent again by who can make them again.
+
+use std::{sync::Arc, time::Duration};
+
+use idempotent_runtime::{
+    client::{
+        Call, ClientError, ClientJournal, IdempotencyKeys, KeysBuilder, MemoryJournal, Profile,
+        Resend, Unfinished,
+    },
+    testing::ManualClock,
+};
+use reqwest::{Body, Method};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
+
+use crate::{
+    journal::wish,
+    kit::{Ending, Pauses, Server, Step, builder, patient, unfinished},
+};
+
+/// A journal that keeps no bodies, and a call of which it does not know how it ended.
+struct Lost {
+    server: Server,
+    clock: ManualClock,
+    journal: Arc<MemoryJournal>,
+    keys: IdempotencyKeys,
+    client: ClientWithMiddleware,
+}
+
+impl Lost {
+    async fn new() -> Self {
+        let server = Server::doing([Step::Cut]).await;
+        let (clock, journal) = (ManualClock::new(), Arc::new(MemoryJournal::new()));
+        let keys = builder(&Pauses::default()).journal(Arc::clone(&journal));
+        let (keys, client) = process(keys, &clock);
+        let lost = Self {
+            server,
+            clock,
+            journal,
+            keys,
+            client,
+        };
+        assert!(lost.call().send().await.is_err());
+        lost
+    }
+
+    fn call(&self) -> RequestBuilder {
+        let call = self.client.post(self.server.url("/pay"));
+        let call = call.header("content-type", "text/plain").bearer_auth("one");
+        call.body("pay").with_extension(wish())
+    }
+
+    async fn listed(&self) -> Unfinished {
+        let mut open = unfinished(&self.keys).await;
+        assert_eq!(open.len(), 1);
+        open.remove(0)
+    }
+}
+
+fn process(keys: KeysBuilder, clock: &ManualClock) -> (IdempotencyKeys, ClientWithMiddleware) {
+    let keys = keys
+        .limits(patient().attempts(1))
+        .clock(clock.clone())
+        .longest_kept_body(2);
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    (keys, client)
+}
+
+#[tokio::test]
+async fn c08_a_body_that_is_not_kept_is_reported_and_an_intent_resumes_it() {
+    let lost = Lost::new().await;
+
+    let open = lost.listed().await;
+    assert_eq!(open.resend(), Resend::BodyNotKept);
+    assert!(open.request(&lost.client).is_none());
+
+    lost.call().send().await.expect("an answer");
+    let keys = lost.server.keys();
+    assert_eq!(keys[0], keys[1]);
+}
+
+#[tokio::test]
+async fn c08_a_call_is_sent_again_with_a_body_that_was_made_again() {
+    let made = Call::new().body_from(|| Body::from("pay"));
+    for (body, made) in [("pay", None), ("", Some(made))] {
+        let lost = Lost::new().await;
+        let open = lost.listed().await;
+
+        let again = open.request_with_body(&lost.client, body);
+        let mut again = again.expect("it can be sent").bearer_auth("another");
+        if let Some(made) = made {
+            again = again.with_extension(made.account(open.account()).key(open.key().clone()));
+        }
+        let answer = again.send().await.expect("an answer");
+
+        assert_eq!(answer.status(), 200);
+        let seen = lost.server.seen();
+        assert_eq!(seen[0].keys(), seen[1].keys());
+        assert_eq!(
+            (&seen[0].method, &seen[1].method),
+            (&Method::POST, &Method::POST)
+        );
+        assert_eq!(
+            (&seen[0].path, &seen[0].body),
+            (&seen[1].path, &seen[1].body)
+        );
+        assert_eq!(seen[1].headers["content-type"], "text/plain");
+        assert!(unfinished(&lost.keys).await.is_empty());
+    }
+}
+
+/// Who found out that nothing happened may have done something else since.
+#[tokio::test]
+async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent_with_a_body_made_again() {
+    let lost = Lost::new().await;
+    let open = lost.listed().await;
+    assert_eq!(lost.keys.forget(&open).await, Ok(true));
+
+    let again = open.request_with_body(&lost.client, "pay");
+    let again = again.expect("it was open").send().await;
+
+    let ended = again.ending();
+    assert!(matches!(ended, ClientError::Withdrawn { .. }), "{ended:?}");
+    assert_eq!(lost.server.seen().len(), 1);
+    assert!(unfinished(&lost.keys).await.is_empty());
+}
+
+#[tokio::test]
+async fn c10_a_call_is_not_sent_again_with_another_body() {
+    let lost = Lost::new().await;
+    let open = lost.listed().await;
+
+    let again = open.request_with_body(&lost.client, "other");
+    let again = again.expect("it can be sent").bearer_auth("one");
+    let again = again.send().await;
+
+    let ended = again.ending();
+    assert!(
+        matches!(ended, ClientError::KeyReusedLocally { .. }),
+        "{ended:?}"
+    );
+    assert_eq!(lost.server.seen().len(), 1);
+    assert_eq!(unfinished(&lost.keys).await.len(), 1);
+}
+
+#[tokio::test]
+async fn c08_a_body_that_was_made_again_makes_nothing_younger_or_safer() {
+    let lost = Lost::new().await;
+    let journal: Arc<dyn ClientJournal> = Arc::clone(&lost.journal) as _;
+    let unknown = IdempotencyKeys::builder(Profile::undeclared()).journal(journal);
+    let (elsewhere, _) = process(unknown, &lost.clock);
+    let undeclared = unfinished(&elsewhere).await.remove(0);
+    lost.clock.advance(Duration::from_secs(2 * 24 * 60 * 60));
+    let old = lost.listed().await;
+
+    for (open, resend) in [(undeclared, Resend::Undeclared), (old, Resend::TooOld)] {
+        assert_eq!(open.resend(), resend);
+        assert!(open.request_with_body(&lost.client, "pay").is_none());
+    }
+}
