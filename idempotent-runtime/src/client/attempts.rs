@@ -86,7 +86,11 @@ impl Sending<'_> {
                         ?pause,
                         "sending the call again, with the same key"
                     );
-                    self.inner.withdraw(&self.origin);
+                    if observed.is_running() {
+                        self.waits += 1;
+                    } else {
+                        self.inner.withdraw(&self.origin);
+                    }
                     self.inner.timer.sleep(pause).await;
                     if let Some(stopped) = decide::too_old(self.profile, &self.progress()) {
                         return self.stop(stopped, attempted).await;
@@ -170,6 +174,7 @@ impl Sending<'_> {
     fn progress(&self) -> Progress {
         Progress {
             attempts: self.attempts,
+            waits: self.waits,
             elapsed: self.elapsed(),
             key_age: self.key_age(),
             keyed: self.keyed.is_some(),

@@ -1,9 +1,12 @@
 //! What to do after an attempt: the whole policy, without a request, a clock or a random number of its own.
 
+mod again;
+
 use std::time::Duration;
 
 use http::StatusCode;
 
+use self::again::Again;
 use super::{
     limits::Limits,
     problem::{Problem, Slug},
@@ -50,6 +53,8 @@ pub(super) struct Answered {
 pub(super) struct Progress {
     /// How many attempts there were.
     pub(super) attempts: u32,
+    /// How many of them were answered that the call is running, this one left aside.
+    pub(super) waits: u32,
     /// How long the call has taken.
     pub(super) elapsed: Duration,
     /// How old its key is.
@@ -68,6 +73,13 @@ pub(super) struct Progress {
     pub(super) repeatable: bool,
     /// The origin has a retry left.
     pub(super) budget_left: bool,
+}
+
+impl Progress {
+    /// How many attempts count.
+    fn counted(&self) -> u32 {
+        self.attempts.saturating_sub(self.waits)
+    }
 }
 
 /// What makes it safe to send a call again.
@@ -181,7 +193,14 @@ pub(super) fn decide(
         Judgement::Again {
             happened,
             not_before,
-        } => again(profile, limits, progress, happened, not_before, jitter),
+        } => {
+            let again = Again {
+                happened,
+                not_before,
+                is_running: observed.is_running(),
+            };
+            again.next(profile, limits, progress, jitter)
+        }
     }
 }
 
@@ -230,6 +249,21 @@ pub(super) fn is_refusal(status: StatusCode, slug: Option<Slug>) -> bool {
 }
 
 impl Observed {
+    /// The server says in so many words that the call is running: it is up, and to be asked again, however often, until it is done.
+    #[must_use]
+    pub(super) fn is_running(&self) -> bool {
+        let Observed::Answer(answer) = self else {
+            return false;
+        };
+        let stripe = answer.problem.stripe.as_ref();
+        let code = stripe.and_then(|stripe| stripe.code.as_deref());
+        answer.status.as_u16() >= 400
+            && match answer.problem.slug {
+                Some(slug) => slug == Slug::RequestInProgress,
+                None => code == Some("idempotency_key_in_use"),
+            }
+    }
+
     /// Whether the server may have done what it was asked, without having said how it ended.
     #[must_use]
     pub(super) fn may_have_happened(&self, profile: &Profile, progress: &Progress) -> bool {
@@ -426,59 +460,6 @@ fn ambiguous(status: StatusCode) -> bool {
     status.as_u16() >= 500
 }
 
-fn again(
-    profile: &Profile,
-    limits: &Limits,
-    progress: &Progress,
-    happened: Happened,
-    not_before: Option<Duration>,
-    jitter: f64,
-) -> Next {
-    // The server's word that it may be asked again does not protect what may have happened.
-    if happened == Happened::Perhaps || progress.may_have_happened {
-        match progress.protection {
-            Protection::None => return Next::GiveUp(Happened::Perhaps),
-            Protection::KeyOnTrial => return Next::Stop(Stopped::Unknown(Why::Undeclared)),
-            Protection::Key | Protection::Method => {}
-        }
-    }
-    let pause = limits.pause(progress.attempts, jitter);
-    // Never less than the server asked for, and never at once: what asks for nothing would be asked without end.
-    let wait = not_before.map_or(pause, |asked| {
-        let spread = limits.backoff.mul_f64(jitter.clamp(0.0, 1.0) / 2.0);
-        asked
-            .saturating_add(spread)
-            .max(limits.backoff.mul_f64(0.5))
-    });
-    let give_up = |why| give_up(progress, happened, why);
-    if !progress.repeatable {
-        return give_up(Why::Body);
-    }
-    if progress.attempts >= limits.attempts {
-        return give_up(Why::Attempts);
-    }
-    let keyed = progress.protection.is_key();
-    if let Some(asked) = not_before
-        && keyed
-        && (asked > limits.longest_retry_after
-            || progress.elapsed.saturating_add(wait) >= limits.deadline)
-    {
-        return Next::Stop(Stopped::RetryLater(asked));
-    }
-    if not_before.is_some_and(|asked| asked > limits.longest_retry_after)
-        || progress.elapsed.saturating_add(wait) >= limits.deadline
-    {
-        return give_up(Why::Deadline);
-    }
-    if keyed && progress.key_age.saturating_add(wait) >= profile.oldest() {
-        return give_up(Why::Age);
-    }
-    if !progress.budget_left {
-        return give_up(Why::Budget);
-    }
-    Next::RetryAfter(wait)
-}
-
 /// Decides anew after a pause, which may have been longer than it was meant to be: timers stand still while a machine sleeps.
 #[must_use]
 pub(super) fn too_old(profile: &Profile, progress: &Progress) -> Option<Stopped> {
@@ -498,19 +479,6 @@ pub(super) fn too_late(deadline: Duration, progress: &Progress) -> Option<Stoppe
     } else {
         Stopped::Exhausted(Why::Deadline)
     })
-}
-
-fn give_up(progress: &Progress, happened: Happened, why: Why) -> Next {
-    let happened = if progress.may_have_happened {
-        Happened::Perhaps
-    } else {
-        happened
-    };
-    match (progress.protection, happened) {
-        (Protection::Method | Protection::None, _) => Next::GiveUp(happened),
-        (_, Happened::Perhaps) => Next::Stop(Stopped::Unknown(why)),
-        (_, Happened::No) => Next::Stop(Stopped::Exhausted(why)),
-    }
 }
 
 #[cfg(test)]

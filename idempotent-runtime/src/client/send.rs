@@ -40,6 +40,8 @@ pub(super) struct Sending<'a> {
     pub(super) deadline: Duration,
     pub(super) begun: Duration,
     pub(super) attempts: u32,
+    /// How many of them were answered that the call is running.
+    pub(super) waits: u32,
     /// The call that was listed in the journal, and is sent only where it still stands there.
     pub(super) resumed: Option<EntryId>,
     pub(super) was_early: bool,
@@ -108,6 +110,7 @@ pub(super) async fn send(
         request,
         keyed: None,
         attempts: 0,
+        waits: 0,
         resumed: extensions.get().map(|Resumed(id)| id.clone()),
         was_early: false,
         may_have_happened: false,

@@ -2,10 +2,13 @@ use super::*;
 
 #[path = "tests/open.rs"]
 mod open;
+#[path = "tests/running.rs"]
+mod running;
 
 fn progress() -> Progress {
     Progress {
         attempts: 1,
+        waits: 0,
         elapsed: Duration::ZERO,
         key_age: Duration::ZERO,
         keyed: true,

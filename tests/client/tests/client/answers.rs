@@ -7,13 +7,13 @@ use std::{
 
 use async_trait::async_trait;
 use http::{Extensions, HeaderName};
-use idempotent_runtime::client::{Call, ClientError, Intent, Origin, Profile, Why};
+use idempotent_runtime::client::{Budget, Call, ClientError, Intent, Origin, Profile, Why};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, Middleware, Next};
 
 use crate::kit::{
     Ending, Pauses, Server, Step, answer, builder, client, client_with, json, lock, outcome,
-    problem,
+    patient, problem,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -39,6 +39,24 @@ async fn c12_what_is_in_progress_is_asked_again_with_the_same_key() {
         pauses.iter().all(|pause| *pause >= 2 * SECOND),
         "{pauses:?}"
     );
+}
+
+/// A handler that takes long: neither the attempts nor the retries of the origin are used up by asking for it.
+#[tokio::test]
+async fn c12_what_is_running_is_waited_for_however_often_it_is_asked_for() {
+    let in_progress = problem(409, "idempotency-request-in-progress").with("retry-after", "1");
+    let steps = [Step::Cut].into_iter();
+    let steps = steps.chain([(); 20].map(|()| in_progress.clone().into()));
+    let server = Server::doing(steps.chain([Step::Cut, answer(201).into()])).await;
+    let client = client_with(|keys| keys.limits(patient().budget(Budget::new(2, 0.0))));
+
+    let response = client.post(&server.url("/pay")).send().await;
+
+    let response = response.expect("an answer");
+    assert_eq!(response.status(), 201);
+    assert_eq!(outcome(&response).attempts, 23);
+    let keys = server.keys();
+    assert!(keys.iter().all(|key| *key == keys[0]));
 }
 
 #[tokio::test]
@@ -134,7 +152,7 @@ async fn c16_who_asks_for_too_long_a_pause_is_told_about() {
             .with("retry-after", value.to_string())
             .body("busy");
         let server = Server::doing([busy]).await;
-        let limits = crate::kit::patient().longest_retry_after(longest * SECOND);
+        let limits = patient().longest_retry_after(longest * SECOND);
         let client = client_with(|keys| keys.limits(limits));
         let wish = Call::new().deadline(100 * SECOND);
         let call = client.post(&server.url("/pay")).with_extension(wish);
@@ -244,7 +262,7 @@ async fn c24_the_vendor_s_word_wins() {
     let client = client_with(|_| {
         let profile = Profile::stripe().verdict_header(HeaderName::from_static("transient-error"));
         idempotent_runtime::client::IdempotencyKeys::builder(profile)
-            .limits(crate::kit::patient())
+            .limits(patient())
             .timer(Pauses::default())
     });
     for header in ["stripe-should-retry", "transient-error"] {

@@ -7,6 +7,7 @@ use super::*;
 fn c11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() {
     let last = Progress {
         attempts: 4,
+        elapsed: Duration::from_secs(120),
         protection: Protection::Method,
         ..progress()
     };

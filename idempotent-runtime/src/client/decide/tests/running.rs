@@ -1,0 +1,78 @@
+//! Calls of which the server says that they are running.
+
+use super::*;
+
+const RETRY_IN_EIGHT_SECONDS: Next = Next::RetryAfter(Duration::from_secs(8));
+
+fn in_progress(retry_after: Option<u64>) -> [Observed; 2] {
+    let words = [
+        problem(409, Slug::RequestInProgress),
+        stripe(409, "invalid_request_error", "idempotency_key_in_use"),
+    ];
+    words.map(|word| {
+        Observed::Answer(Answered {
+            retry_after: retry_after.map(Duration::from_secs),
+            ..word
+        })
+    })
+}
+
+#[test]
+fn c12_what_is_running_is_waited_for_until_the_deadline() {
+    let waiting = Progress {
+        attempts: 24,
+        waits: 20,
+        may_have_happened: true,
+        budget_left: false,
+        ..progress()
+    };
+    for running in in_progress(Some(1)) {
+        assert_eq!(ietf(&waiting, &running), RETRY_IN_EIGHT_SECONDS);
+        let late = Progress {
+            elapsed: Duration::from_secs(115),
+            ..waiting
+        };
+        let asked = Next::RetryAfter(Duration::from_secs(1));
+        assert_eq!(ietf(&late, &running), asked, "there is no time for more");
+        let over = Progress {
+            elapsed: Duration::from_secs(119),
+            ..waiting
+        };
+        let later = Next::Stop(Stopped::RetryLater(Duration::from_secs(1)));
+        assert_eq!(ietf(&over, &running), later);
+    }
+    for running in in_progress(None) {
+        assert_eq!(ietf(&waiting, &running), RETRY_IN_EIGHT_SECONDS);
+        let over = Progress {
+            elapsed: Duration::from_secs(119),
+            ..waiting
+        };
+        let unknown = Next::Stop(Stopped::Unknown(Why::Deadline));
+        assert_eq!(ietf(&over, &running), unknown);
+    }
+}
+
+/// What comes after the wait has as many attempts as if there had been none.
+#[test]
+fn c12_what_was_waited_for_used_up_no_attempt() {
+    let waited = |attempts| Progress {
+        attempts,
+        waits: 20,
+        may_have_happened: true,
+        ..progress()
+    };
+    let lost = |attempts| ietf(&waited(attempts), &Observed::Lost);
+    assert_eq!(lost(21), HALF_A_SECOND);
+    assert_eq!(lost(22), Next::RetryAfter(Duration::from_secs(1)));
+    let unknown = Next::Stop(Stopped::Unknown(Why::Attempts));
+    assert_eq!(lost(24), unknown);
+}
+
+#[test]
+fn c12_who_sends_nothing_again_does_not_wait_either() {
+    let once = Limits::default().attempts(1);
+    for running in in_progress(Some(1)) {
+        let next = decide(&Profile::ietf(), &once, &progress(), &running, 0.0);
+        assert_eq!(next, Next::Stop(Stopped::Unknown(Why::Attempts)));
+    }
+}
