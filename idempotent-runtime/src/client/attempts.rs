@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, sync::atomic::Ordering, time::Duration};
 
-use http::{Extensions, StatusCode};
+use http::{Extensions, Method, StatusCode};
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Next, Result};
 
@@ -179,6 +179,7 @@ impl Sending<'_> {
             key_age: self.key_age(),
             keyed: self.keyed.is_some(),
             protection: self.protection(),
+            deletes: self.request.request().method() == Method::DELETE,
             may_have_happened: self.may_have_happened,
             led_on: self.led_on.load(Ordering::Relaxed),
             was_early: self.was_early,

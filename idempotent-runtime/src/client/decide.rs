@@ -63,6 +63,8 @@ pub(super) struct Progress {
     pub(super) keyed: bool,
     /// How it is protected.
     pub(super) protection: Protection,
+    /// It deletes.
+    pub(super) deletes: bool,
     /// An attempt may have taken effect, this one left aside.
     pub(super) may_have_happened: bool,
     /// An attempt was led on to another address: what was answered there is about that address.
@@ -162,7 +164,7 @@ pub enum Why {
     /// Another middleware failed for a reason of its own, and may have sent it before.
     Middleware,
     /// The server, or somebody before it, did not let a later attempt through, such as with 401 or 501: that says nothing
-    /// about the earlier one. Nor does a failure of the address that it was led on to.
+    /// about the earlier one. Nor does a failure of the address that it was led on to, or a later attempt to delete that finds nothing.
     Refused,
     /// The server said with 301 or 302 that its target is elsewhere, and not whether it was carried out: the `Location` stands in
     /// the last answer.
@@ -214,11 +216,13 @@ impl Answered {
         !self.replayed && (refuses || is_unsupported)
     }
 
-    /// A condition does not hold, and the attempt before may have seen to that. A server that honours keys would answer with what
-    /// that one came to.
-    fn breaks_its_condition(&self, progress: &Progress) -> bool {
+    /// A condition does not hold, or nothing is there to be deleted, and the attempt before may have seen to that. A server that honours
+    /// keys would answer with what that one came to.
+    fn may_come_of_the_call(&self, progress: &Progress) -> bool {
         let by_method = progress.protection == Protection::Method;
-        by_method && !self.replayed && self.status == StatusCode::PRECONDITION_FAILED
+        let is_gone = matches!(self.status, StatusCode::NOT_FOUND | StatusCode::GONE);
+        let is_done = self.status == StatusCode::PRECONDITION_FAILED || progress.deletes && is_gone;
+        by_method && !self.replayed && is_done
     }
 
     /// The call belongs to another address. By the letter nothing was done, but many a server means 303 by it.
@@ -301,7 +305,7 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
         // Who does not let the call through cannot say what came of the attempt before.
         Observed::Answer(answer)
             if progress.may_have_happened
-                && (answer.refuses() || answer.breaks_its_condition(progress)) =>
+                && (answer.refuses() || answer.may_come_of_the_call(progress)) =>
         {
             match answered(profile, progress, answer) {
                 Judgement::Known | Judgement::Stop(Stopped::Unsupported) => {

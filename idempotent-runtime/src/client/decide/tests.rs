@@ -13,6 +13,7 @@ fn progress() -> Progress {
         key_age: Duration::ZERO,
         keyed: true,
         protection: Protection::Key,
+        deletes: false,
         may_have_happened: false,
         led_on: false,
         was_early: false,

@@ -437,6 +437,27 @@ async fn c13_a_conflict_that_was_recorded_is_the_answer_also_after_a_lost_one() 
     assert_eq!(server.seen().len(), 2);
 }
 
+/// It may be this call that deleted it.
+#[tokio::test]
+async fn c21_nothing_to_delete_is_no_outcome_of_a_lost_attempt() {
+    for status in [404, 410] {
+        let server = Server::doing([Step::Cut, answer(status).into()]).await;
+        let process = process(Profile::undeclared(), patient());
+        let call = process.client.delete(server.url("/order"));
+        let ended = call.with_extension(wish()).send().await;
+        let ClientError::Unknown {
+            why: Why::Refused,
+            call,
+            ..
+        } = ended.ending()
+        else {
+            panic!("{ended:?}")
+        };
+        assert!(call.answer.is_some(), "what it found");
+        assert_eq!(process.open().await, 1);
+    }
+}
+
 /// Nobody knows of keys there, but the 409 of this one is said to be about them.
 #[tokio::test]
 async fn c13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome() {

@@ -56,6 +56,29 @@ fn c21_a_condition_that_fails_at_a_later_attempt_tells_nothing_where_only_the_me
     }
 }
 
+/// The attempt before may have deleted it.
+#[test]
+fn c21_nothing_to_delete_at_a_later_attempt_tells_nothing_where_only_the_method_protects() {
+    let (method, key) = (Protection::Method, Protection::Key);
+    for status in [404, 410] {
+        let ends = |deletes, protection, may_have_happened, answer| {
+            let progress = Progress {
+                deletes,
+                protection,
+                may_have_happened,
+                ..progress()
+            };
+            ietf(&progress, &Observed::Answer(answer))
+        };
+        let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+        assert_eq!(ends(true, method, true, answer(status)), unknown);
+        assert_eq!(ends(false, method, true, answer(status)), Next::Return);
+        assert_eq!(ends(true, method, false, answer(status)), Next::Return);
+        assert_eq!(ends(true, method, true, replayed(status)), Next::Return);
+        assert_eq!(ends(true, key, true, answer(status)), Next::Return);
+    }
+}
+
 #[test]
 fn c34_a_failure_of_what_a_call_was_led_on_to_leaves_it_open() {
     let ends = |keyed, protection, answer: Answered| {
