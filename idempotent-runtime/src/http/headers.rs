@@ -2,7 +2,7 @@
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
-    header::{CONNECTION, VARY},
+    header::{CONNECTION, CONTENT_ENCODING, VARY},
 };
 
 /// The header field that marks a replay, with the value `true`; a first response never has it.
@@ -93,6 +93,8 @@ const CORS_VARIES: [&str; 3] = [
 ///
 /// The first three rows are left out whatever a policy says, the others can be kept by [`keep`](Self::keep).
 ///
+/// `Content-Encoding` is kept whatever a policy says: the body is stored in that coding, and nobody could read it otherwise.
+///
 /// # Examples
 ///
 /// ```
@@ -131,7 +133,7 @@ impl HeaderPolicy {
         Self::default()
     }
 
-    /// Keeps these fields and no others.
+    /// Keeps these fields and no others but `Content-Encoding`.
     #[must_use]
     pub fn only(names: impl IntoIterator<Item = HeaderName>) -> Self {
         Self {
@@ -149,7 +151,7 @@ impl HeaderPolicy {
         self
     }
 
-    /// Leaves a field out.
+    /// Leaves a field out. No effect on `Content-Encoding`.
     #[must_use]
     pub fn leave_out(mut self, name: HeaderName) -> Self {
         self.left_out.push(name);
@@ -197,6 +199,9 @@ impl HeaderPolicy {
     #[must_use]
     pub fn keeps(&self, name: &HeaderName) -> bool {
         let text = name.as_str();
+        if *name == CONTENT_ENCODING {
+            return true;
+        }
         if NEVER.contains(&text) || self.left_out.contains(name) {
             return false;
         }

@@ -178,6 +178,21 @@ fn s_80_everything_else_is_kept_unless_only_some_are_listed() {
 }
 
 #[test]
+fn s_80_s_93_the_coding_of_a_body_is_kept_whatever_the_policy_says() {
+    let headers = map(&[
+        ("content-encoding", b"gzip"),
+        ("content-encoding", b"br"),
+        ("x-order", b"1"),
+    ]);
+    let coding = map(&[("content-encoding", b"gzip"), ("content-encoding", b"br")]);
+    let only = HeaderPolicy::only([name("content-type")]);
+    let without = HeaderPolicy::only([]).leave_out(name("content-encoding"));
+    for policy in [only, without] {
+        assert_eq!(policy.stored(&headers), coding);
+    }
+}
+
+#[test]
 fn s_81_a_field_that_is_there_twice_keeps_both_values_and_their_order_and_bytes() {
     let headers = map(&[
         ("link", b"<a>; rel=next"),

@@ -1,8 +1,11 @@
 //! A7: compression inside of the layer, where it does not belong.
 
 use axum::body::Body;
-use http::{HeaderValue, Response};
-use idempotent_runtime::http::{IdempotencyLayer, Rules};
+use http::{
+    HeaderValue, Response,
+    header::{CONTENT_ENCODING, CONTENT_TYPE},
+};
+use idempotent_runtime::http::{HeaderPolicy, IdempotencyLayer, Rules};
 
 use crate::{
     harness::{Shop, by_caller, charge},
@@ -106,5 +109,32 @@ async fn s_93_who_is_to_read_a_body_of_several_codings_accepts_each_of_them() {
         shop.send(accepting(accepted))
             .await
             .is_problem(409, "result_unavailable");
+    }
+}
+
+/// Without the field, nobody could read the body.
+#[tokio::test]
+async fn s_80_s_93_a_replay_tells_the_coding_of_its_body_whatever_fields_are_kept() {
+    for policy in [
+        HeaderPolicy::only([CONTENT_TYPE]),
+        HeaderPolicy::new().leave_out(CONTENT_ENCODING),
+    ] {
+        let shop = Shop::with(Rules::ietf().headers(policy), |_, _| async {
+            let mut response = Response::new(Body::from("compressed"));
+            let coding = HeaderValue::from_static("gzip");
+            response.headers_mut().insert(CONTENT_ENCODING, coding);
+            response
+        });
+        let accepting = |accepted: &str| charge().header("accept-encoding", accepted);
+        let first = shop.send(accepting("gzip")).await;
+
+        let again = shop.send(accepting("gzip")).await;
+
+        again.replays(&first);
+        assert_eq!(again.headers[CONTENT_ENCODING], "gzip");
+        shop.send(accepting("br"))
+            .await
+            .is_problem(409, "result_unavailable");
+        assert_eq!(shop.runs(), 1);
     }
 }
