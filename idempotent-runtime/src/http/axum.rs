@@ -17,6 +17,7 @@ use crate::{
         IdempotencyKey, KeyReader, Mark,
         meeting::take_key,
         problem::{Kind, Problem, Problems, Told},
+        routing,
     },
 };
 
@@ -48,7 +49,7 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
     async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Self, Problem> {
         let reader = KeyReader::new();
         find(head, &reader)?
-            .ok_or_else(|| Problem::key_missing(&head.method, head.uri.path(), &reader))
+            .ok_or_else(|| Problem::key_missing(&head.method, routing::uri(head).path(), &reader))
     }
 }
 

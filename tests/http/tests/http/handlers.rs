@@ -147,6 +147,17 @@ async fn s_49_an_extractor_finds_the_key_or_refuses() {
 }
 
 #[tokio::test]
+async fn s_29_a_refusal_names_the_path_that_the_client_sent_where_routers_are_nested() {
+    let nested = Router::new().nest("/shop", App::new().router());
+
+    let refused = shop(nested).send(post("/shop/orders")).await;
+
+    let problem = refused.is_problem(400, "key_missing");
+    let detail = problem["detail"].as_str().expect("a text");
+    assert!(detail.starts_with("POST /shop/orders requires"), "{detail}");
+}
+
+#[tokio::test]
 async fn an_annotated_handler_without_a_layer_outlives_its_client() {
     let app = App::new();
     app.gate.close();
