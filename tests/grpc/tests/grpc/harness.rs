@@ -43,6 +43,13 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
+    pub(crate) fn new() -> Self {
+        Self {
+            runs: Arc::default(),
+            gate: Gate::new(),
+        }
+    }
+
     pub(crate) fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
     }
@@ -153,22 +160,25 @@ pub(crate) fn open(rules: Rules) -> Shop {
         .route(PLACE, |_| rules)
         .build()
         .expect("the settings are sound");
-    let orders = Orders {
-        runs: Arc::default(),
-        gate: Gate::new(),
-    };
+    let orders = Orders::new();
     let incoming = TcpIncoming::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there is a port");
-    let address = incoming.local_addr().expect("it has an address");
-    let server = Server::builder().layer(layer).add_service(orders.clone());
+    let shop = Shop::at(&incoming, orders.clone(), store);
+    let server = Server::builder().layer(layer).add_service(orders);
     tokio::spawn(server.serve_with_incoming(incoming));
-    Shop {
-        orders,
-        store,
-        address,
-    }
+    shop
 }
 
 impl Shop {
+    /// What is to be served there.
+    pub(crate) fn at(incoming: &TcpIncoming, orders: Orders, store: FaultyStore) -> Self {
+        let address = incoming.local_addr().expect("it has an address");
+        Self {
+            orders,
+            store,
+            address,
+        }
+    }
+
     /// A client on a connection of its own.
     pub(crate) async fn client(&self) -> client::Grpc<Channel> {
         let endpoint = Endpoint::try_from(format!("http://{}", self.address));

@@ -2,6 +2,7 @@
 
 mod harness;
 
+mod interceptors;
 mod responses;
 mod streaming;
 mod unary;
