@@ -183,7 +183,7 @@ fn content_type(headers: &HeaderMap) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
         String::from_utf8_lossy(value.unwrap_or_default())
     };
     let essence = lowercase(text(CONTENT_TYPE), essence);
-    let coding = lowercase(text(CONTENT_ENCODING), str::trim);
+    let coding = lowercase(text(CONTENT_ENCODING), coding);
     (!essence.is_empty() || !coding.is_empty()).then_some((essence, coding))
 }
 
@@ -199,6 +199,16 @@ fn lowercase(text: Cow<'_, str>, part: fn(&str) -> &str) -> Cow<'_, str> {
 
 fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
+}
+
+/// The codings of a body; nothing where there is none, which may also be told as `identity` (RFC 9110, section 8.4.1).
+fn coding(content_encoding: &str) -> &str {
+    let coding = content_encoding.trim();
+    if coding.eq_ignore_ascii_case("identity") {
+        ""
+    } else {
+        coding
+    }
 }
 
 /// Tells whether a body is JSON by its content type: `application/json`, or anything that ends in `+json`.

@@ -343,6 +343,18 @@ async fn s_59g_the_coding_of_a_body_counts() {
     .await;
 }
 
+/// It says that there is none (RFC 9110, section 8.4.1), and whoever hands a request on may leave it out.
+#[tokio::test]
+async fn s_59g_identity_is_no_coding() {
+    let shop = Shop::new(Rules::ietf());
+    let first = shop.send(charge()).await;
+    for none in ["identity", "Identity ", ""] {
+        let again = shop.send(charge().header("content-encoding", none)).await;
+        again.replays(&first);
+    }
+    assert_eq!(shop.runs(), 1);
+}
+
 #[tokio::test]
 async fn s_59h_other_header_fields_do_not_count() {
     let mut other = charge();
