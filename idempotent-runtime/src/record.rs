@@ -53,6 +53,33 @@ pub struct Record {
 }
 
 impl Record {
+    /// Begins a record for a store that reads one back from elsewhere, and sets every other field by its name: `store::writing` (feature
+    /// `testing`) shows all of them.
+    ///
+    /// Until then it is a first attempt of nobody's that runs under [`OnCrash::Rerun`] with the token 0, without an outcome, and whose
+    /// lease and retention ended when it began. A store of your own that forgets one of the fields fails the conformance suite.
+    #[must_use]
+    pub fn new(subject: Arc<Subject>, version: Version, created: Time) -> Self {
+        Self {
+            subject,
+            state: State::Running,
+            version,
+            token: FencingToken::from_u64(0),
+            attempt: 1,
+            attempt_id: AttemptId::NOBODY,
+            holder: Holder {
+                label: "".into(),
+                trace_parent: None,
+            },
+            on_crash: OnCrash::Rerun,
+            lease_end: created,
+            created,
+            finished: None,
+            expires: created,
+            outcome: None,
+        }
+    }
+
     /// Tells whether nobody needs the record any more: it binds no call, and purge may delete it.
     ///
     /// Only finished and released records expire, and running ones that may be run again once
