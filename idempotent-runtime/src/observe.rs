@@ -16,7 +16,9 @@ pub trait Observer: Send + Sync {
         let _ = transition;
     }
 
-    /// A call was answered: exactly once for each call that was not dropped.
+    /// A call was answered: exactly once for each call that gave its caller something. One that was dropped did not, nor one whose
+    /// body panicked: what became of its record is a [transition](Self::transition). One in a task of its own is answered when its
+    /// body has ended, whoever waits for it.
     fn answered(&self, answered: &Answered<'_>) {
         let _ = answered;
     }
