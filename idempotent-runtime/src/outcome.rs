@@ -212,7 +212,7 @@ impl<E, V: Classification<E>, F: Fn(&E) -> V> OnError<E> for Classified<F> {
 }
 
 /// Bytes of an outcome, with the schema version that they were written with: what an `upgrade`
-/// function reads.
+/// function reads, and [`Kept::stored`](crate::Kept::stored) shows.
 #[derive(Clone, Debug)]
 pub struct Stored {
     outcome: RawOutcome,

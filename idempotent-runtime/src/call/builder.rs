@@ -462,9 +462,17 @@ impl<P, K> CallBuilder<P, K> {
 
     /// Runs the call on bytes: what the layers for HTTP and queues use. The outcome that comes back is the body's own or the recorded one.
     ///
+    /// The body says of its outcome what the call says elsewhere, so nothing that was said of errors, of [`version`](Self::version), of
+    /// [`upgrade`](Self::upgrade) or of a [`reference`](Self::reference) counts here. A replay comes in whatever schema version
+    /// stands there.
+    ///
     /// # Errors
     ///
     /// One of ours when there is no answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
     pub async fn run_raw<F, B>(self, body: F) -> Result<(RawOutcome, How), Error>
     where
         F: FnOnce(Attempt) -> B,

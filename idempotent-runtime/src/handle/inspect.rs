@@ -78,13 +78,36 @@ impl Kept {
         self.attempt
     }
 
-    /// Decodes it as the value, or the error, that the function returns.
+    /// Decodes it as the value, or the error, that the function returned; of one with `outcome = reference(save, load)`, as
+    /// what `save` gave. What an older build recorded is of the type that it had then: [`stored`](Self::stored) tells its version.
     ///
     /// # Errors
     ///
     /// When it is none of that type.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, BoxError> {
         self.stored.decode()
+    }
+
+    /// Gives its bytes and their schema version as they stand in the store: for what no codec wrote. A response of the layer for HTTP
+    /// is read by `http::StoredResponse::decode`, once its seal is opened where there is one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use idempotent_runtime::{BoxError, Idempotency, RawEnding, RawOutcome, Status};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let idem = Idempotency::memory();
+    /// let call = idem.call("files.convert").key("file-7");
+    /// call.run_raw(|_| async { RawEnding::Record(RawOutcome::value("as it is").with_schema(2)) }).await?;
+    ///
+    /// let Status::Completed(kept) = idem.lookup("files.convert", None::<&str>, "file-7").await? else { panic!() };
+    /// assert_eq!((kept.stored().bytes(), kept.stored().version()), (&b"as it is"[..], 2));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn stored(&self) -> &Stored {
+        &self.stored
     }
 }
 
