@@ -1,4 +1,4 @@
-//! The call itself: the form that the attribute's expansion ends in, and [`builder`] with the method form.
+//! The method form of a call, and what its parameters can be.
 
 #![allow(
     clippy::manual_async_fn,
@@ -10,6 +10,9 @@ mod builder;
 use std::{future::Future, pin::Pin};
 
 pub use self::builder::{CallBuilder, RawEnding};
+pub use crate::outcome::{
+    Classified, LeftUncertain, Recorded, Reference, Released, Upgraded, Whole,
+};
 use crate::{
     error::Error,
     outcome::{FromRefusal, Keep, OnError, Outcome},

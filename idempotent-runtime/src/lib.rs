@@ -68,7 +68,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod attempt;
-mod call;
+pub mod call;
 #[cfg(feature = "client")]
 #[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub mod client;
@@ -99,13 +99,14 @@ mod sync;
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
 
+#[doc(inline)]
+pub use crate::call::{CallBuilder, RawEnding};
 pub use idempotent_macros::KeyPart;
 #[doc = include_str!("idempotent.md")]
 pub use idempotent_macros::idempotent;
 
 pub use crate::{
     attempt::{Attempt, ChildId, current, try_current},
-    call::{CallBuilder, RawEnding},
     codec::{Codec, Read},
     duration::IntoDuration,
     error::{BoxError, Error, Unreadable},

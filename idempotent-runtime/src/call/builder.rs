@@ -24,14 +24,24 @@ use crate::{run::run_in, store::SqlConnection};
 
 /// A call in the method form: says what the attribute says, one method for each argument.
 ///
+/// The body returns a `Result` whose error has `From<`[`Error`]`>`, because a duplicate may get no answer. Value and error have serde's
+/// traits, but for an error that is not recorded ([`release_errors`](Self::release_errors),
+/// [`uncertain_errors`](Self::uncertain_errors), or [`Unrecorded`](crate::Unrecorded) from a classifier) and a value of which only a
+/// [`reference`](Self::reference) is.
+///
 /// Its parameters are what becomes of an `Err`, and how much of a value is kept. Left out, they are those of
-/// [`Idempotency::call`](crate::Idempotency::call), so that a function can give a call back:
+/// [`Idempotency::call`](crate::Idempotency::call), so that a function can give a call back; the others stand in
+/// [`call`](crate::call):
 ///
 /// ```
-/// use idempotent_runtime::{CallBuilder, Idempotency};
+/// use idempotent_runtime::{CallBuilder, Idempotency, call::Released};
 ///
 /// fn charge_of(idem: &Idempotency, order: u64) -> CallBuilder {
 ///     idem.call("payments.charge").key(&order).ttl("7d")
+/// }
+///
+/// fn reservation_of(idem: &Idempotency, order: u64) -> CallBuilder<Released> {
+///     idem.call("stock.reserve").key(&order).release_errors()
 /// }
 /// ```
 #[derive(Debug)]
