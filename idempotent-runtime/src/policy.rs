@@ -42,7 +42,7 @@ pub enum OnCancel {
 pub enum OnMissingKey {
     /// [`Error::InvalidKey`](crate::Error::InvalidKey), before anything is written.
     Refuse,
-    /// The body runs unprotected, and an event says so.
+    /// The body runs unprotected, and a warning says so.
     Run,
 }
 
@@ -52,7 +52,7 @@ pub enum OnMissingKey {
 pub enum OnOutage {
     /// [`Error::Store`](crate::Error::Store); the body does not run.
     Closed,
-    /// The body runs unprotected, and a warning says so.
+    /// The body runs unprotected, and an event of the level *error* says so.
     Open,
     /// Finished outcomes are still replayed where they can be read; nothing new runs.
     ReadOnly,

@@ -65,7 +65,8 @@ impl CallBuilder<Recorded, Whole> {
 }
 
 impl<P, K> CallBuilder<P, K> {
-    /// Sets the key. Without one, the fingerprint of the arguments is the key.
+    /// Sets the key. Without one, the fingerprint of the arguments is the key; without arguments either, the call is refused with
+    /// [`Error::InvalidPolicy`].
     pub fn key<T: KeyPart + ?Sized>(mut self, key: &T) -> Self {
         self.call.key(key);
         self
@@ -163,7 +164,7 @@ impl<P, K> CallBuilder<P, K> {
         self
     }
 
-    /// Runs this one call without touching the store.
+    /// Runs this one call without touching the store. A warning says so.
     pub fn unprotected(mut self) -> Self {
         self.call.opt_out();
         self

@@ -142,7 +142,7 @@ impl Profile {
     }
 
     /// Sets how long the server keeps keys. An older key is never sent again, because the server would take it for a new
-    /// one. Five minutes are taken off for clocks that differ.
+    /// one. Five minutes are taken off for clocks that differ, and no more than half of it.
     #[must_use]
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;

@@ -130,8 +130,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, or too long, or when both `ttl` and
-    /// `lease` are said and the lease is not shorter.
+    /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, or too long, when both `ttl` and
+    /// `lease` are said and the lease is not shorter, or when `on_crash` is `Reconcile`.
     pub fn build(mut self) -> Result<Idempotency, Error> {
         if let Some(mistake) = self.mistake {
             return Err(mistake);

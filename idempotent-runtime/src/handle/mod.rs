@@ -150,7 +150,11 @@ impl Idempotency {
     }
 
     /// Ends every [`Purger`] of the handle, and resolves when they have ended, no call holds a record and every write in the
-    /// background is done, or after `at_most`; tells which. It does not stop new calls: stop taking requests first.
+    /// background is done: `true`; or `false` after `at_most`. It does not stop new calls: stop taking requests first.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it may have told the purgers to end, and changes nothing else. It may be called again.
     pub async fn shutdown(&self, at_most: Duration) -> bool {
         let limit = self.timer().sleep(at_most);
         let drained = async {

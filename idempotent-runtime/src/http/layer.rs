@@ -54,7 +54,7 @@ impl IdempotencyLayer {
     }
 
     /// Ends the service: from now on no handler begins, and this resolves when all that run have ended and their outcomes are
-    /// recorded, or after `at_most`; it tells which.
+    /// recorded: `true`; or `false` after `at_most`.
     ///
     /// A request with a key is refused with 503. One that came before, whose body is still arriving or which waits for another
     /// one, is refused so where its handler would have to run.

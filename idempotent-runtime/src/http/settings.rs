@@ -208,7 +208,9 @@ impl Builder<Scope> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] when a pattern, the name, a bound, a duration or the status of a refusal cannot be one.
+    /// [`Error::InvalidPolicy`] when a pattern, the name, a bound, a duration or the status of a refusal or of a rejection cannot be
+    /// one, or when rules ask for what there is not: `on_crash` with `Reconcile`, `on_expired` with `Refuse` over a handle that
+    /// keeps nothing, or gRPC without the header fields that make a response one.
     pub fn build(self) -> Result<IdempotencyLayer, Error> {
         let Self { scope, said } = self;
         if said.name.trim().is_empty() {

@@ -48,7 +48,7 @@ impl MySqlBuilder {
     }
 
     /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII letters, digits and
-    /// underscores, not beginning with a digit; anything else is refused when the store is made.
+    /// underscores, not beginning with a digit, `sqlite_` or `pg_`; anything else is refused when the store is made.
     pub fn table_prefix(mut self, prefix: &str) -> Self {
         self.prefix = sql::chosen(prefix, DOING);
         self

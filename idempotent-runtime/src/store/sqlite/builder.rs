@@ -57,7 +57,7 @@ impl SqliteBuilder {
     }
 
     /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII letters, digits and
-    /// underscores, not beginning with a digit; anything else is refused when the store is opened. Prefixes that differ only
+    /// underscores, not beginning with a digit, `sqlite_` or `pg_`; anything else is refused when the store is opened. Prefixes that differ only
     /// by upper and lower case name the same tables.
     pub fn table_prefix(mut self, prefix: &str) -> Self {
         self.prefix = sql::chosen(prefix, DOING);
