@@ -64,6 +64,32 @@
 //! | `client` | keys and retries for calls that a program makes: a middleware for reqwest |
 //! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, processes that die at every point of a call, and the conformance suite for stores |
 //! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |
+//!
+//! # Crates in signatures
+//!
+//! Types and traits of these crates stand in signatures. A program that brings its own pool, client or type has it of the same
+//! version, and with another one the compiler finds two types of one name; a newer one of theirs is a breaking change here.
+//!
+//! | crate | version | where |
+//! |---|---|---|
+//! | `serde` | 1 | values, errors, arguments |
+//! | `erased-serde` | 0.4 | [`Codec`]; re-exported |
+//! | `async-trait` | 0.1 | the methods of [`Store`], of [`store::FastTier`] and of `client::ClientJournal` are written with it |
+//! | `bytes` | 1 | [`RawOutcome`], and bodies of HTTP |
+//! | `sqlx` | 0.9 | pools, options and connections of the SQL stores |
+//! | `redis` | 1 | clients and connections of the Redis store |
+//! | `http`, `http-body` | 1 | `http` and `client` |
+//! | `serde_json` | 1 | `http::contract::Contract::to_open_api` |
+//! | `tower-layer`, `tower-service` | 0.3 | the layer, as tower 0.5 has them |
+//! | `axum` | 0.8 | extractors and responses |
+//! | `reqwest` | 0.13 | `client` |
+//! | `reqwest-middleware` | 0.5 | `client` |
+//! | `ulid` | 3 | parts of keys |
+//! | `uuid` | 1 | parts of keys |
+//! | `chrono` | 0.4 | parts of keys |
+//! | `time` | 0.3 | parts of keys |
+//! | `jiff` | 0.2 | parts of keys |
+//! | `rust_decimal` | 1 | parts of keys |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,4 +1,4 @@
-//! Manuals that say which test shows what they say.
+//! Manuals that say which test shows what they say, and which crates one has to know.
 
 use std::{fs, path::Path};
 
@@ -50,4 +50,42 @@ fn f30_each_thing_that_redis_can_lose_is_shown_by_a_test_that_is_there() {
         .map(|(name, _)| format!("[`{name}`]"))
         .collect();
     assert_eq!(shown, links);
+}
+
+/// Who brings a pool or a client of another version is told of two types of one name.
+#[test]
+fn each_crate_in_a_signature_is_told_with_the_version_that_it_has() {
+    let manual = read("idempotent-runtime/src/lib.rs");
+    let (_, table) = manual
+        .split_once("# Crates in signatures")
+        .expect("a table");
+    let rows = table
+        .lines()
+        .skip_while(|line| !line.starts_with("//! |"))
+        .skip(2)
+        .map_while(|line| line.strip_prefix("//! | "));
+    let workspace = read("Cargo.toml");
+    let has = |name: &str, version: &str| {
+        let said = workspace
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "))?;
+        let (_, said) = said.split_once('"')?;
+        let (said, _) = said.split_once('"')?;
+        Some(said == version || said.starts_with(&format!("{version}.")))
+    };
+
+    let mut told = 0;
+    for row in rows {
+        let mut cells = row.split(" | ");
+        let (names, version) = (
+            cells.next().expect("names"),
+            cells.next().expect("a version"),
+        );
+        for name in names.split(", ").map(|name| name.trim_matches('`')) {
+            assert_eq!(has(name, version), Some(true), "{name} {version}");
+            told += 1;
+        }
+    }
+
+    assert_eq!(told, 20);
 }
