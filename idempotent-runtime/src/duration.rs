@@ -5,7 +5,21 @@ use std::time::Duration;
 use crate::error::Error;
 
 /// A `Duration`, or a text such as `"24h"`, `"1h30m"` or `"500ms"` with the units `w`, `d`, `h`, `m`, `s` and `ms`,
-/// the larger before the smaller.
+/// the larger before the smaller. A `String`, as from a configuration, is read as well.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_runtime::{Error, Idempotency, MemoryStore};
+///
+/// struct Configuration { ttl: String }
+///
+/// fn set_up(configuration: &Configuration) -> Result<Idempotency, Error> {
+///     Idempotency::builder(MemoryStore::new()).ttl(&configuration.ttl).lease("30s").build()
+/// }
+/// # set_up(&Configuration { ttl: "7d".into() }).map(drop)?;
+/// # Ok::<(), Error>(())
+/// ```
 pub trait IntoDuration {
     /// Reads it.
     ///
@@ -63,6 +77,18 @@ impl IntoDuration for &str {
         } else {
             Ok(total)
         }
+    }
+}
+
+impl IntoDuration for &String {
+    fn into_duration(self) -> Result<Duration, Error> {
+        self.as_str().into_duration()
+    }
+}
+
+impl IntoDuration for String {
+    fn into_duration(self) -> Result<Duration, Error> {
+        self.as_str().into_duration()
     }
 }
 
