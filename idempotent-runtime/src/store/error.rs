@@ -10,7 +10,7 @@ pub struct StoreError {
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-/// What a caller can do about a store's failure.
+/// What a caller can do about a store's failure. Whether a write may stand that failed so is said by [`Store`](crate::Store#errors).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {

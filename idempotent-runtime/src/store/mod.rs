@@ -100,6 +100,13 @@ use crate::{
 /// only one that counts. The conformance suite in `testing` tells whether an implementation holds, and `store::writing` shows
 /// how to write one.
 ///
+/// # Errors
+///
+/// Each method fails with a [`StoreError`], whose [kind](StoreErrorKind) is a part of the contract. A write that failed as
+/// [`Unavailable`](StoreErrorKind::Unavailable), [`Busy`](StoreErrorKind::Busy) or [`Other`](StoreErrorKind::Other) may have been
+/// applied, or be applied yet: its caller gives up a claim that may stand so. Of any other kind it is only where nothing was written, and
+/// nothing will be: what that caller sent is then forgotten.
+///
 /// # Cancel safety
 ///
 /// A future of these methods may be dropped at any await. What it asked for is then either

@@ -26,6 +26,16 @@ use crate::{record::Time, store::StoreError};
 ///
 /// It is mechanism: what to send again is decided elsewhere. Several processes may share one. An `Arc` of a journal is one,
 /// so that the application keeps a handle to purge it by.
+///
+/// # Errors
+///
+/// Each method fails where the journal cannot be read or written, and may have been carried out all the same. A call that
+/// cannot be written down is not sent.
+///
+/// # Cancel safety
+///
+/// A future of these methods may be dropped at any await. What it asked for is then carried out whole or not at all, and possibly only
+/// after the drop.
 #[async_trait]
 pub trait ClientJournal: Debug + Send + Sync + 'static {
     /// Writes `entry` where nothing stands under its id, and answers `None` once it will survive whatever the journal is

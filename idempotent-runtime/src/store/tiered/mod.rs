@@ -68,7 +68,12 @@ pub struct TieredStore {
 
 /// Keeps copies of finished records where they are found sooner than in the store that decides.
 ///
-/// It may forget any of them at any time. An error costs its caller nothing but the time it takes.
+/// It may forget any of them at any time.
+///
+/// # Errors
+///
+/// Each method fails where the tier does, of whatever kind. That costs its caller nothing but the time it takes, and has the tier left
+/// alone for a [pause](TieredBuilder::pause).
 ///
 /// # Cancel safety
 ///
