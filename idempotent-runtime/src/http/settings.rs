@@ -166,14 +166,14 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Sets how many handlers may run at once for requests with a key; more are refused with 503. Unlike a limit outside of the
+    /// Sets how many handlers may run at once for requests with a key, at least one; more are refused with 503. Unlike a limit outside of the
     /// layer, it counts handlers whose clients have gone away, too.
     pub fn max_in_flight(mut self, handlers: usize) -> Self {
         self.said.bounds.in_all = handlers;
         self
     }
 
-    /// Sets how many of these may be of one caller; more are refused with 429. It counts what runs in this process.
+    /// Sets how many of these may be of one caller, at least one; more are refused with 429. It counts what runs in this process.
     pub fn max_in_flight_per_caller(mut self, handlers: usize) -> Self {
         self.said.bounds.of_one_caller = handlers;
         self
@@ -218,6 +218,7 @@ impl Builder<Scope> {
                 "the name of the layer is empty: give it a stable one, such as `shop`",
             ));
         }
+        check_bounds(said.bounds)?;
         check_refusals(&[scope.refusal()])?;
         check(&said.handle, &said.rules)?;
         let new_keys = said.new_keys.transpose()?;
@@ -264,6 +265,16 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
     check_durations(ttl, lease)?;
     check_lease(rules.ttl, rules.lease)?;
     check_expired(rules.on_expired, defaults.keep)
+}
+
+/// Nobody means a service that answers every request with a refusal.
+fn check_bounds(bounds: Bounds) -> Result<(), Error> {
+    if bounds.in_all == 0 || bounds.of_one_caller == 0 {
+        return Err(Error::InvalidPolicy(
+            "at least one handler has to run at a time: leave `max_in_flight` and `max_in_flight_per_caller` out where there is to be no bound",
+        ));
+    }
+    Ok(())
 }
 
 /// A client takes anything else for what came of its request.

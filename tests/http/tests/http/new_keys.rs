@@ -371,10 +371,15 @@ async fn a_request_that_no_key_counts_for_is_not_counted() {
 
 #[test]
 fn a_bound_that_lets_nothing_through_is_refused() {
+    let layer = || IdempotencyLayer::builder(Idempotency::memory()).scope(by_caller());
+    for layer in [
+        layer().max_in_flight(0),
+        layer().max_in_flight_per_caller(0),
+    ] {
+        assert!(matches!(layer.build(), Err(Error::InvalidPolicy(_))));
+    }
     for (keys, per) in [(0, "1s"), (1, "0s"), (1, "now and then")] {
-        let layer = IdempotencyLayer::builder(Idempotency::memory())
-            .scope(by_caller())
-            .max_new_keys_per_caller(keys, per);
+        let layer = layer().max_new_keys_per_caller(keys, per);
         assert!(matches!(layer.build(), Err(Error::InvalidPolicy(_))));
     }
 }
