@@ -22,6 +22,10 @@ use crate::{
 /// [`StoreErrorKind::Unavailable`] or [`StoreErrorKind::Busy`], nobody knows whether the record is settled: [look](Idempotency::lookup)
 /// and settle it again.
 ///
+/// # Cancel safety
+///
+/// Dropped at any await, it has settled the record or has not; settled again, it stays as it was settled first.
+///
 /// [`StoreErrorKind::Unavailable`]: crate::store::StoreErrorKind::Unavailable
 /// [`StoreErrorKind::Busy`]: crate::store::StoreErrorKind::Busy
 #[derive(Debug)]
