@@ -84,13 +84,13 @@ pub(super) async fn send(
     next: Next<'_>,
 ) -> Result<Response> {
     let begun = inner.timer.now();
-    take_out_user(request.url_mut());
     let call = extensions.get::<Call>().cloned().unwrap_or_default();
     let origin = request.url().origin().ascii_serialization();
     let profile = inner.settings.profile(&origin);
     let written = written_key(&request, &profile.header)?;
     let wants_key = wants_key(&call, request.method(), written.as_ref());
     let limit = if wants_key {
+        take_out_user(request.url_mut());
         inner.settings.longest_frozen
     } else {
         0

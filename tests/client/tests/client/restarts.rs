@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use http::{
-    HeaderValue, Method,
+    Extensions, HeaderValue, Method,
     header::{AUTHORIZATION, HeaderName},
 };
 use idempotent_runtime::{
@@ -13,10 +14,10 @@ use idempotent_runtime::{
     },
     testing::ManualClock,
 };
-use reqwest::Request;
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 
-use crate::kit::{Ending, Pauses, Server, Step, answer, patient, unfinished};
+use crate::kit::{Ending, Pauses, Server, Step, answer, builder, patient, unfinished};
 
 /// One life of a program.
 struct Process {
@@ -36,7 +37,7 @@ fn life(profile: Profile, journal: impl ClientJournal) -> Process {
 }
 
 impl Process {
-    async fn charge(&self, server: &Server) -> reqwest_middleware::Result<reqwest::Response> {
+    async fn charge(&self, server: &Server) -> reqwest_middleware::Result<Response> {
         let call = self.client.post(server.url("/pay")).body("pay");
         call.with_extension(wish()).send().await
     }
@@ -51,7 +52,7 @@ fn wish() -> Call {
     Call::new().intent(Intent::new("payments.charge", "order-42"))
 }
 
-fn is_undeclared(ended: &reqwest_middleware::Result<reqwest::Response>) -> bool {
+fn is_undeclared(ended: &reqwest_middleware::Result<Response>) -> bool {
     let why = Why::Undeclared;
     matches!(ended.ending(), ClientError::Unknown { why: told, .. } if *told == why)
 }
@@ -163,6 +164,36 @@ async fn c08_who_is_asking_is_not_written_down_with_the_address() {
     let keys = server.keys();
     assert_eq!(keys.len(), 3);
     assert!(keys.iter().all(|sent| *sent == keys[0]), "{keys:?}");
+}
+
+/// Looks whether the address still says who is asking.
+struct SeesUser;
+
+#[async_trait]
+impl Middleware for SeesUser {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        assert_eq!(request.url().username(), "jane");
+        next.run(request, extensions).await
+    }
+}
+
+/// It may be for a middleware inside to say who is asking.
+#[tokio::test]
+async fn c08_the_address_of_a_call_without_a_key_is_left_as_it_is() {
+    let server = Server::doing([answer(200)]).await;
+    let url = server.url("/pay").replace("//", "//jane:s3cr3t@");
+    let (http, keys) = builder(&Pauses::default())
+        .build(reqwest::Client::builder())
+        .expect("a client");
+    let client = ClientBuilder::new(http).with(keys).with(SeesUser).build();
+
+    let request = Request::new(Method::GET, url.parse().expect("a URL"));
+    client.execute(request).await.expect("an answer");
 }
 
 /// Written in another way, it may be another key to a server that takes keys as they stand.
