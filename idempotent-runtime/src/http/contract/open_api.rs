@@ -18,41 +18,51 @@ impl Contract {
     /// it refers to the parameters and to one response for each status of the problems. Such a document does not describe gRPC, where
     /// the status in HTTP says nothing, so there it has no responses. Where keys do not count there is no parameter, and a response only
     /// where one with a key is refused, or one in early data.
+    /// The components have the same names in every contract: [`to_open_api_named`](Self::to_open_api_named) keeps those of several
+    /// routes apart in one document.
     #[must_use]
     pub fn to_open_api(&self) -> Value {
+        self.to_open_api_named("")
+    }
+
+    /// The same, with components whose names begin with `name`, such as `Quotes` for `QuotesIdempotencyKey`. What a name of a component
+    /// cannot have is left out: all but ASCII letters and digits, `.`, `-` and `_`.
+    #[must_use]
+    pub fn to_open_api_named(&self, name: &str) -> Value {
+        let is_allowed = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
+        let prefix: String = name.chars().filter(is_allowed).collect();
         let mut parameters = Map::new();
         let protects = self.requirement.protects();
         for name in self.keys.names().iter().filter(|_| protects) {
             let name = capitalised(name);
-            parameters.insert(component(&name), self.parameter(&name));
+            let component = format!("{prefix}{}", component(&name));
+            parameters.insert(component, self.parameter(&name));
         }
         let referred: Vec<Value> = parameters
             .keys()
             .map(|name| json!({ "$ref": format!("#/components/parameters/{name}") }))
             .collect();
+        let problem = format!("{prefix}IdempotencyProblem");
         let mut responses = Map::new();
         let mut answers = Map::new();
         for (status, kinds) in self.by_status() {
-            let name = format!("Idempotency{status}");
+            let name = format!("{prefix}Idempotency{status}");
             answers.insert(
                 status.to_string(),
                 json!({ "$ref": format!("#/components/responses/{name}") }),
             );
-            responses.insert(name, response(&kinds));
+            responses.insert(name, response(&kinds, &problem));
         }
         let mut headers = Map::new();
         if protects {
-            headers.insert("IdempotentReplayed".to_owned(), json!({
+            headers.insert(format!("{prefix}IdempotentReplayed"), json!({
                 "description": "Present, and true, where the response is that of an earlier request with the same key.",
                 "schema": { "type": "boolean" },
             }));
         }
         let mut schemas = Map::new();
         if !self.answers.is_empty() {
-            schemas.insert(
-                "IdempotencyProblem".to_owned(),
-                problem_schema(&self.answers),
-            );
+            schemas.insert(problem, problem_schema(&self.answers));
         }
         json!({
             "components": {
@@ -123,12 +133,13 @@ fn key_schema(keys: &KeyReader) -> Value {
     schema
 }
 
-fn response(kinds: &[Kind]) -> Value {
+/// An answer with a problem, whose schema has this name.
+fn response(kinds: &[Kind], problem: &str) -> Value {
     let titles: Vec<&str> = kinds.iter().map(|kind| kind.title()).collect();
     let mut response = json!({
         "description": titles.join(". "),
         "content": { "application/problem+json": {
-            "schema": { "$ref": "#/components/schemas/IdempotencyProblem" },
+            "schema": { "$ref": format!("#/components/schemas/{problem}") },
         } },
     });
     if kinds.iter().any(|kind| kind.retry_after().is_some()) {

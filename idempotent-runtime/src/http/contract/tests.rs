@@ -137,6 +137,34 @@ fn s_125_every_reference_of_the_open_api_fragment_leads_to_a_component_of_it() {
     }
 }
 
+/// In one document, components of the same name would be those of one contract alone.
+#[test]
+fn s_125_fragments_of_several_contracts_share_no_component_where_they_are_named() {
+    let mut contract = Contract::new();
+    contract.keys = KeyReader::new().also(HeaderName::from_static("x-idempotency-key"));
+    let [unnamed, quotes, orders] =
+        ["", "Quotes", "v1/Orders#"].map(|name| contract.to_open_api_named(name));
+    assert_eq!(unnamed, contract.to_open_api());
+    for (api, name) in [(&quotes, "Quotes"), (&orders, "v1Orders")] {
+        for (kind, named) in api["components"].as_object().expect("an object") {
+            let named = named.as_object().expect("an object");
+            assert!(!named.is_empty(), "{kind}");
+            let unnamed = unnamed["components"][kind].as_object().expect("an object");
+            let expected: Vec<_> = unnamed.keys().map(|key| format!("{name}{key}")).collect();
+            assert_eq!(
+                named.keys().collect::<Vec<_>>(),
+                expected.iter().collect::<Vec<_>>()
+            );
+        }
+        let mut references = Vec::new();
+        all_references(api, &mut references);
+        for reference in references {
+            let pointer = reference.strip_prefix('#').expect("a local reference");
+            assert!(api.pointer(pointer).is_some(), "{reference}");
+        }
+    }
+}
+
 #[test]
 fn s_125_the_open_api_fragment_describes_the_parameter_and_every_problem() {
     let mut contract = Contract::new();
