@@ -15,6 +15,7 @@ mod function;
 
 mod mentions;
 mod pieces;
+mod quoted;
 mod valid;
 
 mod model;

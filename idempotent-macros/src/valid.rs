@@ -7,9 +7,9 @@ use crate::args::Args;
 use crate::choices::OnCancel;
 use crate::errors::{Errors, closest, list};
 use crate::function::{Argument, Function, Shape};
-use crate::key::Key;
 use crate::mentions::Names;
 use crate::pieces;
+use crate::quoted;
 use crate::values::Period;
 
 /// Refuses what cannot be meant, each thing at its own token.
@@ -19,7 +19,7 @@ pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
     pieces::borrowed_value(args, function, errors);
     name(args, function, errors);
     key(args, function, errors);
-    scope(args, function, errors);
+    quoted::check(args, &names(function), errors);
     key_from_arguments(args, function, errors);
     skip(args, function, errors);
     mutable_arguments(args, function, errors);
@@ -155,27 +155,6 @@ fn key_without_braces(text: &str, names: &Names, function: &Function) -> String 
     format!(
         "this `key` is text without braces, the same for every call; text is a template: {instead}"
     )
-}
-
-/// Refuses text that reads as an argument: it would be one scope for all tenants. Any other text may be meant.
-fn scope(args: &Args, function: &Function, errors: &mut Errors) {
-    let Some(Key::Expression(Expr::Lit(ExprLit {
-        lit: Lit::Str(written),
-        ..
-    }))) = args.scope.value()
-    else {
-        return;
-    };
-    let text = written.value();
-    let reads_as_an_argument = |meant: Expr| {
-        matches!(meant, Expr::Path(_) | Expr::Field(_)) && names(function).mentioned_in(&meant)
-    };
-    if syn::parse_str(&text).is_ok_and(reads_as_an_argument) {
-        errors.on(
-            written,
-            format!("this `scope` is text without braces, the same for every call; text is a template: write `\"{{{text}}}\"` or leave the quotes out; where the text itself is meant, write `concat!(\"{text}\")`"),
-        );
-    }
 }
 
 /// What an expression may mention.

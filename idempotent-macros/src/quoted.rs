@@ -1,0 +1,86 @@
+//! Text where an expression may have been meant: it is the same for every call.
+
+use syn::{Expr, ExprLit, Lit, LitStr};
+
+use crate::args::Args;
+use crate::errors::Errors;
+use crate::key::Key;
+use crate::mentions::Names;
+use crate::template::Template;
+
+/// Refuses what would make one scope of all tenants, or a retry of every call.
+pub(crate) fn check(args: &Args, names: &Names, errors: &mut Errors) {
+    scope(args, names, errors);
+    fingerprint(args, names, errors);
+}
+
+/// Refuses text that reads as an argument. Any other text may be meant.
+fn scope(args: &Args, names: &Names, errors: &mut Errors) {
+    let Some(Key::Expression(Expr::Lit(ExprLit {
+        lit: Lit::Str(written),
+        ..
+    }))) = args.scope.value()
+    else {
+        return;
+    };
+    let text = written.value();
+    if reads_as_an_argument(written, names) {
+        errors.on(
+            written,
+            format!("this `scope` is text without braces, the same for every call; text is a template: write `\"{{{text}}}\"` or leave the quotes out; where the text itself is meant, write `concat!(\"{text}\")`"),
+        );
+    }
+}
+
+/// Refuses one of literals alone, which no other arguments would differ from. Beside an expression, text may be a label, such as
+/// `"order"`, but not where it has the form of a template, or of a field.
+fn fingerprint(args: &Args, names: &Names, errors: &mut Errors) {
+    let Some(written) = args.fingerprint.value() else {
+        return;
+    };
+    let compared = elements(written);
+    let is_literal = |element: &&Expr| matches!(element, Expr::Lit(_));
+    if !compared.is_empty() && compared.iter().all(is_literal) {
+        errors.on(
+            written,
+            "this `fingerprint` is the same for every call, so that other arguments are taken for a retry: write what has to be equal, without quotes, as in `fingerprint = (req.amount, req.currency)`; where nothing is to be compared, write `()`",
+        );
+        return;
+    }
+    for element in compared {
+        if let Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) = element
+            && (is_a_template(text, names)
+                || text.value().contains('.') && reads_as_an_argument(text, names))
+        {
+            errors.on(
+                text,
+                "this part of the `fingerprint` is text, the same for every call: leave the quotes out; where the text itself is meant, write it as `concat!(…)`",
+            );
+        }
+    }
+}
+
+/// What a tuple is made of, however deep, or the expression itself.
+fn elements(written: &Expr) -> Vec<&Expr> {
+    match written {
+        Expr::Tuple(tuple) => tuple.elems.iter().flat_map(elements).collect(),
+        Expr::Group(group) => elements(&group.expr),
+        Expr::Paren(paren) => elements(&paren.expr),
+        Expr::Reference(reference) => elements(&reference.expr),
+        other => vec![other],
+    }
+}
+
+fn reads_as_an_argument(written: &LitStr, names: &Names) -> bool {
+    syn::parse_str(&written.value()).is_ok_and(|meant: Expr| {
+        matches!(meant, Expr::Path(_) | Expr::Field(_)) && names.mentioned_in(&meant)
+    })
+}
+
+fn is_a_template(written: &LitStr, names: &Names) -> bool {
+    Template::parse(written)
+        .is_ok_and(|template| template.parts().any(|part| names.mentioned_in(part)))
+}
