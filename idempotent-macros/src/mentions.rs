@@ -1,6 +1,7 @@
 //! Whether an expression mentions an argument, as far as its tokens show.
 //!
-//! A name counts where it stands as an expression, and inside macros as any token or as `{name}` in a string.
+//! A name counts where it stands as an expression, and inside macros as any token or as `{name}` in a string, but not in those
+//! whose value stands in the program, such as `stringify!` and `concat!`.
 
 use std::collections::HashSet;
 
@@ -100,7 +101,8 @@ impl Visit<'_> for Search<'_> {
     }
 
     fn visit_macro(&mut self, invocation: &Macro) {
-        self.found |= self.names.in_tokens(invocation.tokens.clone());
+        self.found |=
+            !is_constant(&invocation.path) && self.names.in_tokens(invocation.tokens.clone());
     }
 }
 
@@ -254,13 +256,16 @@ mod tests {
             parse_quote!(format!("{id:>8}")),
             parse_quote!(format!("{{{id}}}")),
         ];
-        let not_mentioned: [Expr; 6] = [
+        let not_mentioned: [Expr; 9] = [
             parse_quote!(config.req),
             parse_quote!(Uuid::new_v4()),
             parse_quote!(other::id),
             parse_quote!("{id}"),
             parse_quote!(format!("{identity} {{x}}")),
             parse_quote!(format!("{{id}}")),
+            parse_quote!(stringify!(id)),
+            parse_quote!(concat!("{id}", "-v1")),
+            parse_quote!(include_str!("{id}")),
         ];
         assert!(
             mentioned

@@ -67,4 +67,14 @@ async fn template_of_others(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
+#[idempotent(key = stringify!(order))]
+async fn name_of_an_argument(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
+#[idempotent(key = concat!("{order.id}", "-v1"))]
+async fn template_in_a_constant(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
 fn main() {}
