@@ -170,6 +170,9 @@ impl Visit<'_> for DetachedCalls<'_> {
 
     fn visit_expr_method_call(&mut self, call: &ExprMethodCall) {
         if !is_made_of_literals(call) && !self.note(Expr::MethodCall(call.clone())) {
+            let given = maker_of_another(call);
+            let given = given.filter(|function| !self.names.mentioned_in(function));
+            self.calls.extend(given.cloned());
             visit::visit_expr_method_call(self, call);
         }
     }
@@ -216,6 +219,27 @@ fn is_made_of_literals(call: &ExprMethodCall) -> bool {
     is_constant(&call.receiver) && call.args.iter().all(is_constant)
 }
 
+/// `Uuid::new_v4`, which `unwrap_or_else(Uuid::new_v4)` calls where there is nothing. Most other functions that stand there make the same
+/// of the same, such as `PoisonError::into_inner`.
+fn maker_of_another(call: &ExprMethodCall) -> Option<&Expr> {
+    const CALLED_WHERE_NOTHING_IS: [&str; 4] = [
+        "unwrap_or_else",
+        "or_else",
+        "map_or_else",
+        "get_or_insert_with",
+    ];
+    const MAKE_ANOTHER: [&str; 4] = ["new", "now", "rand", "gen"];
+    let given = peeled(call.args.first()?);
+    let Expr::Path(ExprPath { path, .. }) = given else {
+        return None;
+    };
+    let function = path.segments.last()?.ident.to_string();
+    let is_called = CALLED_WHERE_NOTHING_IS
+        .iter()
+        .any(|name| call.method == name);
+    (is_called && MAKE_ANOTHER.iter().any(|begin| function.starts_with(begin))).then_some(given)
+}
+
 fn is_constant(path: &Path) -> bool {
     const CONSTANT: [&str; 5] = ["concat", "env", "include_str", "module_path", "stringify"];
     path.segments
@@ -231,7 +255,7 @@ mod tests {
     use super::*;
 
     fn names() -> Names {
-        ["req", "id", "self"]
+        ["req", "id", "generate", "self"]
             .map(str::to_owned)
             .into_iter()
             .collect()
@@ -317,6 +341,14 @@ mod tests {
             detached(&parse_quote!((id, Some(Uuid::new_v4())))),
             ["Uuid :: new_v4 ()"]
         );
+        assert_eq!(
+            detached(&parse_quote!(id.unwrap_or_else(Uuid::new_v4))),
+            ["Uuid :: new_v4"]
+        );
+        assert_eq!(
+            detached(&parse_quote!(id.map_or_else((random), OrderId::new))),
+            ["random"]
+        );
     }
 
     #[test]
@@ -333,6 +365,16 @@ mod tests {
             .is_empty()
         );
         assert!(detached(&parse_quote!((id, concat!("a", "b")))).is_empty());
+        assert!(detached(&parse_quote!(id.map(OrderId::new).unwrap_or_else(generate))).is_empty());
+        assert!(
+            detached(&parse_quote!(
+                self.shop()
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .id
+            ))
+            .is_empty()
+        );
         assert!(detached(&parse_quote!(id.unwrap_or_else(|| "none".to_owned()))).is_empty());
         assert!(detached(&parse_quote!((id, "a".replacen("a", "b", 1).trim()))).is_empty());
         assert_eq!(

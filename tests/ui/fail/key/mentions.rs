@@ -77,4 +77,9 @@ async fn template_in_a_constant(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
+#[idempotent(key = client_key.unwrap_or_else(uuid::Uuid::new_v4))]
+async fn function_that_is_not_called_here(client_key: Option<u128>) -> Result<u64, Error> {
+    Ok(client_key.map_or(0, |_| 1))
+}
+
 fn main() {}
