@@ -57,6 +57,17 @@ impl Names {
         calls.calls
     }
 
+    /// Whether text reads as one of the names, or as a field of it, such as `order.id`. It is looked at letter by letter, because what
+    /// are no tokens, as in `it's`, the compiler reports by itself as soon as it is read as such.
+    pub(crate) fn are_read_in(&self, text: &str) -> bool {
+        let is_field = |part: &str| {
+            let part = part.strip_prefix("r#").unwrap_or(part);
+            !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_')
+        };
+        let mut parts = text.split('.').map(str::trim);
+        parts.next().is_some_and(|first| self.0.contains(first)) && parts.all(is_field)
+    }
+
     fn has(&self, ident: &Ident) -> bool {
         self.0.contains(&ident.to_string())
     }
@@ -301,6 +312,24 @@ mod tests {
                 .iter()
                 .any(|written| names().mentioned_in(written))
         );
+    }
+
+    #[test]
+    fn text_reads_as_an_argument_or_as_a_field_of_one() {
+        let read = ["id", " req.order_id ", "self.tenant.0", "req.r#type"];
+        let not_read = [
+            "",
+            "id.",
+            "it's",
+            "id's",
+            "identity",
+            "req#3",
+            "config.id",
+            "id/1",
+            "7e",
+        ];
+        assert!(read.iter().all(|text| names().are_read_in(text)));
+        assert!(!not_read.iter().any(|text| names().are_read_in(text)));
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn scope(args: &Args, names: &Names, errors: &mut Errors) {
         return;
     };
     let text = written.value();
-    if reads_as_an_argument(written, names) {
+    if names.are_read_in(&text) {
         errors.on(
             written,
             format!("this `scope` is text without braces, the same for every call; text is a template: write `\"{{{text}}}\"` or leave the quotes out; where the text itself is meant, write `concat!(\"{text}\")`"),
@@ -53,7 +53,7 @@ fn fingerprint(args: &Args, names: &Names, errors: &mut Errors) {
             ..
         }) = element
             && (is_a_template(text, names)
-                || text.value().contains('.') && reads_as_an_argument(text, names))
+                || text.value().contains('.') && names.are_read_in(&text.value()))
         {
             errors.on(
                 text,
@@ -72,12 +72,6 @@ fn elements(written: &Expr) -> Vec<&Expr> {
         Expr::Reference(reference) => elements(&reference.expr),
         other => vec![other],
     }
-}
-
-fn reads_as_an_argument(written: &LitStr, names: &Names) -> bool {
-    syn::parse_str(&written.value()).is_ok_and(|meant: Expr| {
-        matches!(meant, Expr::Path(_) | Expr::Field(_)) && names.mentioned_in(&meant)
-    })
 }
 
 fn is_a_template(written: &LitStr, names: &Names) -> bool {

@@ -146,8 +146,7 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) {
 
 /// A text that would be the same key for every call; most often an expression was meant.
 fn key_without_braces(text: &str, names: &Names, function: &Function) -> String {
-    let meant = syn::parse_str::<Expr>(text);
-    let instead = if meant.is_ok_and(|meant| names.mentioned_in(&meant)) {
+    let instead = if names.are_read_in(text) {
         format!("write `\"{{{text}}}\"` or leave the quotes out")
     } else {
         format!("build it from {}, in braces", choice(&function.arguments))

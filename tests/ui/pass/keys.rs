@@ -83,6 +83,11 @@ pub async fn in_a_constant_scope(order: &Order) -> Result<Done, Error> {
     Ok(Done(order.id.0))
 }
 
+#[idempotent(key = order.id, scope = "the shop's queue#3")]
+pub async fn in_a_scope_that_is_no_expression(order: &Order) -> Result<Done, Error> {
+    Ok(Done(order.id.0))
+}
+
 #[idempotent(key = order.id, scope = concat!("order"))]
 pub async fn in_a_scope_called_like_an_argument(order: &Order) -> Result<Done, Error> {
     Ok(Done(order.id.0))

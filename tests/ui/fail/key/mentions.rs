@@ -22,7 +22,7 @@ async fn expression_in_quotes(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
-#[idempotent(key = "payments")]
+#[idempotent(key = "it's")]
 async fn text_of_others(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
