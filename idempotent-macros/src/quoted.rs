@@ -7,11 +7,13 @@ use crate::errors::Errors;
 use crate::key::Key;
 use crate::mentions::Names;
 use crate::template::Template;
+use crate::values::AlsoAccept;
 
-/// Refuses what would make one scope of all tenants, or a retry of every call.
+/// Refuses what would make one scope of all tenants, a retry of every call, or a new call of one under way.
 pub(crate) fn check(args: &Args, names: &Names, errors: &mut Errors) {
     scope(args, names, errors);
     fingerprint(args, names, errors);
+    old_name(args, names, errors);
 }
 
 /// Refuses text that reads as an argument. Any other text may be meant.
@@ -60,6 +62,24 @@ fn fingerprint(args: &Args, names: &Names, errors: &mut Errors) {
                 "this part of the `fingerprint` is text, the same for every call: leave the quotes out; where the text itself is meant, write it as `concat!(…)`",
             );
         }
+    }
+}
+
+/// Refuses an old name that reads as an argument: most often the old key was meant, whose calls would then not be found.
+fn old_name(args: &Args, names: &Names, errors: &mut Errors) {
+    let Some(AlsoAccept::Name(Expr::Lit(ExprLit {
+        lit: Lit::Str(written),
+        ..
+    }))) = args.also_accept.value()
+    else {
+        return;
+    };
+    let text = written.value();
+    if names.are_read_in(&text) {
+        errors.on(
+            written,
+            format!("this `also_accept` is text without braces, which is an old name: where the old key is meant, write `\"{{{text}}}\"`; where the name itself is meant, write `concat!(\"{text}\")`"),
+        );
     }
 }
 

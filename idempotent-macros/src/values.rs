@@ -26,7 +26,8 @@ pub(crate) struct References {
 
 /// `also_accept = "old.name"` or `also_accept = "{req.cart}:{req.seq}"`
 pub(crate) enum AlsoAccept {
-    Name(LitStr),
+    /// Text, or `concat!("order")` where the text reads as an argument.
+    Name(Expr),
     Key(Template),
 }
 
@@ -75,16 +76,21 @@ pub(crate) fn operation_name(name: &Ident, input: ParseStream<'_>) -> Result<Lit
 }
 
 pub(crate) fn also_accept(name: &Ident, input: ParseStream<'_>) -> Result<AlsoAccept> {
-    let written = text(name, input, "also_accept = \"old.name\"")?;
-    let value = written.value();
+    const EXAMPLE: &str = "also_accept = \"old.name\"";
+    let written = expression(name, input, EXAMPLE)?;
+    if matches!(&written, Expr::Macro(invocation) if invocation.mac.path.is_ident("concat")) {
+        return Ok(AlsoAccept::Name(written));
+    }
+    let text = text_of(&written, name, EXAMPLE)?;
+    let value = text.value();
     if value.trim().is_empty() {
         return Err(Error::new(
-            written.span(),
+            text.span(),
             "`also_accept` is empty: write the old name, or the old key as a template like `\"{req.cart}:{req.seq}\"`",
         ));
     }
     if value.contains(['{', '}']) {
-        return Template::parse(&written).map(AlsoAccept::Key);
+        return Template::parse(&text).map(AlsoAccept::Key);
     }
     Ok(AlsoAccept::Name(written))
 }
@@ -214,11 +220,15 @@ pub(crate) fn ungrouped(mut written: Expr) -> Expr {
 }
 
 fn text(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<LitStr> {
-    match expression(name, input, example)? {
+    text_of(&expression(name, input, example)?, name, example)
+}
+
+fn text_of(written: &Expr, name: &Ident, example: &str) -> Result<LitStr> {
+    match written {
         Expr::Lit(ExprLit {
             lit: Lit::Str(text),
             ..
-        }) => Ok(text),
+        }) => Ok(text.clone()),
         other => Err(Error::new_spanned(
             other,
             format!("`{name}` is a string: write `{example}`"),

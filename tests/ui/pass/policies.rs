@@ -204,6 +204,11 @@ pub async fn renamed(id: u64) -> Result<Receipt, PayError> {
     Ok(Receipt { id })
 }
 
+#[idempotent(name = "v2", key = order, also_accept = concat!("order"))]
+pub async fn renamed_from_what_an_argument_is_called(order: u64) -> Result<Receipt, PayError> {
+    Ok(Receipt { id: order })
+}
+
 #[idempotent(key = (id, note), also_accept = "{id}-{note}")]
 pub async fn with_another_key(id: u64, note: &str) -> Result<Receipt, PayError> {
     let _ = note;
