@@ -4,8 +4,8 @@ use proc_macro2::TokenStream;
 use quote::ToTokens as _;
 use syn::visit::{self, Visit};
 use syn::{
-    GenericArgument, Lifetime, ParenthesizedGenericArguments, PathArguments, PathSegment, Type,
-    TypeFnPtr, TypeReference,
+    GenericArgument, Ident, Lifetime, ParenthesizedGenericArguments, PathArguments, PathSegment,
+    ReturnType, Type, TypeFnPtr, TypeReference,
 };
 
 use crate::args::Args;
@@ -75,6 +75,21 @@ pub(crate) fn borrows(ty: &Type) -> Vec<TokenStream> {
     let mut borrows = Borrows(Vec::new());
     borrows.visit_type(ty);
     borrows.0
+}
+
+/// Whether a future is returned, boxed or not: what is left of an async function by attributes such as `#[async_recursion]`.
+pub(crate) fn is_a_future(output: &ReturnType) -> bool {
+    struct Future(bool);
+
+    impl Visit<'_> for Future {
+        fn visit_ident(&mut self, ident: &Ident) {
+            self.0 |= ident.to_string().ends_with("Future");
+        }
+    }
+
+    let mut future = Future(false);
+    future.visit_return_type(output);
+    future.0
 }
 
 /// Refuses arguments that look like others in every retry.

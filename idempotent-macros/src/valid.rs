@@ -38,9 +38,14 @@ fn shape(function: &Function, errors: &mut Errors) {
             format!("`{name}` has no body to protect: put `#[idempotent]` on its implementations"),
         );
     } else if function.shape() == Shape::Neither {
+        let rewritten = if pieces::is_a_future(&function.signature.output) {
+            "; where another attribute has made one that returns a future of it, write that below"
+        } else {
+            ""
+        };
         errors.on(
             function.signature.fn_token,
-            format!("`#[idempotent]` protects async functions: write `async fn {name}`"),
+            format!("`#[idempotent]` protects async functions: write `async fn {name}`{rewritten}"),
         );
     }
 }

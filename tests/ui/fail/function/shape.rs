@@ -1,3 +1,5 @@
+use std::pin::Pin;
+
 use idempotent_runtime::{Error, idempotent};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +17,11 @@ fn not_async(order: Order) -> Result<u64, Error> {
 #[idempotent(key = order.id)]
 fn a_future(order: Order) -> impl Future<Output = Result<u64, Error>> {
     async move { Ok(order.id) }
+}
+
+#[idempotent(key = order.id)]
+fn boxed_by_an_attribute_above<'a>(order: &'a Order) -> Pin<Box<dyn Future<Output = Result<u64, Error>> + Send + 'a>> {
+    Box::pin(async move { Ok(order.id) })
 }
 
 #[idempotent(key = id)]
