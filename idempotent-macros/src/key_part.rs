@@ -47,6 +47,7 @@ pub(crate) fn derive(item: TokenStream) -> Result<TokenStream> {
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
+        #[allow(deprecated)]
         impl #impl_generics #runtime::KeyPart for #name #type_generics #where_clause {
             fn write(&self, key: &mut #runtime::KeyWriter) {
                 #body
@@ -238,6 +239,7 @@ mod tests {
             // Output:
             &expect![[r#"
                 #[automatically_derived]
+                #[allow(deprecated)]
                 impl<'a, T, M> my::runtime::KeyPart for Line<'a, T, M>
                 where
                     T: Clone,
@@ -260,6 +262,7 @@ mod tests {
             // Output:
             &expect![[r##"
                 #[automatically_derived]
+                #[allow(deprecated)]
                 impl ::idempotent_runtime::KeyPart for Channel {
                     fn write(&self, key: &mut ::idempotent_runtime::KeyWriter) {
                         match self {

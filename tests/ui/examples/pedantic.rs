@@ -38,6 +38,11 @@ pub struct Line<T> {
     product: T,
 }
 
+/// What orders were known by once.
+#[derive(Debug, KeyPart)]
+#[deprecated]
+pub struct OldId(u64);
+
 /// How it came.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, KeyPart)]
 pub enum Channel {
