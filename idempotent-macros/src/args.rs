@@ -264,6 +264,30 @@ mod tests {
     }
 
     #[test]
+    fn words_are_not_called_and_calls_have_their_names() {
+        for written in [
+            quote!(in_flight = reject("10s")),
+            quote!(on_error = replay(Declined)),
+            quote!(on_error = release(Declined)),
+            quote!(on_error = uncertain()),
+            quote!(on_crash = rerun(3)),
+            quote!(on_crash = uncertain(ask)),
+            quote!(on_cancel = detach(true)),
+            quote!(on_outage = open(loudly)),
+            quote!(on_missing_key = run()),
+            quote!(outcome = by_reference(save, load)),
+            quote!(upgrade = read_old(1)),
+            quote!(version = 2_u64),
+            quote!(name = "  "),
+            quote!(also_accept = "cart}"),
+            quote!(crate = "my_app"),
+            quote!(skip(<A>::gateway)),
+        ] {
+            assert_eq!(mistakes(written.clone()).len(), 1, "{written}");
+        }
+    }
+
+    #[test]
     fn commas_inside_of_a_value_do_not_end_it() {
         let none: [String; 0] = [];
         assert_eq!(

@@ -133,5 +133,6 @@ mod tests {
         refused("99999999999999999999h", "100 years");
         refused("18446744073709551615ms1s", "out of order");
         refused("18446744073709551615w", "100 years");
+        refused("30500568905w", "100 years");
     }
 }

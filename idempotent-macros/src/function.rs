@@ -318,6 +318,13 @@ mod tests {
             async fn f(&self, State(app): State<App>, Order { id, line: (a, ref b), .. }: Order, Unit: Unit, _: u8, mut c: u8) {}
         };
         assert_eq!(bound(&function), ["app", "id", "a", "b", "c"]);
+        let function: Function = parse_quote! {
+            async fn f(whole @ (left, inner @ Some(right)): Pair, ref text: String) {}
+        };
+        assert_eq!(
+            bound(&function),
+            ["whole", "left", "inner", "right", "text"]
+        );
     }
 
     #[test]
@@ -337,13 +344,14 @@ mod tests {
 
     #[test]
     fn only_a_whole_argument_has_a_known_type() {
-        let function: Function = parse_quote! { async fn f(a: &mut A, (b, c): (B, C)) {} };
+        let function: Function =
+            parse_quote! { async fn f(a: &mut A, (b, c): (B, C), ref d: D, e @ _: E) {} };
         let known: Vec<bool> = function
             .arguments
             .iter()
             .map(|argument| argument.ty.is_some())
             .collect();
-        assert_eq!(known, [true, false, false]);
+        assert_eq!(known, [true, false, false, false, false]);
     }
 
     #[test]
@@ -357,6 +365,18 @@ mod tests {
         };
         assert!(uses.self_type().is_some());
         assert!(inner.self_type().is_none());
+    }
+
+    #[test]
+    fn the_self_type_counts_again_after_an_inner_item() {
+        let trait_inside: Function =
+            parse_quote! { async fn f(a: u8) { trait B { fn new() -> Self; } } };
+        let after_an_item: Function =
+            parse_quote! { async fn f(a: u8) { impl Into<u8> for B { } Self::new(a) } };
+        let after_a_statement: Function = parse_quote! { async fn f(a: u8) { let b: Box<dyn Fn() -> impl Copy>; (Self::new(a)) } };
+        assert!(trait_inside.self_type().is_none());
+        assert!(after_an_item.self_type().is_some());
+        assert!(after_a_statement.self_type().is_some());
     }
 
     #[test]

@@ -282,11 +282,12 @@ mod tests {
 
     #[test]
     fn an_argument_counts_where_it_is_an_expression() {
-        let mentioned: [Expr; 7] = [
+        let mentioned: [Expr; 8] = [
             parse_quote!(req.order_id),
             parse_quote!(self.tenant),
             parse_quote!((1, id)),
             parse_quote!(format!("{}-{}", 1, req.id)),
+            parse_quote!(format!("{}", sku(&req))),
             parse_quote!(format!("order-{id}")),
             parse_quote!(format!("{id:>8}")),
             parse_quote!(format!("{{{id}}}")),
@@ -334,8 +335,9 @@ mod tests {
 
     #[test]
     fn what_is_borrowed_is_not_given_away() {
-        let given: [Expr; 5] = [
+        let given: [Expr; 6] = [
             parse_quote!(text_of(id)),
+            parse_quote!(trimmed(&text_of(id))),
             parse_quote!((1, Some((id)))),
             parse_quote!(id.into_text().trim()),
             parse_quote!(id.into()),

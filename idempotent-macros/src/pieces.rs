@@ -169,3 +169,89 @@ fn types(segment: &PathSegment) -> Vec<&Type> {
     });
     types.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use super::*;
+
+    fn refused(arguments: TokenStream, function: TokenStream) -> bool {
+        let expanded = crate::protect(arguments, function);
+        expanded.to_string().contains("compile_error")
+    }
+
+    fn parsed(types: &[&str]) -> Vec<TokenStream> {
+        types.iter().map(|ty| ty.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_random_order_is_found_in_whatever_holds_it() {
+        let holding = parsed(&[
+            "HashSet<u8>",
+            "(HashSet<u8>)",
+            "&HashSet<u8>",
+            "&[HashSet<u8>]",
+            "[HashSet<u8>; 2]",
+            "(u8, HashSet<u8>)",
+            "Option<HashSet<u8>>",
+            "Result<u8, HashSet<u8>>",
+            "Vec<std::collections::HashSet<u8>>",
+            "VecDeque<HashSet<u8>>",
+            "Box<HashSet<u8>>",
+            "Arc<HashSet<u8>>",
+            "Rc<HashSet<u8>>",
+            "BTreeMap<u8, HashSet<u8>>",
+            "HashMap<u8, HashSet<u8>>",
+            "BTreeSet<HashSet<u8>>",
+            "HashSet<HashSet<u8>, Fixed>",
+        ]);
+        for ty in holding {
+            let function = quote!(async fn f(id: u8, tags: #ty) -> Result<u8, Error> { Ok(id) });
+            assert!(refused(quote!(key = id), function.clone()), "{ty}");
+            assert!(!refused(quote!(key = id, skip(tags)), function), "{ty}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_borrows_is_found_in_what_is_called_a_result() {
+        let outputs = [
+            ("Result<&str, Error>", true),
+            ("PayResult<Option<&'static str>>", true),
+            ("Result<&'static [Currency], Error>", true),
+            ("Result<&'a Currency, Error>", true),
+            ("Result<&'static Currency, Error>", false),
+            ("Found<&'static str>", false),
+        ];
+        for (written, expected) in outputs {
+            let output: TokenStream = written.parse().unwrap();
+            let function = quote!(async fn f<'a>(id: &'a u8) -> #output { find(id) });
+            assert_eq!(
+                refused(quote!(key = id), function.clone()),
+                expected,
+                "{written}"
+            );
+            let by_reference = quote!(key = id, outcome = reference(save, load));
+            assert!(!refused(by_reference, function), "{written}");
+        }
+    }
+
+    #[test]
+    fn a_task_of_its_own_borrows_nothing_and_may_call_what_does() {
+        for (written, expected) in [
+            ("sign: fn(&str) -> &str", false),
+            ("sign: Box<dyn Fn(&str) -> u8 + Send>", false),
+            ("table: &'static Table", false),
+            ("table: &'static Table<'a>", true),
+            ("table: Option<&Table>", true),
+            ("self: Arc<Self>", false),
+            ("self: Pin<&mut Self>", true),
+        ] {
+            let argument: TokenStream = written.parse().unwrap();
+            let arguments = quote!(name = "n", key = id, fingerprint = id, on_cancel = detach);
+            let function =
+                quote!(async fn f<'a>(#argument, id: u8) -> Result<u8, Error> { Ok(id) });
+            assert_eq!(refused(arguments, function), expected, "{written}");
+        }
+    }
+}

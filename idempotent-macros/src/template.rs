@@ -128,6 +128,7 @@ mod tests {
             ["req . cart", "\":\"", "req . seq"]
         );
         assert_eq!(parse("order-{id}").unwrap(), ["\"order-\"", "id"]);
+        assert_eq!(parse("{id}/refund").unwrap(), ["id", "\"/refund\""]);
         assert_eq!(parse("{Kind::of(x)}").unwrap(), ["Kind :: of (x)"]);
         assert_eq!(parse("{{{id}}}").unwrap(), ["\"{\"", "id", "\"}\""]);
     }

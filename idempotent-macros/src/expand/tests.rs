@@ -4,6 +4,7 @@ mod functions;
 mod keys;
 mod outcomes;
 mod policies;
+mod words;
 
 use expect_test::Expect;
 use proc_macro2::TokenStream;

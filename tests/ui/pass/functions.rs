@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use idempotent_runtime::{Error, idempotent};
+use idempotent_runtime::{Error, Reconciled, idempotent};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub struct Gateway;
@@ -201,6 +201,19 @@ pub async fn names_of_the_expansion(call: u64, __call: u8) -> PayResult<u64> {
 #[idempotent(key = id)]
 pub async fn conditional(id: u64, #[cfg(any())] never: NoSuchType, #[cfg(all())] always: u8) -> PayResult<u64> {
     Ok(id + u64::from(always))
+}
+
+async fn ask(_: &u64, _: &u8) -> Reconciled<u64, PayError> {
+    Reconciled::Unknown
+}
+
+#[idempotent(key = id, on_crash = reconcile(ask))]
+pub async fn conditional_and_asked_for(
+    id: u64,
+    #[cfg(any())] never: NoSuchType,
+    #[allow(unused_variables)] always: u8,
+) -> PayResult<u64> {
+    Ok(id)
 }
 
 macro_rules! made {

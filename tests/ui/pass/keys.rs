@@ -225,6 +225,17 @@ pub async fn given_away_beside_the_key(id: u64, secret: Secret, plan: Vec<u8>) -
     Ok(Done(id))
 }
 
+#[idempotent(
+    key = id,
+    also_accept = "{old.into_text()}",
+    lease = period(plan),
+    in_flight = wait(period(patience)),
+    skip(old, plan, patience)
+)]
+pub async fn given_away_to_what_is_rare(id: u64, old: Secret, plan: Vec<u8>, patience: Vec<u8>) -> Result<Done, Error> {
+    Ok(Done(id))
+}
+
 fn period(plan: Vec<u8>) -> std::time::Duration {
     std::time::Duration::from_secs(plan.len() as u64)
 }

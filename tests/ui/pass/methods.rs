@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use idempotent_runtime::{Error, idempotent};
+use idempotent_runtime::{Error, Verdict, idempotent};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -54,6 +54,14 @@ impl Shop {
         Ok(order.id)
     }
 
+    fn verdict(&self) -> Verdict {
+        Verdict::Uncertain
+    }
+
+    async fn load(&self, id: u64) -> Result<u64, Error> {
+        Ok(id + self.count)
+    }
+
     async fn ask(&self, order: &Order) -> idempotent_runtime::Reconciled<u64, Error> {
         idempotent_runtime::Reconciled::Happened(order.id + self.count)
     }
@@ -100,6 +108,9 @@ pub trait Boxed {
     async fn counted(&mut self, mut list: Vec<u64>) -> Result<u64, Error>;
     async fn shared(self: Arc<Self>, order: Order) -> Result<u64, Error>;
     async fn asked(&self, order: Order) -> Result<u64, Error>;
+    async fn judged(self: Arc<Self>, order: Order) -> Result<u64, Error>;
+    async fn referred(self: Arc<Self>, order: Order) -> Result<u64, Error>;
+    async fn asked_of_all(self: Arc<Self>, order: Order) -> Result<u64, Error>;
     async fn seen(&self, order: Order) -> Result<u64, Error>;
     async fn free(order: Order) -> Result<u64, Error>;
 }
@@ -137,6 +148,25 @@ impl Boxed for Shop {
 
     #[idempotent(name = "boxed.asked", key = order.id, on_crash = reconcile(Self::ask))]
     async fn asked(&self, order: Order) -> Result<u64, Error> {
+        Ok(order.id + self.count)
+    }
+
+    #[idempotent(name = "boxed.judged", key = order.id, on_error = |_: &Error| self.verdict())]
+    async fn judged(self: Arc<Self>, order: Order) -> Result<u64, Error> {
+        Ok(order.id)
+    }
+
+    #[idempotent(
+        name = "boxed.referred",
+        key = order.id,
+        outcome = reference(|found: &u64| *found - self.count, |id| self.load(id))
+    )]
+    async fn referred(self: Arc<Self>, order: Order) -> Result<u64, Error> {
+        Ok(order.id)
+    }
+
+    #[idempotent(name = "boxed.asked_of_all", key = order.id, on_crash = reconcile(Self::ask))]
+    async fn asked_of_all(self: Arc<Self>, order: Order) -> Result<u64, Error> {
         Ok(order.id + self.count)
     }
 

@@ -100,6 +100,24 @@ pub async fn classified_in_place(id: u64) -> Result<Receipt, BareError> {
     Ok(Receipt { id })
 }
 
+#[idempotent(key = id, skip(strict), on_error = |_: &BareError| strict.verdict())]
+pub async fn classified_by_an_argument(id: u64, strict: Strict) -> Result<Receipt, BareError> {
+    Ok(Receipt { id })
+}
+
+pub struct Strict;
+
+impl Strict {
+    fn verdict(&self) -> Unrecorded {
+        Unrecorded::Uncertain
+    }
+}
+
+#[idempotent(key = id, skip(strict), version = 2, upgrade = |stored: Stored| { strict.verdict(); read_old(stored) })]
+pub async fn upgraded_by_an_argument(id: u64, strict: Strict) -> Result<Receipt, PayError> {
+    Ok(Receipt { id })
+}
+
 #[idempotent(key = id, on_error = release)]
 pub async fn any_error(id: u64) -> anyhow::Result<Receipt> {
     anyhow::ensure!(id > 0, "zero");
