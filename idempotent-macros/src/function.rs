@@ -5,8 +5,8 @@ use quote::{ToTokens, TokenStreamExt as _, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::visit::{self, Visit};
 use syn::{
-    AssocType, Attribute, FnArg, Ident, Pat, PatIdent, Receiver, ReturnType, Signature, Token,
-    Type, Visibility,
+    AssocType, Attribute, FieldPat, FnArg, Ident, Pat, PatIdent, Receiver, ReturnType, Signature,
+    Token, Type, Visibility,
 };
 
 use crate::async_trait;
@@ -180,18 +180,13 @@ impl Function {
                 _ => None,
             };
             let bound = match whole {
-                Some(name) if !is_called(&argument.ty, name) => vec![name.clone()],
+                Some(name) if !is_called(&argument.ty, name) => vec![(name.clone(), Vec::new())],
                 _ => names(pattern),
             };
-            let cfg = argument
-                .attrs
-                .iter()
-                .filter(|attribute| attribute.path().is_ident("cfg"));
-            let cfg: Vec<Attribute> = cfg.cloned().collect();
-            arguments.extend(bound.into_iter().map(|name| Argument {
+            arguments.extend(bound.into_iter().map(|(name, cfg)| Argument {
                 name,
                 ty: whole.map(|_| bare(&argument.ty).clone()),
-                cfg: cfg.clone(),
+                cfg: conditions(&argument.attrs).chain(cfg).collect(),
             }));
         }
         arguments
@@ -205,24 +200,44 @@ pub(crate) fn regroup(group: &Group, stream: TokenStream) -> Group {
     regrouped
 }
 
-/// The names that a pattern binds, in order. A capitalised name is a constant or a unit struct, and alternatives
-/// (`Ok(id) | Err(id)`) bind the same names.
-pub(crate) fn names(pattern: &Pat) -> Vec<Ident> {
-    struct Names(Vec<Ident>);
+fn conditions(attributes: &[Attribute]) -> impl Iterator<Item = Attribute> {
+    let conditions = attributes
+        .iter()
+        .filter(|attribute| attribute.path().is_ident("cfg"));
+    conditions.cloned()
+}
+
+/// The names that a pattern binds, in order, each with its conditions. A capitalised name is a constant or a unit struct, and
+/// alternatives (`Ok(id) | Err(id)`) bind the same names.
+fn names(pattern: &Pat) -> Vec<(Ident, Vec<Attribute>)> {
+    #[derive(Default)]
+    struct Names {
+        found: Vec<(Ident, Vec<Attribute>)>,
+        conditions: Vec<Attribute>,
+    }
 
     impl Visit<'_> for Names {
+        fn visit_field_pat(&mut self, field: &FieldPat) {
+            let outside = self.conditions.len();
+            self.conditions.extend(conditions(&field.attrs));
+            visit::visit_field_pat(self, field);
+            self.conditions.truncate(outside);
+        }
+
         fn visit_pat_ident(&mut self, pattern: &PatIdent) {
             let is_constant = pattern.ident.to_string().starts_with(char::is_uppercase);
-            if !is_constant && !self.0.contains(&pattern.ident) {
-                self.0.push(pattern.ident.clone());
+            let is_known = self.found.iter().any(|(name, _)| *name == pattern.ident);
+            if !is_constant && !is_known {
+                let found = (pattern.ident.clone(), self.conditions.clone());
+                self.found.push(found);
             }
             visit::visit_pat_ident(self, pattern);
         }
     }
 
-    let mut names = Names(Vec::new());
+    let mut names = Names::default();
     names.visit_pat(pattern);
-    names.0
+    names.found
 }
 
 /// Whether a type is called so. An argument `Unit: Unit` is the pattern of a unit struct, and `N: u64` is a name.

@@ -203,6 +203,11 @@ pub async fn conditional(id: u64, #[cfg(any())] never: NoSuchType, #[cfg(all())]
     Ok(id + u64::from(always))
 }
 
+#[idempotent(key = id, on_crash = reconcile(ask))]
+pub async fn conditional_piece(Charge { id, #[cfg(any())] never, .. }: Charge, part: u8) -> PayResult<u64> {
+    Ok(id + u64::from(part))
+}
+
 async fn ask(_: &u64, _: &u8) -> Reconciled<u64, PayError> {
     Reconciled::Unknown
 }
