@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::sync::SemaphorePermit;
+
 use crate::{
     identity::RecordId,
     lease::{Claim, Ending},
@@ -54,7 +56,15 @@ impl Job {
             Job::End { place: Some(_), .. } => keeper.max_hold,
             Job::End { place: None, .. } | Job::Abandon { .. } => lease,
         };
-        while let Err(error) = self.within(store, keeper, lease).await {
+        loop {
+            let turn = self.turn(keeper).await;
+            if turn.is_some() && keeper.timer.now().saturating_sub(began) >= at_most {
+                return;
+            }
+            let Err(error) = self.within(store, keeper, lease).await else {
+                return;
+            };
+            drop(turn);
             let tried = keeper.timer.now().saturating_sub(began);
             let is_refused = tried > lease && !error.is_transient();
             if is_refused && self.happened_without_outcome(store, keeper, lease).await {
@@ -70,6 +80,15 @@ impl Job {
                 Job::Abandon { .. } => pausing.await,
             }
             pause = (pause * 2).min(lease / 3).max(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits until this claim is the one that is given up. While a store is out of reach there are as many as calls come in, and all have
+    /// to be given up once it is back: a heartbeat that stood in line behind them would come too late.
+    async fn turn<'a>(&self, keeper: &'a Shared) -> Option<SemaphorePermit<'a>> {
+        match self {
+            Job::Abandon { .. } => keeper.giving_up.acquire().await.ok(),
+            Job::End { .. } => None,
         }
     }
 

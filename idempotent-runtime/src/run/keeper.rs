@@ -12,7 +12,7 @@ use std::{
 };
 
 use slab::Slab;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::{
     clock::Timer,
@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) observers: Observers,
     pub(crate) max_hold: Duration,
+    /// Lets one claim be given up at a time.
+    pub(crate) giving_up: Semaphore,
 }
 
 #[derive(Default)]
@@ -82,6 +84,7 @@ impl Keeper {
             timer,
             observers,
             max_hold,
+            giving_up: Semaphore::new(1),
         }))
     }
 

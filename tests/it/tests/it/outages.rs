@@ -30,6 +30,8 @@ on_every_store![
     e17_no_permission,
     a_claim_whose_answers_were_all_lost_is_given_up,
     a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails,
+    claims_are_given_up_one_at_a_time_beside_heartbeats,
+    claims_whose_leases_are_over_are_not_given_up,
     e16_a_settlement_whose_answer_was_lost_is_recognised,
     e16_a_settlement_that_may_have_been_replaced_is_not_told,
 ];
@@ -392,6 +394,63 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
         assert_eq!(answer, Ok("charged".into()), "{mode:?}: it had never begun");
         assert_eq!(world.runs(key), 1);
     }
+}
+
+/// Has the answers to so many claims lost, and whoever looks at the store from then on held at the gate.
+async fn given_up(world: &World, owner: &Owner, claims: u32) -> Gate {
+    let looks = Gate::new();
+    let held = Fault::Delay(looks.clone());
+    owner.store.fault(Operation::Load, Nth::Every, held);
+    owner
+        .store
+        .fault(Operation::Claim, Nth::Every, Fault::LoseAnswer);
+    for number in 0..claims {
+        let call = Charge::of(world, owner)
+            .key(format!("lost-{number}"))
+            .spawn();
+        while !call.is_finished() {
+            // Only from one try to the next: a lease does not go by meanwhile.
+            let pause = owner.timer.until_next().filter(|next| *next < LEASE / 30);
+            owner.timer.advance(pause.unwrap_or_default());
+            tokio::task::yield_now().await;
+        }
+        let answer = call.await.expect("no panic");
+        assert!(is_store_error(&answer), "{answer:?}");
+    }
+    looks.arrived(1).await;
+    looks
+}
+
+/// An outage leaves as many of them as calls came meanwhile. A heartbeat that stood in line behind all of them would come too late.
+async fn claims_are_given_up_one_at_a_time_beside_heartbeats(world: World) {
+    let owner = world.owner().await;
+    let (call, gate) = Charge::of(&world, &owner).begun().await;
+
+    let looks = given_up(&world, &owner, 8).await;
+    world.advance(LEASE / 3).await;
+    owner.log.await_step(Step::Heartbeat).await;
+
+    assert_eq!(looks.arrivals(), 1);
+    owner.store.heal();
+    looks.open();
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    owner.settled().await;
+    assert_eq!(owner.log.count(Step::Released), 8);
+}
+
+async fn claims_whose_leases_are_over_are_not_given_up(world: World) {
+    let owner = world.owner().await;
+
+    let looks = given_up(&world, &owner, 8).await;
+    // The first one hangs for as long as it may.
+    world.advance(LEASE).await;
+    owner.store.heal();
+    let settled = owner.clone();
+    in_passing_time(&owner, async move { settled.settled().await }).await;
+
+    assert_eq!(looks.arrivals(), 1);
+    assert_eq!(owner.log.count(Step::Released), 0);
 }
 
 async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
