@@ -81,6 +81,17 @@ pub enum Error {
         operation: Arc<str>,
     },
 
+    /// The runtime ended in which a detached call ran on in a task of its own, and took it along. Its body stopped where it was, and
+    /// `on_crash` applies; where it was through already, its outcome is recorded.
+    #[error(
+        "the runtime in which `{operation}` ran on ended before the call did, call again for what became of it"
+    )]
+    #[non_exhaustive]
+    Stopped {
+        /// The operation.
+        operation: Arc<str>,
+    },
+
     /// The call happened earlier, but its stored outcome, or its stored reference, cannot be decoded. It is not run again.
     #[error(
         "the stored outcome of `{operation}` (schema version {schema}) cannot be decoded, keep its type compatible or give `version` and `upgrade`"
@@ -225,7 +236,7 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::InProgress { .. } | Error::LeaseLost { .. } => true,
+            Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => true,
             Error::Store(error) => error.is_transient(),
             Error::NotLoaded { source, .. } => match source.inner().downcast_ref::<Error>() {
                 Some(ours) => ours.is_retryable(),

@@ -281,8 +281,8 @@ impl<P, K> CallBuilder<P, K> {
     /// # Cancel safety
     ///
     /// Dropped before the key is claimed, it leaves nothing behind. Dropped later, it changes nothing: the call runs on and
-    /// is recorded. Where the runtime itself shuts down, the body stops as under [`run`](Self::run), and this future, which goes
-    /// the same way, is never ready: drive it on the runtime that it was first polled on.
+    /// is recorded. Where the runtime itself shuts down, the body stops as under [`run`](Self::run); whoever waits on a thread of his own,
+    /// as in `Handle::block_on`, is told [`Error::Stopped`].
     pub async fn run_detached<R, F, B>(self, body: F) -> R
     where
         R: Outcome + Send + 'static,

@@ -281,7 +281,7 @@ impl Guard {
     fn problem(&self, error: &Error, identity: &Identity<'_>) -> Problem {
         let problem = Problem::from(error);
         match error {
-            Error::InProgress { .. } | Error::LeaseLost { .. } => problem
+            Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => problem
                 .with_status(self.rules.in_flight_status)
                 .with_retry_after(self.rules.retry_after),
             Error::KeyReused { differing, .. } => {

@@ -44,7 +44,8 @@ where
         Ok(attempt) => attempt,
         Err(instead) => return answered(&mut call, instead),
     };
-    outlive(Box::pin(run_admitted(call, attempt, body))).await
+    let operation = Arc::clone(&call.request.operation);
+    outlive(operation, Box::pin(run_admitted(call, attempt, body))).await?
 }
 
 async fn run_admitted<F, B>(

@@ -99,7 +99,12 @@ where
         Ok(attempt) => attempt,
         Err(instead) => return typed.instead(&mut call, instead).await,
     };
-    outlive(Box::pin(run_admitted(call, attempt, typed, body))).await
+    let operation = Arc::clone(&call.request.operation);
+    let rest = Box::pin(run_admitted(call, attempt, typed, body));
+    outlive(operation, rest).await.unwrap_or_else(|stopped| {
+        let refusal = R::Error::from_refusal(stopped);
+        (R::from_result(Err(refusal)), How::Refused)
+    })
 }
 
 async fn run_admitted<R, P, K, F, B>(

@@ -8,7 +8,7 @@ impl From<&Error> for Problem {
     fn from(error: &Error) -> Self {
         match error {
             // The rest of the lease, which the error knows, is a bound: most requests end much sooner.
-            Error::InProgress { .. } | Error::LeaseLost { .. } => {
+            Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => {
                 Self::new(Kind::RequestInProgress)
             }
             Error::KeyReused { .. } => Self::new(Kind::KeyReused),

@@ -338,6 +338,13 @@ async fn the_reasons_why_a_call_got_no_answer_are_problems() {
             None,
         ),
         (
+            Error::Stopped {
+                operation: operation.clone(),
+            },
+            Kind::RequestInProgress,
+            None,
+        ),
+        (
             Error::NotReplayable {
                 operation: operation.clone(),
             },

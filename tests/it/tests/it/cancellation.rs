@@ -11,14 +11,15 @@ use std::{
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, Idempotency, OnCrash, Step, Store, StoreError, current, idempotent,
+    Error, Idempotency, OnCrash, RawEnding, RawOutcome, Step, Store, StoreError, current,
+    idempotent,
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, Swap},
-    testing::ManualClock,
+    testing::{Gate, ManualClock},
     try_current,
 };
-use tokio::{sync::oneshot, task::yield_now};
+use tokio::{runtime::Handle, sync::oneshot, task::yield_now};
 
 use crate::{
     charge::{Answer, Charge, Found, MODES, Mode, is_in_progress, is_uncertain},
@@ -356,6 +357,49 @@ async fn a_detached_call_dropped_once_it_is_claimed(world: World) {
     owner.settled().await;
     assert_eq!(owner.log.count(Step::Recorded), 1);
     assert_eq!(world.runs("k"), 1);
+}
+
+type Waits = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+/// What a call is told that waits on a blocking thread of a runtime which ends: that waits for its threads.
+fn told_where_the_runtime_ends(
+    call: impl FnOnce(Gate) -> Waits + Send + 'static,
+) -> Result<(), Error> {
+    let (ended, has_ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let (answer, answered) = mpsc::channel();
+        let gate = Gate::new();
+        let call = call(gate.clone());
+        runtime.spawn_blocking(move || answer.send(Handle::current().block_on(call)));
+        runtime.block_on(gate.arrived(1));
+        drop(runtime);
+        ended.send(answered.recv())
+    });
+    let answer = has_ended.recv_timeout(Duration::from_secs(60));
+    answer.expect("the runtime ends").expect("it is answered")
+}
+
+#[test]
+fn a_detached_call_is_answered_where_its_runtime_ends() {
+    let call = || Idempotency::memory().call("tests.detached").key("k");
+    let typed = told_where_the_runtime_ends(move |gate| {
+        let call = call().run_detached(|_| async move {
+            gate.pass().await;
+            Ok(())
+        });
+        Box::pin(call)
+    });
+    let raw = told_where_the_runtime_ends(move |gate| {
+        let call = call().run_raw_detached(|_| async move {
+            gate.pass().await;
+            RawEnding::Record(RawOutcome::value("never"))
+        });
+        Box::pin(async { call.await.map(drop) })
+    });
+    for answer in [typed, raw] {
+        assert!(matches!(answer, Err(Error::Stopped { .. })), "{answer:?}");
+    }
 }
 
 /// Asks, when it is dropped, which attempt runs there.
