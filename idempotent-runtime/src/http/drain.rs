@@ -1,6 +1,6 @@
 //! Ends a service without cutting off what it is doing, and bounds how much it does at once.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use tokio::sync::watch;
 
@@ -8,12 +8,22 @@ use tokio::sync::watch;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Door(Arc<watch::Sender<State>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     inside: usize,
     /// By what tells callers apart.
     callers: HashMap<Arc<[u8]>, usize>,
     shut: bool,
+}
+
+impl fmt::Debug for State {
+    /// Without the callers, whose names are nobody's business.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State")
+            .field("inside", &self.inside)
+            .field("shut", &self.shut)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How many handlers may run at once.
@@ -44,7 +54,6 @@ pub(crate) enum Barred {
 }
 
 /// A handler that runs.
-#[derive(Debug)]
 pub(crate) struct Inside {
     door: Door,
     caller: Option<Arc<[u8]>>,
@@ -101,6 +110,12 @@ impl Door {
     }
 }
 
+impl fmt::Debug for Inside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inside").finish_non_exhaustive()
+    }
+}
+
 impl Drop for Inside {
     fn drop(&mut self) {
         self.door.0.send_if_modified(|state| {
@@ -136,6 +151,16 @@ mod tests {
         assert_eq!(door.enter(None, bounds).err(), Some(Barred::Full));
         drop(inside);
         assert!(door.enter(None, bounds).is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_is_inside_is_not_shown() {
+        let door = Door::default();
+        let caller = Some(Arc::from(&b"7"[..]));
+        let inside = door.enter(caller, Bounds::NONE).expect("there is room");
+        for shown in [format!("{door:?}"), format!("{inside:?}")] {
+            assert!(!shown.contains(&format!("{}", b'7')), "{shown}");
+        }
     }
 
     #[tokio::test]

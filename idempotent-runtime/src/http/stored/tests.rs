@@ -64,6 +64,20 @@ fn s_36_a_replay_has_the_status_the_fields_and_the_body_and_a_mark() {
 }
 
 #[test]
+fn what_stands_in_a_response_is_not_shown() {
+    let stored = StoredResponse::new(
+        StatusCode::OK,
+        map(&[("set-cookie", b"secret")]),
+        &b"secret"[..],
+        map(&[("signature", b"secret")]),
+    );
+    let body = stored.clone().into_response().into_body();
+    for shown in [format!("{stored:?}"), format!("{body:?}")] {
+        assert!(!shown.contains("secret"), "{shown}");
+    }
+}
+
+#[test]
 fn s_35_a_response_is_captured_as_the_policy_says() {
     let (mut head, ()) = Response::new(()).into_parts();
     head.status = StatusCode::PAYMENT_REQUIRED;
