@@ -182,6 +182,14 @@ impl Attempt {
         CURRENT.sync_scope(self.clone(), what);
     }
 
+    /// Does `what`, a part of a drop, as a part of this attempt. Among the last things of a thread there may be no room left for the
+    /// attempt: it is done all the same then, because a panic there would end the process.
+    pub(crate) fn dropping(&self, what: &mut dyn FnMut()) {
+        let last = Last(what);
+        // Never polled: what it holds is dropped inside, where that can be.
+        drop(CURRENT.scope(self.clone(), async move { drop(last) }));
+    }
+
     /// Resolves when the lease is lost: from then on another attempt may run. The body is never stopped for it.
     ///
     /// # Cancel safety
@@ -246,6 +254,15 @@ impl Attempt {
 
     pub(crate) fn reach(&self, stage: Stage) {
         self.0.stage.store(stage as u8, Ordering::Release);
+    }
+}
+
+/// Does something when it is dropped.
+struct Last<'a>(&'a mut dyn FnMut());
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 

@@ -316,7 +316,7 @@ impl<B> Drop for Running<'_, B> {
     fn drop(&mut self) {
         let _inside = self.call.span.enter();
         let body = &mut self.body;
-        self.attempt.inside(&mut || body.set(None));
+        self.attempt.dropping(&mut || body.set(None));
     }
 }
 

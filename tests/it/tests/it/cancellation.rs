@@ -3,6 +3,7 @@
 //! Afterwards, and without any time passing, the next call is answered: it runs, replays, or is told *uncertain*.
 
 use std::{
+    cell::RefCell,
     pin::Pin,
     sync::{Arc, mpsc},
     task::Poll,
@@ -357,6 +358,32 @@ async fn a_detached_call_dropped_once_it_is_claimed(world: World) {
     owner.settled().await;
     assert_eq!(owner.log.count(Step::Recorded), 1);
     assert_eq!(world.runs("k"), 1);
+}
+
+type Kept = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+thread_local! {
+    static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
+}
+
+/// It is dropped among the last things of the thread, when nothing else of it may be there any more.
+#[test]
+fn a_call_that_a_thread_keeps_to_its_end_is_dropped_without_a_panic() {
+    let (asks, answer) = oneshot::channel();
+    let thread = std::thread::spawn(move || {
+        KEPT.set(None);
+        let idem = Idempotency::memory();
+        let dropped = idem.call("tests.kept").key("k").run(|_| async {
+            let _dropped_last = Asks(Some(asks));
+            std::future::pending().await
+        });
+        let mut call: Kept = Box::pin(dropped);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(call.as_mut().poll(&mut context).is_pending());
+        KEPT.set(Some(call));
+    });
+    thread.join().expect("no panic");
+    let _whatever_it_knew = answer.blocking_recv().expect("the body is dropped");
 }
 
 type Waits = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
