@@ -237,7 +237,7 @@ impl Claim {
             return Some((None, released));
         };
         let draft = match record.state {
-            State::Running if record.attempt_id == self.attempt_id => {
+            _ if self.holds(record) => {
                 let meaning = Meaning::won(record);
                 let holding = Holding::new(self, record.attempt, record.on_crash, meaning);
                 holding.end(&Ending::Unpolled, version)
@@ -249,6 +249,11 @@ impl Claim {
             _ => return None,
         };
         Some((Some(record.version), draft))
+    }
+
+    /// Tells whether it is this very claim that a record stands for.
+    pub(crate) fn holds(&self, record: &Record) -> bool {
+        record.state == State::Running && record.attempt_id == self.attempt_id
     }
 
     /// Goes on with a record whose holder vanished.

@@ -37,6 +37,15 @@ pub(crate) struct Held {
     known: Mutex<Option<Ending>>,
 }
 
+/// What is told of a claim that stands.
+pub(crate) fn claimed(meaning: Meaning) -> Step {
+    match meaning {
+        Meaning::Reconcile => Step::Reconciling,
+        Meaning::Takeover => Step::TakenOver,
+        _ => Step::Claimed,
+    }
+}
+
 /// What a claim won: the version that stands, and what came with it.
 pub(crate) struct Won {
     pub(crate) id: RecordId,
@@ -52,10 +61,9 @@ pub(crate) struct Won {
 impl Held {
     pub(crate) fn new(request: &Request, claim: &Claim, won: &Won) -> Self {
         let handle = request.handle.clone();
-        let (stage, step) = match won.meaning {
-            Meaning::Reconcile => (Stage::Ask, Step::Reconciling),
-            Meaning::Takeover => (Stage::Body, Step::TakenOver),
-            _ => (Stage::Body, Step::Claimed),
+        let stage = match won.meaning {
+            Meaning::Reconcile => Stage::Ask,
+            _ => Stage::Body,
         };
         let attempt = Attempt::new(
             won.id,
@@ -64,9 +72,12 @@ impl Held {
             Some(won.token),
             stage,
         );
-        handle
-            .observers()
-            .transition(&request.operation, &won.id, won.attempt, step);
+        handle.observers().transition(
+            &request.operation,
+            &won.id,
+            won.attempt,
+            claimed(won.meaning),
+        );
         let holding = Holding::new(claim, won.attempt, won.on_crash, won.meaning);
         let lease = Arc::new(Lease::new(attempt, holding, won.version, won.sent));
         let place = handle.keeper().keep(&lease, won.sent);

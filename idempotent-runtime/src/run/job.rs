@@ -6,10 +6,11 @@ use tokio::sync::SemaphorePermit;
 
 use crate::{
     identity::RecordId,
-    lease::{Claim, Ending},
+    lease::{Claim, Ending, Meaning},
     record::{RawOutcome, Version},
     run::{
         ending,
+        held::claimed,
         keeper::{Place, Shared},
         lease::Lease,
         swap,
@@ -164,15 +165,17 @@ impl Job {
             Job::Abandon { id, claim, seen } => {
                 let mut snapshot = store.load(id).await?;
                 while let Some((over, draft)) = claim.give_up(*seen, &snapshot, Version::random()) {
-                    let stands = snapshot.record.as_ref();
-                    let is_own = stands.is_none_or(|record| record.attempt_id == claim.attempt_id);
                     match swap(store, id, over, &draft).await? {
                         Swap::Applied(_) => {
-                            if is_own {
+                            let stood = snapshot.record.as_deref();
+                            if let Some(stood) = stood.filter(|stood| claim.holds(stood)) {
                                 let operation = &claim.subject.operation;
-                                let step = ending::step(&Ending::Unpolled, draft.state);
-                                let observers = &keeper.observers;
-                                observers.transition(operation, id, draft.attempt, step);
+                                let tell = |attempt, step| {
+                                    keeper.observers.transition(operation, id, attempt, step);
+                                };
+                                // Nobody was told that it began.
+                                tell(stood.attempt, claimed(Meaning::won(stood)));
+                                tell(draft.attempt, ending::step(&Ending::Unpolled, draft.state));
                             }
                             break;
                         }

@@ -29,6 +29,7 @@ on_every_store![
     e16_store_heals,
     e17_no_permission,
     a_claim_whose_answers_were_all_lost_is_given_up,
+    a_claim_that_never_arrived_is_told_to_nobody,
     a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails,
     claims_are_given_up_one_at_a_time_beside_heartbeats,
     claims_whose_leases_are_over_are_not_given_up,
@@ -344,6 +345,7 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
         assert!(is_store_error(&answer), "{answer:?}");
 
         owner.log.await_step(Step::Released).await;
+        assert_eq!(owner.log.steps(), [Step::Claimed, Step::Released]);
 
         owner.store.heal();
         let answer = Charge::of(&world, &owner)
@@ -373,6 +375,27 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
             .count(),
         1
     );
+}
+
+/// Whoever counts what begins and what ends counts neither.
+async fn a_claim_that_never_arrived_is_told_to_nobody(world: World) {
+    let owner = world.owner().await;
+    owner
+        .store
+        .fault(Operation::Claim, Nth::Every, Fault::LoseRequest);
+
+    let answer = during(&owner, &Charge::of(&world, &owner)).await;
+    assert!(is_store_error(&answer), "{answer:?}");
+    owner.store.heal();
+    let settled = owner.clone();
+    in_passing_time(&owner, async move { settled.settled().await }).await;
+
+    assert_eq!(
+        world.record().await.state,
+        State::Released,
+        "it is fenced off"
+    );
+    assert_eq!(owner.log.steps(), []);
 }
 
 /// Why a try failed says nothing of the one before it.
