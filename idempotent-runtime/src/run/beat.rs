@@ -76,7 +76,11 @@ pub(crate) async fn beat(
                     }
                 }
             }
-            Some(Err(_)) | None => {
+            failed => {
+                match failed {
+                    Some(Err(error)) => tracing::warn!(%error, "a heartbeat failed"),
+                    _ => tracing::warn!("a heartbeat failed: the store did not answer in time"),
+                }
                 let now = keeper.timer.now();
                 tell(Step::HeartbeatFailed);
                 let next = now.saturating_add(length / 12);

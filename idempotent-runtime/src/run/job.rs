@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::SemaphorePermit;
+use tracing::Span;
 
 use crate::{
     identity::RecordId,
@@ -45,6 +46,17 @@ pub(crate) enum Job {
 }
 
 impl Job {
+    /// Names the call in what is said on the heartbeat thread.
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Job::End { lease, .. } => lease.span(),
+            Job::Abandon { id, claim, .. } => {
+                let operation = &*claim.subject.operation;
+                tracing::info_span!("idempotent", operation, %id)
+            }
+        }
+    }
+
     pub(crate) async fn run(mut self, store: &dyn Store, keeper: &Shared) {
         let began = keeper.timer.now();
         let mut pause = Duration::from_millis(20);

@@ -12,7 +12,7 @@ use idempotent_runtime::{
 
 use crate::{
     charge::{Charge, LEASE},
-    harness::{Owner, World},
+    harness::{Owner, World, said_during, said_in_the_background},
 };
 
 on_every_store![
@@ -213,6 +213,36 @@ async fn an_outcome_that_the_store_never_takes_is_recorded_as_happened(world: Wo
         "{duplicate:?}"
     );
     assert_eq!(world.runs("k"), 1);
+}
+
+/// Whoever reads it finds the record, and why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_said_in_the_background_names_the_call_and_the_cause() {
+    let world = World::memory().await;
+    let owner = world.owner().await;
+    let denied = Fault::Fail(StoreErrorKind::Denied);
+    owner.store.fault(Operation::Heartbeat, Nth::Every, denied);
+    let full = Fault::Fail(StoreErrorKind::Full);
+    owner.store.fault(Operation::Outcome, Nth::Every, full);
+    let (answer, _) = said_during(Charge::of(&world, &owner).call()).await;
+    assert_eq!(answer, Ok("charged".into()));
+    pass_time(&world, &owner, 0, |owner| {
+        owner.log.count(Step::RecordedNotReplayable) > 0
+    })
+    .await;
+    owner.settled().await;
+
+    let (id, _) = world.records().await.remove(0);
+    let said = said_in_the_background();
+    for what in [
+        "the store refuses an outcome",
+        "the store may not be written",
+    ] {
+        let line = said.lines().find(|line| line.contains(what));
+        let line = line.unwrap_or_else(|| panic!("`{what}`: {said}"));
+        let named = line.contains("charge") && line.contains(&id.to_string());
+        assert!(named, "{line}");
+    }
 }
 
 /// As where the disk was full for a while: what kept the outcome out was not the outcome.

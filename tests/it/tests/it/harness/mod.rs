@@ -21,7 +21,7 @@ pub(crate) use self::{
     drafts::{claim, completion},
     log::{Event, Log},
     owner::Owner,
-    said::said_during,
+    said::{said_during, said_in_the_background},
     world::World,
 };
 

@@ -2,7 +2,8 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, Once, PoisonError},
+    sync::{Arc, LazyLock, Mutex, Once, PoisonError},
+    thread,
 };
 
 use tracing_subscriber::{
@@ -29,6 +30,24 @@ pub(crate) async fn said_during<F: Future>(future: F) -> (F::Output, String) {
     (output, String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Gives every event of heartbeat threads as lines of text, since somebody listened for the first time.
+pub(crate) fn said_in_the_background() -> String {
+    let bytes = background()
+        .0
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn background() -> &'static Said {
+    static BACKGROUND: LazyLock<Said> = LazyLock::new(Said::default);
+    &BACKGROUND
+}
+
+fn is_in_the_background() -> bool {
+    thread::current().name() == Some("idempotent-heartbeats")
+}
+
 /// One subscriber for the whole process: `tracing` remembers who is interested in what, and may miss an event while
 /// subscribers of several tests come and go.
 fn listen() {
@@ -37,9 +56,12 @@ fn listen() {
         let lines = fmt::layer()
             .with_span_events(FmtSpan::NEW)
             .without_time()
-            .with_writer(|| LISTENER.try_with(Clone::clone).unwrap_or_default())
+            .with_writer(|| {
+                let here = LISTENER.try_with(Clone::clone);
+                here.unwrap_or_else(|_| background().clone())
+            })
             .with_filter(filter::dynamic_filter_fn(|_, _| {
-                LISTENER.try_with(|_| ()).is_ok()
+                LISTENER.try_with(|_| ()).is_ok() || is_in_the_background()
             }));
         tracing_subscriber::registry().with(lines).init();
     });
