@@ -388,7 +388,7 @@ async fn a_claim_that_never_arrived_is_told_to_nobody(world: World) {
     assert!(is_store_error(&answer), "{answer:?}");
     owner.store.heal();
     let settled = owner.clone();
-    in_passing_time(&owner, async move { settled.settled().await }).await;
+    while_time_goes_on(&owner.timer, async move { settled.settled().await }).await;
 
     assert_eq!(owner.log.steps(), []);
 }
@@ -465,7 +465,7 @@ async fn claims_whose_leases_are_over_are_not_given_up(world: World) {
     world.advance(LEASE).await;
     owner.store.heal();
     let settled = owner.clone();
-    in_passing_time(&owner, async move { settled.settled().await }).await;
+    while_time_goes_on(&owner.timer, async move { settled.settled().await }).await;
 
     assert_eq!(looks.arrivals(), 1);
     assert_eq!(owner.log.count(Step::Released), 0);
