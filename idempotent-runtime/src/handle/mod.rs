@@ -47,6 +47,10 @@ use crate::{
 /// It is cheap to clone, and every clone is the same handle. When the last one is gone and no
 /// call holds a record any more, its heartbeat thread ends.
 ///
+/// Several runtimes may share one. A connection to a server goes on only as long as the runtime does in which it was opened: where that
+/// one has ended, another connection is opened; where it is there and nobody drives it, such as a current-thread runtime between two
+/// `block_on`, a call from another runtime waits for as long as the store waits for an answer. Give such runtimes a handle each.
+///
 /// # Examples
 ///
 /// ```
