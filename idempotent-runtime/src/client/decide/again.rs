@@ -5,6 +5,10 @@ use std::time::Duration;
 use super::{Happened, Next, Progress, Protection, Stopped, Why};
 use crate::client::{limits::Limits, profile::Profile};
 
+/// The shortest pause of a call that is asked for more often than it has attempts: pauses that were meant for a few of them may be
+/// nothing at all, and a server is not to be asked as fast as it answers.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+
 /// A call that may be sent again, if its bounds allow.
 pub(super) struct Again {
     pub(super) happened: Happened,
@@ -75,7 +79,7 @@ impl Again {
             progress.counted()
         };
         let pause = limits.pause(nth, jitter);
-        match asked {
+        let wait = match asked {
             // What takes long is asked for less often, as long as there is time for that.
             Some(asked) if self.is_running => {
                 let has_time = progress.elapsed.saturating_add(pause) < limits.deadline;
@@ -83,6 +87,11 @@ impl Again {
             }
             Some(asked) => asked,
             None => pause,
+        };
+        if self.is_running && nth >= limits.attempts {
+            wait.max(SHORTEST_WAIT)
+        } else {
+            wait
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 
+const SECOND: Duration = Duration::from_secs(1);
 const RETRY_IN_EIGHT_SECONDS: Next = Next::RetryAfter(Duration::from_secs(8));
 
 fn in_progress(retry_after: Option<u64>) -> [Observed; 2] {
@@ -74,5 +75,33 @@ fn c12_who_sends_nothing_again_does_not_wait_either() {
     for running in in_progress(Some(1)) {
         let next = decide(&Profile::ietf(), &once, &progress(), &running, 0.0);
         assert_eq!(next, Next::Stop(Stopped::Unknown(Why::Attempts)));
+    }
+}
+
+/// However short the pauses are that were meant for a few attempts: no server is asked as fast as it answers.
+#[test]
+fn c12_what_is_running_is_never_asked_for_without_a_pause() {
+    let (zero, short) = (Duration::ZERO, Duration::from_millis(1));
+    for (first, longest) in [(zero, zero), (zero, 8 * SECOND), (short, short)] {
+        let limits = Limits::default().backoff(first, longest);
+        let pause = |waits, running: &Observed| {
+            let waiting = Progress {
+                attempts: waits + 1,
+                waits,
+                may_have_happened: true,
+                ..progress()
+            };
+            decide(&Profile::ietf(), &limits, &waiting, running, 1.0)
+        };
+        for running in in_progress(None).into_iter().chain(in_progress(Some(0))) {
+            let Next::RetryAfter(early) = pause(2, &running) else {
+                panic!("it is waited for");
+            };
+            assert!(early <= short, "the attempts have their own pauses");
+            for waits in [3, 20, u32::MAX - 1] {
+                let tenth = Next::RetryAfter(Duration::from_millis(100));
+                assert_eq!(pause(waits, &running), tenth);
+            }
+        }
     }
 }
