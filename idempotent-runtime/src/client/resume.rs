@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::Method;
+use http::{Extensions, HeaderMap, Method, header::CONTENT_TYPE};
 use reqwest::{Body, Url};
 use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
 
@@ -26,7 +26,28 @@ pub struct Unfinished {
 /// Stands in the extensions of a request that was made from this entry of the journal. Other requests may share them, such as one
 /// that fetches a token.
 #[derive(Clone, Debug)]
-pub(super) struct Resumed(pub(super) EntryId);
+pub(super) struct Resumed {
+    id: EntryId,
+    /// How many lines of `Content-Type` were written down.
+    types: usize,
+}
+
+impl Resumed {
+    /// The call that a request was made from, where it was made from one. Takes the type of its body that was written down out of a
+    /// request that has been given another one: a form that was made again names its boundary, which is another one, in a line beside it.
+    pub(super) fn settle(extensions: &Extensions, headers: &mut HeaderMap) -> Option<EntryId> {
+        let resumed: &Self = extensions.get()?;
+        let types = headers.get_all(CONTENT_TYPE).iter();
+        let added: Vec<_> = types.skip(resumed.types).cloned().collect();
+        if !added.is_empty() {
+            headers.remove(CONTENT_TYPE);
+        }
+        for value in added {
+            headers.append(CONTENT_TYPE, value);
+        }
+        Some(resumed.id.clone())
+    }
+}
 
 /// Whether a call can be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,10 +140,11 @@ impl Unfinished {
 
     /// The same, with bytes that were made again: where the journal did not keep them ([`Resend::BodyNotKept`]), or as well as where it
     /// did. Other bytes than those that it saw are not sent ([`ClientError::KeyReusedLocally`](super::ClientError::KeyReusedLocally)),
-    /// or refused by the server, which has seen them, where the headers that say who is asking are others, too. Of a stream it saw none.
+    /// unless the headers that say who is asking are others, too: then only a server that honours keys, and has seen the call, refuses
+    /// them. Of a stream the journal saw none.
     ///
     /// Where the bytes are [made for each attempt](Call::body_from), leave them empty here, and put a [`Call`] in the place of the one
-    /// that stands there.
+    /// that stands there. A form with parts, which `multipart` puts on the request, takes their place, too.
     #[must_use]
     pub fn request_with_body(
         &self,
@@ -137,11 +159,16 @@ impl Unfinished {
         let call = Call::new()
             .account(&self.entry.id.account)
             .key(self.entry.id.key.clone());
+        let headers = self.entry.headers.clone();
+        let resumed = Resumed {
+            id: self.entry.id.clone(),
+            types: headers.get_all(CONTENT_TYPE).iter().count(),
+        };
         let request = client.request(self.entry.method.clone(), self.entry.url.clone());
         let request = request
-            .headers(self.entry.headers.clone())
+            .headers(headers)
             .with_extension(call)
-            .with_extension(Resumed(self.entry.id.clone()));
+            .with_extension(resumed);
         Some(request.body(body))
     }
 }

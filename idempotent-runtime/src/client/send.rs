@@ -87,6 +87,7 @@ pub(super) async fn send(
     let call = extensions.get::<Call>().cloned().unwrap_or_default();
     let origin = request.url().origin().ascii_serialization();
     let profile = inner.settings.profile(&origin);
+    let resumed = Resumed::settle(extensions, request.headers_mut());
     let written = written_key(&request, &profile.header)?;
     let wants_key = wants_key(&call, request.method(), written.as_ref());
     let limit = if wants_key {
@@ -111,7 +112,7 @@ pub(super) async fn send(
         keyed: None,
         attempts: 0,
         waits: 0,
-        resumed: extensions.get().map(|Resumed(id)| id.clone()),
+        resumed,
         was_early: false,
         may_have_happened: false,
         led_on: AtomicBool::new(false),

@@ -9,7 +9,7 @@ use idempotent_runtime::{
     },
     testing::ManualClock,
 };
-use reqwest::{Body, Method};
+use reqwest::{Body, Method, multipart};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
 
 use crate::{
@@ -28,6 +28,10 @@ struct Lost {
 
 impl Lost {
     async fn new() -> Self {
+        Self::making(|call| call.header("content-type", "text/plain").body("pay")).await
+    }
+
+    async fn making(body: impl FnOnce(RequestBuilder) -> RequestBuilder) -> Self {
         let server = Server::doing([Step::Cut]).await;
         let (clock, journal) = (ManualClock::new(), Arc::new(MemoryJournal::new()));
         let keys = builder(&Pauses::default()).journal(Arc::clone(&journal));
@@ -39,7 +43,9 @@ impl Lost {
             keys,
             client,
         };
-        assert!(lost.call().send().await.is_err());
+        let call = lost.client.post(lost.server.url("/pay"));
+        let call = call.bearer_auth("one").with_extension(wish());
+        assert!(body(call).send().await.is_err());
         lost
     }
 
@@ -107,6 +113,26 @@ async fn c08_a_call_is_sent_again_with_a_body_that_was_made_again() {
         assert_eq!(seen[1].headers["content-type"], "text/plain");
         assert!(unfinished(&lost.keys).await.is_empty());
     }
+}
+
+/// A form takes another boundary each time it is made, and names it in the type of its body.
+#[tokio::test]
+async fn c08_c32_a_form_is_sent_again_that_was_made_again() {
+    let form = || multipart::Form::new().text("amount", "7");
+    let lost = Lost::making(|call| call.multipart(form())).await;
+    let open = lost.listed().await;
+
+    let again = open.request_with_body(&lost.client, "");
+    let again = again.expect("it can be sent").multipart(form());
+    let answer = again.bearer_auth("another").send().await;
+
+    assert_eq!(answer.expect("an answer").status(), 200);
+    let seen = lost.server.seen();
+    assert_eq!(seen[0].body, seen[1].body);
+    let types = |number: usize| Vec::from_iter(seen[number].headers.get_all("content-type"));
+    assert_eq!(types(0), types(1));
+    assert_eq!(seen[0].keys(), seen[1].keys());
+    assert!(unfinished(&lost.keys).await.is_empty());
 }
 
 /// Who found out that nothing happened may have done something else since.
