@@ -41,8 +41,8 @@ impl Default for Limits {
 impl Limits {
     /// Sets how many attempts a call gets, the first included: 4 unless set, at least 1. One that is answered by the word that the call
     /// is running does not count, nor as a retry of the origin: it is waited for, less and less often, until the deadline; once it was
-    /// asked for as often as it has attempts, ten times a second at most, however short the pauses are. With a single attempt nothing is
-    /// sent again, and nothing is waited for.
+    /// asked for as often as it has attempts, ten times a second at most, however short the pauses are, and a pause beyond the deadline
+    /// is made shorter. With a single attempt nothing is sent again, and nothing is waited for.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);

@@ -79,13 +79,13 @@ impl Again {
             progress.counted()
         };
         let pause = limits.pause(nth, jitter);
+        let left = limits.deadline.saturating_sub(progress.elapsed);
         let wait = match asked {
             // What takes long is asked for less often, as long as there is time for that.
-            Some(asked) if self.is_running => {
-                let has_time = progress.elapsed.saturating_add(pause) < limits.deadline;
-                if has_time { asked.max(pause) } else { asked }
-            }
+            Some(asked) if self.is_running && pause < left => asked.max(pause),
             Some(asked) => asked,
+            // It may come to its end in what is left, though that is less than another pause.
+            None if self.is_running && pause >= left => (left / 2).max(least),
             None => pause,
         };
         if self.is_running && nth >= limits.attempts {

@@ -45,11 +45,33 @@ fn c12_what_is_running_is_waited_for_until_the_deadline() {
     for running in in_progress(None) {
         assert_eq!(ietf(&waiting, &running), RETRY_IN_EIGHT_SECONDS);
         let over = Progress {
-            elapsed: Duration::from_secs(119),
+            elapsed: Duration::from_millis(119_800),
             ..waiting
         };
         let unknown = Next::Stop(Stopped::Unknown(Why::Deadline));
         assert_eq!(ietf(&over, &running), unknown);
+    }
+}
+
+/// A pause that is longer than what is left is no reason to give up before that is over.
+#[test]
+fn c12_what_is_running_is_asked_for_as_long_as_there_is_time() {
+    let limits = Limits::default().backoff(SECOND, 60 * SECOND);
+    for running in in_progress(None) {
+        let after = |elapsed| {
+            let waiting = Progress {
+                attempts: 7,
+                waits: 6,
+                elapsed,
+                may_have_happened: true,
+                ..progress()
+            };
+            decide(&Profile::ietf(), &limits, &waiting, &running, 0.0)
+        };
+        assert_eq!(after(59 * SECOND), Next::RetryAfter(60 * SECOND));
+        assert_eq!(after(64 * SECOND), Next::RetryAfter(28 * SECOND));
+        assert_eq!(after(92 * SECOND), Next::RetryAfter(14 * SECOND));
+        assert_eq!(after(119 * SECOND), Next::RetryAfter(SECOND / 2));
     }
 }
 
