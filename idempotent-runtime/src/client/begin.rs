@@ -12,6 +12,7 @@ use super::{
     journal::{Ending, Entry},
     outcome::{KeyStatus, Origin, Outcome},
     own_headers::own_headers,
+    resume::{Resumed, Written},
     retry_after,
     send::{KeyedCall, Sending},
 };
@@ -109,7 +110,21 @@ fn may_be_written(error: &StoreError) -> bool {
 }
 
 fn is_resumed(sending: &Sending<'_>, entry: &Entry) -> bool {
-    sending.resumed.as_ref() == Some(&entry.id)
+    resumed(sending, entry).is_some()
+}
+
+fn resumed<'a>(sending: &'a Sending<'_>, entry: &Entry) -> Option<&'a Resumed> {
+    let resumed = sending.resumed.as_ref();
+    resumed.filter(|resumed| resumed.id == entry.id)
+}
+
+/// It was listed, and who was to make its bytes again has made others.
+fn is_made_otherwise(sending: &Sending<'_>, entry: &Entry, standing: &Entry) -> bool {
+    let made =
+        resumed(sending, entry).is_some_and(|resumed| resumed.written == Written::ByTheCaller);
+    let digests = [entry.digest, sending.request.without_headers];
+    let is_another = |stands| entry.digest.is_some() && !digests.contains(&Some(stands));
+    made && standing.digest.is_some_and(is_another)
 }
 
 /// Lets a call that stands in the journal count as begun by this one; somebody else may have been quicker.
@@ -156,6 +171,9 @@ fn take(
     match compare(entry, without_headers, standing) {
         Compared::Equal => {}
         Compared::Other => return Err(ClientError::KeyReusedLocally { call: call() }.into()),
+        Compared::ServerKnows if is_made_otherwise(sending, entry, standing) => {
+            return Err(ClientError::KeyReusedLocally { call: call() }.into());
+        }
         Compared::ServerKnows if sending.is_unprotected() => {
             return Err(unknown(Why::Undeclared, call()).into());
         }

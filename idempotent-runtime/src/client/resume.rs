@@ -27,15 +27,25 @@ pub struct Unfinished {
 /// that fetches a token.
 #[derive(Clone, Debug)]
 pub(super) struct Resumed {
-    id: EntryId,
+    pub(super) id: EntryId,
+    pub(super) written: Written,
     /// How many lines of `Content-Type` were written down.
     types: usize,
+}
+
+/// Who has the bytes of such a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// The journal had them.
+    ByTheJournal,
+    /// The caller has made them again.
+    ByTheCaller,
 }
 
 impl Resumed {
     /// The call that a request was made from, where it was made from one. Takes the type of its body that was written down out of a
     /// request that has been given another one: a form that was made again names its boundary, which is another one, in a line beside it.
-    pub(super) fn settle(extensions: &Extensions, headers: &mut HeaderMap) -> Option<EntryId> {
+    pub(super) fn settle(extensions: &Extensions, headers: &mut HeaderMap) -> Option<Self> {
         let resumed: &Self = extensions.get()?;
         let types = headers.get_all(CONTENT_TYPE).iter();
         let added: Vec<_> = types.skip(resumed.types).cloned().collect();
@@ -45,7 +55,7 @@ impl Resumed {
         for value in added {
             headers.append(CONTENT_TYPE, value);
         }
-        Some(resumed.id.clone())
+        Some(resumed.clone())
     }
 }
 
@@ -135,13 +145,12 @@ impl Unfinished {
     #[must_use]
     pub fn request(&self, client: &ClientWithMiddleware) -> Option<RequestBuilder> {
         let body = self.entry.body.clone()?;
-        self.request_with_body(client, body)
+        self.request_of(client, body, Written::ByTheJournal)
     }
 
     /// The same, with bytes that were made again: where the journal did not keep them ([`Resend::BodyNotKept`]), or as well as where it
-    /// did. Other bytes than those that it saw are not sent ([`ClientError::KeyReusedLocally`](super::ClientError::KeyReusedLocally)),
-    /// unless the headers that say who is asking are others, too: then only a server that honours keys, and has seen the call, refuses
-    /// them. Of a stream the journal saw none.
+    /// did. Other bytes than those that it saw are not sent ([`ClientError::KeyReusedLocally`](super::ClientError::KeyReusedLocally));
+    /// of a stream it saw none.
     ///
     /// Where the bytes are [made for each attempt](Call::body_from), leave them empty here, and put a [`Call`] in the place of the one
     /// that stands there. A form with parts, which `multipart` puts on the request, takes their place, too.
@@ -150,6 +159,15 @@ impl Unfinished {
         &self,
         client: &ClientWithMiddleware,
         body: impl Into<Body>,
+    ) -> Option<RequestBuilder> {
+        self.request_of(client, body, Written::ByTheCaller)
+    }
+
+    fn request_of(
+        &self,
+        client: &ClientWithMiddleware,
+        body: impl Into<Body>,
+        written: Written,
     ) -> Option<RequestBuilder> {
         if matches!(self.resend, Resend::TooOld | Resend::Undeclared) {
             return None;
@@ -162,6 +180,7 @@ impl Unfinished {
         let headers = self.entry.headers.clone();
         let resumed = Resumed {
             id: self.entry.id.clone(),
+            written,
             types: headers.get_all(CONTENT_TYPE).iter().count(),
         };
         let request = client.request(self.entry.method.clone(), self.entry.url.clone());

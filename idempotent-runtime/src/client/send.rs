@@ -43,7 +43,7 @@ pub(super) struct Sending<'a> {
     /// How many of them were answered that the call is running.
     pub(super) waits: u32,
     /// The call that was listed in the journal, and is sent only where it still stands there.
-    pub(super) resumed: Option<EntryId>,
+    pub(super) resumed: Option<Resumed>,
     pub(super) was_early: bool,
     pub(super) may_have_happened: bool,
     /// The server did what it was asked, as far as is known, and told where to read of it. What fails there fails
