@@ -290,11 +290,14 @@ impl<'a> Claiming<'a> {
 impl Drop for Claiming<'_> {
     fn drop(&mut self) {
         if let Some(seen) = self.sent {
-            let (id, claim) = (self.id, self.claim.clone());
-            self.request
-                .handle
-                .keeper()
-                .hand_over(Job::Abandon { id, claim, seen });
+            let (handle, id) = (&self.request.handle, self.id);
+            let (claim, since) = (self.claim.clone(), handle.timer().now());
+            handle.keeper().hand_over(Job::Abandon {
+                id,
+                claim,
+                seen,
+                since,
+            });
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     store::{Store, StoreError, StoreErrorKind, Swap},
 };
 
-/// How long a write in the background waits for the store's answer, even where the lease is shorter.
+/// How long a write in the background waits for its turn, and for the store's answer, even where the lease is shorter.
 const SHORTEST_LIMIT: Duration = Duration::from_secs(1);
 
 /// How often what is short is sent after what was refused: a server may hang up on that, and the connection is made anew.
@@ -42,6 +42,8 @@ pub(crate) enum Job {
         claim: Claim,
         /// The version that it was sent over.
         seen: Option<Version>,
+        /// When its caller went away, by the handle's own timer.
+        since: Duration,
     },
 }
 
@@ -58,29 +60,29 @@ impl Job {
     }
 
     pub(crate) async fn run(mut self, store: &dyn Store, keeper: &Shared) {
-        let began = keeper.timer.now();
-        let mut pause = Duration::from_millis(20);
-        let lease = match &self {
-            Job::End { lease, .. } => lease.holding.lease(),
-            Job::Abandon { claim, .. } => claim.lease,
-        };
+        let (lease, mut pause) = (self.lease(), Duration::from_millis(20));
         // What is not kept alive need not be ended once its lease is over.
-        let at_most = match &self {
-            Job::End { place: Some(_), .. } => keeper.max_hold,
-            Job::End { place: None, .. } | Job::Abandon { .. } => lease,
+        let (began, at_most) = match &self {
+            Job::End { place: Some(_), .. } => (keeper.timer.now(), keeper.max_hold),
+            Job::End { place: None, .. } => (keeper.timer.now(), lease),
+            Job::Abandon { since, .. } => (*since, lease),
         };
         loop {
             let turn = self.turn(keeper).await;
-            if turn.is_some() && keeper.timer.now().saturating_sub(began) >= at_most {
+            let waited = keeper.timer.now().saturating_sub(began);
+            if turn.is_some() && waited >= at_most.max(SHORTEST_LIMIT) {
+                tracing::error!(
+                    "a claim was not given up before its lease was over: the lease decides what happens next"
+                );
                 return;
             }
-            let Err(error) = self.within(store, keeper, lease).await else {
+            let Err(error) = self.within(store, keeper).await else {
                 return;
             };
             drop(turn);
             let tried = keeper.timer.now().saturating_sub(began);
             let is_refused = tried > lease && !error.is_transient();
-            if is_refused && self.happened_without_outcome(store, keeper, lease).await {
+            if is_refused && self.happened_without_outcome(store, keeper).await {
                 return;
             }
             if tried > at_most {
@@ -96,6 +98,13 @@ impl Job {
         }
     }
 
+    fn lease(&self) -> Duration {
+        match self {
+            Job::End { lease, .. } => lease.holding.lease(),
+            Job::Abandon { claim, .. } => claim.lease,
+        }
+    }
+
     /// Waits until this claim is the one that is given up. While a store is out of reach there are as many as calls come in, and all have
     /// to be given up once it is back: a heartbeat that stood in line behind them would come too late.
     async fn turn<'a>(&self, keeper: &'a Shared) -> Option<SemaphorePermit<'a>> {
@@ -108,22 +117,17 @@ impl Job {
     /// A store that will not take the outcome, perhaps because of its size, can still say that the call happened; whether it did.
     /// Where it takes that no more than the outcome, this is not what is in the way, and is kept: the disk may be full, or the
     /// server may be read-only until another one takes over.
-    async fn happened_without_outcome(
-        &mut self,
-        store: &dyn Store,
-        keeper: &Shared,
-        lease: Duration,
-    ) -> bool {
+    async fn happened_without_outcome(&mut self, store: &dyn Store, keeper: &Shared) -> bool {
         let Some(outcome) = self.replace_outcome(RawOutcome::not_replayable()) else {
             return false;
         };
-        let mut answer = self.within(store, keeper, lease).await;
+        let mut answer = self.within(store, keeper).await;
         for _ in 1..CONNECTIONS {
             let Err(error) = &answer else { break };
             if error.kind() != StoreErrorKind::Unavailable {
                 break;
             }
-            answer = self.within(store, keeper, lease).await;
+            answer = self.within(store, keeper).await;
         }
         let has_happened = answer.is_ok();
         if has_happened {
@@ -147,14 +151,14 @@ impl Job {
         }
     }
 
-    /// A write that gets no answer, or panics, is tried again, on a new connection if the store has one.
-    async fn within(
-        &self,
-        store: &dyn Store,
-        keeper: &Shared,
-        lease: Duration,
-    ) -> Result<(), StoreError> {
-        let limit = keeper.timer.sleep(lease.max(SHORTEST_LIMIT));
+    /// A write that gets no answer, or panics, is tried again, on a new connection if the store has one. A claim for which a connection
+    /// hangs lets those pass that stand in line behind it, before their leases are over, too.
+    async fn within(&self, store: &dyn Store, keeper: &Shared) -> Result<(), StoreError> {
+        let at_most = match self {
+            Job::End { .. } => self.lease(),
+            Job::Abandon { .. } => self.lease() / 2,
+        };
+        let limit = keeper.timer.sleep(at_most.max(SHORTEST_LIMIT));
         let written = super::race(super::survive(self.once(store, keeper)), limit).await;
         let failed = |kind| Err(StoreError::new(kind, "writing in the background"));
         match written {
@@ -174,7 +178,9 @@ impl Job {
             } => ending::end(store, &keeper.observers, lease, ending, *reran)
                 .await
                 .map(drop),
-            Job::Abandon { id, claim, seen } => {
+            Job::Abandon {
+                id, claim, seen, ..
+            } => {
                 let mut snapshot = store.load(id).await?;
                 while let Some((over, draft)) = claim.give_up(*seen, &snapshot, Version::random()) {
                     match swap(store, id, over, &draft).await? {

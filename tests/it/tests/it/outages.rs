@@ -33,6 +33,7 @@ on_every_store![
     a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails,
     claims_are_given_up_one_at_a_time_beside_heartbeats,
     claims_whose_leases_are_over_are_not_given_up,
+    a_claim_is_given_up_although_the_store_hangs_on_the_one_before,
     e16_a_settlement_whose_answer_was_lost_is_recognised,
     e16_a_settlement_that_may_have_been_replaced_is_not_told,
 ];
@@ -414,17 +415,18 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
     }
 }
 
-/// Has the answers to so many claims lost, and whoever looks at the store from then on held at the gate.
-async fn given_up(world: &World, owner: &Owner, claims: u32) -> Gate {
+/// Has the answers to so many claims lost, and of the looks at the store from then on those held at the gate that are named.
+async fn given_up(world: &World, owner: &Owner, claims: u32, which: Nth) -> Gate {
     let looks = Gate::new();
     let held = Fault::Delay(looks.clone());
-    owner.store.fault(Operation::Load, Nth::Every, held);
+    owner.store.fault(Operation::Load, which, held);
     owner
         .store
         .fault(Operation::Claim, Nth::Every, Fault::LoseAnswer);
     for number in 0..claims {
         let call = Charge::of(world, owner)
             .key(format!("lost-{number}"))
+            .mode(Mode::Uncertain)
             .spawn();
         while !call.is_finished() {
             // Only from one try to the next: a lease does not go by meanwhile.
@@ -444,7 +446,7 @@ async fn claims_are_given_up_one_at_a_time_beside_heartbeats(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
 
-    let looks = given_up(&world, &owner, 8).await;
+    let looks = given_up(&world, &owner, 8, Nth::Every).await;
     world.advance(LEASE / 3).await;
     owner.log.await_step(Step::Heartbeat).await;
 
@@ -460,7 +462,7 @@ async fn claims_are_given_up_one_at_a_time_beside_heartbeats(world: World) {
 async fn claims_whose_leases_are_over_are_not_given_up(world: World) {
     let owner = world.owner().await;
 
-    let looks = given_up(&world, &owner, 8).await;
+    let looks = given_up(&world, &owner, 8, Nth::Every).await;
     // The first one hangs for as long as it may.
     world.advance(LEASE).await;
     owner.store.heal();
@@ -469,6 +471,18 @@ async fn claims_whose_leases_are_over_are_not_given_up(world: World) {
 
     assert_eq!(looks.arrivals(), 1);
     assert_eq!(owner.log.count(Step::Released), 0);
+}
+
+/// As over a connection that a firewall forgot. What stood in line behind it would be uncertain, and nothing of it has begun.
+async fn a_claim_is_given_up_although_the_store_hangs_on_the_one_before(world: World) {
+    let owner = world.owner().await;
+
+    given_up(&world, &owner, 2, Nth::Call(1)).await;
+    world.advance(LEASE / 2).await;
+    let settled = owner.clone();
+    while_time_goes_on(&owner.timer, async move { settled.settled().await }).await;
+
+    assert_eq!(owner.log.count(Step::Released), 2);
 }
 
 async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
