@@ -188,12 +188,14 @@ impl Job {
                             let stood = snapshot.record.as_deref();
                             if let Some(stood) = stood.filter(|stood| claim.holds(stood)) {
                                 let operation = &claim.subject.operation;
-                                let tell = |attempt, step| {
+                                // As one that a call ends itself: a takeover that is given up does not count, but it was one.
+                                let tell = |step| {
+                                    let attempt = stood.attempt;
                                     keeper.observers.transition(operation, id, attempt, step);
                                 };
                                 // Nobody was told that it began.
-                                tell(stood.attempt, claimed(Meaning::won(stood)));
-                                tell(draft.attempt, ending::step(&Ending::Unpolled, draft.state));
+                                tell(claimed(Meaning::won(stood)));
+                                tell(ending::step(&Ending::Unpolled, draft.state));
                             }
                             break;
                         }

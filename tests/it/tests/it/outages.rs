@@ -11,7 +11,7 @@ use idempotent_runtime::{
 
 use crate::{
     charge::{Charge, LEASE, Mode, is_uncertain, vanished},
-    harness::{Owner, World, said_during, while_time_goes_on},
+    harness::{Event, Owner, World, said_during, while_time_goes_on},
 };
 
 on_every_store![
@@ -34,6 +34,7 @@ on_every_store![
     claims_are_given_up_one_at_a_time_beside_heartbeats,
     claims_whose_leases_are_over_are_not_given_up,
     a_claim_is_given_up_although_the_store_hangs_on_the_one_before,
+    a_takeover_that_is_given_up_is_told_under_one_number,
     e16_a_settlement_whose_answer_was_lost_is_recognised,
     e16_a_settlement_that_may_have_been_replaced_is_not_told,
 ];
@@ -483,6 +484,34 @@ async fn a_claim_is_given_up_although_the_store_hangs_on_the_one_before(world: W
     while_time_goes_on(&owner.timer, async move { settled.settled().await }).await;
 
     assert_eq!(owner.log.count(Step::Released), 2);
+}
+
+/// Whoever counts what begins and what ends finds both.
+async fn a_takeover_that_is_given_up_is_told_under_one_number(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE).await;
+    let owner = world.owner().await;
+    // The first one is refused by what stands.
+    for nth in 2..=4 {
+        owner
+            .store
+            .fault(Operation::Claim, Nth::Call(nth), Fault::LoseAnswer);
+    }
+
+    let answer = during(&owner, &Charge::of(&world, &owner)).await;
+    assert!(is_store_error(&answer), "{answer:?}");
+    owner.log.await_step(Step::Stopped).await;
+
+    let told = owner
+        .log
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Step { step, attempt, .. } => Some((step, attempt)),
+            Event::Answer { .. } => None,
+        });
+    let told: Vec<_> = told.collect();
+    assert_eq!(told, [(Step::TakenOver, 2), (Step::Stopped, 2)]);
 }
 
 async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
