@@ -11,7 +11,7 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{
     Expr, ExprCall, ExprMacro, ExprMethodCall, ExprPath, Ident, LitStr, Macro, PatIdent, Path,
-    Token,
+    PathSegment, Token,
 };
 
 /// The names that an expression may mention.
@@ -231,7 +231,7 @@ fn is_made_of_literals(call: &ExprMethodCall) -> bool {
 }
 
 /// `Uuid::new_v4`, which `unwrap_or_else(Uuid::new_v4)` calls where there is nothing. Most other functions that stand there make the same
-/// of the same, such as `PoisonError::into_inner`.
+/// of the same, such as `PoisonError::into_inner`, and so does `String::new`.
 fn maker_of_another(call: &ExprMethodCall) -> Option<&Expr> {
     const CALLED_WHERE_NOTHING_IS: [&str; 4] = [
         "unwrap_or_else",
@@ -244,7 +244,13 @@ fn maker_of_another(call: &ExprMethodCall) -> Option<&Expr> {
     let Expr::Path(ExprPath { path, .. }) = given else {
         return None;
     };
-    let function = path.segments.last()?.ident.to_string();
+    const EMPTY: [&str; 2] = ["String", "Vec"];
+    let mut segments = path.segments.iter().rev();
+    let function = segments.next()?.ident.to_string();
+    let is_empty = |segment: &PathSegment| EMPTY.iter().any(|name| segment.ident == name);
+    if function == "new" && segments.next().is_some_and(is_empty) {
+        return None;
+    }
     let is_called = CALLED_WHERE_NOTHING_IS
         .iter()
         .any(|name| call.method == name);

@@ -145,6 +145,13 @@ fn constants_constructors_and_local_names_are_fine() {
         .is_empty()
     );
     assert!(detached(&parse_quote!(id.unwrap_or_else(|| "none".to_owned()))).is_empty());
+    assert!(
+        detached(&parse_quote!(
+            id.map_or_else(String::new, |id| id.to_string())
+        ))
+        .is_empty()
+    );
+    assert!(detached(&parse_quote!(id.unwrap_or_else(Vec::<u8>::new))).is_empty());
     assert!(detached(&parse_quote!((id, "a".replacen("a", "b", 1).trim()))).is_empty());
     assert_eq!(
         detached(&parse_quote!((id, "a".repeat(now())))),
