@@ -18,7 +18,8 @@ pub trait Observer: Send + Sync {
 
     /// A call was answered: exactly once for each call that gave its caller something. One that was dropped did not, nor one whose
     /// body panicked: what became of its record is a [transition](Self::transition). One in a task of its own is answered when its
-    /// body has ended, whoever waits for it.
+    /// body has ended, whoever waits for it; where its runtime ends first, nobody is told, also where
+    /// [`Error::Stopped`](crate::Error::Stopped) is given.
     fn answered(&self, answered: &Answered<'_>) {
         let _ = answered;
     }
