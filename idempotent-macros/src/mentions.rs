@@ -239,7 +239,7 @@ fn maker_of_another(call: &ExprMethodCall) -> Option<&Expr> {
         "map_or_else",
         "get_or_insert_with",
     ];
-    const MAKE_ANOTHER: [&str; 4] = ["new", "now", "rand", "gen"];
+    const MAKE_ANOTHER: [&str; 6] = ["new", "now", "rand", "random", "gen", "generate"];
     let given = peeled(call.args.first()?);
     let Expr::Path(ExprPath { path, .. }) = given else {
         return None;
@@ -254,7 +254,8 @@ fn maker_of_another(call: &ExprMethodCall) -> Option<&Expr> {
     let is_called = CALLED_WHERE_NOTHING_IS
         .iter()
         .any(|name| call.method == name);
-    (is_called && MAKE_ANOTHER.iter().any(|begin| function.starts_with(begin))).then_some(given)
+    let first_word = function.split('_').next()?;
+    (is_called && MAKE_ANOTHER.contains(&first_word)).then_some(given)
 }
 
 fn is_constant(path: &Path) -> bool {

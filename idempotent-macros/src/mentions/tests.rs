@@ -115,6 +115,10 @@ fn a_call_beside_an_argument_must_mention_one_too() {
         ["Uuid :: new_v4"]
     );
     assert_eq!(
+        detached(&parse_quote!(id.unwrap_or_else(ids::generate_id))),
+        ["ids :: generate_id"]
+    );
+    assert_eq!(
         detached(&parse_quote!(id.map_or_else((random), OrderId::new))),
         ["random"]
     );
@@ -152,6 +156,8 @@ fn constants_constructors_and_local_names_are_fine() {
         .is_empty()
     );
     assert!(detached(&parse_quote!(id.unwrap_or_else(Vec::<u8>::new))).is_empty());
+    assert!(detached(&parse_quote!(id.unwrap_or_else(generic_id))).is_empty());
+    assert!(detached(&parse_quote!(id.or_else(newest_of_none))).is_empty());
     assert!(detached(&parse_quote!((id, "a".replacen("a", "b", 1).trim()))).is_empty());
     assert_eq!(
         detached(&parse_quote!((id, "a".repeat(now())))),
