@@ -204,13 +204,10 @@ impl Observers {
 
     pub(crate) fn transition(&self, operation: &str, id: &RecordId, attempt: u32, step: Step) {
         match step {
-            Step::NotYetRecorded
-            | Step::HeartbeatFailed
-            | Step::LeaseLost
-            | Step::Parked
-            | Step::LeftUncertain => {
+            Step::NotYetRecorded | Step::LeaseLost | Step::Parked | Step::LeftUncertain => {
                 tracing::warn!(operation, %id, attempt, ?step, "idempotent call");
             }
+            // That a heartbeat failed is said with its cause, where that is known.
             _ => tracing::debug!(operation, %id, attempt, ?step, "idempotent call"),
         }
         self.tell(|observer| {

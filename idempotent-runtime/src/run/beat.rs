@@ -7,7 +7,7 @@ use crate::{
     observe::Step,
     record::Version,
     run::{keeper::Shared, lease::Lease, swap},
-    store::{Store, Swap},
+    store::{Store, StoreError, StoreErrorKind, Swap},
 };
 
 /// When the next heartbeat is due.
@@ -77,10 +77,10 @@ pub(crate) async fn beat(
                 }
             }
             failed => {
-                match failed {
-                    Some(Err(error)) => tracing::warn!(%error, "a heartbeat failed"),
-                    _ => tracing::warn!("a heartbeat failed: the store did not answer in time"),
-                }
+                let error = failed.and_then(Result::err).unwrap_or_else(|| {
+                    StoreError::new(StoreErrorKind::Unavailable, "prolonging a lease")
+                });
+                tracing::warn!(operation = attempt.operation(), id = %attempt.id(), attempt = attempt.number(), %error, "a heartbeat failed");
                 let now = keeper.timer.now();
                 tell(Step::HeartbeatFailed);
                 let next = now.saturating_add(length / 12);
@@ -103,6 +103,7 @@ fn outstayed(keeper: &Shared, lease: &Lease) -> Beaten {
     if !lease.is_over(keeper.timer.now()) {
         tracing::warn!(
             operation = attempt.operation(),
+            id = %attempt.id(),
             "a body ran longer than the maximum hold time: its lease is not prolonged any more"
         );
         return Beaten::Until(lease.ends());

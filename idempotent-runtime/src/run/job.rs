@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::SemaphorePermit;
-use tracing::Span;
 
 use crate::{
     identity::RecordId,
@@ -48,17 +47,6 @@ pub(crate) enum Job {
 }
 
 impl Job {
-    /// Names the call in what is said on the heartbeat thread.
-    pub(crate) fn span(&self) -> Span {
-        match self {
-            Job::End { lease, .. } => lease.span(),
-            Job::Abandon { id, claim, .. } => {
-                let operation = &*claim.subject.operation;
-                tracing::info_span!("idempotent", operation, %id)
-            }
-        }
-    }
-
     pub(crate) async fn run(mut self, store: &dyn Store, keeper: &Shared) {
         let (lease, mut pause) = (self.lease(), Duration::from_millis(20));
         // What is not kept alive need not be ended once its lease is over.
@@ -71,7 +59,9 @@ impl Job {
             let turn = self.turn(keeper).await;
             let waited = keeper.timer.now().saturating_sub(began);
             if turn.is_some() && waited >= at_most.max(SHORTEST_LIMIT) {
+                let (operation, id) = self.call();
                 tracing::error!(
+                    operation, %id,
                     "a claim was not given up before its lease was over: the lease decides what happens next"
                 );
                 return;
@@ -86,7 +76,8 @@ impl Job {
                 return;
             }
             if tried > at_most {
-                tracing::error!(%error, "gave up a write in the background: the lease decides what happens next");
+                let (operation, id) = self.call();
+                tracing::error!(operation, %id, %error, "gave up a write in the background: the lease decides what happens next");
                 return;
             }
             let pausing = keeper.timer.sleep(pause);
@@ -95,6 +86,14 @@ impl Job {
                 Job::Abandon { .. } => pausing.await,
             }
             pause = (pause * 2).min(lease / 3).max(Duration::from_millis(1));
+        }
+    }
+
+    /// Names the call in what is said of it.
+    fn call(&self) -> (&str, &RecordId) {
+        match self {
+            Job::End { lease, .. } => (lease.attempt.operation(), lease.attempt.id()),
+            Job::Abandon { id, claim, .. } => (&claim.subject.operation, id),
         }
     }
 
@@ -131,7 +130,9 @@ impl Job {
         }
         let has_happened = answer.is_ok();
         if has_happened {
+            let (operation, id) = self.call();
             tracing::error!(
+                operation, %id,
                 "the store refuses an outcome: it is recorded as happened, and cannot be replayed"
             );
         } else {

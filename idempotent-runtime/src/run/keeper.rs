@@ -13,7 +13,6 @@ use std::{
 
 use slab::Slab;
 use tokio::sync::{Notify, Semaphore};
-use tracing::Instrument;
 
 use crate::{
     clock::Timer,
@@ -306,9 +305,7 @@ fn take_up(shared: &Arc<Shared>, store: &Arc<dyn Store>, work: &mut Work, now: D
     for job in std::mem::take(&mut work.jobs) {
         work.running_jobs += 1;
         let (running, store) = (RunningJob(Arc::clone(shared)), Arc::clone(store));
-        let span = job.span();
-        let work = async move { job.run(&*store, &running.0).await };
-        tokio::task::spawn_local(work.instrument(span));
+        tokio::task::spawn_local(async move { job.run(&*store, &running.0).await });
     }
     for (index, kept) in &mut work.leases {
         if kept.beating || kept.due > now {
@@ -323,16 +320,15 @@ fn take_up(shared: &Arc<Shared>, store: &Arc<dyn Store>, work: &mut Work, now: D
             index,
             due: now.saturating_add(kept.lease.holding.lease() / 12),
         };
-        let (store, span) = (Arc::clone(store), kept.lease.span());
-        let beat = async move {
+        let store = Arc::clone(store);
+        tokio::task::spawn_local(async move {
             // Moved as a whole, so that it is dropped when the heartbeat ends.
             let beating = &mut beating;
             beating.due = match beat::beat(&*store, &beating.shared, &beating.lease, since).await {
                 Beaten::Until(due) => due,
                 Beaten::Never => Duration::MAX,
             };
-        };
-        tokio::task::spawn_local(beat.instrument(span));
+        });
     }
 }
 

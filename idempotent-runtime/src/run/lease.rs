@@ -9,7 +9,6 @@ use std::{
 };
 
 use tokio::sync::Notify;
-use tracing::Span;
 
 use crate::{
     attempt::Attempt,
@@ -112,12 +111,6 @@ impl Lease {
 
     pub(crate) fn is_let_go(&self) -> bool {
         self.let_go.load(Ordering::Acquire)
-    }
-
-    /// Names the call in what is said on the heartbeat thread.
-    pub(crate) fn span(&self) -> Span {
-        let (operation, id) = (self.attempt.operation(), self.attempt.id());
-        tracing::info_span!("idempotent", operation, %id)
     }
 
     fn lock(&self) -> MutexGuard<'_, Version> {
