@@ -92,18 +92,23 @@ fn ending(inner: &Inner, read: &Read) -> Ending {
     }
 }
 
-/// Writes how a call ended. A call whose key nobody can name again is forgotten instead, unless another process took it up.
+/// Writes how a call ended. A call whose key nobody can name again is forgotten instead, unless another process took it up: that one is
+/// told from there, or whoever lists the call where it dies.
 pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     inner.undecided.forget(&keyed.live.id);
     if !keyed.journaled {
         return;
     }
     let id = &keyed.live.id;
-    let told = if keyed.named {
-        inner.journal.finish(id, &keyed.caller, &ending).await
+    let is_forgotten = if keyed.named {
+        Ok(false)
     } else {
-        let withdrawn = inner.journal.withdraw(id, &keyed.begun).await;
-        withdrawn.map(drop)
+        inner.journal.withdraw(id, &keyed.begun).await
+    };
+    let told = match is_forgotten {
+        Ok(true) => Ok(()),
+        Ok(false) => inner.journal.finish(id, &keyed.caller, &ending).await,
+        Err(error) => Err(error),
     };
     if let Err(error) = told {
         tracing::warn!(%error, "a call ended and the journal does not know: it will be sent again with its key");

@@ -251,6 +251,32 @@ async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
     }
 }
 
+/// Its key is random, so that nobody but the process that took it up would ask for it again; and that one was told nothing.
+#[tokio::test]
+async fn c08_what_was_answered_is_not_open_though_another_process_took_it_up() {
+    let listed = Listed::behind(answer(201), Call::new()).await;
+    let Listed {
+        server,
+        gate,
+        one,
+        other,
+        asked,
+        open,
+    } = listed;
+    let resumed = open.request(&other.client).expect("it can be sent");
+    let lost = resumed.send().await;
+    assert!(matches!(lost.ending(), ClientError::Unknown { .. }));
+
+    gate.open();
+    asked.await.expect("no panic").expect("an answer");
+
+    assert!(unfinished(&one.keys).await.is_empty());
+    let again = open.request(&other.client).expect("it was open");
+    let again = again.send().await.expect("an answer");
+    assert_eq!(outcome(&again).origin, Origin::Journal);
+    assert_eq!(server.keys().len(), 2);
+}
+
 /// What ended since it was listed is answered from the journal.
 #[tokio::test]
 async fn c08_what_ended_since_it_was_listed_is_not_sent() {
