@@ -68,7 +68,8 @@ pub enum Step {
     LeftUncertain,
     /// The record was parked.
     Parked,
-    /// The body was dropped or panicked, and its lease was ended.
+    /// The lease was ended, and the next call runs the body again: this one was dropped or panicked, or says that nothing
+    /// happened where it could not know what the holder before it had done.
     Stopped,
     /// A heartbeat prolonged the lease.
     Heartbeat,

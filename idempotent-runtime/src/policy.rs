@@ -79,6 +79,8 @@ pub enum Verdict {
     /// It is the outcome: recorded, and replayed to every duplicate.
     Replay,
     /// Nothing happened: the record is released, and a retry runs again. Only where an `Err` really means that.
+    ///
+    /// After a takeover under [`OnCrash::Rerun`] it is not: of the holder before it nobody knows that. The retry is a takeover again.
     Release,
     /// Nobody knows: the record becomes *uncertain*.
     Uncertain,
@@ -89,7 +91,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unrecorded {
-    /// Nothing happened: the record is released, and a retry runs again.
+    /// Nothing happened: the record is released, and a retry runs again. Of takeovers, see [`Verdict::Release`].
     Release,
     /// Nobody knows: the record becomes *uncertain*.
     Uncertain,

@@ -27,7 +27,7 @@ pub struct Holding {
 pub enum Ending {
     /// It records the outcome.
     Done(RawOutcome),
-    /// The body's own word, by its verdict on the error it returned, that nothing happened.
+    /// The body's own word, by its verdict on the error it returned, that it did nothing.
     Release,
     /// The body's own word, or a reconciliation's, that nobody knows.
     Uncertain,
@@ -124,8 +124,9 @@ impl Holding {
     ///
     /// Only the body's own word releases what a polled body may have begun. What stopped without
     /// one is run again where the engineer chose that, by a takeover that counts, and is
-    /// uncertain elsewhere. A takeover that stopped before it did anything leaves what it found, because
-    /// of what the holder before it may have begun: it does not count, and is nobody's any more.
+    /// uncertain elsewhere. A takeover that did nothing, because it stopped before its body was polled or by its body's word,
+    /// leaves what it found, because of what the holder before it may have begun: it does not count, and is nobody's any
+    /// more. A reconciliation has found out of that one, too, that it did nothing.
     ///
     /// A release after a body stays for as long as an outcome would. One without says nothing that anybody asks for later, and
     /// stays for a lease.
@@ -137,18 +138,22 @@ impl Holding {
                 outcome: Some(outcome.clone()),
                 ..self.draft(State::Done, version)
             },
-            Ending::Release => self.released(version),
             Ending::Uncertain => self.draft(State::Uncertain, version),
             Ending::Unpolled if self.meaning == Meaning::Fresh => Draft {
                 expires: Moment::In(self.lease),
                 ..self.released(version)
             },
-            Ending::Unpolled if self.on_crash == OnCrash::Rerun => Draft {
-                lease: Moment::In(Duration::ZERO),
-                attempt: self.attempt.saturating_sub(1),
-                attempt_id: AttemptId::NOBODY,
-                ..self.draft(State::Running, version)
-            },
+            Ending::Unpolled | Ending::Release
+                if self.meaning != Meaning::Fresh && self.on_crash == OnCrash::Rerun =>
+            {
+                Draft {
+                    lease: Moment::In(Duration::ZERO),
+                    attempt: self.attempt.saturating_sub(1),
+                    attempt_id: AttemptId::NOBODY,
+                    ..self.draft(State::Running, version)
+                }
+            }
+            Ending::Release => self.released(version),
             Ending::Stopped if self.on_crash == OnCrash::Rerun => Draft {
                 lease: Moment::In(Duration::ZERO),
                 ..self.draft(State::Running, version)
@@ -163,20 +168,24 @@ impl Holding {
         let Some(record) = &snapshot.record else {
             return Refusal::Lost(None);
         };
-        if *ending == Ending::Unpolled && record.attempt_id == AttemptId::NOBODY {
+        let intended = self.end(ending, record.version);
+        let leaves = *ending == Ending::Unpolled || intended.attempt_id == AttemptId::NOBODY;
+        if leaves && record.attempt_id == AttemptId::NOBODY {
             return Refusal::Stands(Arc::clone(record));
         }
         if record.attempt_id != self.attempt_id {
             return Refusal::Lost(Some(Arc::clone(record)));
         }
-        let intended = self.end(ending, record.version).state;
         match (record.state, ending) {
             // Writing it again would put this holder's `on_crash` over that of a stricter caller.
             (State::Uncertain, Ending::Stopped | Ending::Unpolled | Ending::Uncertain) => {
                 Refusal::Stands(Arc::clone(record))
             }
+            (State::Uncertain, Ending::Release) if intended.state == State::Running => {
+                Refusal::Stands(Arc::clone(record))
+            }
             (State::Running | State::Uncertain, _) => Refusal::Again(record.version),
-            (stands, _) if stands == intended => Refusal::Stands(Arc::clone(record)),
+            (stands, _) if stands == intended.state => Refusal::Stands(Arc::clone(record)),
             _ => Refusal::Lost(Some(Arc::clone(record))),
         }
     }

@@ -270,11 +270,14 @@ async fn s_67_a_takeover_does_not_say_that_a_key_is_free() {
     gate.arrived(1).await;
     clock.advance(Duration::from_secs(6));
 
-    for says in [None, Some("released")] {
+    // The second one is no less a takeover: nobody has found out meanwhile what the first handler did.
+    for _ in 0..2 {
         let answer = shop.send(charge()).await;
         assert_eq!(answer.body, "sold out");
-        assert_eq!(says_of_its_key(&answer), says);
+        assert_eq!(says_of_its_key(&answer), None);
     }
+    let other = shop.send(charge().body("amount=99")).await;
+    other.is_problem(422, "key_reused");
     assert_eq!(shop.runs(), 3);
     vanished.abort();
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, FencingToken, Status, Step,
+    Error, FencingToken, Reconciled, Status, Step,
     record::State,
     store::StoreErrorKind,
     testing::{Fault, Gate, Nth, Operation},
@@ -22,7 +22,7 @@ use idempotent_runtime::{
 use tokio::task::JoinHandle;
 
 use crate::{
-    charge::{Answer, Charge, LEASE, Mode, is_in_progress, vanished},
+    charge::{Answer, Charge, Found, LEASE, Mode, is_in_progress, vanished},
     harness::{Owner, World},
 };
 
@@ -144,14 +144,18 @@ async fn d04_stale_success_without_an_outcome_is_told(world: World) {
 
 async fn d04_stale_success_never_adopts_another_request(world: World) {
     let (first, second) = (world.owner().await, world.owner().await);
-    let (stale, gate) = paused(&world, Charge::of(&world, &first).answers("A"), &first).await;
-    // The takeover says that nothing happened, and the key goes to another request.
+    let asks = Charge::of(&world, &first).mode(Mode::Reconcile(Found::Nothing));
+    let (stale, gate) = paused(&world, asks.answers("A"), &first).await;
+    // A reconciliation and the body behind it say that nothing happened, and the key goes to another request.
     let released = second
         .call("charge")
         .key("k")
         .arguments(&1)
         .release_errors()
-        .run(|_| async { Err::<String, _>(Error::InvalidPolicy("nothing happened")) })
+        .reconcile(
+            |_| async { Reconciled::RunAgain },
+            |_| async { Err::<String, _>(Error::InvalidPolicy("nothing happened")) },
+        )
         .await;
     assert!(released.is_err());
     let other = Charge::of(&world, &second).amount(2).answers("other");

@@ -1,6 +1,7 @@
 //! Takeovers: how many there may be, and what decides where running again is not right.
 
 mod asked;
+mod released;
 mod settled;
 mod strictness;
 mod unbegun;

@@ -42,6 +42,8 @@ pub(crate) enum Fault {
     UncertainTwice,
     /// A claim that was given up is only ended where it stands already.
     GivesUpWhatStandsOnly,
+    /// A takeover whose body says that nothing happened speaks for the body before it, too.
+    TakeoverReleases,
     /// A takeover that was given up leaves what it found under its own name.
     LeavesItsName,
     SettlementUnchecked,
@@ -135,6 +137,7 @@ each_is_caught! {
     an_uncertain_verdict_written_twice_loosens_the_record: UncertainTwice, Rerun and Uncertain, breaks StricterWins;
     a_claim_given_up_where_it_stands_only_stands_later: GivesUpWhatStandsOnly, Rerun and Rerun, breaks GivenUpStays;
     a_takeover_given_up_where_it_stands_only_stands_later: GivesUpWhatStandsOnly, Reconcile and Reconcile, breaks GivenUpStays;
+    a_takeover_that_releases_forgets_what_the_body_before_it_began: TakeoverReleases, Rerun and Rerun, breaks ReleasesNothingBegun;
     a_takeover_given_up_under_its_name_is_taken_for_a_first_claim: LeavesItsName, Rerun and Rerun, breaks ReleasesNothingBegun;
     a_settlement_without_a_version_check_records_a_second_outcome: SettlementUnchecked, Uncertain and Uncertain, breaks OneOutcome;
     an_operator_who_resumes_what_is_uncertain_runs_it_twice: ResumesUncertain, Uncertain and Uncertain, breaks AtMostOnce;

@@ -69,7 +69,12 @@ impl Protocol {
             (Fault::CancelReleases, End::Stopped, _) => End::Release,
             _ => end,
         };
-        let (holding, ending) = (held.holding(caller), written.ending(held.attempt_id));
+        let meaning = match (self.fault, written) {
+            (Fault::TakeoverReleases, End::Release) => Meaning::Fresh,
+            _ => held.meaning,
+        };
+        let holding = Held { meaning, ..held }.holding(caller);
+        let ending = written.ending(held.attempt_id);
         let draft = match (self.fault, end) {
             (Fault::StoppedHolds, End::Stopped) => holding.heartbeat(version(FRESH)),
             _ => holding.end(&ending, version(FRESH)),

@@ -93,7 +93,7 @@ impl Promise {
                 "only an outcome or the body's own word lets a polled call begin afresh"
             }
             Promise::ReleasesNothingBegun => {
-                "who has not begun releases nothing that somebody before may have begun"
+                "nobody releases what somebody before may have begun, and no reconciliation has looked into"
             }
             Promise::GivenUpStays => {
                 "I13: a claim that was given up does not stand when it arrives late, before the record is purged"
@@ -175,11 +175,15 @@ impl World {
                     Promise::StoppedFrees,
                     frees || request.kind == Kind::Heartbeat,
                 );
-                let unbegun = request.kind == Kind::End(End::Unpolled);
+                // Of what it polled itself it knows that it did nothing, and of what was reconciled somebody found out.
+                let own = u8::from(request.kind == Kind::End(End::Release));
                 watch.must(
                     Promise::ReleasesNothingBegun,
-                    !unbegun || next.state != State::Released || watch.bodies == 0,
+                    next.state != State::Released
+                        || next.on_crash == OnCrash::Reconcile
+                        || watch.bodies <= own,
                 );
+                watch.bodies = watch.bodies.saturating_sub(own);
                 watch.attempts = granted;
                 watch.unsettled &= !matches!(request.kind, Kind::End(End::Done | End::Release));
             }

@@ -17,7 +17,7 @@ on_every_store![
 ];
 
 /// What stands under a key: its state, and its attempts so far.
-async fn left(world: &World, key: &str) -> Option<(State, u32)> {
+pub(super) async fn left(world: &World, key: &str) -> Option<(State, u32)> {
     let records = world.records().await;
     let of_key = records
         .iter()
@@ -26,7 +26,7 @@ async fn left(world: &World, key: &str) -> Option<(State, u32)> {
 }
 
 /// Checks that other arguments are still refused, and what the next call gets.
-async fn check(world: &World, key: &str, mode: Mode, expected: &str) {
+pub(super) async fn check(world: &World, key: &str, mode: Mode, expected: &str) {
     let owner = world.owner().await;
     let charge = Charge::of(world, &owner).key(key).mode(mode).rejecting();
     let other = charge.clone().amount(2).call().await;
