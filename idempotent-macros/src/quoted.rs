@@ -16,21 +16,14 @@ pub(crate) fn check(args: &Args, names: &Names, errors: &mut Errors) {
     old_name(args, names, errors);
 }
 
-/// Refuses text that reads as an argument. Any other text may be meant.
+/// Refuses a scope that reads as an argument.
 fn scope(args: &Args, names: &Names, errors: &mut Errors) {
-    let Some(Key::Expression(Expr::Lit(ExprLit {
-        lit: Lit::Str(written),
-        ..
-    }))) = args.scope.value()
-    else {
-        return;
-    };
-    let text = written.value();
-    if names.are_read_in(&text) {
-        errors.on(
-            written,
-            format!("this `scope` is text without braces, the same for every call; text is a template: write `\"{{{text}}}\"` or leave the quotes out; where the text itself is meant, write `concat!(\"{text}\")`"),
-        );
+    if let Some(Key::Expression(written)) = args.scope.value() {
+        refuse_named(written, names, errors, |text| {
+            format!(
+                "this `scope` is text without braces, the same for every call; text is a template: write `\"{{{text}}}\"` or leave the quotes out; where the text itself is meant, write `concat!(\"{text}\")`"
+            )
+        });
     }
 }
 
@@ -50,10 +43,7 @@ fn fingerprint(args: &Args, names: &Names, errors: &mut Errors) {
         return;
     }
     for element in compared {
-        if let Expr::Lit(ExprLit {
-            lit: Lit::Str(text),
-            ..
-        }) = element
+        if let Some(text) = literal(element)
             && (is_a_template(text, names)
                 || text.value().contains('.') && names.are_read_in(&text.value()))
         {
@@ -67,19 +57,36 @@ fn fingerprint(args: &Args, names: &Names, errors: &mut Errors) {
 
 /// Refuses an old name that reads as an argument: most often the old key was meant, whose calls would then not be found.
 fn old_name(args: &Args, names: &Names, errors: &mut Errors) {
-    let Some(AlsoAccept::Name(Expr::Lit(ExprLit {
-        lit: Lit::Str(written),
-        ..
-    }))) = args.also_accept.value()
-    else {
-        return;
-    };
-    let text = written.value();
-    if names.are_read_in(&text) {
-        errors.on(
-            written,
-            format!("this `also_accept` is text without braces, which is an old name: where the old key is meant, write `\"{{{text}}}\"`; where the name itself is meant, write `concat!(\"{text}\")`"),
-        );
+    if let Some(AlsoAccept::Name(written)) = args.also_accept.value() {
+        refuse_named(written, names, errors, |text| {
+            format!(
+                "this `also_accept` is text without braces, which is an old name: where the old key is meant, write `\"{{{text}}}\"`; where the name itself is meant, write `concat!(\"{text}\")`"
+            )
+        });
+    }
+}
+
+/// Refuses text that reads as an argument. Any other text may be meant.
+fn refuse_named(
+    written: &Expr,
+    names: &Names,
+    errors: &mut Errors,
+    message: impl FnOnce(&str) -> String,
+) {
+    if let Some(text) = literal(written)
+        && names.are_read_in(&text.value())
+    {
+        errors.on(text, message(&text.value()));
+    }
+}
+
+fn literal(written: &Expr) -> Option<&LitStr> {
+    match written {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(text),
+            ..
+        }) => Some(text),
+        _ => None,
     }
 }
 

@@ -189,6 +189,13 @@ impl Listed {
             open,
         }
     }
+
+    /// The other process takes up the call, too, and hears nothing.
+    async fn is_lost_by_the_other(&self) {
+        let resumed = self.open.request(&self.other.client);
+        let lost = resumed.expect("it can be sent").send().await;
+        assert!(matches!(lost.ending(), ClientError::Unknown { .. }));
+    }
 }
 
 /// Another process took up the call, and what that one does, nobody here knows.
@@ -196,17 +203,14 @@ impl Listed {
 async fn c39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_up() {
     for refusal in refusals() {
         let listed = Listed::behind(refusal.clone(), wish()).await;
+        listed.is_lost_by_the_other().await;
         let Listed {
             server: _server,
             gate,
             one,
-            other,
             asked,
-            open,
+            ..
         } = listed;
-        let resumed = open.request(&other.client).expect("it can be sent");
-        let lost = resumed.send().await;
-        assert!(matches!(lost.ending(), ClientError::Unknown { .. }));
 
         gate.open();
         let ended = asked.await.expect("no panic");
@@ -255,6 +259,7 @@ async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
 #[tokio::test]
 async fn c08_what_was_answered_is_not_open_though_another_process_took_it_up() {
     let listed = Listed::behind(answer(201), Call::new()).await;
+    listed.is_lost_by_the_other().await;
     let Listed {
         server,
         gate,
@@ -263,9 +268,6 @@ async fn c08_what_was_answered_is_not_open_though_another_process_took_it_up() {
         asked,
         open,
     } = listed;
-    let resumed = open.request(&other.client).expect("it can be sent");
-    let lost = resumed.send().await;
-    assert!(matches!(lost.ending(), ClientError::Unknown { .. }));
 
     gate.open();
     asked.await.expect("no panic").expect("an answer");
