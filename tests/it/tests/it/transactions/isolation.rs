@@ -181,7 +181,18 @@ async fn what_completes_meanwhile_is_never_uncertain_on_postgres() {
         let call = handle.call("orders.place").key("k").arguments(&7_i64);
         call.run(async |_| Ok::<_, PlaceError>(1)).await
     });
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let completing = format!(
+        "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%{records}records%'"
+    );
+    while PostgresShop::numbers(&mut side, completing.clone())
+        .await
+        .expect("the server says who sleeps")
+        == [0]
+    {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // Longer than the lease that is seen there, and shorter than the completion takes.
+    tokio::time::sleep(Duration::from_millis(400)).await;
 
     let placed = place(&shop, &idem, "k", 7).await;
 
