@@ -1,12 +1,10 @@
 //! What is sent elsewhere than its caller wrote: what follows a redirect, and what another middleware sends to another address.
 
-use async_trait::async_trait;
-use http::Extensions;
 use idempotent_runtime::client::{IdempotencyKeys, Profile};
-use reqwest::{Request, Response, Url};
-use reqwest_middleware::{ClientBuilder, Middleware, Next};
+use reqwest::Request;
+use reqwest_middleware::ClientBuilder;
 
-use crate::kit::{Ending, Server, answer, client};
+use crate::kit::{Ending, Passing, Server, answer, client};
 
 const CONDITIONS: [(&str, &str); 4] = [
     ("if-match", "\"7\""),
@@ -60,22 +58,6 @@ async fn c34_a_read_keeps_its_conditions_wherever_it_is_led() {
     }
 }
 
-/// Sends everything to another server.
-struct Elsewhere(Url);
-
-#[async_trait]
-impl Middleware for Elsewhere {
-    async fn handle(
-        &self,
-        mut request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        request.url_mut().clone_from(&self.0);
-        next.run(request, extensions).await
-    }
-}
-
 /// Nobody but that middleware knows that it was no redirect.
 #[tokio::test]
 async fn c34_a_middleware_that_changes_the_address_is_named_where_a_key_left_its_origin() {
@@ -84,7 +66,8 @@ async fn c34_a_middleware_that_changes_the_address_is_named_where_a_key_left_its
     let keys = IdempotencyKeys::builder(Profile::ietf());
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
     let client = ClientBuilder::new(http);
-    let client = client.with(keys).with(Elsewhere(url)).build();
+    let elsewhere = move |request: &mut Request| request.url_mut().clone_from(&url);
+    let client = client.with(keys).with(Passing(elsewhere)).build();
     let ended = client.post("http://payments/pay").body("pay").send().await;
     let told = ended.ending().to_string();
     for cause in ["redirect", "middleware"] {

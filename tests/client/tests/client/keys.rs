@@ -5,15 +5,15 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use async_trait::async_trait;
 use http::Extensions;
 use idempotent_runtime::client::{Call, ClientError, Intent, InvalidKey, Key, Profile};
-use reqwest::{Request, Response};
-use reqwest_middleware::{ClientBuilder, Middleware, Next};
+use reqwest::Request;
+use reqwest_middleware::ClientBuilder;
 use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
 
 use crate::kit::{
-    Ending, Pauses, Server, Step, answer, builder, client, client_with, lock, outcome, unfinished,
+    Ending, Passing, Pauses, Server, Step, answer, builder, client, client_with, lock, outcome,
+    unfinished,
 };
 
 const NO_STEPS: [Step; 0] = [];
@@ -170,29 +170,19 @@ async fn c03_a_key_of_the_caller_s_is_sent_as_it_is() {
     }
 }
 
-/// Looks whether the key is marked, by which clients and proxies know what they do not log.
-struct IsSensitive;
-
-#[async_trait]
-impl Middleware for IsSensitive {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        assert!(request.headers()["idempotency-key"].is_sensitive());
-        next.run(request, extensions).await
-    }
-}
-
 #[tokio::test]
 async fn c41_the_header_of_a_key_is_marked_as_sensitive_whoever_wrote_it() {
     let server = Server::doing([answer(201)]).await;
     let (http, keys) = builder(&Pauses::default())
         .build(reqwest::Client::builder())
         .expect("a client");
-    let client = ClientBuilder::new(http).with(keys).with(IsSensitive);
+    // By this mark, clients and proxies know what they do not log.
+    let is_sensitive = |request: &mut Request| {
+        assert!(request.headers()["idempotency-key"].is_sensitive());
+    };
+    let client = ClientBuilder::new(http)
+        .with(keys)
+        .with(Passing(is_sensitive));
     let client = client.build();
     let call = || client.post(server.url("/pay")).body("pay");
     let given = Call::new().key(Key::new("given").expect("a key"));

@@ -12,8 +12,9 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
+use http::{Extensions, HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Collected, Full, StreamBody, combinators::BoxBody};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
@@ -22,8 +23,24 @@ use idempotent_runtime::{
     clock::Timer,
     testing::Gate,
 };
-use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
+use reqwest_middleware::{ClientWithMiddleware, Middleware, Next, RequestBuilder};
 use tokio::{net::TcpListener, sync::Notify};
+
+/// Looks at every request that passes, or changes it.
+pub(crate) struct Passing<F>(pub(crate) F);
+
+#[async_trait]
+impl<F: Fn(&mut reqwest::Request) + Send + Sync + 'static> Middleware for Passing<F> {
+    async fn handle(
+        &self,
+        mut request: reqwest::Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        (self.0)(&mut request);
+        next.run(request, extensions).await
+    }
+}
 
 /// What the server does with one request.
 #[derive(Clone, Debug)]

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use http::{
-    Extensions, HeaderValue, Method,
+    HeaderValue, Method,
     header::{AUTHORIZATION, HeaderName},
 };
 use idempotent_runtime::{
@@ -15,9 +14,9 @@ use idempotent_runtime::{
     testing::ManualClock,
 };
 use reqwest::{Request, Response};
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
-use crate::kit::{Ending, Pauses, Server, Step, answer, builder, patient, unfinished};
+use crate::kit::{Ending, Passing, Pauses, Server, Step, answer, builder, patient, unfinished};
 
 /// One life of a program.
 struct Process {
@@ -166,22 +165,6 @@ async fn c08_who_is_asking_is_not_written_down_with_the_address() {
     assert!(keys.iter().all(|sent| *sent == keys[0]), "{keys:?}");
 }
 
-/// Looks whether the address still says who is asking.
-struct SeesUser;
-
-#[async_trait]
-impl Middleware for SeesUser {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        assert_eq!(request.url().username(), "jane");
-        next.run(request, extensions).await
-    }
-}
-
 /// It may be for a middleware inside to say who is asking.
 #[tokio::test]
 async fn c08_the_address_of_a_call_without_a_key_is_left_as_it_is() {
@@ -190,7 +173,9 @@ async fn c08_the_address_of_a_call_without_a_key_is_left_as_it_is() {
     let (http, keys) = builder(&Pauses::default())
         .build(reqwest::Client::builder())
         .expect("a client");
-    let client = ClientBuilder::new(http).with(keys).with(SeesUser).build();
+    let sees_user = |request: &mut Request| assert_eq!(request.url().username(), "jane");
+    let client = ClientBuilder::new(http).with(keys);
+    let client = client.with(Passing(sees_user)).build();
 
     let request = Request::new(Method::GET, url.parse().expect("a URL"));
     client.execute(request).await.expect("an answer");

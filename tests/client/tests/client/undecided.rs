@@ -28,7 +28,8 @@ use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
 use tokio::net::TcpListener;
 
 use crate::kit::{
-    Answer, Ending, Pauses, Server, Step, answer, json, outcome, patient, problem, unfinished,
+    Answer, Ending, Passing, Pauses, Server, Step, answer, json, outcome, patient, problem,
+    unfinished,
 };
 
 struct Process {
@@ -117,26 +118,14 @@ async fn c39_a_call_that_gives_up_and_did_nothing_is_neither_open_nor_over() {
     }
 }
 
-/// Sends what comes after the first attempt to where nobody listens.
-struct GoneLater {
-    sent: AtomicUsize,
-    nobody: SocketAddr,
-}
-
-#[async_trait]
-impl Middleware for GoneLater {
-    async fn handle(
-        &self,
-        mut request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        if self.sent.fetch_add(1, Ordering::Relaxed) > 0 {
-            let port = Some(self.nobody.port());
-            request.url_mut().set_port(port).expect("it has a host");
+/// Changes what comes after the first attempt.
+fn later(change: impl Fn(&mut Request) + Send + Sync + 'static) -> impl Middleware {
+    let sent = AtomicUsize::default();
+    Passing(move |request: &mut Request| {
+        if sent.fetch_add(1, Ordering::Relaxed) > 0 {
+            change(request);
         }
-        next.run(request, extensions).await
-    }
+    })
 }
 
 /// An attempt that came to nobody says nothing of the one before it.
@@ -150,10 +139,9 @@ async fn c39_a_call_that_gives_up_without_a_connection_is_open_where_it_may_have
         .timer(Pauses::default())
         .limits(patient().attempts(2));
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let sent = AtomicUsize::default();
     let client = ClientBuilder::new(http)
         .with(keys.clone())
-        .with(GoneLater { sent, nobody })
+        .with(later(move |request| to(nobody, request)))
         .build();
 
     let call = client.put(server.url("/order")).body("order");
@@ -178,11 +166,10 @@ async fn c02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_op
         .timer(Pauses::default())
         .limits(patient().attempts(1));
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let sent = AtomicUsize::default();
     let client = ClientBuilder::new(http)
         .with(keys.clone())
         .with(RetryTransientMiddleware::new_with_policy(backoff))
-        .with(GoneLater { sent, nobody })
+        .with(later(move |request| to(nobody, request)))
         .build();
 
     let call = client.post(server.url("/pay")).body("pay");
@@ -196,23 +183,16 @@ async fn c02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_op
     assert_eq!(unfinished(&keys).await.len(), 1);
 }
 
-/// Takes what comes after the first attempt to a server whose certificate is not taken, as encryption reports it.
-struct UntrustedLater(AtomicUsize);
+/// To where nobody listens.
+fn to(nobody: SocketAddr, request: &mut Request) {
+    let port = Some(nobody.port());
+    request.url_mut().set_port(port).expect("it has a host");
+}
 
-#[async_trait]
-impl Middleware for UntrustedLater {
-    async fn handle(
-        &self,
-        mut request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        if self.0.fetch_add(1, Ordering::Relaxed) > 0 {
-            let url = request.url_mut();
-            url.set_host(Some("portal.example.com")).expect("a host");
-        }
-        next.run(request, extensions).await
-    }
+/// To a server whose certificate is not taken, as encryption reports it.
+fn to_the_portal(request: &mut Request) {
+    let url = request.url_mut();
+    url.set_host(Some("portal.example.com")).expect("a host");
 }
 
 struct Untrusted;
@@ -237,7 +217,7 @@ async fn c02_a_retry_inside_that_took_no_certificate_leaves_the_attempt_before_i
     let client = ClientBuilder::new(http)
         .with(keys.clone())
         .with(RetryTransientMiddleware::new_with_policy(backoff))
-        .with(UntrustedLater(AtomicUsize::default()))
+        .with(later(to_the_portal))
         .build();
 
     let call = client.post(server.url("/pay")).body("pay");
