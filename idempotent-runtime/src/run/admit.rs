@@ -9,7 +9,7 @@ use crate::{
     lease::{Claim, Decision, Meaning, decide, first},
     observe::{Step, Unprotected},
     policy::{InFlight, OnOutage},
-    record::{Draft, FencingToken, Record, State, Time, TokenRule, Version},
+    record::{Draft, FencingToken, Record, State, Subject, Time, TokenRule, Version},
     request::Request,
     run::{
         held::{Claiming, Held, Won},
@@ -47,6 +47,8 @@ pub(crate) struct Admitting<'a> {
     waited: bool,
     /// Whether it saw that somebody holds, held or finished the call.
     bound: bool,
+    /// Whether it goes on under the identity of an older build, where that one's record is released.
+    goes_on: bool,
 }
 
 impl<'a> Admitting<'a> {
@@ -58,6 +60,7 @@ impl<'a> Admitting<'a> {
             deadline: None,
             waited: false,
             bound: false,
+            goes_on: false,
         }
     }
 
@@ -70,7 +73,7 @@ impl<'a> Admitting<'a> {
             },
             None => None,
         };
-        if is_held(&self.id) {
+        if is_held(&self.id) || is_held(&self.request.id) {
             return self.recursive();
         }
         let handle = &self.request.handle;
@@ -81,7 +84,10 @@ impl<'a> Admitting<'a> {
         loop {
             while let Some(snapshot) = found.take() {
                 match self.decide_here(&snapshot, sent) {
-                    Next::Write(next) => (seen, draft, meaning) = *next,
+                    Next::Write(next) => {
+                        (seen, draft, meaning) = *next;
+                        self.go_on_as_before(&snapshot, &mut draft);
+                    }
                     Next::Done(admission) => return admission,
                     Next::Wait(record, left) => {
                         match Box::pin(self.wait(&record, snapshot.now, left)).await {
@@ -91,8 +97,8 @@ impl<'a> Admitting<'a> {
                     }
                 }
             }
-            if meaning == Meaning::Fresh && self.id != self.request.id {
-                // Nothing binds the call under the old identity any more: it begins under its own, as all others of its build do.
+            if meaning == Meaning::Fresh && self.id != self.request.id && !self.goes_on {
+                // Nothing stands under the old identity any more: it begins under its own, as all others of its build do.
                 self.id = self.request.id;
                 (seen, draft) = (None, first(self.claim, Version::random()));
                 claiming = Claiming::new(self.request, self.claim, self.id);
@@ -166,12 +172,26 @@ impl<'a> Admitting<'a> {
             }
         };
         let decision = decide(self.claim, &snapshot, Version::random);
-        if is_fresh(&decision) {
+        let is_fresh = is_fresh(&decision);
+        if is_fresh && released(&snapshot).is_none() {
             return Ok(None);
         }
-        self.bound = true;
+        self.bound = !is_fresh;
         self.id = old;
         Ok(Some(snapshot))
+    }
+
+    /// Has a call that was released under the identity of an older build run there again, as a record of that one: what the first
+    /// run handed downstream is known there by the keys of that identity.
+    fn go_on_as_before(&mut self, snapshot: &Snapshot, draft: &mut Draft) {
+        let released = released(snapshot).filter(|_| self.id != self.request.id);
+        self.goes_on = released.is_some();
+        if let (Some(released), Some(own)) = (released, &draft.subject) {
+            draft.subject = Some(Arc::new(Subject {
+                fingerprint: own.fingerprint.clone(),
+                ..Subject::clone(&released.subject)
+            }));
+        }
     }
 
     fn recursive(&self) -> Admission {
@@ -404,6 +424,13 @@ impl<'a> Admitting<'a> {
             OnOutage::Open | OnOutage::Closed => Admission::Refused(error.into()),
         }
     }
+}
+
+/// The record that stands and was released, where it has not expired.
+fn released(snapshot: &Snapshot) -> Option<&Record> {
+    let record = snapshot.record.as_deref()?;
+    let stands = record.state == State::Released && !record.is_expired(snapshot.now);
+    stands.then_some(record)
 }
 
 fn is_fresh(decision: &Decision) -> bool {

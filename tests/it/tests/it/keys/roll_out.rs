@@ -1,7 +1,12 @@
 //! A build that gives an operation another identity, rolled out beside the one before it.
 
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
 use idempotent_runtime::{
-    Error, InFlight, Step, idempotent,
+    Attempt, Error, InFlight, Step, idempotent,
     testing::{Fault, Gate, Nth, Operation},
 };
 use tokio::task::JoinHandle;
@@ -13,6 +18,8 @@ on_every_store![
     b26_who_saw_the_old_name_held_goes_on_under_the_new_one,
     b26_what_both_names_have_the_old_one_answers,
     b26_a_claim_under_the_new_name_is_given_up_under_it,
+    b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream,
+    b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream,
 ];
 
 #[idempotent(name = "roll_out.new", also_accept = "roll_out.old", key = order, skip(world, ends))]
@@ -22,22 +29,37 @@ async fn charge(world: World, ends: Gate, order: &'static str) -> Result<usize, 
     Ok(world.runs(order))
 }
 
+/// What a call before keeps for twice as long is gone after three times as long.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// What was sent downstream before the connection broke.
+#[derive(Debug)]
+struct Sent(String);
+
+impl From<Error> for Sent {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
 /// Runs the call as the build before does, until `ends` is opened: then it fails, and its error is not kept.
 fn runs_before(old: &Owner, ends: &Gate) -> JoinHandle<Result<(), Error>> {
     let ends = ends.clone();
     let call = old.call("roll_out.old").key("k").argument("order", "k");
+    let call = call.ttl(SHORT * 2).lease(SHORT);
     tokio::spawn(call.release_errors().run(move |_| async move {
         ends.pass().await;
         Err(Error::AlreadyInstalled)
     }))
 }
 
-/// The first of two duplicates learns of the release while the second one runs: it answers both.
+/// The first of two duplicates learns that the release has expired while the second one runs: it answers both.
 async fn one_runs(world: World, first: &Owner, learns: Gate, before: impl AsyncFnOnce()) {
     let (second, ends) = (world.owner().await, Gate::new());
     let waited = first.spawn(charge(world.clone(), ends.clone(), "k"));
     before().await;
     learns.arrived(1).await;
+    world.advance(SHORT * 3).await;
     let ran = second.spawn(charge(world.clone(), ends.clone(), "k"));
     ends.arrived(1).await;
     learns.open();
@@ -82,6 +104,51 @@ async fn b26_who_saw_the_old_name_held_goes_on_under_the_new_one(world: World) {
     one_runs(world, &first, learns.clone(), released).await;
 }
 
+/// Whoever releases because what is downstream knows a key that it has seen relies on that key in every retry.
+async fn b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream(world: World) {
+    let (old, new) = (world.owner().await, world.owner().await);
+    let before = old.call("roll_out.old").key("k").release_errors();
+    let sent = before.run(async |attempt| Err::<String, _>(Sent(attempt.child_key("gateway"))));
+    let Err(Sent(before)) = sent.await else {
+        panic!("the gateway did not answer")
+    };
+
+    let again = |new: &Owner| {
+        let call = new.call("roll_out.new").also_accept_name("roll_out.old");
+        let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
+        call.key("k").run(body)
+    };
+
+    assert_eq!(again(&new).await, Ok(before.clone()));
+    assert_eq!(again(&world.owner().await).await, Ok(before));
+    assert_eq!(&*world.record().await.subject.operation, "roll_out.old");
+}
+
+async fn b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream(world: World) {
+    let (old, new) = (world.owner().await, world.owner().await);
+    let (sent, never) = (Gate::new(), Gate::new());
+    let (seen, body_sent) = (Arc::new(OnceLock::new()), sent.clone());
+    let told = Arc::clone(&seen);
+    let dies = tokio::spawn(
+        old.call("roll_out.old")
+            .key("k")
+            .run(move |attempt| async move {
+                told.set(attempt.child_key("gateway")).expect("once");
+                body_sent.open();
+                never.pass().await;
+                Ok::<_, Error>(String::new())
+            }),
+    );
+    sent.pass().await;
+    old.die_in(dies).await;
+    world.advance(Duration::from_secs(30)).await;
+
+    let call = new.call("roll_out.new").also_accept_name("roll_out.old");
+    let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
+
+    assert_eq!(call.key("k").run(body).await.as_ref().ok(), seen.get());
+}
+
 /// Both builds ran the call, each under its own name: whoever asks for both gets one answer, always the same.
 async fn b26_what_both_names_have_the_old_one_answers(world: World) {
     let owner = world.owner().await;
@@ -100,9 +167,13 @@ async fn b26_what_both_names_have_the_old_one_answers(world: World) {
 /// Whoever goes on under the new name and goes away leaves nothing there that somebody would have to wait for.
 async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
-    let (fails, claims, ends) = (Gate::new(), Gate::new(), Gate::new());
+    let (fails, learns) = (Gate::new(), Gate::new());
+    let (claims, ends) = (Gate::new(), Gate::new());
     let runs = runs_before(&old, &fails);
     fails.arrived(1).await;
+    first
+        .store
+        .fault(Operation::Load, Nth::Call(2), Fault::Delay(learns.clone()));
     let unanswered = Fault::DelayAnswer(claims.clone());
     first
         .store
@@ -111,6 +182,9 @@ async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
     first.log.await_step(Step::Waiting).await;
     fails.open();
     assert!(runs.await.expect("no panic").is_err());
+    learns.arrived(1).await;
+    world.advance(SHORT * 3).await;
+    learns.open();
     claims.arrived(1).await;
 
     waits.abort();
