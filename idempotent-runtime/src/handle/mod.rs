@@ -193,16 +193,20 @@ impl Idempotency {
         Ok(())
     }
 
-    /// The schema version of the outcomes of an annotated function that this handle has seen; 0 of any other.
+    /// The schema version of the outcomes of an annotated function that this handle has seen, by its name or by the one that it had in
+    /// an older build; 0 of any other.
     pub(crate) fn version_of(&self, operation: &str) -> u32 {
         let operations = self
             .0
             .operations
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        operations
-            .get(operation)
-            .map_or(0, |site| site.policy.version)
+        let renamed = || {
+            let mut seen = operations.values();
+            seen.find(|site| site.also_accept == Some(operation))
+        };
+        let site = operations.get(operation).or_else(renamed);
+        site.map_or(0, |site| site.policy.version)
     }
 
     /// The readable bytes of a key or scope, or nothing where the handle hides them.

@@ -107,8 +107,8 @@ impl Idempotency {
 
 impl Settle<'_> {
     /// Sets the schema version of the value, where the attribute or the call says `version`: an outcome of another one may be read by
-    /// nobody, and is settled once. Of an annotated function that this handle has seen a call of, it is known. A program of its own
-    /// for operators has seen none.
+    /// nobody, and is settled once. Of an annotated function that this handle has seen a call of, it is known, also by the name that its
+    /// `also_accept` says. A program of its own for operators has seen none.
     pub fn version(mut self, schema: u32) -> Self {
         self.schema = schema;
         self

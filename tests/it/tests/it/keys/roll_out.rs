@@ -20,6 +20,7 @@ on_every_store![
     b26_a_claim_under_the_new_name_is_given_up_under_it,
     b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream,
     b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream,
+    b26_what_is_settled_under_the_old_name_is_read_by_the_function_that_accepts_it,
 ];
 
 #[idempotent(name = "roll_out.new", also_accept = "roll_out.old", key = order, skip(world, ends))]
@@ -147,6 +148,29 @@ async fn b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream
     let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
 
     assert_eq!(call.key("k").run(body).await.as_ref().ok(), seen.get());
+}
+
+#[idempotent(name = "roll_out.counted", also_accept = "roll_out.before", key = order, version = 3)]
+async fn counted(order: &str) -> Result<String, Error> {
+    Ok(order.into())
+}
+
+async fn b26_what_is_settled_under_the_old_name_is_read_by_the_function_that_accepts_it(
+    world: World,
+) {
+    let (old, new) = (world.owner().await, world.owner().await);
+    let before = old.call("roll_out.before").key("k").argument("order", "k");
+    let unknown = before.uncertain_errors();
+    let unknown = unknown.run(async |_| Err::<(), _>(Error::AlreadyInstalled));
+    assert_eq!(unknown.await, Err(Error::AlreadyInstalled));
+    let told = new.enter(counted("k")).await;
+    assert!(matches!(told, Err(Error::Uncertain { .. })), "{told:?}");
+
+    let settle = new.idem.settle("roll_out.before", None::<&str>, "k");
+    let settled = settle.expect("a key").with_value(&"found").await;
+
+    assert!(matches!(settled, Ok(true)), "{settled:?}");
+    assert_eq!(new.enter(counted("k")).await, Ok("found".into()));
 }
 
 /// Both builds ran the call, each under its own name: whoever asks for both gets one answer, always the same.
