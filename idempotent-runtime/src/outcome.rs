@@ -277,15 +277,16 @@ pub enum Unread {
 pub struct Whole;
 
 fn other_version(stored: &Stored, current: u32) -> BoxError {
-    let (stored, hint) = (
-        stored.version(),
-        if stored.version() < current {
-            ", give `upgrade`"
-        } else {
-            ""
-        },
-    );
-    format!("it was stored with schema version {stored}, and this build has {current}{hint}").into()
+    let hint = match stored.version() < current {
+        true => ", give `upgrade`",
+        false => "",
+    };
+    format!("{}{hint}", versions(stored, current)).into()
+}
+
+fn versions(stored: &Stored, current: u32) -> String {
+    let stored = stored.version();
+    format!("it was stored with schema version {stored}, and this build has {current}")
 }
 
 impl<T: Storable> Keep<T> for Whole {
@@ -342,7 +343,11 @@ where
     fn encode(&self, value: &T, coder: &Encoder<'_>) -> Result<Vec<u8>, BoxError> {
         coder.0.encode(&(self.0)(value))
     }
-    fn read(self, stored: Stored, _: u32) -> Self::Reading {
+    fn read(self, stored: Stored, current: u32) -> Self::Reading {
+        // What was a value once, or a reference to something else, may lead to what is another call's.
+        if stored.version() != current {
+            return ReadBack::Failed(Some(versions(&stored, current).into()));
+        }
         match stored.decode() {
             Ok(reference) => ReadBack::Loading(Box::pin((self.1)(reference))),
             Err(error) => ReadBack::Failed(Some(error)),

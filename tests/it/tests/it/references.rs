@@ -13,6 +13,7 @@ on_every_store![
     a_load_that_fails_on_a_replay_is_worth_trying_again,
     a_load_that_fails_in_the_first_run_leaves_a_reference_that_can_be_replayed,
     a_reference_that_cannot_be_decoded_is_unreadable,
+    a_value_that_becomes_a_reference_is_not_taken_for_one,
     a_load_is_no_part_of_an_attempt,
 ];
 
@@ -145,6 +146,28 @@ async fn a_reference_that_cannot_be_decoded_is_unreadable(world: World) {
         "{answer:?}"
     );
     assert!(answer.is_err_and(|error| !error.is_retryable()));
+}
+
+/// A build that counts `version` up tells what it stores from what the one before did.
+async fn a_value_that_becomes_a_reference_is_not_taken_for_one(world: World) {
+    let (old, new) = (world.owner().await, world.owner().await);
+    let cents = old.call("references.changed").key("k");
+    let cents = cents.run(|_| async { Ok::<_, Error>(1_250_u64) }).await;
+    assert_eq!(cents, Ok(1_250));
+
+    // The invoice of that number is another customer's.
+    let call = new.call("references.changed").key("k").version(1);
+    let invoice = call.reference(
+        |_: &String| 7_u64,
+        |number: u64| async move { Ok::<_, Error>(format!("invoice {number}")) },
+    );
+    let answer = invoice.run(|_| async { Ok::<_, Error>("invoice 7".to_owned()) });
+    let answer = answer.await;
+
+    assert!(
+        matches!(answer, Err(Error::Unreadable { schema: 0, .. })),
+        "{answer:?}"
+    );
 }
 
 /// A replay has no attempt, so a `load` that asks for one has to find out in the first run.
