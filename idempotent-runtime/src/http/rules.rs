@@ -232,9 +232,12 @@ impl Rules {
     }
 
     /// Compares these header fields, too: an API version, say, or the language of the response. No others count, so that a new
-    /// token, date or trace does not make another request.
+    /// token, date or trace does not make another request. The order in which they are named does not matter.
     pub fn compare_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
-        self.comparison.headers = names.into_iter().collect();
+        let mut names: Vec<_> = names.into_iter().collect();
+        names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+        names.dedup();
+        self.comparison.headers = names;
         self
     }
 

@@ -9,6 +9,7 @@ mod items;
 mod applicability;
 mod bodies;
 mod callers;
+mod changes;
 mod clients;
 mod clocks;
 mod compression;
