@@ -15,7 +15,9 @@ use crate::error::BoxError;
 /// Turns outcomes into bytes and back, where JSON will not do: it has no NaN, and takes
 /// `Some(None)` for `None`.
 ///
-/// The codec belongs to the stored data: a handle with another one cannot read what is there.
+/// The codec belongs to the stored data: a handle with another one cannot read what is there, or takes it for something else, where
+/// its format does not refuse the other's bytes. So one that comes after another marks what it writes, by a first byte that the other
+/// one never writes, and reads the other's where the mark is missing; every process has to read both before the first one writes.
 ///
 /// # Examples
 ///

@@ -74,7 +74,8 @@ impl fmt::Debug for Fingerprint {
 ///
 /// Without one, somebody who can read the store can guess a value and check the guess: a birthday or
 /// an amount has few possible values. Changing the secret changes every fingerprint, so that duplicates
-/// of calls from before the change are refused as other calls until those records expire.
+/// of calls from before the change are refused as other calls until those records expire. Where a call has no key but its arguments,
+/// it has another one then, and duplicates of calls from before run again.
 #[derive(Clone)]
 pub struct FingerprintKey(Arc<Hmac<Sha256>>);
 

@@ -5,6 +5,7 @@ mod kit;
 mod accounts;
 mod answers;
 mod bodies;
+mod changes;
 mod clocks;
 mod conformance;
 mod elsewhere;

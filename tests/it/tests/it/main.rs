@@ -12,6 +12,7 @@ mod bad_input;
 mod bursts;
 mod calls;
 mod cancellation;
+mod changes;
 mod crash_matrix;
 mod crash_points;
 mod failures;
