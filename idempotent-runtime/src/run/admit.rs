@@ -86,7 +86,14 @@ impl<'a> Admitting<'a> {
                 match self.decide_here(&snapshot, sent) {
                     Next::Write(next) => {
                         (seen, draft, meaning) = *next;
-                        self.go_on_as_before(&snapshot, &mut draft);
+                        if meaning == Meaning::Fresh && self.id != self.request.id {
+                            let goes_on = Box::pin(self.goes_on_as_before(&snapshot, &mut draft));
+                            found = match goes_on.await {
+                                Ok(moved) => moved,
+                                Err(error) => return Box::pin(self.without_store(error)).await,
+                            };
+                            claiming = Claiming::new(self.request, self.claim, self.id);
+                        }
                     }
                     Next::Done(admission) => return admission,
                     Next::Wait(record, left) => {
@@ -163,16 +170,8 @@ impl<'a> Admitting<'a> {
 
     /// Finds out whether a record binds the call under the identity that it had in an older build, and what it says.
     async fn identify(&mut self, old: RecordId) -> Result<Option<Snapshot>, StoreError> {
-        let handle = &self.request.handle;
-        let mut retries = Retries::new();
-        let snapshot = loop {
-            match handle.store().load(&old).await {
-                Ok(snapshot) => break snapshot,
-                Err(error) => retries.pause_after(error, handle.timer()).await?,
-            }
-        };
-        let decision = decide(self.claim, &snapshot, Version::random);
-        let is_fresh = is_fresh(&decision);
+        let snapshot = self.look(&old).await?;
+        let is_fresh = self.finds_nothing(&snapshot);
         if is_fresh && released(&snapshot).is_none() {
             return Ok(None);
         }
@@ -182,16 +181,45 @@ impl<'a> Admitting<'a> {
     }
 
     /// Has a call that was released under the identity of an older build run there again, as a record of that one: what the first
-    /// run handed downstream is known there by the keys of that identity.
-    fn go_on_as_before(&mut self, snapshot: &Snapshot, draft: &mut Draft) {
-        let released = released(snapshot).filter(|_| self.id != self.request.id);
-        self.goes_on = released.is_some();
-        if let (Some(released), Some(own)) = (released, &draft.subject) {
+    /// run handed downstream is known there by the keys of that identity. Where a build of its own has run it, that one's record counts,
+    /// and is told.
+    async fn goes_on_as_before(
+        &mut self,
+        snapshot: &Snapshot,
+        draft: &mut Draft,
+    ) -> Result<Option<Snapshot>, StoreError> {
+        self.goes_on = false;
+        let Some(released) = released(snapshot) else {
+            return Ok(None);
+        };
+        let own = self.look(&self.request.id).await?;
+        if !self.finds_nothing(&own) {
+            self.id = self.request.id;
+            return Ok(Some(own));
+        }
+        self.goes_on = true;
+        if let Some(subject) = &draft.subject {
             draft.subject = Some(Arc::new(Subject {
-                fingerprint: own.fingerprint.clone(),
+                fingerprint: subject.fingerprint.clone(),
                 ..Subject::clone(&released.subject)
             }));
         }
+        Ok(None)
+    }
+
+    async fn look(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        let handle = &self.request.handle;
+        let mut retries = Retries::new();
+        loop {
+            match handle.store().load(id).await {
+                Ok(snapshot) => return Ok(snapshot),
+                Err(error) => retries.pause_after(error, handle.timer()).await?,
+            }
+        }
+    }
+
+    fn finds_nothing(&self, snapshot: &Snapshot) -> bool {
+        is_fresh(&decide(self.claim, snapshot, Version::random))
     }
 
     fn recursive(&self) -> Admission {

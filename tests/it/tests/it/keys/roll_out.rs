@@ -19,6 +19,7 @@ on_every_store![
     b26_what_both_names_have_the_old_one_answers,
     b26_a_claim_under_the_new_name_is_given_up_under_it,
     b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream,
+    b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_the_new_one,
     b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream,
     b26_what_is_settled_under_the_old_name_is_read_by_the_function_that_accepts_it,
 ];
@@ -123,6 +124,25 @@ async fn b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream
     assert_eq!(again(&new).await, Ok(before.clone()));
     assert_eq!(again(&world.owner().await).await, Ok(before));
     assert_eq!(&*world.record().await.subject.operation, "roll_out.old");
+}
+
+/// An old process that still serves knows nothing of the new name, and says of itself alone that it did nothing.
+async fn b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_the_new_one(
+    world: World,
+) {
+    let (old, new) = (world.owner().await, world.owner().await);
+    let again = || {
+        let call = new.call("roll_out.new").also_accept_name("roll_out.old");
+        let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
+        call.key("k").run(body)
+    };
+    let ran = again().await;
+    let late = old.call("roll_out.old").key("k").release_errors();
+    let late = late.run(async |_| Err::<String, _>(Error::AlreadyInstalled));
+    assert_eq!(late.await, Err(Error::AlreadyInstalled));
+
+    assert_eq!(again().await, ran);
+    assert_eq!(new.log.steps(), [Step::Claimed, Step::Recorded]);
 }
 
 async fn b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream(world: World) {
