@@ -20,11 +20,8 @@ pub(super) fn missing<'a>(servers: impl Iterator<Item = &'a Server> + Clone) -> 
     }
     let rights = Rights::found();
     let command = command_line(&servers, rights);
-    if rights != Rights::Asked {
-        println!("installing: {command}");
-        if run(&command)? && !servers.iter().any(is_missing) {
-            return Ok(());
-        }
+    if rights != Rights::Asked && install(&command)? && !servers.iter().any(is_missing) {
+        return Ok(());
     }
     Err(io::Error::other(advice(&servers, &command)))
 }
@@ -61,10 +58,12 @@ fn succeeds(command: &mut Command) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-fn run(command: &str) -> io::Result<bool> {
+/// A shell reads the addresses on the standard output, so that nothing else may be said there.
+fn install(command: &str) -> io::Result<bool> {
+    eprintln!("installing: {command}");
     let mut shell = Command::new("sh");
     let shell = shell.args(["-c", command]).stdin(Stdio::null());
-    Ok(shell.status()?.success())
+    Ok(shell.stdout(io::stderr()).status()?.success())
 }
 
 /// The lists of packages may be missing or old, and one that cannot be fetched need not be the one that matters.
@@ -106,6 +105,7 @@ fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 mod tests {
     use super::*;
     use crate::servers::STAGES;
+    use std::env;
 
     fn named(name: &str) -> &'static Server {
         let mut all = STAGES.into_iter().flatten();
@@ -138,5 +138,35 @@ mod tests {
         ] {
             assert!(advice.contains(words), "{advice}");
         }
+    }
+
+    /// What is said for all to hear cannot be seen from inside, so this test runs itself once more.
+    #[test]
+    fn what_installing_says_is_not_taken_for_addresses() {
+        const INSIDE: &str = "IDEMPOTENT_XTASK_INSIDE";
+        if env::var_os(INSIDE).is_some() {
+            assert!(install("echo unpacking").expect("a shell"));
+            return;
+        }
+        let test = concat!(
+            module_path!(),
+            "::what_installing_says_is_not_taken_for_addresses"
+        );
+        let (_, test) = test.split_once("::").expect("the crate comes first");
+        let output = Command::new(env::current_exe().expect("it runs"))
+            .args(["--exact", test, "--nocapture"])
+            .env(INSIDE, "1")
+            .output()
+            .expect("it runs again");
+        let (said, aside) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        assert!(output.status.success(), "{said}{aside}");
+        for words in ["installing: echo unpacking", "unpacking"] {
+            assert!(aside.lines().any(|line| line == words), "{aside}");
+        }
+        assert!(said.contains("1 passed"), "{said}");
+        assert!(!said.contains("unpacking"), "{said}");
     }
 }
