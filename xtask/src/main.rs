@@ -20,18 +20,24 @@ use std::{process::ExitCode, thread, time::Instant};
 
 use servers::Servers;
 
+const USAGE: &str = "\
+usage: cargo xtask test      every test, doc test, example and benchmark's build
+       cargo xtask lint      formatting, clippy, documentation, licences
+       cargo xtask servers   the servers of the tests, until Ctrl-C";
+
 fn main() -> ExitCode {
-    let mut words = std::env::args().skip(1);
-    match (words.next().as_deref(), words.next()) {
-        (Some("test"), None) => run::all(&plan::test()),
-        (Some("lint"), None) => run::all(&plan::lint()),
-        (Some("servers"), None) => lend(),
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["test"] => run::all(&plan::test()),
+        ["lint"] => run::all(&plan::lint()),
+        ["servers"] => lend(),
+        ["help"] | [.., "--help" | "-h"] => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
         _ => {
-            eprintln!(
-                "usage: cargo xtask test      every test, doc test, example and benchmark's build\n       \
-                        cargo xtask lint      formatting, clippy, documentation, licences\n       \
-                        cargo xtask servers   the servers of the tests, until Ctrl-C"
-            );
+            eprintln!("{USAGE}");
             ExitCode::from(2)
         }
     }
@@ -48,11 +54,39 @@ fn lend() -> ExitCode {
         }
     };
     for (name, value) in servers.environment() {
-        println!("export {name}='{value}'");
+        println!("export {name}={}", quoted(value));
     }
     let seconds = began.elapsed().as_secs_f32();
     println!("# ready after {seconds:.1} s; Ctrl-C ends them");
     loop {
         thread::park();
+    }
+}
+
+/// A word as a shell reads it: the folder that an address names may have any letters.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_shell_reads_an_address_as_it_is() {
+        for address in [
+            "redis://127.0.0.1:6379",
+            "a b",
+            "l'or",
+            "'",
+            "$HOME `id` \\ \"",
+            "",
+        ] {
+            let line = format!("export ADDRESS={}; printf %s \"$ADDRESS\"", quoted(address));
+            let output = Command::new("sh").args(["-c", &line]).output();
+            let output = output.expect("a shell");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), address, "{line}");
+        }
     }
 }
