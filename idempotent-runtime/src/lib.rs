@@ -37,7 +37,8 @@
 //! Async functions and methods, on tokio, that return a `Result`; calls, duplicates and takeovers across the tasks of a
 //! process with [`MemoryStore`], across the processes of a machine with `SqliteStore`, and across machines with
 //! `PostgresStore` (Postgres 13 or newer), `MySqlStore` (MariaDB 10.6 or newer, MySQL 8 or newer) and `RedisStore` (Redis 7
-//! or newer, and Cluster). Rust 1.94 or newer; it is developed on 1.95.
+//! or newer, and Cluster). Rust 1.94 or newer; it is developed on 1.95. The target must have atomics of 64 bits, as
+//! 32-bit x86 and ARMv7 do, and 32-bit PowerPC and MIPS do not.
 //!
 //! # What is not
 //!
