@@ -220,7 +220,6 @@ impl Call {
             .call("charge")
             .key(&self.key)
             .arguments(&self.amount)
-            .on_crash(self.on_crash)
             .in_flight(self.in_flight)
             .classify_errors(verdict as fn(&Failure) -> Verdict);
         let (script, asked) = (self.clone(), self.clone());
@@ -231,9 +230,9 @@ impl Call {
                 let ask = move |attempt: Attempt| asked.ask(attempt, noted);
                 (call.reconcile(ask, body).await, None)
             }
-            (_, Form::Detached) => (call.run_detached(body).await, None),
-            (_, Form::Attached) => {
-                let (result, how) = call.run_detailed(body).await;
+            (on_crash, Form::Detached) => (call.on_crash(on_crash).run_detached(body).await, None),
+            (on_crash, Form::Attached) => {
+                let (result, how) = call.on_crash(on_crash).run_detailed(body).await;
                 (result, Some(how))
             }
         }
