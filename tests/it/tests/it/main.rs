@@ -17,6 +17,7 @@ mod crash_matrix;
 mod crash_points;
 mod failures;
 mod fingerprints;
+mod gales;
 mod in_flight;
 mod invariants;
 mod keeping;

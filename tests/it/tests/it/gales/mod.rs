@@ -1,0 +1,404 @@
+//! Gales: storms over the stores that people use, by their own clocks.
+//!
+//! Several processes with short leases call with few keys, over connections that are cut, slowed and stalled, and requests and answers
+//! are lost before they get there. Bodies charge at a gateway, refuse, fail, panic, block their thread, are left by their callers and
+//! outlive their leases; runtimes end in the middle, with their processes or without them. What is asked of the store is written down
+//! on the way, as is what everybody did and was told, and the [judge] compares that afterwards. Nothing in it depends on how long
+//! anything took: time only decides what happens, and never whether it was right.
+//!
+//! What is drawn follows from the seed, and how it meets does not: a seed that fails may have to be run more than once.
+
+mod callers;
+mod case;
+mod judge;
+mod places;
+mod versions;
+mod witness;
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use idempotent_runtime::{
+    Error, Idempotency, OnCrash, Store,
+    store::OutcomeCache,
+    testing::{Cut, Proxy},
+};
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::{
+    runtime::Runtime,
+    task::{JoinHandle, JoinSet},
+};
+
+use self::{
+    callers::{Call, Told},
+    judge::Evidence,
+    places::{Place, Product},
+    witness::{Ledger, Link, Witness},
+};
+
+/// How many calls come in a gale, and how many keys they share.
+const CALLS: usize = 28;
+const KEYS: u64 = 3;
+
+/// How many gales blow at once, since they mostly wait.
+const AT_ONCE: usize = 6;
+
+/// For what must come about, and is no matter of time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn i01_to_i13_hold_in_gales_on_sqlite() {
+    each(Product::Sqlite);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask test"]
+fn i01_to_i13_hold_in_gales_on_postgres() {
+    each(Product::Postgres);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask test"]
+fn i01_to_i13_hold_in_gales_on_mariadb() {
+    each(Product::MariaDb);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask test"]
+fn i01_to_i13_hold_in_gales_on_mariadb_as_mysql() {
+    each(Product::AsMySql);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask test"]
+fn i01_to_i13_hold_in_gales_on_redis() {
+    each(Product::Redis);
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask test"]
+fn i01_to_i13_hold_in_gales_on_redis_cluster() {
+    each(Product::Cluster);
+}
+
+/// Blows a gale for each seed. `IDEMPOTENT_TEST_GALES=500` blows so many, in place of twelve.
+fn each(product: Product) {
+    let asked = std::env::var("IDEMPOTENT_TEST_GALES").ok();
+    let gales = asked.map_or(12, |asked| asked.parse().expect("a number of gales"));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let place = Arc::new(Place::new(product));
+        let opened = place.open(place.address(), PATIENCE).await;
+        drop(opened.expect("the store answers"));
+        let mut blowing = JoinSet::new();
+        let judge = |blown: Result<(u64, Evidence), _>| {
+            let (seed, evidence) = blown.expect("no panic");
+            evidence.judge(&format!("{product:?}, seed {seed}"));
+        };
+        for seed in 0..gales {
+            if blowing.len() == AT_ONCE
+                && let Some(blown) = blowing.join_next().await
+            {
+                judge(blown);
+            }
+            let gale = Gale::new(seed, &place);
+            blowing.spawn(async move { (seed, gale.blow().await) });
+        }
+        while let Some(blown) = blowing.join_next().await {
+            judge(blown);
+        }
+    });
+}
+
+/// A process: a handle, and a runtime of its own.
+struct Process {
+    runtime: Option<Runtime>,
+    idem: Idempotency,
+    link: Arc<Link>,
+    /// What is between it and its server, where anything can be.
+    proxy: Option<Proxy>,
+}
+
+impl Drop for Process {
+    /// What it has begun is dropped, in the middle or not.
+    fn drop(&mut self) {
+        // What goes on without it is to come to its end.
+        self.link.calm();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+struct Gale {
+    seed: u64,
+    dice: StdRng,
+    place: Arc<Place>,
+    ledger: Arc<Ledger>,
+    processes: Vec<Process>,
+    /// The connections of processes whose runtime has ended.
+    left: Vec<Proxy>,
+    /// What every call says, or nothing where each says what it likes.
+    on_crash: Option<OnCrash>,
+    keys: Vec<u64>,
+    lease: Duration,
+    /// Whether outcomes outlive the gale.
+    lasts: bool,
+    budget: u32,
+    gusts: u32,
+    answer: Duration,
+    is_tiered: bool,
+}
+
+impl Gale {
+    fn new(seed: u64, place: &Arc<Place>) -> Self {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let modes = [
+            Some(OnCrash::Rerun),
+            Some(OnCrash::Uncertain),
+            Some(OnCrash::Reconcile),
+            None,
+        ];
+        Self {
+            seed,
+            place: Arc::clone(place),
+            ledger: Arc::default(),
+            processes: Vec::new(),
+            left: Vec::new(),
+            on_crash: modes[(seed % 4) as usize],
+            keys: (0..KEYS).map(|key| seed * 10 + key).collect(),
+            lease: Duration::from_millis(dice.random_range(200..500)),
+            lasts: dice.random_range(0..4) != 0,
+            budget: dice.random_range(1..6),
+            gusts: [0, 5, 15, 30][dice.random_range(0..4)],
+            answer: Duration::from_millis([150, 500, 1_500][dice.random_range(0..3)]),
+            is_tiered: dice.random_range(0..3) == 0,
+            dice,
+        }
+    }
+
+    /// Lets every call be made, waits until it is over, and asks what became of every key.
+    async fn blow(mut self) -> Evidence {
+        for _ in 0..3 {
+            self.begin(true).await;
+        }
+        let draw = |number| {
+            Call::draw(
+                &mut self.dice,
+                number,
+                &self.keys,
+                self.lease,
+                self.on_crash,
+            )
+        };
+        let mut coming: Vec<_> = (0..CALLS).map(draw).collect();
+        coming.sort_by_key(|call| std::cmp::Reverse(call.comes));
+        let (mut calls, mut told) = (JoinSet::new(), Vec::new());
+        let began = Instant::now();
+        while !calls.is_empty() || !coming.is_empty() {
+            while coming
+                .last()
+                .is_some_and(|call| call.comes <= began.elapsed())
+            {
+                let process = self.dice.random_range(0..self.processes.len());
+                let call = coming.pop().expect("there is one");
+                calls.spawn(self.call(process, call));
+            }
+            let pause = self.lease.mul_f64(self.dice.random_range(0.0..0.1));
+            tokio::time::sleep(pause).await;
+            while let Some(ended) = calls.try_join_next() {
+                // A call that panicked, or whose runtime has ended, has told nobody anything.
+                told.extend(ended.expect("nobody stops this task").ok().flatten());
+            }
+            self.happen().await;
+        }
+        for process in &self.processes {
+            process.link.calm();
+        }
+        let proxies = self
+            .processes
+            .iter()
+            .filter_map(|process| process.proxy.as_ref());
+        for proxy in proxies.chain(&self.left) {
+            proxy.slow_down(None);
+        }
+        for process in &self.processes {
+            let drained = process.idem.shutdown(PATIENCE).await;
+            assert!(drained, "seed {}: something is still held", self.seed);
+        }
+        self.begin(false).await;
+        for key in self.keys.clone() {
+            self.ask(key, &mut told).await;
+        }
+        let last = self.processes.last().expect("it was begun");
+        let drained = last.idem.shutdown(PATIENCE).await;
+        assert!(drained, "seed {}: something is still held", self.seed);
+        let remains = self.remains().await;
+        Evidence {
+            ledger: self.ledger,
+            told,
+            remains,
+            on_crash: self.on_crash,
+            keys: self.keys,
+            lasts: self.lasts,
+            budget: self.budget,
+        }
+    }
+
+    /// I10: after the storm there is an answer, for some arguments.
+    async fn ask(&self, key: u64, told: &mut Vec<Told>) {
+        let on_crash = self.on_crash.unwrap_or(OnCrash::Rerun);
+        let number = self.processes.len() - 1;
+        for amount in 0..2 {
+            let call = Call::last(key, amount, told.len() + 1_000, on_crash);
+            let answer = self.call(number, call).await;
+            let answer = answer.expect("no panic").expect("nobody leaves");
+            let refusal = answer.refusal();
+            let is_answer = matches!(
+                refusal,
+                None | Some(
+                    Error::Uncertain { .. } | Error::Parked { .. } | Error::NotReplayable { .. }
+                )
+            );
+            let is_reused = matches!(refusal, Some(Error::KeyReused { .. }));
+            assert!(
+                is_answer || is_reused && amount == 0,
+                "seed {}: key {key} is not answered: {answer:?}",
+                self.seed
+            );
+            told.push(answer);
+            if is_answer {
+                return;
+            }
+        }
+    }
+
+    async fn remains(&self) -> Vec<Arc<idempotent_runtime::record::Record>> {
+        let store = self.place.open(self.place.address(), PATIENCE).await;
+        let store = store.expect("the store answers");
+        let ids: std::collections::BTreeSet<_> = {
+            let pages = self.ledger.pages();
+            pages.writes.iter().map(|write| write.id).collect()
+        };
+        let mut remains = Vec::new();
+        for id in ids {
+            let snapshot = store.load(&id).await.expect("the store answers");
+            remains.extend(snapshot.record);
+        }
+        remains
+    }
+
+    /// Begins a process, in bad weather or in good.
+    async fn begin(&mut self, is_bad: bool) {
+        let proxy = match self.place.address() {
+            Some(address) if is_bad => Some(Proxy::to(address).await.expect("a proxy")),
+            _ => None,
+        };
+        let at = match &proxy {
+            Some(proxy) => Some(proxy.address()),
+            None => self.place.address(),
+        };
+        let gusts = if is_bad { self.gusts } else { 0 };
+        let link = Arc::new(Link::new(self.dice.random(), gusts, self.lease));
+        if !is_bad {
+            link.calm();
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let (place, answer) = (
+            Arc::clone(&self.place),
+            if is_bad { self.answer } else { PATIENCE },
+        );
+        let opening = runtime.spawn(async move {
+            loop {
+                // On a busy machine it may take longer than an answer may.
+                if let Ok(store) = place.open(at, answer).await {
+                    return store;
+                }
+            }
+        });
+        let store = opening.await.expect("no panic");
+        let witness = Witness::new(store, Arc::clone(&link), Arc::clone(&self.ledger));
+        let seen: Arc<dyn Store> = if self.is_tiered && is_bad {
+            Arc::new(OutcomeCache::new(10).in_front_of(witness))
+        } else {
+            Arc::new(witness)
+        };
+        let ttl = if self.lasts {
+            Duration::from_secs(3_600)
+        } else {
+            2 * self.lease
+        };
+        let idem = Idempotency::builder(seen)
+            .lease(self.lease)
+            .ttl(ttl)
+            .takeover_budget(self.budget)
+            .build()
+            .expect("the set-up is sound");
+        self.processes.push(Process {
+            runtime: Some(runtime),
+            idem,
+            link,
+            proxy,
+        });
+    }
+
+    /// Makes the call as a process does, whose end is its end.
+    fn call(&self, process: usize, call: Call) -> JoinHandle<Option<Told>> {
+        let Process { runtime, idem, .. } = &self.processes[process];
+        let made = call.make(idem.clone(), Arc::clone(&self.ledger));
+        runtime.as_ref().expect("it lives").spawn(made)
+    }
+
+    /// Now and then a connection is cut or slow, a process stalls, ends or dies, or somebody purges.
+    async fn happen(&mut self) {
+        let number = self.dice.random_range(0..self.processes.len());
+        let cuts = [
+            Cut::BeforeRequest,
+            Cut::InRequest,
+            Cut::BeforeAnswer,
+            Cut::InAnswer,
+            Cut::Silence,
+        ];
+        let (cut, after) = (
+            cuts[self.dice.random_range(0..5)],
+            self.dice.random_range(0..4),
+        );
+        let process = &self.processes[number];
+        match (self.dice.random_range(0..120), &process.proxy) {
+            (0..15, Some(proxy)) => proxy.cut_after(after, cut),
+            (15..17, Some(proxy)) => proxy.cut_all(),
+            (17, Some(proxy)) => proxy.slow_down(Some(Duration::from_micros(200))),
+            (18..22, Some(proxy)) => proxy.slow_down(None),
+            (22..24, _) => process.link.stall(true),
+            (24..34, _) => self
+                .processes
+                .iter()
+                .for_each(|process| process.link.stall(false)),
+            (34..40, _) => {
+                let idem = process.idem.clone();
+                let purging = async move { idem.store().purge(10, Duration::ZERO).await };
+                process.runtime.as_ref().expect("it lives").spawn(purging);
+            }
+            (which @ 40..42, _) => {
+                let mut ended = self.processes.swap_remove(number);
+                match which {
+                    40 => ended.link.die(),
+                    _ => self.left.extend(ended.proxy.take()),
+                }
+                drop(ended);
+                self.begin(true).await;
+            }
+            _ => {}
+        }
+    }
+}

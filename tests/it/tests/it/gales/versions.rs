@@ -1,0 +1,239 @@
+//! Asks of every write and look what the protocol promises.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use idempotent_runtime::{
+    OnCrash,
+    identity::RecordId,
+    record::{AttemptId, OutcomeKind, Record, State, Time, TokenRule},
+};
+
+use super::{
+    callers::{Deed, Say, What},
+    case::{Case, Stood, key_of},
+    witness::{Write, versions},
+};
+
+impl Case<'_> {
+    /// I3, I4, I12: each version is written over once, tokens grow, and only what nobody needs is gone.
+    pub(super) fn judge_versions(&self) {
+        let mut over = HashSet::new();
+        for one in &self.stood {
+            let Stood { write, after, .. } = one;
+            let key = key_of(after);
+            if let Some(seen) = write.seen {
+                self.holds(
+                    over.insert((write.id, seen)),
+                    "I3, two writes over one version",
+                    key,
+                );
+                self.holds(
+                    one.before.is_some(),
+                    "something stands over what never stood",
+                    key,
+                );
+            }
+            if let (TokenRule::Above(_), Some(answered)) = (write.draft.token, one.answered()) {
+                let later = |other: &&Stood<'_>| {
+                    other.write.id == write.id && other.write.sent > answered && other.draws()
+                };
+                for other in self.stood.iter().filter(later) {
+                    self.holds(
+                        other.after.token > after.token,
+                        "I4, a token did not grow",
+                        key,
+                    );
+                }
+            }
+        }
+        let mut chains = BTreeMap::<RecordId, usize>::new();
+        let mut ends = BTreeMap::<RecordId, usize>::new();
+        let unknown: HashSet<_> = {
+            let open = |write: &&Write| write.stamp().is_none() && !write.is_refused();
+            let open = self.pages.writes.iter().filter(open);
+            open.filter_map(|write| write.seen).collect()
+        };
+        for Stood { write, after, .. } in &self.stood {
+            if write.seen.is_none() {
+                *chains.entry(write.id).or_default() += 1;
+            }
+            let version = write.draft.version;
+            let goes_on = over.contains(&(write.id, version)) || unknown.contains(&version);
+            let may_go = match after.state {
+                State::Released => true,
+                State::Done => !self.evidence.lasts,
+                State::Running => !self.evidence.lasts && after.on_crash == OnCrash::Rerun,
+                _ => false,
+            };
+            if !goes_on && !may_go {
+                *ends.entry(write.id).or_default() += 1;
+            }
+        }
+        for (id, chains) in chains {
+            let ends = ends.get(&id).copied().unwrap_or_default();
+            let of_it = |one: &&Stood<'_>| one.write.id == id;
+            let one = self.stood.iter().find(of_it).expect("it has a chain");
+            self.holds(
+                chains == 1 || ends <= 1,
+                "I12, a record is gone that somebody needs",
+                key_of(&one.after),
+            );
+        }
+    }
+
+    /// A version is the same whoever sees it, and is not seen any more once another one is known to stand.
+    pub(super) fn judge_looks(&self) {
+        let seen = versions(&self.pages.looks);
+        let replaced: HashMap<_, _> = self
+            .stood
+            .iter()
+            .filter_map(|one| Some(((one.write.id, one.write.seen?), one.answered()?)))
+            .collect();
+        for look in &self.pages.looks {
+            let Some(record) = &look.record else { continue };
+            let key = key_of(record);
+            self.holds(
+                seen[&record.version] == *record,
+                "a version was seen to change",
+                key,
+            );
+            self.holds(
+                look.refused != Some(record.version),
+                "a write was refused by what it had seen",
+                key,
+            );
+            let replaced = replaced.get(&(look.id, record.version));
+            self.holds(
+                replaced.is_none_or(|replaced| *replaced > look.sent),
+                "something was seen that was known to stand no more",
+                key,
+            );
+        }
+    }
+
+    pub(super) fn judge_write(&self, one: &Stood<'_>) {
+        let Stood {
+            write,
+            after,
+            before,
+            at,
+        } = one;
+        let key = key_of(after);
+        let said: Vec<_> = self.under(key, after.token.as_u64()).collect();
+        let began = said
+            .iter()
+            .any(|deed| matches!(deed.what, What::Began { .. }));
+        match (after.state, &after.outcome) {
+            (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::NotReplayable => {
+                let is_it = |deed: &&Deed| matches!(&deed.what, What::Ended(text, None | Some(Say::Declined)) if text.as_bytes() == &outcome.bytes[..]);
+                self.holds(said.iter().any(is_it), "I2, nobody said so", key);
+            }
+            (State::Done, _) => {
+                let ended = |deed: &&Deed| matches!(deed.what, What::Ended(..));
+                self.holds(said.iter().any(ended), "nothing happened", key);
+            }
+            (State::Released, _)
+                if before
+                    .as_ref()
+                    .is_none_or(|before| before.state != State::Released) =>
+            {
+                let nothing =
+                    |deed: &&Deed| matches!(deed.what, What::Ended(_, Some(Say::Nothing)));
+                self.holds(
+                    said.iter().any(nothing) || !began && after.attempt == 1,
+                    "I13, released although something may have happened",
+                    key,
+                );
+                let asked = |deed: &&Deed| deed.what == What::Asked(Some(false));
+                self.holds(
+                    after.attempt == 1 || said.iter().any(asked),
+                    "a takeover was released",
+                    key,
+                );
+            }
+            _ => {}
+        }
+        let Some(before) = before else { return };
+        let is_over = |moment: Time| at.is_none_or(|at| moment <= at);
+        let is_own = before.attempt_id == after.attempt_id;
+        let grows = after.token > before.token;
+        let keeps = after.token == before.token;
+        self.holds(
+            if one.draws() { grows } else { keeps },
+            "I4, a token did not grow, or changed",
+            key,
+        );
+        let may_expire = before.state == State::Done
+            || before.state == State::Running && before.on_crash == OnCrash::Rerun;
+        let begins = before.state == State::Released
+            || may_expire
+                && is_over(before.expires)
+                && is_over(before.lease_end)
+                && write.draft.subject.is_some();
+        if begins {
+            return;
+        }
+        self.holds(
+            write.draft.subject.is_none() && before.subject == after.subject,
+            "I6, a record that binds was bound to something else",
+            key,
+        );
+        let claims = one.draws() && after.state == State::Running;
+        if !matches!(after.state, State::Done | State::Released) {
+            self.holds(
+                after.on_crash >= before.on_crash,
+                "a stricter choice was forgotten",
+                key,
+            );
+        }
+        match before.state {
+            State::Running if claims && !is_own => {
+                self.holds(
+                    is_over(before.lease_end),
+                    "I1, a live holder lost its record",
+                    key,
+                );
+                self.holds(before.on_crash != OnCrash::Uncertain, "at most once", key);
+                self.holds(
+                    after.attempt <= self.evidence.budget + 1,
+                    "more takeovers than the budget allows",
+                    key,
+                );
+            }
+            State::Running => {
+                self.holds(
+                    is_own || is_left(before, after),
+                    "I3, somebody else wrote",
+                    key,
+                );
+                let is_live = at.is_some_and(|at| before.lease_end > at);
+                let knew = |deed: &&Deed| matches!(deed.what, What::Ended(_, say) if say != Some(Say::Perhaps));
+                let gives_up = after.state == State::Parked
+                    || after.state == State::Uncertain && said.iter().any(knew);
+                self.holds(!is_live || !gives_up, "I1, a live holder was given up", key);
+            }
+            State::Uncertain if claims => self.holds(
+                before.on_crash != OnCrash::Uncertain && after.on_crash == OnCrash::Reconcile,
+                "at most once",
+                key,
+            ),
+            State::Uncertain => self.holds(is_own, "I3, somebody else wrote", key),
+            State::Done => self.holds(
+                after.state == State::Done && before.outcome == after.outcome,
+                "I2, an outcome was lost",
+                key,
+            ),
+            State::Parked => {
+                self.holds(after.state == State::Parked, "a parked record went on", key);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a takeover that has not begun left what it had found: it does so in nobody's name.
+fn is_left(before: &Record, after: &Record) -> bool {
+    after.attempt_id == AttemptId::NOBODY
+        && (before.state, after.state) == (State::Running, State::Running)
+        && after.attempt + 1 == before.attempt
+}
