@@ -382,6 +382,8 @@ impl<P, K> CallBuilder<P, K> {
     /// A caller who commits an `Err` of the body's commits its rows, and what `on_error` makes of it: the record of that error, unless
     /// the database took no more, or has undone the claim meanwhile. On Postgres it takes none after a statement that failed, and
     /// the commit rolls back without a word.
+    /// Where it says that nothing happened, and a call outside of a transaction has vanished before, the key stays bound, as it does
+    /// [there](crate::Verdict::Release).
     /// Where an error of ours is in what the body returned, the record becomes *uncertain*, as it does once its lease is over where
     /// a body that stopped half-way is committed: rows stand, and nobody runs it again by himself.
     ///

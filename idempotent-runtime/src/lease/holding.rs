@@ -143,16 +143,14 @@ impl Holding {
                 expires: Moment::In(self.lease),
                 ..self.released(version)
             },
-            Ending::Unpolled | Ending::Release
-                if self.meaning != Meaning::Fresh && self.on_crash == OnCrash::Rerun =>
-            {
-                Draft {
-                    lease: Moment::In(Duration::ZERO),
-                    attempt: self.attempt.saturating_sub(1),
-                    attempt_id: AttemptId::NOBODY,
-                    ..self.draft(State::Running, version)
-                }
-            }
+            Ending::Unpolled | Ending::Release if self.knows_half() => Draft {
+                lease: Moment::In(Duration::ZERO),
+                attempt: self.attempt.saturating_sub(1),
+                attempt_id: AttemptId::NOBODY,
+                // In a transaction the claim is stricter than what it found.
+                on_crash: OnCrash::Rerun,
+                ..self.draft(State::Running, version)
+            },
             Ending::Release => self.released(version),
             Ending::Stopped if self.on_crash == OnCrash::Rerun => Draft {
                 lease: Moment::In(Duration::ZERO),
@@ -188,6 +186,11 @@ impl Holding {
             (stands, _) if stands == intended.state => Refusal::Stands(Arc::clone(record)),
             _ => Refusal::Lost(Some(Arc::clone(record))),
         }
+    }
+
+    /// Whether a holder before it may have begun something that no reconciliation has looked into.
+    fn knows_half(&self) -> bool {
+        self.meaning != Meaning::Fresh && self.on_crash != OnCrash::Reconcile
     }
 
     fn released(&self, version: Version) -> Draft {

@@ -9,6 +9,7 @@ use super::{PlaceError, Placed, assert_uncertain, begin_outside, outside, place,
 on_every_database![
     half_of_a_body_that_is_committed_is_uncertain,
     a_takeover_in_a_transaction_commits_with_it,
+    a_takeover_in_a_transaction_that_releases_leaves_what_it_found,
     too_many_takeovers_park_in_a_transaction_too,
     what_is_expired_is_placed_again,
 ];
@@ -105,6 +106,41 @@ async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
     assert_eq!(attempt, 2);
     assert_eq!(shop.orders().await, [1, 7]);
     assert_eq!(outside(&idem, "k", 7).await.ok(), Some(2));
+}
+
+/// It speaks for itself, and not for the call outside, which may have done something.
+async fn a_takeover_in_a_transaction_that_releases_leaves_what_it_found(shop: impl Shop) {
+    let short = Idempotency::builder(shop.store()).lease("20ms").build();
+    let idem = short.expect("a handle");
+    somebody_dies(&idem).await;
+
+    for _ in 0..2 {
+        loop {
+            let mut transaction = shop.begin().await.expect("a transaction");
+            let call = idem.call("orders.place").key("k").arguments(&7_i64);
+            let placed: Placed = call
+                .release_errors()
+                .run_in_transaction(&mut *transaction, async |_| {
+                    assert!(idempotent_runtime::current().is_takeover());
+                    Err(PlaceError::SoldOut)
+                })
+                .await;
+            transaction.commit().await.expect("it is committed");
+            match placed {
+                Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
+                Err(PlaceError::SoldOut) => break,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    let other = place(&shop, &idem, "k", 8).await;
+    assert!(
+        matches!(other, Err(PlaceError::Idempotency(Error::KeyReused { .. }))),
+        "{other:?}"
+    );
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    assert_eq!(outside(&idem, "k", 7).await.ok(), Some(7));
 }
 
 async fn what_is_expired_is_placed_again(shop: impl Shop) {
