@@ -168,7 +168,9 @@ impl Holding {
         };
         let intended = self.end(ending, record.version);
         let leaves = *ending == Ending::Unpolled || intended.attempt_id == AttemptId::NOBODY;
-        if leaves && record.attempt_id == AttemptId::NOBODY {
+        // What is nobody's and done, somebody has settled, perhaps for another call since.
+        let is_settled = record.state == State::Done;
+        if leaves && record.attempt_id == AttemptId::NOBODY && !is_settled {
             return Refusal::Stands(Arc::clone(record));
         }
         if record.attempt_id != self.attempt_id {

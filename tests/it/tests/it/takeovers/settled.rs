@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::{Settle, Unrecorded, idempotent, record::Record};
+use idempotent_runtime::{
+    RawEnding, RawOutcome, Settle, Unrecorded, idempotent, record::Record, testing::Gate,
+};
 
 use super::*;
 
 on_every_store![
     d21_a_paused_holder_of_what_was_parked_has_lost,
     d21_a_paused_holder_of_what_was_resumed_has_lost,
+    d21_a_paused_takeover_that_releases_is_not_told_what_other_arguments_were_settled_with,
     d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed,
     d21_what_was_resumed_answers_for_as_long_as_its_call_chose,
     d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed,
@@ -88,6 +91,34 @@ async fn d21_a_paused_holder_of_what_was_parked_has_lost(world: World) {
     let answer = paused.await.expect("no panic");
     assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
     assert_eq!(world.record().await, parked, "somebody must look at it");
+}
+
+async fn d21_a_paused_takeover_that_releases_is_not_told_what_other_arguments_were_settled_with(
+    world: World,
+) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE).await;
+    let (paused, second) = (world.owner().await, world.owner().await);
+    let waits = Gate::new();
+    let its = waits.clone();
+    let call = paused.call("charge").key("k").arguments(&1).ttl(LEASE * 2);
+    let call = tokio::spawn(call.run_raw(|_| async move {
+        its.pass().await;
+        RawEnding::Release(RawOutcome::value("not now"))
+    }));
+    waits.arrived(1).await;
+    // So long that its call is forgotten, and the key is another's.
+    world.advance_store(LEASE * 4).await;
+    let other = second.call("charge").key("k").arguments(&2);
+    let left = |_| async { RawEnding::Uncertain(RawOutcome::value("")) };
+    assert!(other.run_raw(left).await.is_ok());
+    let settled = settle(&second, "k").with_value(&"another's").await;
+    assert_eq!(settled.ok(), Some(true));
+
+    waits.open();
+
+    let answer = call.await.expect("no panic");
+    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
 }
 
 async fn d21_a_paused_holder_of_what_was_resumed_has_lost(world: World) {
