@@ -108,6 +108,7 @@ impl Read {
             status: self.response.status(),
             replayed: is_replayed(headers),
             released: self.key_status() == KeyStatus::Released,
+            open: self.key_status() == KeyStatus::Open,
             led_here: self.led_here().is_some(),
             retry_after: retry_after::retry_after(headers, clock.now()),
             verdict: verdicts.filter_map(|name| verdict(headers, name)).next(),
@@ -142,6 +143,8 @@ impl Read {
             KeyStatus::Ignored
         } else if says(b"released") && !self.is_replayed() {
             KeyStatus::Released
+        } else if says(b"open") && !self.is_replayed() {
+            KeyStatus::Open
         } else {
             KeyStatus::Unsaid
         }

@@ -38,6 +38,8 @@ pub(super) struct Answered {
     pub(super) replayed: bool,
     /// It says that nothing happened, and that its key is free.
     pub(super) released: bool,
+    /// It says that it is about this attempt alone, and that one before it may have acted.
+    pub(super) open: bool,
     /// It tells of another address, which the answer to the call itself led on to.
     pub(super) led_here: bool,
     /// How long the next attempt is to wait.
@@ -302,6 +304,16 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
         not_before: None,
     };
     match observed {
+        Observed::Answer(answer) if answer.open => match answered(profile, progress, answer) {
+            Judgement::Known | Judgement::Stop(Stopped::Unsupported) => {
+                Judgement::Stop(Stopped::Unknown(Why::Refused))
+            }
+            Judgement::Again { not_before, .. } => Judgement::Again {
+                happened: Happened::Perhaps,
+                not_before,
+            },
+            judgement => judgement,
+        },
         // Who does not let the call through cannot say what came of the attempt before.
         Observed::Answer(answer)
             if progress.may_have_happened

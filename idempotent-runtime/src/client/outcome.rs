@@ -42,6 +42,9 @@ pub enum KeyStatus {
     /// `Idempotency-Status: released`. It recorded nothing under the key, because nothing happened: asked again, with the same
     /// request or with one that was put right, it runs.
     Released,
+    /// `Idempotency-Status: open`. The answer is about this attempt alone, which did nothing, and not what the call came to: one
+    /// before it, by whomever, may have acted. A call that ends so is a [`ClientError::Unknown`](super::ClientError).
+    Open,
 }
 
 impl Outcome {

@@ -12,6 +12,12 @@ use crate::{
     record::RawOutcome,
 };
 
+/// What a response says whose key is free again: nothing happened.
+pub(crate) const RELEASED: &str = "released";
+
+/// What a response says that is not what its call comes to, and whose key is not free.
+pub(crate) const OPEN: &str = "open";
+
 /// What a handler tells its own client.
 pub(crate) enum Own<R, E> {
     /// Its response, to be given when its outcome is recorded.
@@ -27,19 +33,24 @@ pub(crate) struct Told<R, E> {
 }
 
 impl<R, E> Told<R, E> {
-    /// Says with the handler's own response that its key is free again, which its status alone does not tell.
-    pub(crate) fn say_released(&mut self) {
+    /// Says with a response what its status alone does not tell: that its key is free again, or that the call is open, because it is
+    /// about this run alone, and one before it may have acted.
+    pub(crate) fn say(&mut self, word: &'static str) {
         if let Ok(response) = &mut self.response {
-            let released = HeaderValue::from_static("released");
-            response.headers_mut().insert(IDEMPOTENCY_STATUS, released);
+            let word = HeaderValue::from_static(word);
+            response.headers_mut().insert(IDEMPOTENCY_STATUS, word);
         }
     }
 
     /// The response, when its call has come to its end so. A key of which the store could not be told is not said to be free.
     pub(crate) fn given(mut self, how: &How) -> Result<Response<Body<R>>, E> {
         let stands = matches!(how, How::Executed { recorded: true, .. });
-        if !stands && let Ok(response) = &mut self.response {
-            response.headers_mut().remove(IDEMPOTENCY_STATUS);
+        if !stands
+            && let Ok(response) = &mut self.response
+            && response.headers_mut().remove(IDEMPOTENCY_STATUS).is_some()
+            && matches!(how, How::Executed { .. })
+        {
+            self.say(OPEN);
         }
         self.response
     }

@@ -21,7 +21,7 @@ use crate::{
     http::{
         IDEMPOTENT_REPLAYED, StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
-        client::{Own, Told},
+        client::{OPEN, Own, RELEASED, Told},
         drain::{Barred, Bounds, Inside},
         grpc,
         guard::{Guard, IsGuarded},
@@ -100,7 +100,10 @@ impl<S> Execution<S> {
         let guard = &*terms.guard;
         let _inside = match terms.enter(&attempt, self.place.take()) {
             Ok(inside) => inside,
-            Err(refused) => {
+            Err(mut refused) => {
+                if attempt.is_takeover() {
+                    refused.say(OPEN);
+                }
                 give(client, Own::Whole(refused));
                 return RawEnding::NotBegun(nothing());
             }
@@ -116,7 +119,7 @@ impl<S> Execution<S> {
             Some(Ok(response)) => {
                 let (mut head, body) = response.into_parts();
                 let verdict = terms.judge(&mut head);
-                let is_free = !attempt.is_takeover() && !is_about_another_call(&head);
+                let is_its_own = !is_about_another_call(&head);
                 // The handler has answered. Reading and sending its body may take long, and is not to make it run again.
                 match verdict {
                     Some(Verdict::Store | Verdict::Discard) => attempt.reach(Stage::Happened),
@@ -129,8 +132,9 @@ impl<S> Execution<S> {
                 };
                 match kept {
                     Some(Came::ToAnEnd(mut told, verdict)) => {
-                        if verdict == Verdict::Release && is_free {
-                            told.say_released();
+                        if verdict == Verdict::Release && is_its_own {
+                            let is_free = !attempt.is_takeover();
+                            told.say(if is_free { RELEASED } else { OPEN });
                         }
                         return tell(told, verdict, client);
                     }

@@ -1,7 +1,7 @@
 //! What a journal answers with, and what is no answer for whoever asks again.
 
 use idempotent_runtime::{
-    client::{ClientError, KeyStatus, MemoryJournal, Origin},
+    client::{ClientError, KeyStatus, MemoryJournal, Origin, Why},
     testing::ManualClock,
 };
 
@@ -186,6 +186,49 @@ async fn c11_an_attempt_that_may_still_arrive_is_open_though_the_key_is_free() {
     let other = ask("3").await;
     let is_refused = matches!(other.ending(), ClientError::KeyReusedLocally { .. });
     assert!(is_refused, "{other:?}");
+}
+
+/// A handler before this one may have acted, and whoever asks again may be told of that.
+#[tokio::test]
+async fn c11_an_answer_that_leaves_its_call_open_is_no_outcome() {
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    for status in [401, 404, 409, 422, 501] {
+        let alone = answer(status).with("idempotency-status", "open");
+        let server = Server::doing([alone, answer(201).body("yours")]).await;
+        let ask = || {
+            let call = process.client.post(server.url("/pay")).body("pay");
+            call.with_extension(wish()).send()
+        };
+
+        let refused = ask().await;
+        let ClientError::Unknown { why, call, .. } = refused.ending() else {
+            panic!("{refused:?}")
+        };
+        assert_eq!(*why, Why::Refused);
+        let answer = call.answer.as_ref().expect("what was answered");
+        assert_eq!(answer.status, status);
+        assert_eq!(unfinished(&process.keys).await.len(), 1);
+
+        let yours = ask().await.expect("an answer");
+        assert_eq!(yours.text().await.expect("a body"), "yours");
+        let keys = server.keys();
+        assert_eq!(keys[0], keys[1]);
+    }
+}
+
+/// Whoever has no room for a takeover did nothing; the handler before may have.
+#[tokio::test]
+async fn c11_a_service_that_has_no_room_for_a_takeover_leaves_its_call_open() {
+    let full = problem(503, "idempotency-overloaded").with("idempotency-status", "open");
+    let server = Server::doing(vec![full; 4]).await;
+    let process = process_with(MemoryJournal::new(), &ManualClock::new());
+    let call = process.client.post(server.url("/pay")).body("pay");
+
+    let refused = call.with_extension(wish()).send().await;
+
+    let ending = refused.ending();
+    assert!(matches!(ending, ClientError::Unknown { .. }), "{ending:?}");
+    assert_eq!(unfinished(&process.keys).await.len(), 1);
 }
 
 #[tokio::test]

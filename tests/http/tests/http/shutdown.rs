@@ -108,6 +108,7 @@ async fn s_101_a_takeover_that_comes_too_late_leaves_the_key_bound() {
 
     let refused = slow.await.expect("it is answered");
     refused.is_problem(503, "overloaded");
+    assert_eq!(refused.headers["idempotency-status"], "open");
     assert_eq!(shop.store.swaps_to(State::Released), 0);
     gate.open();
     first.await.expect("it is answered");
