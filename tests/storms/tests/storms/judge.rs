@@ -15,9 +15,13 @@ use crate::{
 
 /// All that is known of a storm that is over.
 pub(crate) struct Evidence {
-    pub(crate) on_crash: OnCrash,
+    pub(crate) on_crash: &'static [OnCrash],
     pub(crate) drawn: Vec<Call>,
     pub(crate) visits: Vec<Visit>,
+    /// What was charged before everybody asked again.
+    pub(crate) in_the_storm: Vec<Visit>,
+    /// What was said that the gateway knows to be wrong.
+    pub(crate) lies: Vec<String>,
     pub(crate) told: Vec<Told>,
     /// The keys of the calls that each journal holds open.
     pub(crate) open: Vec<Vec<String>>,
@@ -29,6 +33,7 @@ type Name<'a> = (&'a str, &'a str);
 impl Evidence {
     pub(crate) fn judge(&self, about: &str) {
         self.judge_charges(about);
+        assert!(self.lies.is_empty(), "lies: {about}: {:?}", self.lies);
         for told in &self.told {
             let about = &format!("{about}: {told:?}");
             match &told.ended {
@@ -72,7 +77,7 @@ impl Evidence {
                 "two charges: {about}: {visit:?}, {other:?}"
             );
             assert!(
-                visit.times == 1 || self.on_crash == OnCrash::Rerun,
+                visit.times == 1 || self.on_crash.contains(&OnCrash::Rerun),
                 "charged again: {about}: {visit:?}"
             );
         }
@@ -95,9 +100,11 @@ impl Evidence {
 
     /// A refusal says that this attempt did nothing; one before it may still be on its way, and then the call is open.
     fn judge_refusal(&self, call: &Call, status: StatusCode, outcome: &Outcome, about: &str) {
-        assert_eq!(
-            status,
-            StatusCode::FORBIDDEN,
+        assert!(
+            matches!(
+                status,
+                StatusCode::FORBIDDEN | StatusCode::UNPROCESSABLE_ENTITY
+            ),
             "an answer without a receipt: {about}"
         );
         assert!(
@@ -129,8 +136,15 @@ impl Evidence {
         }
     }
 
-    fn is_charged(&self, call: &Call) -> bool {
+    fn is_intent_charged(&self, call: &Call) -> bool {
         self.visits.iter().any(|visit| {
+            let receipt = &visit.receipt;
+            (&*receipt.account, &receipt.wish.intent) == (call.account, &call.wish.intent)
+        })
+    }
+
+    fn is_charged(&self, call: &Call) -> bool {
+        self.in_the_storm.iter().any(|visit| {
             (&*visit.receipt.account, &visit.receipt.wish) == (call.account, &call.wish)
         })
     }
@@ -160,13 +174,18 @@ impl Evidence {
 
     /// When all is over, whoever asks is told how it ended, as far as anybody can know.
     fn judge_last_words(&self, about: &str) {
-        for call in self.drawn.iter().filter(|call| call.is_shared()) {
+        for call in self.drawn.iter().filter(|call| call.is_named()) {
             let again = call.again();
             for journal in 0..self.open.len() {
                 let asked = |told: &&Told| told.journal == journal && told.call == again;
                 let last = self.told.iter().rfind(asked);
                 let last = last.unwrap_or_else(|| panic!("never asked again: {about}: {call:?}"));
                 assert!(last.is_settled(), "not settled: {about}: {last:?}");
+                let is_refused = matches!(&last.ended, Ended::Answered { receipt: None, .. });
+                assert!(
+                    !is_refused || !self.is_intent_charged(call),
+                    "a refusal in the place of what happened: {about}: {last:?}"
+                );
             }
         }
     }

@@ -167,9 +167,15 @@ impl Call {
         self.form == Form::Shared
     }
 
-    /// The same, by somebody who waits for it.
+    /// Whether somebody can ask for it again.
+    pub(crate) fn is_named(&self) -> bool {
+        self.form != Form::Random
+    }
+
+    /// The same, by somebody who waits for it, and of any program: it is nobody's own any more.
     pub(crate) fn again(&self) -> Self {
         Self {
+            form: Form::Shared,
             leaves: None,
             ..self.clone()
         }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::{Request, State},
     http::{HeaderMap, StatusCode},
     middleware::{self, Next},
@@ -48,9 +48,15 @@ pub(crate) struct Receipt {
     pub(crate) is_declined: bool,
 }
 
-/// Charges once for each key that it is sent, and remembers how often it was asked.
+/// Charges once for each key that it is sent, and remembers how often it was asked, and what was said that it knows to be wrong.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gateway(Arc<Mutex<BTreeMap<String, Visit>>>);
+pub(crate) struct Gateway(Arc<Mutex<Books>>);
+
+#[derive(Debug, Default)]
+struct Books {
+    visits: BTreeMap<String, Visit>,
+    lies: Vec<String>,
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Visit {
@@ -60,13 +66,26 @@ pub(crate) struct Visit {
 
 impl Gateway {
     pub(crate) fn visits(&self) -> Vec<Visit> {
-        self.books().values().cloned().collect()
+        self.books().visits.values().cloned().collect()
+    }
+
+    pub(crate) fn lies(&self) -> Vec<String> {
+        self.books().lies.clone()
+    }
+
+    /// Takes note of what is wrong where somebody has charged under this key.
+    fn hears(&self, key: &str, says: &str) {
+        let mut books = self.books();
+        if let Some(visit) = books.visits.get(key) {
+            let lie = format!("{says} after {visit:?}");
+            books.lies.push(lie);
+        }
     }
 
     fn charge(&self, key: String, account: &str, wish: &Wish, declines: bool) -> Receipt {
-        let mut books = self.books();
-        let number = books.len();
-        let visit = books.entry(key).or_insert_with(|| Visit {
+        let visits = &mut self.books().visits;
+        let number = visits.len();
+        let visit = visits.entry(key).or_insert_with(|| Visit {
             receipt: Receipt {
                 account: account.to_owned(),
                 wish: wish.clone(),
@@ -79,7 +98,7 @@ impl Gateway {
         visit.receipt.clone()
     }
 
-    fn books(&self) -> MutexGuard<'_, BTreeMap<String, Visit>> {
+    fn books(&self) -> MutexGuard<'_, Books> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -88,8 +107,10 @@ impl Gateway {
 #[derive(Debug)]
 pub(crate) struct Process {
     runtime: Option<Runtime>,
+    layer: IdempotencyLayer,
     pub(crate) address: SocketAddr,
     shop: Shop,
+    pub(crate) is_shut: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -107,6 +128,7 @@ impl Process {
         clock: ManualClock,
         gateway: Gateway,
         on_crash: OnCrash,
+        lease: Duration,
         seed: u64,
     ) -> Self {
         let store = FaultyStore::new(store);
@@ -117,7 +139,7 @@ impl Process {
             dice: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
             is_calm: Arc::default(),
         };
-        let idem = Idempotency::builder(store).timer(clock).lease(LEASE);
+        let idem = Idempotency::builder(store).timer(clock).lease(lease);
         let layer = IdempotencyLayer::builder(idem.build().expect("the set-up is sound"))
             .scope(Scope::of(|request| account(&request.headers)))
             .rules(Rules::ietf().on_crash(on_crash).ttl(RETENTION))
@@ -126,7 +148,8 @@ impl Process {
         let late = middleware::from_fn_with_state(shop.clone(), late);
         let app = Router::new()
             .route("/charges", post(charge))
-            .layer(layer)
+            .layer(layer.clone())
+            .layer(middleware::from_fn_with_state(shop.clone(), audit))
             .layer(late)
             .with_state(shop.clone());
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -143,8 +166,10 @@ impl Process {
         });
         Self {
             runtime: Some(runtime),
+            layer,
             address,
             shop,
+            is_shut: false,
         }
     }
 
@@ -160,6 +185,14 @@ impl Process {
 
     pub(crate) fn find_store(&self) {
         self.shop.store.heal();
+    }
+
+    /// Lets no more handlers begin, and those that run come to their end.
+    pub(crate) fn shut(&mut self) {
+        self.is_shut = true;
+        let (layer, runtime) = (self.layer.clone(), self.runtime.as_ref());
+        let runtime = runtime.expect("it is there until it dies");
+        runtime.spawn(async move { layer.shutdown(RETENTION).await });
     }
 
     /// From now on everything goes well.
@@ -201,6 +234,8 @@ enum Begins {
     Well,
     Busy,
     Refuses,
+    /// With what looks like an outcome, and is none.
+    Mistaken,
     Panics,
 }
 
@@ -237,6 +272,7 @@ impl Shop {
                 0 | 1 => Begins::Busy,
                 2 => Begins::Refuses,
                 3 => Begins::Panics,
+                4 | 5 => Begins::Mistaken,
                 _ => Begins::Well,
             },
             declines: dice.random_range(0..8) == 0,
@@ -269,15 +305,24 @@ impl Shop {
 /// Takes money, in a while, and mostly says so.
 async fn charge(State(shop): State<Shop>, headers: HeaderMap, Json(wish): Json<Wish>) -> Response {
     let script = shop.draw();
+    let key = current().child_key("gateway");
+    if !current().is_takeover() {
+        shop.gateway
+            .hears(&key, "a handler is told that it is the first one");
+    }
     shop.clock.sleep(script.before).await;
+    let not_now = |status: StatusCode| (Extension(Under(key.clone())), status);
     match script.begins {
         Begins::Well => {}
-        Begins::Busy => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
-        Begins::Refuses => return StatusCode::FORBIDDEN.into_response(),
+        Begins::Busy => return not_now(StatusCode::SERVICE_UNAVAILABLE).into_response(),
+        Begins::Refuses => return not_now(StatusCode::FORBIDDEN).into_response(),
+        Begins::Mistaken => {
+            let mistaken = not_now(StatusCode::UNPROCESSABLE_ENTITY);
+            return (Mark::Retryable, mistaken).into_response();
+        }
         Begins::Panics => panic!("a handler that panics before it charges"),
     }
     let account = account(&headers).expect("the layer knows the account");
-    let key = current().child_key("gateway");
     let receipt = shop.gateway.charge(key, &account, &wish, script.declines);
     shop.clock.sleep(script.after).await;
     let status = match receipt.is_declined {
@@ -290,6 +335,22 @@ async fn charge(State(shop): State<Shop>, headers: HeaderMap, Json(wish): Json<W
         Ends::Doubts => (Mark::Uncertain, StatusCode::BAD_GATEWAY).into_response(),
         Ends::Panics => panic!("a handler that panics when it has charged"),
     }
+}
+
+/// The gateway's key of the call that a response is about.
+#[derive(Clone, Debug)]
+struct Under(String);
+
+/// Listens to what clients are told of their keys.
+async fn audit(State(shop): State<Shop>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    let said = response.headers().get("idempotency-status");
+    if let (Some(said), Some(Under(key))) = (said, response.extensions().get())
+        && said == "released"
+    {
+        shop.gateway.hears(key, "a key is said to be free");
+    }
+    response
 }
 
 /// Some requests arrive when their clients have long gone.
