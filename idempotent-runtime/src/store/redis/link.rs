@@ -4,7 +4,7 @@ use std::{
     borrow::Cow,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use redis::{
@@ -100,6 +100,26 @@ struct Last {
     line: Option<(Line, Moment)>,
     /// How many there were: whoever finds one broken must not close the one after it.
     number: u64,
+}
+
+/// Asks over a connection. Who gives up on the answer, as a heartbeat does after a third of the lease, asks over another one next
+/// time: this one may be silent for good, and nobody would ever wait for as long as an answer may take.
+struct Asking<'a> {
+    open: &'a Open,
+    number: u64,
+    since: Instant,
+    is_answered: bool,
+}
+
+/// For how long nobody thinks of a connection that it is silent: far longer than Redis takes for an answer.
+const NOT_SILENT: Duration = Duration::from_millis(100);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered && self.since.elapsed() >= NOT_SILENT {
+            self.open.end(self.number);
+        }
+    }
 }
 
 impl Link {
@@ -309,12 +329,18 @@ impl Link {
         ask: impl AsyncFnOnce(&mut Line) -> RedisResult<Value>,
     ) -> Result<RedisResult<Value>, StoreError> {
         let (mut line, number) = self.line(Moment::now(), doing).await?;
-        let answer = timeout(self.limits.answer, ask(&mut line)).await;
-        let is_over = match &answer {
-            Ok(answer) => answer.as_ref().is_err_and(failure::ends_the_connection),
-            Err(_) => true,
+        let mut asking = Asking {
+            open: &self.open,
+            number,
+            since: Instant::now(),
+            is_answered: false,
         };
-        if is_over {
+        let answer = timeout(self.limits.answer, ask(&mut line)).await;
+        asking.is_answered = answer.is_ok();
+        drop(asking);
+        if let Ok(Err(error)) = &answer
+            && failure::ends_the_connection(error)
+        {
             self.open.end(number);
         }
         answer.map_err(|late| StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late))

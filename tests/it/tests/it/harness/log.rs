@@ -32,7 +32,7 @@ pub(crate) enum Event {
 }
 
 impl Log {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             events: Arc::default(),
             count: Arc::new(watch::Sender::new(0)),

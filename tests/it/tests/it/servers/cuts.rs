@@ -9,12 +9,13 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, Idempotency, OnCrash, Status,
+    Attempt, Error, Idempotency, OnCrash, Status, Step,
     store::Store,
     testing::{Cut, Proxy},
 };
 
 use super::{Server, on_every_server};
+use crate::harness::Log;
 
 on_every_server![
     a_claim_that_is_cut_runs_the_body_once,
@@ -25,6 +26,7 @@ on_every_server![
     what_lay_idle_while_the_server_was_started_anew_is_not_missed,
     a_settlement_that_is_cut_is_recognised,
     a_call_over_a_slow_line_is_answered,
+    a_heartbeat_whose_connection_falls_silent_loses_no_lease,
 ];
 
 const CUTS: [Cut; 4] = [
@@ -208,4 +210,30 @@ async fn a_call_over_a_slow_line_is_answered<S: Server>(server: S) {
         let answer = charge(&idem, "k", &runs, || ()).await;
         assert_eq!(answer.ok(), Some(1));
     }
+}
+
+/// A firewall that forgets a connection says nothing, and a heartbeat waits for a third of the lease at most.
+async fn a_heartbeat_whose_connection_falls_silent_loses_no_lease<S: Server>(server: S) {
+    let (proxy, log) = (
+        Proxy::to(server.address()).await.expect("a proxy"),
+        Log::new(),
+    );
+    let store = server.at(proxy.address(), 2).await;
+    let idem = Idempotency::builder(store)
+        .lease("3s")
+        .observer(log.clone());
+    let idem = idem.build().expect("the settings are sound");
+
+    let call = idem.call("charge").key("k").run(async |attempt: Attempt| {
+        log.await_step(Step::Heartbeat).await;
+        proxy.cut_next(Cut::Silence);
+        log.await_step(Step::HeartbeatFailed).await;
+        let beats = log.count(Step::Heartbeat);
+        tokio::select! {
+            () = log.await_steps(Step::Heartbeat, beats + 1) => Ok(1),
+            () = attempt.lost() => Err(Error::InvalidPolicy("the lease is lost")),
+        }
+    });
+
+    assert_eq!(call.await, Ok(1));
 }
