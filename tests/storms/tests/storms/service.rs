@@ -73,12 +73,15 @@ impl Gateway {
         self.books().lies.clone()
     }
 
-    /// Takes note of what is wrong where somebody has charged under this key.
-    fn hears(&self, key: &str, says: &str) {
-        let mut books = self.books();
-        if let Some(visit) = books.visits.get(key) {
-            let lie = format!("{says} after {visit:?}");
-            books.lies.push(lie);
+    /// What was charged under this key until now.
+    fn charged(&self, key: &str) -> Option<Visit> {
+        self.books().visits.get(key).cloned()
+    }
+
+    /// Takes note of what is wrong where this was charged before it was said.
+    fn hears(&self, charged: Option<&Visit>, says: &str) {
+        if let Some(visit) = charged {
+            self.books().lies.push(format!("{says} after {visit:?}"));
         }
     }
 
@@ -307,11 +310,12 @@ async fn charge(State(shop): State<Shop>, headers: HeaderMap, Json(wish): Json<W
     let script = shop.draw();
     let key = current().child_key("gateway");
     if !current().is_takeover() {
-        shop.gateway
-            .hears(&key, "a handler is told that it is the first one");
+        let charged = shop.gateway.charged(&key);
+        let says = "a handler is told that it is the first one";
+        shop.gateway.hears(charged.as_ref(), says);
     }
     shop.clock.sleep(script.before).await;
-    let not_now = |status: StatusCode| (Extension(Under(key.clone())), status);
+    let not_now = |status: StatusCode| (Extension(After(shop.gateway.charged(&key))), status);
     match script.begins {
         Begins::Well => {}
         Begins::Busy => return not_now(StatusCode::SERVICE_UNAVAILABLE).into_response(),
@@ -337,18 +341,19 @@ async fn charge(State(shop): State<Shop>, headers: HeaderMap, Json(wish): Json<W
     }
 }
 
-/// The gateway's key of the call that a response is about.
+/// What was charged before a handler said that it did nothing. Once its key is free, the next one may charge.
 #[derive(Clone, Debug)]
-struct Under(String);
+struct After(Option<Visit>);
 
 /// Listens to what clients are told of their keys.
 async fn audit(State(shop): State<Shop>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let said = response.headers().get("idempotency-status");
-    if let (Some(said), Some(Under(key))) = (said, response.extensions().get())
+    if let (Some(said), Some(After(charged))) = (said, response.extensions().get())
         && said == "released"
     {
-        shop.gateway.hears(key, "a key is said to be free");
+        let says = "a key is said to be free";
+        shop.gateway.hears(charged.as_ref(), says);
     }
     response
 }
