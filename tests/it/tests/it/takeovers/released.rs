@@ -6,7 +6,7 @@ use idempotent_runtime::{
 };
 
 use super::{
-    unbegun::{check, left},
+    unbegun::{check, ends_while_a_heartbeat_is_under_way, left},
     *,
 };
 
@@ -101,28 +101,8 @@ async fn d21_takeovers_that_release_use_up_no_budget(world: World) {
 }
 
 async fn d21_a_takeover_that_releases_is_not_prolonged_afterwards(world: World) {
-    let owner = a_client_vanished(&world).await;
-    let (inside, beating) = (Gate::new(), Gate::new());
-    let slow = Fault::Delay(beating.clone());
-    owner.store.fault(Operation::Heartbeat, Nth::Call(1), slow);
-    let call = owner.call("charge").key("k").arguments(&1);
-    let waits = inside.clone();
-    let call = tokio::spawn(call.run_raw(|_| async move {
-        waits.pass().await;
-        RawEnding::Release(RawOutcome::value("not now"))
-    }));
-    inside.arrived(1).await;
-    world.advance(LEASE / 3).await;
-    beating.arrived(1).await;
-
-    inside.open();
-    assert!(call.await.expect("no panic").is_ok());
-    beating.open();
-    while owner.store.under_way() > 0 {
-        yield_now().await;
-    }
-    owner.settled().await;
-
+    let not_now = RawEnding::Release(RawOutcome::value("not now"));
+    let owner = ends_while_a_heartbeat_is_under_way(&world, not_now).await;
     assert_eq!(owner.log.steps(), [Step::TakenOver, Step::Stopped]);
     check(&world, "k", Mode::Rerun, "charged").await;
 }

@@ -87,9 +87,15 @@ async fn d02_a_takeover_that_says_it_has_not_begun_releases_nothing(world: World
     check(&world, "k", Mode::Rerun, "charged").await;
 }
 
-/// A heartbeat that is under way when the body says so finds a record that is its own, and running.
 async fn d02_a_takeover_that_has_not_begun_is_not_prolonged_afterwards(world: World) {
-    vanished(&world, Mode::Rerun).await;
+    let no_room = RawEnding::NotBegun(RawOutcome::value("no room"));
+    ends_while_a_heartbeat_is_under_way(&world, no_room).await;
+    check(&world, "k", Mode::Rerun, "charged").await;
+}
+
+/// Takes over, and ends so. A heartbeat that is under way then finds a record that is its own, and running.
+pub(super) async fn ends_while_a_heartbeat_is_under_way(world: &World, ending: RawEnding) -> Owner {
+    vanished(world, Mode::Rerun).await;
     world.advance(LEASE).await;
     let owner = world.owner().await;
     let (inside, beating) = (Gate::new(), Gate::new());
@@ -99,7 +105,7 @@ async fn d02_a_takeover_that_has_not_begun_is_not_prolonged_afterwards(world: Wo
     let waits = inside.clone();
     let call = tokio::spawn(call.run_raw(|_| async move {
         waits.pass().await;
-        RawEnding::NotBegun(RawOutcome::value("no room"))
+        ending
     }));
     inside.arrived(1).await;
     world.advance(LEASE / 3).await;
@@ -112,8 +118,7 @@ async fn d02_a_takeover_that_has_not_begun_is_not_prolonged_afterwards(world: Wo
         yield_now().await;
     }
     owner.settled().await;
-
-    check(&world, "k", Mode::Rerun, "charged").await;
+    owner
 }
 
 /// They come as fast as clients try again, and no body of theirs has vanished.
