@@ -86,7 +86,9 @@ impl<'a> Admitting<'a> {
                 match self.decide_here(&snapshot, sent) {
                     Next::Write(next) => {
                         (seen, draft, meaning) = *next;
-                        if meaning == Meaning::Fresh && self.id != self.request.id {
+                        // A claim of one's own that is made anew, which names no subject, stays where it is.
+                        let begins = meaning == Meaning::Fresh && draft.subject.is_some();
+                        if begins && self.id != self.request.id {
                             let goes_on = Box::pin(self.goes_on_as_before(&snapshot, &mut draft));
                             found = match goes_on.await {
                                 Ok(moved) => moved,

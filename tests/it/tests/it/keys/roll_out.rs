@@ -19,6 +19,7 @@ on_every_store![
     b26_what_both_names_have_the_old_one_answers,
     b26_a_claim_under_the_new_name_is_given_up_under_it,
     b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream,
+    b26_what_goes_on_under_the_old_name_stays_there_where_its_claim_was_answered_late,
     b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_the_new_one,
     b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream,
     b26_what_is_settled_under_the_old_name_is_read_by_the_function_that_accepts_it,
@@ -124,6 +125,33 @@ async fn b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream
     assert_eq!(again(&new).await, Ok(before.clone()));
     assert_eq!(again(&world.owner().await).await, Ok(before));
     assert_eq!(&*world.record().await.subject.operation, "roll_out.old");
+}
+
+async fn b26_what_goes_on_under_the_old_name_stays_there_where_its_claim_was_answered_late(
+    world: World,
+) {
+    let (old, new) = (world.owner().await, world.owner().await);
+    let before = old.call("roll_out.old").key("k").release_errors();
+    let sent = before.run(async |attempt| Err::<String, _>(Sent(attempt.child_key("gateway"))));
+    let Err(Sent(before)) = sent.await else {
+        panic!("the gateway did not answer")
+    };
+    let late = Gate::new();
+    let answer = Fault::DelayAnswer(late.clone());
+    new.store.fault(Operation::Claim, Nth::Call(1), answer);
+    let call = new
+        .call("roll_out.new")
+        .also_accept_name("roll_out.old")
+        .lease(SHORT);
+    let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
+    let call = tokio::spawn(call.key("k").run(body));
+    late.arrived(1).await;
+
+    world.advance(SHORT * 2).await;
+    late.open();
+
+    assert_eq!(call.await.expect("no panic"), Ok(before));
+    assert_eq!(world.records().await.len(), 1);
 }
 
 /// An old process that still serves knows nothing of the new name, and says of itself alone that it did nothing.
