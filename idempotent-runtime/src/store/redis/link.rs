@@ -107,6 +107,7 @@ struct Last {
 struct Asking<'a> {
     open: &'a Open,
     number: u64,
+    not_silent: Duration,
     since: Instant,
     is_answered: bool,
 }
@@ -114,9 +115,12 @@ struct Asking<'a> {
 /// For how long nobody thinks of a connection that it is silent: far longer than Redis takes for an answer.
 const NOT_SILENT: Duration = Duration::from_millis(100);
 
+/// The same of connections to the nodes of a cluster, which are all made again together.
+const NO_NODE_SILENT: Duration = Duration::from_secs(1);
+
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        if !self.is_answered && self.since.elapsed() >= NOT_SILENT {
+        if !self.is_answered && self.since.elapsed() >= self.not_silent {
             self.open.end(self.number);
         }
     }
@@ -332,15 +336,22 @@ impl Link {
         let mut asking = Asking {
             open: &self.open,
             number,
+            not_silent: if self.is_to_cluster() {
+                NO_NODE_SILENT
+            } else {
+                NOT_SILENT
+            },
             since: Instant::now(),
             is_answered: false,
         };
         let answer = timeout(self.limits.answer, ask(&mut line)).await;
-        asking.is_answered = answer.is_ok();
+        asking.is_answered = true;
         drop(asking);
-        if let Ok(Err(error)) = &answer
-            && failure::ends_the_connection(error)
-        {
+        let is_over = match &answer {
+            Ok(answer) => answer.as_ref().is_err_and(failure::ends_the_connection),
+            Err(_) => true,
+        };
+        if is_over {
             self.open.end(number);
         }
         answer.map_err(|late| StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late))
