@@ -166,7 +166,8 @@ pub enum Why {
     /// Another middleware failed for a reason of its own, and may have sent it before.
     Middleware,
     /// The server, or somebody before it, did not let a later attempt through, such as with 401 or 501: that says nothing
-    /// about the earlier one. Nor does a failure of the address that it was led on to, or a later attempt to delete that finds nothing.
+    /// about the earlier one. Nor does a failure of the address that it was led on to, a later attempt to delete that finds nothing, or
+    /// an answer that says of itself that it is [about one attempt alone](super::KeyStatus::Open).
     Refused,
     /// The server said with 301 or 302 that its target is elsewhere, and not whether it was carried out: the `Location` stands in
     /// the last answer.
@@ -305,7 +306,8 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
     };
     match observed {
         Observed::Answer(answer) if answer.open => match answered(profile, progress, answer) {
-            Judgement::Known | Judgement::Stop(Stopped::Unsupported) => {
+            Judgement::Known
+            | Judgement::Stop(Stopped::Unsupported | Stopped::KeyReused | Stopped::ResultGone) => {
                 Judgement::Stop(Stopped::Unknown(Why::Refused))
             }
             Judgement::Again { not_before, .. } => Judgement::Again {

@@ -43,7 +43,7 @@ pub enum KeyStatus {
     /// request or with one that was put right, it runs.
     Released,
     /// `Idempotency-Status: open`. The answer is about this attempt alone, which did nothing, and not what the call came to: one
-    /// before it, by whomever, may have acted. A call that ends so is a [`ClientError::Unknown`](super::ClientError).
+    /// before it, by whomever, may have acted. No call is told that this is its outcome, and one that has to end so stays open.
     Open,
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::{
     error::Error,
     http::{body::Body, meeting::IDEMPOTENCY_STATUS},
-    observe::How,
+    observe::{How, Unprotected},
     record::RawOutcome,
 };
 
@@ -48,12 +48,20 @@ impl<R, E> Told<R, E> {
         if !stands
             && let Ok(response) = &mut self.response
             && response.headers_mut().remove(IDEMPOTENCY_STATUS).is_some()
-            && matches!(how, How::Executed { .. })
+            && leaves_open(how)
         {
             self.say(OPEN);
         }
         self.response
     }
+}
+
+/// Whether there is, or may be, a record of which the store could not be told that its handler did nothing.
+fn leaves_open(how: &How) -> bool {
+    matches!(
+        how,
+        How::Executed { .. } | How::Unprotected(Unprotected::StoreOutage)
+    )
 }
 
 /// What the client's side of a call hears of it.

@@ -192,8 +192,10 @@ async fn c11_an_attempt_that_may_still_arrive_is_open_though_the_key_is_free() {
 #[tokio::test]
 async fn c11_an_answer_that_leaves_its_call_open_is_no_outcome() {
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
-    for status in [401, 404, 409, 422, 501] {
-        let alone = answer(status).with("idempotency-status", "open");
+    let bare = [401, 404, 409, 422, 501].map(|status| (status, answer(status)));
+    let of_a_call_inside = (422, problem(422, "idempotency-key-reused"));
+    for (status, alone) in bare.into_iter().chain([of_a_call_inside]) {
+        let alone = alone.with("idempotency-status", "open");
         let server = Server::doing([alone, answer(201).body("yours")]).await;
         let ask = || {
             let call = process.client.post(server.url("/pay")).body("pay");

@@ -2,12 +2,12 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use axum::body::Body;
-use http::{Request, Response};
+use axum::{body::Body, response::IntoResponse as _};
+use http::{Request, Response, StatusCode};
 use http_body_util::Empty;
 use idempotent_runtime::{
     OnCrash, OnOutage, RawOutcome, Status,
-    http::{IdempotencyLayer, Rules, ServerErrors},
+    http::{IdempotencyLayer, Mark, Rules, ServerErrors},
     store::StoreErrorKind,
     testing::{Fault, Nth, Operation},
 };
@@ -150,6 +150,18 @@ async fn s_107_nothing_runs_without_a_store_unless_that_is_asked_for() {
         open.send(charge()).await.is_fresh();
     }
     assert_eq!(open.runs(), 2);
+}
+
+/// The attempt before it may have been done, and nobody could look.
+#[tokio::test]
+async fn s_107_what_runs_without_the_store_is_no_outcome_where_it_did_nothing() {
+    let open = Rules::ietf().on_outage(OnOutage::Open);
+    let shop = Shop::with(open, |_, _| async {
+        (StatusCode::CONFLICT, Mark::Retryable, "sold out").into_response()
+    });
+    shop.store.outage(StoreErrorKind::Unavailable);
+    let answer = shop.send(charge()).await;
+    assert_eq!(answer.headers["idempotency-status"], "open");
 }
 
 #[tokio::test]

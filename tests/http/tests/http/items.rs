@@ -118,7 +118,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-64", r#"408, 425, 429, 503 with Retry-After = "not executed""#, "released", "Leach"),
         item("S-65", "500/502/504 or unannotated error, store not transactional with the effect", "configurable, three named policies: `Replay` · `Release` · `Uncertain` (409 P(outcome-unknown) until resolved). Must be an explicit builder choice or documented default = not `Release`", "practice"),
         item("S-66", "same, effect and record in one transaction that rolled back", "released, retry runs once more", "ACP, Crunchy Data"),
-        item("S-67", "handler sets response extension `Mark::{Final, Retryable, Uncertain}`", "overrides status table in both directions (422 marked Retryable → released; 500 marked Final → replayed); a response whose key is free says `Idempotency-Status: released`, and no other one does", "Leach"),
+        item("S-67", "handler sets response extension `Mark::{Final, Retryable, Uncertain}`", "overrides status table in both directions (422 marked Retryable → released; 500 marked Final → replayed); a response whose key is free says `Idempotency-Status: released`, one that is about its run alone `open`, and no other one does", "Leach"),
         item("S-68", "handler sends `Cache-Control: no-store`", "does not disable storing by default, because security middlewares add it everywhere", "decided here"),
         item("S-69", "our own 400/409/422/503", "never stored under the key; `Cache-Control: no-store` on them", "decided here"),
         item("S-70", "handler-returned 409/422 vs ours", "distinguishable by problem `type`; handler's are stored, ours are not", "practice"),
