@@ -11,6 +11,7 @@ use super::{
     SqliteStore,
     connections::{Connections, Held},
     failure,
+    line::Line,
 };
 use crate::store::{
     StoreError, StoreErrorKind,
@@ -109,12 +110,11 @@ impl SqliteBuilder {
         let options =
             SqliteConnectOptions::from_str(url).map_err(|error| failure::of(error, DOING))?;
         let create = !parameters.contains("mode=");
-        self.connect(durable(if create {
-            options.create_if_missing(true)
-        } else {
-            options
-        }))
-        .await
+        let options = match create {
+            true => options.create_if_missing(true),
+            false => options,
+        };
+        self.connect(durable(options)).await
     }
 
     /// Makes a database in memory, which lives as long as the store and its clones.
@@ -139,7 +139,11 @@ impl SqliteBuilder {
     ///
     /// [`StoreErrorKind::Configuration`] for an option that cannot be used.
     pub fn pool(self, pool: SqlitePool) -> Result<SqliteStore, StoreError> {
-        Ok(SqliteStore::over(Connections::Pool(pool), self.prefix?))
+        Ok(SqliteStore::over(
+            Connections::Pool(pool),
+            self.prefix?,
+            None,
+        ))
     }
 
     async fn connect(self, options: SqliteConnectOptions) -> Result<SqliteStore, StoreError> {
@@ -150,7 +154,10 @@ impl SqliteBuilder {
         let options = options
             .busy_timeout(self.busy_timeout)
             .disable_statement_logging();
-        let store = SqliteStore::over(Connections::Held(Held::open(options, DOING).await?), prefix);
+        let connections = Connections::Held(Held::open(options, DOING).await?);
+        let is_in_wal = connections.is_in_wal(DOING).await?;
+        let line = is_in_wal.then(|| Line::new(self.busy_timeout));
+        let store = SqliteStore::over(connections, prefix, line);
         store.migrate().await?;
         Ok(store)
     }

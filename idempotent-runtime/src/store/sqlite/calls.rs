@@ -8,7 +8,12 @@ use sqlx::{
     sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow},
 };
 
-use super::{failure, rows, statements::Statements};
+use super::{
+    failure,
+    line::Write,
+    rows,
+    statements::{Statements, Together},
+};
 use crate::{
     identity::RecordId,
     record::{Draft, Moment, Record, Version, micros},
@@ -16,6 +21,7 @@ use crate::{
 };
 
 const CLAIMING: &str = "claiming a record";
+const TOGETHER: &str = "writing a record";
 
 /// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.
 const ROUNDS: u32 = 16;
@@ -100,8 +106,7 @@ impl Statements {
         seen: Version,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let finishes = next.lease == Moment::Keep && next.expires != Moment::Keep;
-        if finishes {
+        if finishes(next) {
             let swap = replace(connection, &self.finish, id, seen, next).await?;
             match &swap {
                 // Refused over the version that was seen: only the bound on `purge_from` was in the way.
@@ -113,6 +118,49 @@ impl Statements {
             }
         }
         replace(connection, &self.replace, id, seen, next).await
+    }
+
+    /// Looks at what stands under the ids of these claims: what answers each of them, where something does.
+    pub(super) async fn look(
+        &self,
+        connection: &mut SqliteConnection,
+        claims: &[Write],
+    ) -> Result<Vec<Option<Result<Swap, StoreError>>>, StoreError> {
+        let query = query(&self.looks.of(claims.len()));
+        let ids = claims.iter().map(|claim| claim.id.as_bytes());
+        let query = ids.fold(query, |query, id| query.bind(&id[..]));
+        let rows = each(connection, query, &self.looks, claims.len()).await?;
+        let answers = rows.into_iter().zip(claims);
+        Ok(answers
+            .map(|(row, claim)| {
+                row.map(|row| sql::swapped(&row, RECORD, claim.next.version, CLAIMING))
+            })
+            .collect())
+    }
+
+    /// Puts several drafts where their callers saw that nothing stands, or each where its version stands and only finishes. Either all
+    /// are answered, and what was applied stands, or none is, and nothing does once the transaction is rolled back.
+    pub(super) async fn together(
+        &self,
+        connection: &mut SqliteConnection,
+        writes: &[Write],
+    ) -> Result<Vec<Result<Swap, StoreError>>, StoreError> {
+        let together = match writes.iter().any(|write| write.seen.is_some()) {
+            true => &self.finishes,
+            false => &self.creates,
+        };
+        let parameters = writes
+            .iter()
+            .flat_map(|write| sql::written(&write.id, write.seen, &write.next));
+        let query = parameters.fold(query(&together.of(writes.len())), rows::bind);
+        let rows = each(connection, query, together, writes.len()).await?;
+        let answers = rows.into_iter().zip(writes);
+        Ok(answers
+            .map(|(row, write)| {
+                let row = row.ok_or_else(|| sql::no_row(TOGETHER))?;
+                sql::swapped(&row, RECORD, write.next.version, TOGETHER)
+            })
+            .collect())
     }
 
     pub(super) async fn purge(
@@ -141,6 +189,11 @@ impl Statements {
     }
 }
 
+/// Whether a draft says when its record expires, and leaves `purge_from` alone.
+pub(super) fn finishes(next: &Draft) -> bool {
+    next.lease == Moment::Keep && next.expires != Moment::Keep
+}
+
 async fn replace(
     connection: &mut SqliteConnection,
     text: &Arc<str>,
@@ -152,6 +205,33 @@ async fn replace(
     let rows = all(connection, written(text, id, Some(seen), next), DOING).await?;
     let row = rows.first().ok_or_else(|| sql::no_row(DOING))?;
     sql::swapped(row, RECORD, next.version, DOING)
+}
+
+/// Runs one statement for so many records to its end: the row that each of them is answered with, where there is one.
+async fn each(
+    connection: &mut SqliteConnection,
+    query: Query<'static, Sqlite, SqliteArguments>,
+    together: &Together,
+    records: usize,
+) -> Result<Vec<Option<SqliteRow>>, StoreError> {
+    let (before, of_each) = together.places();
+    let mut rows: Vec<_> = (0..records).map(|_| None).collect();
+    let mut answers = connection.fetch_many(query);
+    let mut ended = 0_usize;
+    while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
+        match answer.map_err(|error| failure::of(error, TOGETHER))? {
+            Either::Left(_) => ended += 1,
+            Either::Right(row) => {
+                if let Some(place) = rows.get_mut(ended.saturating_sub(before) / of_each) {
+                    *place = Some(row);
+                }
+            }
+        }
+    }
+    match ended == 2 * before + records * of_each {
+        true => Ok(rows),
+        false => Err(sql::no_row(TOGETHER)),
+    }
 }
 
 fn query(text: &Arc<str>) -> Query<'static, Sqlite, SqliteArguments> {

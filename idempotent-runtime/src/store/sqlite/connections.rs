@@ -3,6 +3,7 @@
 use std::{
     future::pending,
     ops::{Deref, DerefMut},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,7 +12,7 @@ use sqlx::{
     pool::PoolConnection,
     sqlite::{SqliteConnectOptions, SqliteLockingMode},
 };
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::failure;
 use crate::{
@@ -39,18 +40,18 @@ pub(crate) enum Connections {
 #[derive(Debug)]
 pub(crate) struct Held {
     options: SqliteConnectOptions,
-    connection: Mutex<Option<SqliteConnection>>,
+    connection: Arc<Mutex<Option<SqliteConnection>>>,
 }
 
 /// A connection that goes back when it is dropped.
 #[derive(Debug)]
-pub(crate) enum Lent<'a> {
-    Held(MutexGuard<'a, Option<SqliteConnection>>),
+pub(crate) enum Lent {
+    Held(OwnedMutexGuard<Option<SqliteConnection>>),
     Pool(PoolConnection<Sqlite>),
 }
 
 impl Connections {
-    pub(crate) async fn acquire(&self, doing: &'static str) -> Result<Lent<'_>, StoreError> {
+    pub(crate) async fn acquire(&self, doing: &'static str) -> Result<Lent, StoreError> {
         match self {
             Connections::Held(held) => held.acquire(doing).await.map(Lent::Held),
             Connections::Pool(pool) => {
@@ -59,6 +60,26 @@ impl Connections {
                 check_alone(&mut connection, doing).await?;
                 Ok(Lent::Pool(connection))
             }
+        }
+    }
+
+    /// Whether what is written lies in a file with a log. Nothing else has one, whatever it is called: neither a database in memory nor one
+    /// that is deleted when it is closed.
+    pub(super) async fn is_in_wal(&self, doing: &'static str) -> Result<bool, StoreError> {
+        let mut connection = self.acquire(doing).await?;
+        let mode = sqlx::query_scalar("PRAGMA main.journal_mode");
+        let mode: String = mode
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(|error| failure::of(error, doing))?;
+        Ok(mode == "wal")
+    }
+
+    /// Whether somebody else has the one connection in hands.
+    pub(super) fn is_in_use(&self) -> bool {
+        match self {
+            Connections::Held(held) => held.connection.try_lock().is_err(),
+            Connections::Pool(_) => false,
         }
     }
 
@@ -131,17 +152,18 @@ impl Held {
             .map_err(|error| failure::of(error, doing))?;
         Ok(Box::new(Self {
             options,
-            connection: Mutex::new(Some(connection)),
+            connection: Arc::new(Mutex::new(Some(connection))),
         }))
     }
 
     async fn acquire(
         &self,
         doing: &'static str,
-    ) -> Result<MutexGuard<'_, Option<SqliteConnection>>, StoreError> {
-        let mut connection = match self.connection.try_lock() {
+    ) -> Result<OwnedMutexGuard<Option<SqliteConnection>>, StoreError> {
+        let connection = || Arc::clone(&self.connection);
+        let mut connection = match connection().try_lock_owned() {
             Ok(connection) => connection,
-            Err(_) => tokio::time::timeout(PATIENCE, self.connection.lock())
+            Err(_) => tokio::time::timeout(PATIENCE, connection().lock_owned())
                 .await
                 .map_err(|waited| {
                     StoreError::new(StoreErrorKind::Busy, doing).with_source(waited)
@@ -184,19 +206,26 @@ fn is_busy(error: &Error) -> bool {
     failure::kind(error) == StoreErrorKind::Busy
 }
 
-impl Lent<'_> {
+impl Lent {
+    /// Closes it, whatever runs on it: one of our own, in whose place the next caller opens another one.
+    pub(super) fn close(&mut self) {
+        if let Lent::Held(connection) = self {
+            **connection = None;
+        }
+    }
+
     /// Passes an answer on. Where the thread behind the connection has died, the next caller opens another one.
     pub(crate) fn settle<T>(mut self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
-        if let (Lent::Held(connection), Err(error)) = (&mut self, &answer)
+        if let Err(error) = &answer
             && error.kind() == StoreErrorKind::Unavailable
         {
-            **connection = None;
+            self.close();
         }
         answer
     }
 }
 
-impl Deref for Lent<'_> {
+impl Deref for Lent {
     type Target = SqliteConnection;
 
     fn deref(&self) -> &SqliteConnection {
@@ -207,7 +236,7 @@ impl Deref for Lent<'_> {
     }
 }
 
-impl DerefMut for Lent<'_> {
+impl DerefMut for Lent {
     fn deref_mut(&mut self) -> &mut SqliteConnection {
         match self {
             Lent::Held(connection) => connection.as_mut().expect("`acquire` fills it"),

@@ -4,6 +4,7 @@ mod builder;
 mod calls;
 mod connections;
 pub(crate) mod failure;
+mod line;
 mod migrate;
 #[cfg(all(test, feature = "testing"))]
 mod mutants;
@@ -19,7 +20,7 @@ pub use self::builder::SqliteBuilder;
 pub(crate) use self::connections::Connections;
 #[cfg(feature = "client")]
 pub(crate) use self::connections::Held;
-use self::{connections::PATIENCE, statements::Statements};
+use self::{calls::finishes, connections::PATIENCE, line::Line, statements::Statements};
 use crate::{
     clock::{SystemTimer, Timer},
     identity::RecordId,
@@ -37,8 +38,11 @@ use crate::{
 /// Keeps records in a SQLite file, shared by every process that opens it, or in memory. Clones are the same store.
 ///
 /// The file is in WAL mode with full synchronisation: an outcome that was recorded survives a loss of power. The clock
-/// is that of the machine, read by SQLite, in milliseconds. Every statement stands alone; there is no transaction that
-/// could be left open.
+/// is that of the machine, read by SQLite, in milliseconds.
+///
+/// Every statement stands alone. Only in a file that the store opened itself, claims that had to wait for each other stand after one
+/// commit, and outcomes likewise. That is one message to the thread behind the connection; where one of them fails, the file stays locked
+/// until the runtime has come to undo the others: leave no runtime behind that lives on and that nobody drives.
 ///
 /// Move, replace or delete the file only while nobody has it open: whoever has it goes on in the old one, whoever opens it then begins
 /// in another, and neither sees what the other runs.
@@ -73,6 +77,8 @@ struct Inner {
     statements: Arc<Statements>,
     prefix: TablePrefix,
     waiters: Arc<Waiters>,
+    /// `None` where the connections are the application's, or for heartbeats, or the database is in no file with a log.
+    line: Option<Line>,
 }
 
 impl SqliteStore {
@@ -116,7 +122,7 @@ impl SqliteStore {
     /// connections share a cache: a call would be answered with what another transaction may still roll back.
     #[must_use]
     pub fn new(pool: SqlitePool) -> Self {
-        Self::over(Connections::Pool(pool), TablePrefix::default())
+        Self::over(Connections::Pool(pool), TablePrefix::default(), None)
     }
 
     /// Sets up a store with options.
@@ -124,7 +130,7 @@ impl SqliteStore {
         SqliteBuilder::new()
     }
 
-    fn over(connections: Connections, prefix: TablePrefix) -> Self {
+    fn over(connections: Connections, prefix: TablePrefix, line: Option<Line>) -> Self {
         let statements = Arc::new(Statements::new(&prefix));
         Self {
             inner: Arc::new(Inner {
@@ -132,6 +138,7 @@ impl SqliteStore {
                 statements,
                 prefix,
                 waiters: Arc::default(),
+                line,
             }),
         }
     }
@@ -187,6 +194,7 @@ impl SqliteStore {
             statements: Arc::clone(&inner.statements),
             prefix: inner.prefix.clone(),
             waiters: Arc::clone(&inner.waiters),
+            line: None,
         };
         own.wait_for_a_look().await?;
         Ok(Some(Self {
@@ -218,7 +226,7 @@ impl Inner {
     }
 
     async fn swap(
-        &self,
+        self: &Arc<Self>,
         id: &RecordId,
         seen: Option<Version>,
         next: &Draft,
@@ -227,13 +235,43 @@ impl Inner {
             // Nothing can begin without a subject.
             return self.load(id).await.map(Swap::Refused);
         }
-        let mut connection = self.connections.acquire("writing a record").await?;
-        let answer = self.statements.swap(&mut connection, id, seen, next).await;
-        let answer = connection.settle(answer)?;
-        if matches!(answer, Swap::Applied(_)) {
+        let answer = match &self.line {
+            Some(line) if has_a_line(seen, next) && self.connections.is_in_use() => {
+                self.swap_among_others(line, id, seen, next).await
+            }
+            _ => self.swap_alone(id, seen, next).await,
+        };
+        if matches!(answer, Ok(Swap::Applied(_))) {
             self.waiters.wake(id);
         }
-        Ok(answer)
+        answer
+    }
+
+    async fn swap_among_others(
+        self: &Arc<Self>,
+        line: &Line,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        match self.swap_in_line(line, id, seen, next).await {
+            // What was in the way is gone already, or it was only the bound on `purge_from`.
+            Some(Ok(Swap::Refused(snapshot))) if stands(&snapshot) == seen => {}
+            Some(answer) => return answer,
+            None => {}
+        }
+        self.swap_alone(id, seen, next).await
+    }
+
+    async fn swap_alone(
+        &self,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let mut connection = self.connections.acquire("writing a record").await?;
+        let answer = self.statements.swap(&mut connection, id, seen, next).await;
+        connection.settle(answer)
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
@@ -256,6 +294,15 @@ impl Inner {
         let answer = self.statements.scan(&mut connection, after, limit).await;
         connection.settle(answer)
     }
+}
+
+/// Whether a write is a claim where nothing stands, or one that sets the expiry of an outcome: there is one statement for several of each.
+fn has_a_line(seen: Option<Version>, next: &Draft) -> bool {
+    seen.is_none() || finishes(next)
+}
+
+fn stands(snapshot: &Snapshot) -> Option<Version> {
+    snapshot.record.as_ref().map(|record| record.version)
 }
 
 #[async_trait]

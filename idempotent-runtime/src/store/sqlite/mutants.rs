@@ -225,6 +225,7 @@ impl Mutant {
             statements: Arc::new(statements),
             prefix: TablePrefix::default(),
             waiters: Arc::default(),
+            line: None,
         };
         Self(SqliteStore {
             inner: Arc::new(inner),

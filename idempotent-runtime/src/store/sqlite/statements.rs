@@ -1,6 +1,9 @@
 //! The statements of the SQLite dialect. Parameters are numbered as [`sql::written`](crate::store::sql::written) orders them.
 
-use std::sync::Arc;
+use std::{
+    fmt::Write as _,
+    sync::{Arc, OnceLock},
+};
 
 use crate::{
     policy::OnCrash,
@@ -26,6 +29,69 @@ pub(super) struct Statements {
     pub(super) finish: Arc<str>,
     pub(super) purge: Arc<str>,
     pub(super) scan: Arc<str>,
+    /// Looks at several records.
+    pub(super) looks: Together,
+    /// `create`, without its look, for several records.
+    pub(super) creates: Together,
+    /// `finish` for several records.
+    pub(super) finishes: Together,
+}
+
+/// How many writes stand after one commit at most. What they answer has to fit into the channel of the driver, of 50: where it waits for
+/// somebody to read, it waits with the file locked.
+pub(super) const MOST_TOGETHER: usize = 8;
+
+/// One statement for several records, which are one message to the driver.
+#[derive(Debug)]
+pub(super) struct Together {
+    of_one: String,
+    parameters: usize,
+    is_written: bool,
+    texts: [OnceLock<Arc<str>>; MOST_TOGETHER],
+}
+
+impl Together {
+    fn new(of_one: String, parameters: usize, is_written: bool) -> Self {
+        Self {
+            of_one,
+            parameters,
+            is_written,
+            texts: Default::default(),
+        }
+    }
+
+    /// The text for so many records.
+    pub(super) fn of(&self, records: usize) -> Arc<str> {
+        let write = || {
+            let of_each = (0..records).map(|record| self.of_record(record));
+            let all = of_each.collect::<Vec<_>>().join("; ");
+            match self.is_written {
+                true => format!("BEGIN IMMEDIATE; {all}; COMMIT"),
+                false => all,
+            }
+        };
+        let text = self.texts[records - 1].get_or_init(|| write().into());
+        Arc::clone(text)
+    }
+
+    /// The text for one of them. By numbers with a dollar the driver finds the parameters of each, and by those with a question mark only
+    /// such as begin with the first.
+    fn of_record(&self, record: usize) -> String {
+        let mut pieces = self.of_one.split('?');
+        let mut text = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let digits = piece.bytes().take_while(u8::is_ascii_digit).count();
+            let (number, rest) = piece.split_at(digits);
+            let number: usize = number.parse().expect("every parameter has a number");
+            let _ = write!(text, "${}{rest}", number + record * self.parameters);
+        }
+        text
+    }
+
+    /// How many statements stand before those of the first record, and how many belong to each.
+    pub(super) fn places(&self) -> (usize, usize) {
+        (usize::from(self.is_written), self.of_one.split(';').count())
+    }
 }
 
 impl Statements {
@@ -100,7 +166,15 @@ impl Statements {
              RETURNING id"
         );
         let scan = format!("SELECT {columns} FROM {table} WHERE id > ?1 ORDER BY id LIMIT ?2");
+        let look = format!("SELECT {REFUSED}, {NOW}, {columns} FROM {table} WHERE id = ?1");
+        let insert = create
+            .split_once(';')
+            .map(|(_look, insert)| insert.to_owned());
+        let insert = insert.expect("it begins with a look");
         Self {
+            looks: Together::new(look, 1, false),
+            creates: Together::new(insert, 20, true),
+            finishes: Together::new(finish.clone(), 20, true),
             load: load.into(),
             create: create.into(),
             replace: replace.into(),

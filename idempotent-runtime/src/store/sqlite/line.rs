@@ -1,0 +1,303 @@
+//! Callers that stand in line for one connection: what they write stands after one commit.
+//!
+//! A commit waits for the disk, for several writes no longer than for one. So whoever finds the connection in the hands of somebody else
+//! leaves the write in a line, and the first of them whose turn comes writes for those behind it, too.
+//!
+//! The writes, and the `BEGIN` and `COMMIT` around them, are one message to the thread behind the connection: between statements that are
+//! sent one by one, the file would stay locked for as long as code that blocks keeps the sender from running. No write is answered before
+//! the commit is. Where one fails, all are rolled back and written one by one, so that each caller is told of its own failure. Only a lock
+//! that somebody else has on the file, and what nobody knows, is told to all.
+
+use std::{
+    collections::VecDeque,
+    error::Error,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use sqlx::Executor;
+use tokio::{
+    sync::oneshot::{self, Sender},
+    time::timeout,
+};
+
+use super::{
+    Inner,
+    connections::{Lent, PATIENCE},
+    failure,
+    statements::MOST_TOGETHER,
+};
+use crate::{
+    identity::RecordId,
+    record::{Draft, Version},
+    run::race,
+    store::{StoreError, StoreErrorKind, Swap},
+};
+
+const DOING: &str = "writing a record";
+
+/// How many bytes of outcomes stand after one commit, unless a single one has more: the file is locked while they are written.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The writes that nobody has taken up yet, by their tickets.
+#[derive(Debug)]
+pub(super) struct Line {
+    writes: Mutex<VecDeque<Write>>,
+    tickets: AtomicU64,
+    /// How long SQLite waits for a lock that somebody else has on the file.
+    busy_timeout: Duration,
+}
+
+/// A write that its caller waits for.
+#[derive(Debug)]
+pub(super) struct Write {
+    pub(super) id: RecordId,
+    pub(super) seen: Option<Version>,
+    pub(super) next: Draft,
+    ticket: u64,
+    /// `None` where nothing was written, and its caller has to do it alone.
+    answer: Sender<Option<Answer>>,
+}
+
+type Answer = Result<Swap, StoreError>;
+
+/// Where a caller stands in line. Who goes away before the write is taken up leaves nothing to be written behind.
+struct Place<'a> {
+    line: &'a Line,
+    ticket: u64,
+}
+
+/// A connection on which a transaction may be open: dropped so, it is closed, and what it holds locked is free once its statement has ended.
+struct Open<'a> {
+    connection: &'a mut Lent,
+    is_over: bool,
+}
+
+impl Inner {
+    /// Writes together with those who stand in line. `None` where nothing was written, and the caller has to do it alone.
+    pub(super) async fn swap_in_line(
+        self: &Arc<Self>,
+        line: &Line,
+        id: &RecordId,
+        seen: Option<Version>,
+        next: &Draft,
+    ) -> Option<Answer> {
+        let (answer, mut told) = oneshot::channel();
+        let place = line.push(|ticket| Write {
+            id: *id,
+            seen,
+            next: next.clone(),
+            ticket,
+            answer,
+        });
+        let mut turn = None;
+        let its_turn = async { turn = Some(self.connections.acquire(DOING).await) };
+        if let Some(told) = race(&mut told, its_turn).await {
+            return told.unwrap_or_else(|stopped| Some(Err(unknown(stopped))));
+        }
+        match turn? {
+            Ok(connection) => match place.take() {
+                // Somebody else writes it.
+                writes if writes.is_empty() => drop(connection),
+                writes if writes.len() == 1 => {
+                    let mut connection = connection;
+                    let swap = self.statements.swap(&mut connection, id, seen, next).await;
+                    return Some(connection.settle(swap));
+                }
+                // In a task that goes on where this caller goes away: others wait for it.
+                writes => drop(tokio::spawn(Arc::clone(self).write(connection, writes))),
+            },
+            Err(error) if place.leave() => return Some(Err(error)),
+            Err(_) => {}
+        }
+        match timeout(PATIENCE + line.busy_timeout, told).await {
+            Ok(told) => told.unwrap_or_else(|stopped| Some(Err(unknown(stopped)))),
+            Err(waited) => Some(Err(unknown(waited))),
+        }
+    }
+
+    /// Writes what several callers wait for, the first of whom may drive this task for no longer than until it is told.
+    async fn write(self: Arc<Self>, mut connection: Lent, mut writes: Vec<Write>) {
+        let (mut last, mut failed) = (None, None);
+        if writes.iter().all(|write| write.seen.is_none()) {
+            // What stands already is answered by a look, which takes no lock.
+            match self.statements.look(&mut connection, &writes).await {
+                Ok(looks) => {
+                    let mut new = Vec::new();
+                    for (place, (write, stands)) in writes.into_iter().zip(looks).enumerate() {
+                        match stands {
+                            None => new.push(write),
+                            stands if place == 0 => last = Some((write, stands)),
+                            stands => self.tell([(write, stands)]),
+                        }
+                    }
+                    writes = new;
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        let answers = match failed {
+            None if writes.len() > 1 => self.write_together(&mut connection, &writes).await,
+            failed => self.write_each(failed, &mut connection, &writes).await,
+        };
+        drop(connection);
+        self.tell(writes.into_iter().zip(answers).chain(last));
+    }
+
+    async fn write_together(&self, connection: &mut Lent, writes: &[Write]) -> Vec<Option<Answer>> {
+        let mut open = Open {
+            connection,
+            is_over: false,
+        };
+        let error = match self.statements.together(open.connection, writes).await {
+            Ok(answers) => {
+                open.is_over = true;
+                return answers.into_iter().map(Some).collect();
+            }
+            Err(error) => error,
+        };
+        open.is_over = match open.connection.execute("ROLLBACK").await {
+            Ok(_) => true,
+            // No transaction was open.
+            Err(error) => failure::kind(&error) == StoreErrorKind::Schema,
+        };
+        if open.is_over {
+            drop(open);
+            self.write_each(Some(error), connection, writes).await
+        } else {
+            let unknown = |_: &Write| Some(Err(unknown(error.to_string())));
+            writes.iter().map(unknown).collect()
+        }
+    }
+
+    /// Writes one by one what could not be written together, if `failed` says why, and what stands alone.
+    async fn write_each(
+        &self,
+        mut failed: Option<StoreError>,
+        connection: &mut Lent,
+        writes: &[Write],
+    ) -> Vec<Option<Answer>> {
+        let mut answers = Vec::new();
+        for write in writes {
+            let answer = match failed.as_ref().map(StoreError::kind) {
+                _ if write.answer.is_closed() => None,
+                // A lock was waited for on behalf of all of them.
+                Some(StoreErrorKind::Busy) => failed.as_ref().map(|error| Err(alike(error))),
+                Some(StoreErrorKind::Unavailable) => None,
+                _ => {
+                    let Write { id, seen, next, .. } = write;
+                    Some(self.statements.swap(connection, id, *seen, next).await)
+                }
+            };
+            if let Some(Err(error)) = &answer {
+                failed = Some(alike(error));
+            }
+            answers.push(answer);
+        }
+        if failed.is_some_and(|error| error.kind() == StoreErrorKind::Unavailable) {
+            connection.close();
+        }
+        answers
+    }
+
+    fn tell(&self, answers: impl IntoIterator<Item = (Write, Option<Answer>)>) {
+        for (write, answer) in answers {
+            // A caller that went away wakes nobody.
+            if let Err(Some(Ok(Swap::Applied(_)))) = write.answer.send(answer) {
+                self.waiters.wake(&write.id);
+            }
+        }
+    }
+}
+
+fn alike(error: &StoreError) -> StoreError {
+    StoreError::new(error.kind(), DOING).with_source(error.to_string())
+}
+
+/// Nobody knows whether it was written.
+fn unknown(why: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable, DOING).with_source(why)
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.connection.close();
+        }
+    }
+}
+
+impl Line {
+    pub(super) fn new(busy_timeout: Duration) -> Self {
+        Self {
+            writes: Mutex::default(),
+            tickets: AtomicU64::new(0),
+            busy_timeout,
+        }
+    }
+
+    fn push(&self, write: impl FnOnce(u64) -> Write) -> Place<'_> {
+        let mut writes = self.lock();
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        writes.push_back(write(ticket));
+        Place { line: self, ticket }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Write>> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write {
+    fn bytes(&self) -> usize {
+        let outcome = self.next.outcome.as_ref();
+        outcome.map_or(0, |outcome| outcome.bytes.len())
+    }
+}
+
+impl Place<'_> {
+    /// Takes this write and others of its kind, as many as can stand after one commit. Empty where somebody else has taken it.
+    fn take(&self) -> Vec<Write> {
+        let mut line = self.line.lock();
+        let Some(own) = self.remove_from(&mut line) else {
+            return Vec::new();
+        };
+        let (begins, mut bytes) = (own.seen.is_none(), own.bytes());
+        let (mut taken, mut place) = (vec![own], 0);
+        while taken.len() < MOST_TOGETHER
+            && let Some(write) = line.get(place)
+        {
+            let fits = write.seen.is_none() == begins && bytes + write.bytes() <= MOST_BYTES;
+            match fits.then(|| line.remove(place)).flatten() {
+                Some(write) => {
+                    bytes += write.bytes();
+                    taken.push(write);
+                }
+                None => place += 1,
+            }
+        }
+        taken
+    }
+
+    /// Takes this write out again; whether nobody else had taken it.
+    fn leave(&self) -> bool {
+        self.remove_from(&mut self.line.lock()).is_some()
+    }
+
+    fn remove_from(&self, line: &mut VecDeque<Write>) -> Option<Write> {
+        let place = line.binary_search_by_key(&self.ticket, |write| write.ticket);
+        line.remove(place.ok()?)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests;
