@@ -22,7 +22,7 @@ pub enum StoreErrorKind {
     Denied,
     /// There is no room left.
     Full,
-    /// The tables are missing, or of another version than this build knows.
+    /// The tables are missing, are older than this build needs, or of a newer release that left it no room.
     Schema,
     /// What stands in the store is not what this crate wrote.
     Corrupt,

@@ -1,12 +1,18 @@
 //! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so that the application's
 //! migrations never meet it.
 
-use sqlx::{AssertSqlSafe, Executor, Row, mysql::MySqlConnection};
+use sqlx::{
+    AssertSqlSafe, Executor, Row,
+    mysql::{MySqlConnection, MySqlRow},
+};
 
 use super::{failure, statements::NOW};
 use crate::store::{
     StoreError, StoreErrorKind,
-    sql::{TablePrefix, version as schema},
+    sql::{
+        TablePrefix,
+        version::{self as schema, FOUND, Found, Step},
+    },
 };
 
 const DOING: &str = "migrating the schema";
@@ -19,8 +25,8 @@ const PATIENCE: u32 = 30;
 ///
 /// A change of a table commits by itself here, so a process may die between a step and the note that it was done: a step is
 /// one statement, which when it is repeated changes nothing, or is refused because what it makes is there.
-fn steps(prefix: &TablePrefix) -> [String; 1] {
-    [format!(
+fn steps(prefix: &TablePrefix) -> [Step; 1] {
+    let records = format!(
         "CREATE TABLE IF NOT EXISTS {prefix}records (
     id BINARY(32) NOT NULL PRIMARY KEY,
     version BINARY(16) NOT NULL,
@@ -47,7 +53,11 @@ fn steps(prefix: &TablePrefix) -> [String; 1] {
     KEY {prefix}records_purge (purge_from)
 ) {OF_TABLES};
 "
-    )]
+    );
+    [Step {
+        text: records,
+        usable_from: 1,
+    }]
 }
 
 /// Rows that are locked one by one, and texts that are equal only when they are the same.
@@ -56,8 +66,8 @@ const OF_TABLES: &str =
 
 /// The statements that make the tables, for people who run their own migrations.
 pub(super) fn ddl(prefix: &TablePrefix) -> String {
-    schema::ddl(schema_table(prefix), &steps(prefix), |version| {
-        applied(prefix, version)
+    schema::ddl(schema_table(prefix), &steps(prefix), |reached| {
+        applied(prefix, reached)
     })
 }
 
@@ -66,8 +76,8 @@ pub(super) async fn is_done(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
 ) -> Result<bool, StoreError> {
-    let found = version(connection, prefix, DOING).await?;
-    if !schema::is_current(found, steps(prefix).len(), DOING)? {
+    let found = find_schema(connection, prefix, DOING).await?;
+    if !schema::is_usable(found, steps(prefix).len(), DOING)? {
         return Ok(false);
     }
     find_records(connection, prefix, DOING).await?;
@@ -83,7 +93,7 @@ pub(super) async fn migrate(
 }
 
 async fn migrate_by(
-    steps: &[String],
+    steps: &[Step],
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
@@ -96,29 +106,29 @@ async fn migrate_by(
 }
 
 async fn migrate_alone(
-    steps: &[String],
+    steps: &[Step],
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
-    let found = version(connection, prefix, DOING).await?;
-    if schema::is_current(found, steps.len(), DOING)? {
+    let found = find_schema(connection, prefix, DOING).await?;
+    if schema::is_usable(found, steps.len(), DOING)? {
         return Ok(());
     }
     run(connection, schema_table(prefix)).await?;
-    for (version, step) in schema::missing(steps, found) {
-        take(connection, step.clone()).await?;
-        run(connection, applied(prefix, version)).await?;
+    for (reached, step) in schema::missing(steps, found) {
+        take(connection, step.text.clone()).await?;
+        run(connection, applied(prefix, reached)).await?;
     }
     Ok(())
 }
 
-/// Tells whether the tables are those of this build.
+/// Tells whether this build can use the tables.
 pub(super) async fn check_schema(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
     const DOING: &str = "checking the schema";
-    let found = version(connection, prefix, DOING).await?;
+    let found = find_schema(connection, prefix, DOING).await?;
     schema::check(found, steps(prefix).len(), DOING)?;
     find_records(connection, prefix, DOING).await
 }
@@ -160,17 +170,22 @@ fn name(prefix: &TablePrefix) -> String {
     format!("CONCAT('idempotent.', LEFT(SHA2(CONCAT(DATABASE(), '.{prefix}schema'), 256), 32))")
 }
 
-/// The version of the schema that stands there; zero where none does.
-async fn version(
+/// Which schema stands there.
+async fn find_schema(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
     doing: &'static str,
-) -> Result<i64, StoreError> {
-    let query = format!("SELECT COALESCE(MAX(version), 0) FROM {prefix}schema");
-    match one(connection, query).await {
-        Ok(version) => Ok(version.unwrap_or(0)),
-        Err(error) if failure::is_missing_table(&error) => Ok(0),
-        Err(error) => Err(failure::of(error, doing)),
+) -> Result<Found, StoreError> {
+    let query = format!("SELECT {FOUND} FROM {prefix}schema");
+    let found = row(connection, query).await.and_then(|row| {
+        Ok(Found {
+            version: row.try_get(0)?,
+            usable_from: row.try_get(1)?,
+        })
+    });
+    match found {
+        Err(error) if failure::is_missing_table(&error) => Ok(Found::default()),
+        found => found.map_err(|error| failure::of(error, doing)),
     }
 }
 
@@ -193,25 +208,32 @@ async fn execute(connection: &mut MySqlConnection, statement: String) -> sqlx::R
 }
 
 async fn one(connection: &mut MySqlConnection, query: String) -> sqlx::Result<Option<i64>> {
-    connection
-        .fetch_one(sqlx::raw_sql(AssertSqlSafe(query)))
-        .await?
-        .try_get(0)
+    row(connection, query).await?.try_get(0)
+}
+
+async fn row(connection: &mut MySqlConnection, query: String) -> sqlx::Result<MySqlRow> {
+    let query = sqlx::raw_sql(AssertSqlSafe(query));
+    connection.fetch_one(query).await
 }
 
 fn schema_table(prefix: &TablePrefix) -> String {
     format!(
         "CREATE TABLE IF NOT EXISTS {prefix}schema (
     version BIGINT NOT NULL PRIMARY KEY,
-    applied BIGINT NOT NULL
+    applied BIGINT NOT NULL,
+    usable_from BIGINT NOT NULL
 ) {OF_TABLES};
 "
     )
 }
 
-fn applied(prefix: &TablePrefix, version: i64) -> String {
+fn applied(prefix: &TablePrefix, reached: Found) -> String {
+    let Found {
+        version,
+        usable_from,
+    } = reached;
     format!(
-        "INSERT INTO {prefix}schema (version, applied) VALUES ({version}, {NOW})
+        "INSERT INTO {prefix}schema (version, applied, usable_from) VALUES ({version}, {NOW}, {usable_from})
     ON DUPLICATE KEY UPDATE version = {version};\n"
     )
 }
@@ -255,20 +277,30 @@ mod tests {
             for step in [column, index, gone] {
                 let died = run(&mut connection, step.clone()).await;
                 died.expect("the step itself is done");
-                let found = version(&mut connection, &next.prefix, DOING).await;
-                let mut steps =
-                    vec![String::new(); found.expect("a version").try_into().expect("a few")];
+                let found = find_schema(&mut connection, &next.prefix, DOING).await;
+                let taken = found.expect("a schema").version.try_into();
+                let mut steps = vec![String::new(); taken.expect("a few")];
                 steps.push(step);
+                let steps = released(steps);
 
                 let others = migrate_by(&steps, &mut connection, &next.prefix).await;
 
                 others.expect("the next start goes on");
-                let version = version(&mut connection, &next.prefix, DOING).await;
+                let found = find_schema(&mut connection, &next.prefix, DOING).await;
+                let version = found.map(|found| found.version);
                 assert_eq!(version.ok(), i64::try_from(steps.len()).ok());
             }
             let wrong = [vec![String::new(); 4], vec![format!("{table} ADD COLUMN")]].concat();
-            let refused = migrate_by(&wrong, &mut connection, &next.prefix).await;
+            let refused = migrate_by(&released(wrong), &mut connection, &next.prefix).await;
             assert!(refused.is_err(), "what is wrong otherwise is said");
         }
+    }
+
+    fn released(steps: Vec<String>) -> Vec<Step> {
+        let step = |text| Step {
+            text,
+            usable_from: 1,
+        };
+        steps.into_iter().map(step).collect()
     }
 }

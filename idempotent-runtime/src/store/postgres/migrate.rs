@@ -1,12 +1,18 @@
 //! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so that the application's
 //! migrations never meet it.
 
-use sqlx::{AssertSqlSafe, Connection, Executor, Row, postgres::PgConnection};
+use sqlx::{
+    AssertSqlSafe, Connection, Executor, Row,
+    postgres::{PgConnection, PgRow},
+};
 
 use super::{failure, statements::NOW};
 use crate::store::{
     StoreError,
-    sql::{TablePrefix, version as schema},
+    sql::{
+        TablePrefix,
+        version::{self as schema, FOUND, Found, Step},
+    },
 };
 
 const DOING: &str = "migrating the schema";
@@ -18,8 +24,8 @@ const PATIENCE: &str = "30s";
 /// never changes.
 ///
 /// A page is not filled to the brim, so that the next version of a row finds room on it and no index is written.
-fn steps(prefix: &TablePrefix) -> [String; 1] {
-    [format!(
+fn steps(prefix: &TablePrefix) -> [Step; 1] {
+    let records = format!(
         "CREATE TABLE {prefix}records (
     id bytea NOT NULL PRIMARY KEY,
     version bytea NOT NULL,
@@ -47,13 +53,17 @@ fn steps(prefix: &TablePrefix) -> [String; 1] {
 ) WITH (fillfactor = 50);
 CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
 "
-    )]
+    );
+    [Step {
+        text: records,
+        usable_from: 1,
+    }]
 }
 
 /// The statements that make the tables, for people who run their own migrations.
 pub(super) fn ddl(prefix: &TablePrefix) -> String {
-    schema::ddl(schema_table(prefix), &steps(prefix), |version| {
-        applied(prefix, version)
+    schema::ddl(schema_table(prefix), &steps(prefix), |reached| {
+        applied(prefix, reached)
     })
 }
 
@@ -62,10 +72,10 @@ pub(super) async fn is_done(
     connection: &mut PgConnection,
     prefix: &TablePrefix,
 ) -> Result<bool, StoreError> {
-    let found = version(connection, prefix)
+    let found = find_schema(connection, prefix)
         .await
         .map_err(|error| failure::of(error, DOING))?;
-    if !schema::is_current(found, steps(prefix).len(), DOING)? {
+    if !schema::is_usable(found, steps(prefix).len(), DOING)? {
         return Ok(false);
     }
     find_records(connection, prefix, DOING).await?;
@@ -81,7 +91,7 @@ pub(super) async fn migrate(
 }
 
 async fn migrate_by(
-    steps: &[String],
+    steps: &[Step],
     connection: &mut PgConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
@@ -98,26 +108,28 @@ async fn migrate_by(
          SELECT pg_advisory_xact_lock(hashtextextended('{prefix}schema', 7091));"
     );
     run(&mut transaction, lock).await.map_err(failed)?;
-    let found = version(&mut transaction, prefix).await.map_err(failed)?;
-    if !schema::is_current(found, steps.len(), DOING)? {
+    let found = find_schema(&mut transaction, prefix)
+        .await
+        .map_err(failed)?;
+    if !schema::is_usable(found, steps.len(), DOING)? {
         run(&mut transaction, schema_table(prefix))
             .await
             .map_err(failed)?;
-        for (version, step) in schema::missing(steps, found) {
-            let step = format!("{step}{}", applied(prefix, version));
+        for (reached, step) in schema::missing(steps, found) {
+            let step = format!("{}{}", step.text, applied(prefix, reached));
             run(&mut transaction, step).await.map_err(failed)?;
         }
     }
     transaction.commit().await.map_err(failed)
 }
 
-/// Tells whether the tables are those of this build.
+/// Tells whether this build can use the tables.
 pub(super) async fn check_schema(
     connection: &mut PgConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
     const DOING: &str = "checking the schema";
-    let found = version(connection, prefix)
+    let found = find_schema(connection, prefix)
         .await
         .map_err(|error| failure::of(error, DOING))?;
     schema::check(found, steps(prefix).len(), DOING)?;
@@ -137,16 +149,16 @@ async fn find_records(
     }
 }
 
-/// The version of the schema that stands there; zero where none does.
-async fn version(connection: &mut PgConnection, prefix: &TablePrefix) -> sqlx::Result<i64> {
+/// Which schema stands there.
+async fn find_schema(connection: &mut PgConnection, prefix: &TablePrefix) -> sqlx::Result<Found> {
     if count(connection, format!("{prefix}schema")).await? == 0 {
-        return Ok(0);
+        return Ok(Found::default());
     }
-    one(
-        connection,
-        format!("SELECT coalesce(max(version), 0) FROM {prefix}schema"),
-    )
-    .await
+    let row = row(connection, format!("SELECT {FOUND} FROM {prefix}schema")).await?;
+    Ok(Found {
+        version: row.try_get(0)?,
+        usable_from: row.try_get(1)?,
+    })
 }
 
 /// How many tables of this name there are where we look for ours.
@@ -155,7 +167,7 @@ async fn count(connection: &mut PgConnection, table: String) -> sqlx::Result<i64
     // would answer from what it remembers.
     let stands =
         format!("SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass('{table}')");
-    one(connection, stands).await
+    row(connection, stands).await?.try_get(0)
 }
 
 /// Runs statements without preparing them, because a proxy may send the second half of a preparation elsewhere.
@@ -166,25 +178,30 @@ async fn run(connection: &mut PgConnection, statements: String) -> sqlx::Result<
         .map(drop)
 }
 
-async fn one(connection: &mut PgConnection, query: String) -> sqlx::Result<i64> {
-    connection
-        .fetch_one(sqlx::raw_sql(AssertSqlSafe(query)))
-        .await?
-        .try_get(0)
+async fn row(connection: &mut PgConnection, query: String) -> sqlx::Result<PgRow> {
+    let query = sqlx::raw_sql(AssertSqlSafe(query));
+    connection.fetch_one(query).await
 }
 
 fn schema_table(prefix: &TablePrefix) -> String {
     format!(
         "CREATE TABLE IF NOT EXISTS {prefix}schema (
     version bigint NOT NULL PRIMARY KEY,
-    applied bigint NOT NULL
+    applied bigint NOT NULL,
+    usable_from bigint NOT NULL
 );
 "
     )
 }
 
-fn applied(prefix: &TablePrefix, version: i64) -> String {
-    format!("INSERT INTO {prefix}schema (version, applied) VALUES ({version}, {NOW});\n")
+fn applied(prefix: &TablePrefix, reached: Found) -> String {
+    let Found {
+        version,
+        usable_from,
+    } = reached;
+    format!(
+        "INSERT INTO {prefix}schema (version, applied, usable_from) VALUES ({version}, {NOW}, {usable_from});\n"
+    )
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// [`Schema`] where a newer release wrote the tables or one of them is gone, [`Denied`] where the user may not create them,
+    /// [`Schema`] where a newer release left no room for this one or a table is gone, [`Denied`] where the user may not create them,
     /// [`Busy`] where another process migrates for longer than 30 seconds, [`Unavailable`] where nobody tells in time what is there.
     ///
     /// [`Schema`]: crate::store::StoreErrorKind::Schema
@@ -158,11 +158,12 @@ impl PostgresStore {
         connection.settle(Ok(()))
     }
 
-    /// Tells whether the tables are those that this build needs, for people who run their own migrations.
+    /// Tells whether this build can use the tables, for people who run their own migrations.
     ///
     /// # Errors
     ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, or they are older or newer.
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, they are older, or a newer
+    /// release left no room for this one.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
         let checking = async |connection: &mut Connected| {

@@ -11,7 +11,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{TablePrefix, chosen};
+use super::{TablePrefix, chosen, version::Step};
 use crate::{
     error::Error,
     handle::Idempotency,
@@ -25,20 +25,20 @@ const CALLERS: u32 = 4;
 /// How often each caller goes on after the upgrade.
 const AFTER: u32 = 20;
 
-/// A dialect whose tables are upgraded to those of a release that has one more step.
+/// A dialect whose tables are upgraded to those of releases that have more steps.
 pub(crate) trait Upgrade: Send + Sync + 'static {
     type Store: Store + Clone + 'static;
 
     /// Starts a process of this release.
     fn open(&self) -> impl Future<Output = Result<Self::Store, StoreError>>;
-    /// Whether the tables are those of this release.
+    /// Whether this release can use the tables.
     fn check(&self, store: &Self::Store) -> impl Future<Output = Result<(), StoreError>>;
-    /// Migrates as a start of a release does that has this step behind those of ours.
+    /// Migrates as a start of a release does that has these steps behind those of ours.
     ///
     /// It waits for the others when it is connected.
     fn upgrade(
         &self,
-        step: String,
+        later: Vec<Step>,
         others: &Barrier,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
     /// The one number that a query gives.
@@ -47,7 +47,8 @@ pub(crate) trait Upgrade: Send + Sync + 'static {
 }
 
 /// What is running goes on and is recorded, what was recorded is replayed, what is uncertain stays so; a process of this
-/// release that is up goes on, and one that starts afterwards is refused.
+/// release that is up goes on. One that starts afterwards goes on where the next release leaves it room, and is refused where a later
+/// one does not.
 pub(crate) async fn keeps_every_record(next: impl Upgrade) {
     let next = Arc::new(next);
     let store = next.open().await.expect("a first start");
@@ -94,15 +95,18 @@ pub(crate) async fn keeps_every_record(next: impl Upgrade) {
         })
         .collect();
 
-    let step = format!(
-        "ALTER TABLE {}records ADD COLUMN added INTEGER NOT NULL DEFAULT 7;\n",
-        next.prefix()
-    );
+    let step = Step {
+        text: format!(
+            "ALTER TABLE {}records ADD COLUMN added INTEGER NOT NULL DEFAULT 7;\n",
+            next.prefix()
+        ),
+        usable_from: 1,
+    };
     let others = Arc::new(Barrier::new(STARTS));
     let mut starts = JoinSet::new();
     for _ in 0..STARTS {
         let (next, step, others) = (Arc::clone(&next), step.clone(), Arc::clone(&others));
-        starts.spawn(async move { next.upgrade(step, &others).await });
+        starts.spawn(async move { next.upgrade(vec![step], &others).await });
     }
     for start in starts.join_all().await {
         start.expect("every start succeeds");
@@ -130,13 +134,32 @@ pub(crate) async fn keeps_every_record(next: impl Upgrade) {
     assert_eq!(rows.await, i64::from(expected) + 2, "every record is there");
     let versions = next.count(format!("SELECT count(*) FROM {table}schema"));
     assert_eq!(versions.await, 2, "each step is applied once");
+    next.check(&store).await.expect("it was left room");
+    let begins = next.open().await.expect("it was left room");
+    let begins = Idempotency::new(begins);
+    assert_eq!(charge(&begins, u32::MAX, &runs).await.ok(), Some(u32::MAX));
+
+    // What the last step leaves room for, the one before it has taken away.
+    let adds = Step {
+        text: step.text.replace("added", "added_again"),
+        ..step
+    };
+    let later = vec![step, renames(next.prefix()), adds];
+    let alone = Barrier::new(1);
+    let upgraded = next.upgrade(later, &alone).await;
+    upgraded.expect("nobody else has the table");
     for refused in [next.check(&store).await, next.open().await.map(drop)] {
         let kind = refused.map_err(|error| error.kind());
-        assert_eq!(
-            kind,
-            Err(StoreErrorKind::Schema),
-            "a newer release wrote it"
-        );
+        let why = "a newer release wrote it for its own builds";
+        assert_eq!(kind, Err(StoreErrorKind::Schema), "{why}");
+    }
+}
+
+/// A step after which builds of ours find their columns no more.
+fn renames(prefix: &TablePrefix) -> Step {
+    Step {
+        text: format!("ALTER TABLE {prefix}records RENAME COLUMN holder TO label;\n"),
+        usable_from: 3,
     }
 }
 
@@ -195,16 +218,16 @@ macro_rules! upgrades_on_a_server {
                 store.check_schema().await
             }
 
-            async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
+            async fn upgrade(&self, later: Vec<Step>, others: &Barrier) -> Result<(), StoreError> {
                 let mut connection = self.connection().await;
-                let steps = [steps(&self.prefix).as_slice(), &[step]].concat();
+                let steps = [steps(&self.prefix).as_slice(), &later].concat();
                 others.wait().await;
                 migrate_by(&steps, &mut connection, &self.prefix).await
             }
 
             async fn count(&self, rows: String) -> i64 {
-                let counted = one(&mut self.connection().await, rows).await;
-                Option::from(counted.expect("an answer")).expect("a number")
+                let counted = row(&mut self.connection().await, rows).await;
+                counted.expect("an answer").get(0)
             }
 
             fn prefix(&self) -> &TablePrefix {

@@ -1,31 +1,57 @@
 //! Which version of the schema stands, and which this build needs: the number of steps that were ever released.
+//!
+//! A deploy may be rolled back, and a rolling one starts builds of both releases. So a step says from which version on builds can use
+//! the tables once it is taken, and the database keeps what it says: an older build goes on where a newer release left it room.
 
 use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
 
-/// `false` for an older schema; an error for a newer one, whose meaning this build cannot know.
-pub(crate) fn is_current(
-    found: i64,
+/// A step as it was released.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) text: String,
+    /// The oldest version whose builds can use the tables after this step.
+    pub(crate) usable_from: i64,
+}
+
+/// What stands in a database; zeros where nothing does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) version: i64,
+    pub(crate) usable_from: i64,
+}
+
+/// Both numbers of what stands, over the rows of the table of the versions.
+pub(crate) const FOUND: &str = "coalesce(max(version), 0), coalesce(max(usable_from), 0)";
+
+/// Whether this build can use the schema: `false` for an older one, an error for a newer one that leaves it no room.
+pub(crate) fn is_usable(
+    found: Found,
     known: usize,
     doing: &'static str,
 ) -> Result<bool, StoreError> {
     let known = i64::try_from(known).unwrap_or(i64::MAX);
-    if found > known {
+    let Found {
+        version,
+        usable_from,
+    } = found;
+    if version > known && usable_from > known {
         let source = format!(
-            "the schema has version {found}, this build knows {known}: a newer release wrote it"
+            "the schema has version {version}, this build knows {known}: a newer release wrote it, for builds that know {usable_from} or more"
         );
         return Err(StoreError::new(StoreErrorKind::Schema, doing).with_source(source));
     }
-    Ok(found == known)
+    Ok(version >= known)
 }
 
-/// Refuses every schema but that of this build.
-pub(crate) fn check(found: i64, known: usize, doing: &'static str) -> Result<(), StoreError> {
-    if is_current(found, known, doing)? {
+/// Refuses every schema that this build cannot use as it is.
+pub(crate) fn check(found: Found, known: usize, doing: &'static str) -> Result<(), StoreError> {
+    if is_usable(found, known, doing)? {
         return Ok(());
     }
     Err(
         StoreError::new(StoreErrorKind::Schema, doing).with_source(format!(
-            "the schema has version {found}, this build needs {known}"
+            "the schema has version {}, this build needs {known}",
+            found.version
         )),
     )
 }
@@ -39,16 +65,23 @@ pub(crate) fn records_are_missing(prefix: &TablePrefix, doing: &'static str) -> 
 }
 
 /// The text that makes the tables: that of the versions, and then each step, with what notes that it was applied.
-pub(crate) fn ddl(mut text: String, steps: &[String], applied: impl Fn(i64) -> String) -> String {
-    for (version, step) in missing(steps, 0) {
-        text.push_str(step);
+pub(crate) fn ddl(mut text: String, steps: &[Step], applied: impl Fn(Found) -> String) -> String {
+    for (version, step) in missing(steps, Found::default()) {
+        text.push_str(&step.text);
         text.push_str(&applied(version));
     }
     text
 }
 
-/// The steps that a schema of version `found` still lacks, with the version that each one leads to.
-pub(crate) fn missing(steps: &[String], found: i64) -> impl Iterator<Item = (i64, &String)> {
-    let done = usize::try_from(found).unwrap_or(0);
-    (1..).zip(steps).skip(done)
+/// The steps that a schema still lacks, with what is found once each one is taken.
+pub(crate) fn missing(steps: &[Step], found: Found) -> impl Iterator<Item = (Found, &Step)> {
+    let done = usize::try_from(found.version).unwrap_or(0);
+    (1..).zip(steps).skip(done).map(|(version, step)| {
+        let usable_from = step.usable_from;
+        let found = Found {
+            version,
+            usable_from,
+        };
+        (found, step)
+    })
 }

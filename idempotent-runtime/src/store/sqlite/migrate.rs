@@ -6,7 +6,10 @@ use sqlx::{AssertSqlSafe, Connection, Executor, Row, sqlite::SqliteConnection};
 use super::{failure, statements::NOW};
 use crate::store::{
     StoreError, StoreErrorKind,
-    sql::{TablePrefix, version as schema},
+    sql::{
+        TablePrefix,
+        version::{self as schema, FOUND, Found, Step},
+    },
 };
 
 /// Every step that was ever released, oldest first: the version of the schema is the number of steps. A released step
@@ -14,8 +17,8 @@ use crate::store::{
 ///
 /// The table keeps its rowid: outcomes may be large, and a `WITHOUT ROWID` table would carry them in the tree that is
 /// searched.
-fn steps(prefix: &TablePrefix) -> [String; 1] {
-    [format!(
+fn steps(prefix: &TablePrefix) -> [Step; 1] {
+    let records = format!(
         "CREATE TABLE {prefix}records (
     id BLOB NOT NULL PRIMARY KEY,
     version BLOB NOT NULL,
@@ -42,13 +45,17 @@ fn steps(prefix: &TablePrefix) -> [String; 1] {
 ) STRICT;
 CREATE INDEX {prefix}records_purge ON {prefix}records (purge_from);
 "
-    )]
+    );
+    [Step {
+        text: records,
+        usable_from: 1,
+    }]
 }
 
 /// The statements that make the tables, for people who run their own migrations.
 pub(super) fn ddl(prefix: &TablePrefix) -> String {
-    schema::ddl(schema_table(prefix), &steps(prefix), |version| {
-        applied(prefix, version)
+    schema::ddl(schema_table(prefix), &steps(prefix), |reached| {
+        applied(prefix, reached)
     })
 }
 
@@ -61,7 +68,7 @@ pub(super) async fn migrate(
 }
 
 async fn migrate_by(
-    steps: &[String],
+    steps: &[Step],
     connection: &mut SqliteConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
@@ -69,8 +76,8 @@ async fn migrate_by(
     let failed = |error| failure::of(error, DOING);
     check_library(connection, DOING).await?;
     // A look takes no lock: at most starts there is nothing to do.
-    let found = version(connection, prefix).await.unwrap_or(0);
-    if schema::is_current(found, steps.len(), DOING)? {
+    let found = find_schema(connection, prefix).await.unwrap_or_default();
+    if schema::is_usable(found, steps.len(), DOING)? {
         return find_records(connection, prefix, DOING).await;
     }
     let mut transaction = connection
@@ -80,24 +87,26 @@ async fn migrate_by(
     run(&mut transaction, schema_table(prefix))
         .await
         .map_err(failed)?;
-    let found = version(&mut transaction, prefix).await.map_err(failed)?;
-    if !schema::is_current(found, steps.len(), DOING)? {
-        for (version, step) in schema::missing(steps, found) {
-            let step = format!("{step}{}", applied(prefix, version));
+    let found = find_schema(&mut transaction, prefix)
+        .await
+        .map_err(failed)?;
+    if !schema::is_usable(found, steps.len(), DOING)? {
+        for (reached, step) in schema::missing(steps, found) {
+            let step = format!("{}{}", step.text, applied(prefix, reached));
             run(&mut transaction, step).await.map_err(failed)?;
         }
     }
     transaction.commit().await.map_err(failed)
 }
 
-/// Tells whether the tables are those of this build.
+/// Tells whether this build can use the tables.
 pub(super) async fn check_schema(
     connection: &mut SqliteConnection,
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
     const DOING: &str = "checking the schema";
     check_library(connection, DOING).await?;
-    let found = version(connection, prefix)
+    let found = find_schema(connection, prefix)
         .await
         .map_err(|error| failure::of(error, DOING))?;
     schema::check(found, steps(prefix).len(), DOING)?;
@@ -140,11 +149,16 @@ async fn check_library(
     }
 }
 
-async fn version(connection: &mut SqliteConnection, prefix: &TablePrefix) -> sqlx::Result<i64> {
-    let query = AssertSqlSafe(format!(
-        "SELECT coalesce(max(version), 0) FROM {prefix}schema"
-    ));
-    connection.fetch_one(query).await?.try_get(0)
+async fn find_schema(
+    connection: &mut SqliteConnection,
+    prefix: &TablePrefix,
+) -> sqlx::Result<Found> {
+    let query = AssertSqlSafe(format!("SELECT {FOUND} FROM {prefix}schema"));
+    let row = connection.fetch_one(query).await?;
+    Ok(Found {
+        version: row.try_get(0)?,
+        usable_from: row.try_get(1)?,
+    })
 }
 
 async fn run(connection: &mut SqliteConnection, statements: String) -> sqlx::Result<()> {
@@ -158,14 +172,21 @@ fn schema_table(prefix: &TablePrefix) -> String {
     format!(
         "CREATE TABLE IF NOT EXISTS {prefix}schema (
     version INTEGER NOT NULL PRIMARY KEY,
-    applied INTEGER NOT NULL
+    applied INTEGER NOT NULL,
+    usable_from INTEGER NOT NULL
 ) STRICT;
 "
     )
 }
 
-fn applied(prefix: &TablePrefix, version: i64) -> String {
-    format!("INSERT INTO {prefix}schema (version, applied) VALUES ({version}, {NOW});\n")
+fn applied(prefix: &TablePrefix, reached: Found) -> String {
+    let Found {
+        version,
+        usable_from,
+    } = reached;
+    format!(
+        "INSERT INTO {prefix}schema (version, applied, usable_from) VALUES ({version}, {NOW}, {usable_from});\n"
+    )
 }
 
 #[cfg(test)]
@@ -210,9 +231,9 @@ mod tests {
             store.check_schema().await
         }
 
-        async fn upgrade(&self, step: String, others: &Barrier) -> Result<(), StoreError> {
+        async fn upgrade(&self, later: Vec<Step>, others: &Barrier) -> Result<(), StoreError> {
             let mut connection = self.connection().await;
-            let steps = [steps(&self.prefix).as_slice(), &[step]].concat();
+            let steps = [steps(&self.prefix).as_slice(), &later].concat();
             others.wait().await;
             migrate_by(&steps, &mut connection, &self.prefix).await
         }

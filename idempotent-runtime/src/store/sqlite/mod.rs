@@ -89,8 +89,8 @@ impl SqliteStore {
     /// # Errors
     ///
     /// [`Configuration`] where the folder is missing or the file cannot be opened, [`Denied`] where it may not be
-    /// written, [`Corrupt`] where it is no database, [`Schema`] where a newer release wrote it or a table is gone, [`Busy`] where
-    /// somebody locks it, and [`Full`] where there is no room.
+    /// written, [`Corrupt`] where it is no database, [`Schema`] where a newer release left no room for this one or a table is
+    /// gone, [`Busy`] where somebody locks it, and [`Full`] where there is no room.
     ///
     /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
@@ -148,7 +148,7 @@ impl SqliteStore {
     ///
     /// # Errors
     ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where a newer release wrote the tables or one of them is gone, and as
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where a newer release left no room for this one, or a table is gone, and as
     /// [`open`](Self::open).
     pub async fn migrate(&self) -> Result<(), StoreError> {
         let mut connection = self
@@ -160,11 +160,12 @@ impl SqliteStore {
         connection.settle(answer)
     }
 
-    /// Tells whether the tables are those that this build needs, for people who run their own migrations.
+    /// Tells whether this build can use the tables, for people who run their own migrations.
     ///
     /// # Errors
     ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, or they are older or newer.
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, they are older, or a newer
+    /// release left no room for this one.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let mut connection = self
             .inner

@@ -4,12 +4,15 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _, SqliteConnec
 
 use crate::store::{
     StoreError,
-    sql::{TablePrefix, version as schema},
+    sql::{
+        TablePrefix,
+        version::{self as schema, Found, Step},
+    },
     sqlite::failure,
 };
 
 /// Every step that was ever released, oldest first. A released step never changes.
-fn steps(prefix: &TablePrefix) -> [String; 3] {
+fn steps(prefix: &TablePrefix) -> [Step; 3] {
     let first = format!(
         "CREATE TABLE {prefix}calls (
     origin TEXT NOT NULL,
@@ -61,7 +64,9 @@ CREATE INDEX {prefix}calls_over ON {prefix}calls (created) WHERE ending IS NOT N
 "
     );
     let begins = format!("ALTER TABLE {prefix}calls ADD COLUMN begun BLOB;\n");
-    [first, accounts, begins]
+    // Who holds a journal for older calls than it knows would send them by other rules: none of these leaves room for older builds.
+    let step = |text, usable_from| Step { text, usable_from };
+    [step(first, 1), step(accounts, 2), step(begins, 3)]
 }
 
 /// Brings the tables to this build's version.
@@ -85,11 +90,15 @@ pub(super) async fn migrate(
         .map_err(failed)?;
     let version = format!("SELECT coalesce(max(version), 0) FROM {prefix}calls_schema");
     let row = transaction.fetch_one(AssertSqlSafe(version)).await;
-    let found: i64 = row.and_then(|row| row.try_get(0)).map_err(failed)?;
-    if !schema::is_current(found, steps.len(), doing)? {
-        for (version, step) in schema::missing(&steps, found) {
+    let version = row.and_then(|row| row.try_get(0)).map_err(failed)?;
+    let found = Found {
+        version,
+        usable_from: version,
+    };
+    if !schema::is_usable(found, steps.len(), doing)? {
+        for (Found { version, .. }, Step { text, .. }) in schema::missing(&steps, found) {
             let step =
-                format!("{step}INSERT INTO {prefix}calls_schema (version) VALUES ({version});");
+                format!("{text}INSERT INTO {prefix}calls_schema (version) VALUES ({version});");
             transaction
                 .execute(AssertSqlSafe(step))
                 .await
