@@ -1,11 +1,6 @@
 //! What a store does: it keeps versioned cells and has a clock. Mechanism, never policy.
 
-#[cfg(any(
-    feature = "mysql",
-    feature = "postgres",
-    feature = "redis",
-    feature = "sqlite"
-))]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) mod apart;
 mod error;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]

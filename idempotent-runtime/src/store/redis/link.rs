@@ -17,10 +17,10 @@ use redis::{
     cluster_async::ClusterConnection,
     cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo},
 };
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 
 use super::{failure, scripts::Text};
-use crate::store::{StoreError, StoreErrorKind, apart::apart, idle::LONGEST_IDLE, moment::Moment};
+use crate::store::{StoreError, StoreErrorKind, idle::LONGEST_IDLE, moment::Moment};
 
 /// Where connections come from.
 #[derive(Clone)]
@@ -86,12 +86,16 @@ pub(super) struct Link {
     open: Arc<Open>,
 }
 
-/// The connection, and who makes one.
+/// The connection, and the making of one.
 #[derive(Default)]
 struct Open {
     last: Mutex<Last>,
-    making: tokio::sync::Mutex<()>,
 }
+
+/// A connection with its number; or why there is none, which is nothing where that took too long.
+type Made = Result<(Line, u64), Option<RedisError>>;
+
+const LATE: &str = "no connection was made in time";
 
 /// The connection that was made last.
 #[derive(Default)]
@@ -100,10 +104,20 @@ struct Last {
     line: Option<(Line, Moment)>,
     /// How many there were: whoever finds one broken must not close the one after it.
     number: u64,
+    silence: Silence,
+    making: Option<watch::Receiver<Option<Made>>>,
 }
 
-/// Asks over a connection. Who gives up on the answer, as a heartbeat does after a third of the lease, asks over another one next
-/// time: this one may be silent for good, and nobody would ever wait for as long as an answer may take.
+/// How long callers waited in vain since the last answer.
+#[derive(Clone, Copy, Default)]
+struct Silence {
+    waited: Duration,
+    until: Option<Instant>,
+}
+
+/// Asks over a connection. Where callers give up on its answers, as a heartbeat does after a third of the lease and a tiered store far
+/// sooner, the next one asks over another: this one may be silent for good, and nobody would ever wait for as long as an answer may take.
+/// Of the connections to a cluster, the answer of any node counts.
 struct Asking<'a> {
     open: &'a Open,
     number: u64,
@@ -112,7 +126,7 @@ struct Asking<'a> {
     is_answered: bool,
 }
 
-/// For how long nobody thinks of a connection that it is silent: far longer than Redis takes for an answer.
+/// For how long nobody thinks of a connection that it is silent, all callers together: far longer than Redis takes for an answer.
 const NOT_SILENT: Duration = Duration::from_millis(100);
 
 /// The same of connections to the nodes of a cluster, which are all made again together.
@@ -120,8 +134,14 @@ const NO_NODE_SILENT: Duration = Duration::from_secs(1);
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        if !self.is_answered && self.since.elapsed() >= self.not_silent {
-            self.open.end(self.number);
+        let mut last = self.open.last();
+        if last.number != self.number {
+            return;
+        }
+        if self.is_answered {
+            last.silence = Silence::default();
+        } else if last.silence.goes_on(self.since) >= self.not_silent {
+            last.line = None;
         }
     }
 }
@@ -358,55 +378,58 @@ impl Link {
     }
 
     /// The connection, with its number. One caller makes it for all who come meanwhile; and makes another one where it was asked
-    /// for too long ago. It is made in a task of its own, so that a call which nobody polls keeps nobody waiting.
+    /// for too long ago. It is made in a task of its own, so that a call which nobody polls keeps nobody waiting, and one that goes away
+    /// sooner than it is made leaves it to the next.
     async fn line(&self, now: Moment, doing: &'static str) -> Result<(Line, u64), StoreError> {
         let is_given = self.is_given();
-        if let Some(line) = self.open.line(now, is_given) {
-            return Ok(line);
-        }
+        let line = self.open.line_or_making(now, is_given, || self.make(now));
+        let mut making = match line {
+            Ok(line) => return Ok(line),
+            Err(making) => making,
+        };
+        let made = timeout(self.limits.connect, making.wait_for(Option::is_some)).await;
+        // Where the runtime ended that it was being made in, the next one makes it.
+        let made = made.map_or(None, |told| told.ok().and_then(|made| made.clone()));
+        made.unwrap_or(Err(None)).map_err(|error| match error {
+            Some(error) => failure::while_opening(error, doing),
+            None => StoreError::new(StoreErrorKind::Unavailable, doing).with_source(LATE),
+        })
+    }
+
+    /// Makes a connection for all who come meanwhile, and tells them.
+    fn make(&self, now: Moment) -> watch::Receiver<Option<Made>> {
+        let (tell, made) = watch::channel(None);
         let (open, source, limits) = (Arc::clone(&self.open), self.source.clone(), self.limits);
-        let making = async move {
-            let _alone = open.making.lock().await;
-            if let Some(line) = open.line(now, is_given) {
-                return Ok(line);
-            }
-            let line = source.connect(limits).await?;
-            Ok(open.begin(line, now))
-        };
-        let making = async move {
-            match timeout(limits.connect, making).await {
-                Ok(made) => made.map_err(|error: RedisError| failure::while_opening(error, doing)),
-                Err(late) => {
-                    Err(StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late))
-                }
-            }
-        };
-        apart(doing, making).await
+        tokio::spawn(async move {
+            let line = timeout(limits.connect, source.connect(limits)).await;
+            let line = line.map_or(Err(None), |line| line.map_err(Some));
+            tell.send_replace(Some(open.end_making(line, now)));
+        });
+        made
     }
 }
 
 impl Open {
-    /// The connection, with its number, unless there is none, or it was asked for too long ago.
-    fn line(&self, now: Moment, is_given: bool) -> Option<(Line, u64)> {
+    /// The connection, or else its making, which begins where nobody is at it.
+    fn line_or_making(
+        &self,
+        now: Moment,
+        is_given: bool,
+        make: impl FnOnce() -> watch::Receiver<Option<Made>>,
+    ) -> Result<(Line, u64), watch::Receiver<Option<Made>>> {
         let mut last = self.last();
-        let number = last.number;
-        match &mut last.line {
-            Some((line, used)) if now.since(*used) < LONGEST_IDLE || is_given => {
-                *used = now;
-                Some((line.clone(), number))
-            }
-            old => {
-                *old = None;
-                None
-            }
+        if let Some(line) = last.line(now, is_given) {
+            return Ok(line);
         }
+        let is_stopped = |made: &mut watch::Receiver<_>| made.has_changed().is_err();
+        last.making.take_if(is_stopped);
+        Err(last.making.get_or_insert_with(make).clone())
     }
 
-    fn begin(&self, line: Line, now: Moment) -> (Line, u64) {
+    fn end_making(&self, line: Result<Line, Option<RedisError>>, now: Moment) -> Made {
         let mut last = self.last();
-        last.line = Some((line.clone(), now));
-        last.number += 1;
-        (line, last.number)
+        last.making = None;
+        line.map(|line| last.begin(line, now))
     }
 
     /// Forgets the connection of this number.
@@ -419,6 +442,41 @@ impl Open {
 
     fn last(&self) -> MutexGuard<'_, Last> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Last {
+    /// The connection, with its number, unless there is none, or it was asked for too long ago.
+    fn line(&mut self, now: Moment, is_given: bool) -> Option<(Line, u64)> {
+        match &mut self.line {
+            Some((line, used)) if now.since(*used) < LONGEST_IDLE || is_given => {
+                *used = now;
+                Some((line.clone(), self.number))
+            }
+            old => {
+                *old = None;
+                None
+            }
+        }
+    }
+
+    fn begin(&mut self, line: Line, now: Moment) -> (Line, u64) {
+        self.line = Some((line.clone(), now));
+        self.number += 1;
+        self.silence = Silence::default();
+        (line, self.number)
+    }
+}
+
+impl Silence {
+    /// One more caller waited in vain, from then until now: how long all of them did, not counting any moment twice.
+    fn goes_on(&mut self, since: Instant) -> Duration {
+        let now = Instant::now();
+        let uncounted = self.until.map_or(since, |until| until.max(since));
+        let waited = self.waited + now.saturating_duration_since(uncounted);
+        self.waited = waited.max(now.saturating_duration_since(since));
+        self.until = Some(now);
+        self.waited
     }
 }
 
@@ -568,6 +626,76 @@ mod tests {
         assert_eq!(number, 1);
         let (_, number) = alone.await.expect("a connection");
         assert_eq!(number, 1, "it is the same");
+    }
+
+    /// Nobody who has less patience than it takes would ever get one.
+    #[tokio::test]
+    #[ignore = "needs a server: cargo xtask test"]
+    async fn a_connection_that_its_caller_does_not_wait_for_is_made_for_the_next() {
+        let link = Link::new(Source::Server(client()), LIMITS);
+        let now = Moment::now();
+        let mut leaves = Box::pin(link.line(now, "testing"));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(leaves.as_mut().poll(&mut context).is_pending());
+        drop(leaves);
+
+        let made = async {
+            while link.open.last().line(now, false).is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let made = timeout(LIMITS.connect, made).await;
+        made.expect("it is made without anybody who waits");
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a server: cargo xtask test"]
+    async fn a_connection_that_is_silent_is_left_by_those_who_give_up_on_it_soon() {
+        let link = Link::new(Source::Server(client()), LIMITS);
+        let list = format!("idempotent-{:032x}", rand::random::<u128>());
+        // The server answers nothing behind it.
+        let mut pops = redis::cmd("BLPOP");
+        let pops = pops.arg(&list).arg(0);
+        let soon = NOT_SILENT / 4;
+        let popped = timeout(soon, link.send(pops, &Node::Only, "testing")).await;
+        assert!(popped.is_err(), "nobody pushes");
+
+        let pings = redis::cmd("PING");
+        let answered = async {
+            while timeout(soon, link.send(&pings, &Node::Only, "testing"))
+                .await
+                .is_err()
+            {}
+        };
+        let answered = timeout(LIMITS.answer * 2, answered).await;
+        answered.expect("another one is made");
+    }
+
+    #[tokio::test]
+    #[ignore = "needs a server: cargo xtask test"]
+    async fn a_connection_that_answers_is_kept_by_those_who_give_up_on_it() {
+        let link = Link::new(Source::Server(client()), LIMITS);
+        let pings = redis::cmd("PING");
+        let (_, first) = link.line(Moment::now(), "testing").await.expect("one");
+        for _ in 0..2 {
+            let mut gives_up = Box::pin(link.send(&pings, &Node::Only, "testing"));
+            let mut context = Context::from_waker(Waker::noop());
+            let polled = gives_up.as_mut().poll(&mut context);
+            drop(gives_up);
+            assert!(polled.is_pending());
+            let_time_pass(&link);
+            let answer = link.send(&pings, &Node::Only, "testing").await;
+            answer.expect("an answer");
+        }
+        let (_, last) = link.line(Moment::now(), "testing").await.expect("one");
+        assert_eq!(last, first);
+    }
+
+    /// Since a caller gave up on the last connection.
+    fn let_time_pass(link: &Link) {
+        let mut last = link.open.last();
+        assert!(last.silence.until.is_some(), "it owes an answer");
+        last.silence.waited += NOT_SILENT;
     }
 
     /// A connection of the application's has a time limit of its own, which the driver tells as a failure of the connection.
