@@ -22,16 +22,18 @@ use crate::{
 /// Copies of finished outcomes in Redis or Valkey: the fast tier that processes share.
 ///
 /// It decides nothing, so what [Redis can lose](RedisStore#what-redis-can-lose) is lost without harm, and any
-/// `maxmemory-policy` will do. Each copy is a hash of its own under `idempotent:outcome@<truth>:<id>`, with an expiry; a store with the same
-/// [prefix](super::RedisBuilder::key_prefix) is not disturbed by it. An outcome takes about 1.9 KB and its bytes.
+/// `maxmemory-policy` will do: where memory is used up and Redis evicts nothing, nothing new is copied. Each copy is a hash of its own under `idempotent:outcome@<truth>:<id>`, with an expiry; a store with the same
+/// [prefix](super::RedisBuilder::key_prefix) is not disturbed by it. An outcome takes about 1.9 KB and its bytes; of more than 64 KiB
+/// it is not copied, unless [`largest`](Self::largest) says otherwise. A copy that cannot be read is as good as none, and the next one
+/// takes its place.
 ///
 /// # The name of the truth
 ///
 /// A record's id is made of operation, scope and key. Two services, or two stages of one, may have the same ones in databases of
 /// their own, and a Redis that both reach would answer the one with what the other recorded. So the store that decides has a name,
-/// which stands in the key of every copy. All processes in front of one database say the same name, and no two databases have one
-/// name, wherever one Redis is reached with the same prefix. A database that was restored from a backup is another one: it has
-/// forgotten outcomes of which there are copies.
+/// which stands in the key of every copy. All processes in front of one store say the same name, and no two stores have one
+/// name, wherever one Redis is reached with the same prefix. Two schemas of a database are two stores, and so are two table prefixes. One
+/// that was restored from a backup is another one: it has forgotten outcomes of which there are copies.
 ///
 /// # Examples
 ///
@@ -48,6 +50,7 @@ use crate::{
 pub struct RedisOutcomes {
     store: RedisStore,
     truth: TruthName,
+    largest: usize,
 }
 
 impl RedisOutcomes {
@@ -68,7 +71,25 @@ impl RedisOutcomes {
         Ok(Self {
             store: store.clone(),
             truth,
+            largest: LARGEST,
         })
+    }
+
+    /// Sets how many bytes an encoded outcome may have to be copied. One that Redis does not give within the
+    /// [patience](crate::store::TieredStore::builder) has all copies left alone for a while, and all callers share the connection.
+    #[must_use]
+    pub fn largest(mut self, bytes: usize) -> Self {
+        self.largest = bytes;
+        self
+    }
+
+    async fn look(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError> {
+        const DOING: &str = "looking for a copy of a record";
+        let scripts = &self.store.inner.scripts;
+        let answer = self.run(&scripts.load, id, &[], DOING).await?;
+        let cells = Cells::of(answer, DOING)?.with_id(id);
+        let snapshot = sql::snapshot(&cells, place::NOW, place::RECORD, DOING)?;
+        Ok(snapshot.record)
     }
 
     async fn run(
@@ -87,12 +108,13 @@ impl RedisOutcomes {
 #[async_trait]
 impl FastTier for RedisOutcomes {
     async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError> {
-        const DOING: &str = "looking for a copy of a record";
-        let scripts = &self.store.inner.scripts;
-        let answer = self.run(&scripts.load, id, &[], DOING).await?;
-        let cells = Cells::of(answer, DOING)?.with_id(id);
-        let snapshot = sql::snapshot(&cells, place::NOW, place::RECORD, DOING)?;
-        Ok(snapshot.record)
+        match self.look(id).await {
+            Err(error) if error.kind() == StoreErrorKind::Corrupt => {
+                tracing::warn!(%error, "a copy of a record cannot be read, and is as good as none");
+                Ok(None)
+            }
+            answer => answer,
+        }
     }
 
     async fn put(
@@ -102,6 +124,10 @@ impl FastTier for RedisOutcomes {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         const DOING: &str = "putting a copy of a record";
+        let outcome = record.outcome.as_ref();
+        if outcome.is_some_and(|outcome| outcome.bytes.len() > self.largest) {
+            return self.forget(id).await;
+        }
         let at_most = u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX);
         // Redis takes no moment beyond its clock, and none that is over already.
         let at_most = at_most.clamp(1, LONGEST);
@@ -121,6 +147,9 @@ impl FastTier for RedisOutcomes {
         self.run(&scripts.forget, id, &[], DOING).await.map(drop)
     }
 }
+
+/// How many bytes an outcome may have to be copied, unless somebody says otherwise.
+const LARGEST: usize = 64 * 1024;
 
 /// A hundred years, in milliseconds.
 const LONGEST: u64 = 100 * 366 * 24 * 60 * 60 * 1000;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use idempotent_runtime::{
     Error, Idempotency, StoreErrorKind,
     identity::RecordId,
-    record::RawOutcome,
+    record::{RawOutcome, Record},
     store::{FastTier, MemoryStore, RedisOutcomes, RedisStore, Store, Swap, TieredStore},
     testing::{FaultyStore, conformance::Subject},
 };
@@ -184,6 +184,87 @@ async fn a_copy_has_an_expiry_and_is_no_record() {
     let left = server.ask(&format!("PTTL {key}")).await;
     assert!((1..=30_000).contains(&left), "{left}");
     assert_eq!(store.scan(None, 10).await, Ok(Vec::new()));
+}
+
+/// A finished record with an outcome of so many bytes.
+async fn finished(id: RecordId, bytes: usize) -> Arc<Record> {
+    let (truth, begun) = (MemoryStore::new(), claim());
+    let done = completion(&begun, vec![7; bytes]);
+    for (seen, next) in [(None, &begun), (Some(begun.version), &done)] {
+        let swap = truth.swap(&id, seen, next).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))));
+    }
+    let stands = truth.load(&id).await.expect("a look");
+    stands.record.expect("a record")
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_copy_that_cannot_be_read_is_as_good_as_none() {
+    let server = Private::new().await;
+    let outcomes = copies(&server.store().await);
+    let id = RecordId::from_bytes([1; 32]);
+    let record = finished(id, 1).await;
+    for damage in [
+        &["HSET {} state 99"][..],
+        &["HSET {} version short"],
+        &["HDEL {} expires"],
+        &["DEL {}", "SET {} something"],
+    ] {
+        outcomes.put(&id, &record, HOUR).await.expect("it is put");
+        let key = server.key().await;
+        for words in damage {
+            server.tell(&words.replace("{}", &key)).await;
+        }
+        assert_eq!(outcomes.find(&id).await, Ok(None), "{damage:?}");
+    }
+    outcomes.put(&id, &record, HOUR).await.expect("it is put");
+    assert_eq!(outcomes.find(&id).await, Ok(Some(record)));
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn an_outcome_that_is_too_large_is_not_copied() {
+    let redis = Redis::open_at(&super::super::prefix()).await;
+    let id = RecordId::from_bytes([1; 32]);
+    let (small, large) = (
+        finished(id, 1 << 16).await,
+        finished(id, (1 << 16) + 1).await,
+    );
+    let by_default = copies(&redis);
+    for (record, found) in [(&small, Some(&small)), (&large, None)] {
+        by_default.put(&id, record, HOUR).await.expect("an answer");
+        let copy = by_default.find(&id).await.expect("a look");
+        assert_eq!(copy.as_ref(), found, "none of what was there before");
+    }
+    let larger = copies(&redis).largest(1 << 17);
+    larger.put(&id, &large, HOUR).await.expect("it is put");
+    assert_eq!(larger.find(&id).await, Ok(Some(large)));
+}
+
+/// Whoever else keeps something there would be the one who is refused.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn copies_take_no_memory_that_a_server_has_not() {
+    let server = Private::with(&["--maxmemory-policy", "noeviction"]).await;
+    let outcomes = copies(&server.store().await);
+    let [id, new] = [[1; 32], [2; 32]].map(RecordId::from_bytes);
+    let record = finished(id, 1).await;
+    outcomes.put(&id, &record, HOUR).await.expect("it is put");
+
+    server.tell("CONFIG SET maxmemory 1").await;
+    assert_eq!(outcomes.find(&id).await, Ok(Some(Arc::clone(&record))));
+    for id in [id, new] {
+        let put = outcomes.put(&id, &record, HOUR).await;
+        put.expect("that is no failure of the tier");
+        assert_eq!(outcomes.find(&id).await, Ok(None));
+    }
+
+    server.tell("CONFIG SET maxmemory 0").await;
+    outcomes.put(&new, &record, HOUR).await.expect("it is put");
+    assert_eq!(outcomes.find(&new).await, Ok(Some(record)));
 }
 
 #[tokio::test]
