@@ -49,7 +49,8 @@ use crate::{
 /// bounds it: 16 MiB on MariaDB and 64 MiB on MySQL unless set.
 ///
 /// These servers notify nobody. A call that waits is woken at once by its own process; what another process wrote it finds by
-/// looking, at most half a second later, one of all who wait for the same record in this process.
+/// looking, at most half a second later, one of all who wait for the same record in this process; at most three seconds later where
+/// that one is not polled.
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
 ///

@@ -7,8 +7,10 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::{Instant, timeout};
+
 use super::{
-    Waiter, Waiters,
+    Waiter, Waiters, of,
     polling::{FIRST_PAUSE, LONGEST_PAUSE, jittered},
 };
 #[cfg(any(feature = "postgres", feature = "redis"))]
@@ -45,7 +47,8 @@ impl Pace {
 impl Waiters {
     /// Waits until the record is no longer at version `seen`, somebody wakes its waiters, or `at_most` has passed. Of all
     /// who wait for one record in this process only one looks again and again, at the `pace` that it asks for before each
-    /// look; when it sees the record move it wakes the others, and when it goes away the next one takes its place.
+    /// look; when it sees the record move it wakes the others, and when it goes away the next one takes its place. Where nobody has looked
+    /// for long, because that one is not polled or waits for an answer, one of the others does.
     pub(crate) async fn wait<S: Store + ?Sized>(
         &self,
         store: &S,
@@ -57,17 +60,25 @@ impl Waiters {
         let waiter = self.register(id);
         let looking = async {
             let mut now = pace();
+            waiter.looks();
             if has_moved(store, id, seen).await? {
                 return Ok(());
             }
-            poll_fn(|context| waiter.poll_to_lead(context)).await;
+            while !waiter.leads_within(jittered(now.longest * 4)).await {
+                now = pace();
+                if waiter.looks_for_all(now.longest * 2) && has_moved(store, id, seen).await? {
+                    self.wake(id);
+                    return Ok(());
+                }
+            }
             let mut pause = now.first;
             while !waiter.is_woken() {
                 let woken = pin!(poll_fn(|context| waiter.poll_woken(context)));
-                if tokio::time::timeout(jittered(pause), woken).await.is_ok() {
+                if timeout(jittered(pause), woken).await.is_ok() {
                     break;
                 }
                 now = pace();
+                waiter.looks();
                 if has_moved(store, id, seen).await? {
                     self.wake(id);
                     break;
@@ -76,9 +87,7 @@ impl Waiters {
             }
             Ok(())
         };
-        tokio::time::timeout(at_most, looking)
-            .await
-            .unwrap_or(Ok(()))
+        timeout(at_most, looking).await.unwrap_or(Ok(()))
     }
 }
 
@@ -96,7 +105,7 @@ impl Waiters {
         let woken = std::mem::take(&mut waiting.by_ticket);
         self.registry.count.store(0, Ordering::SeqCst);
         drop(waiting);
-        for waker in woken.into_values().flatten() {
+        for waker in woken.into_values().filter_map(|place| place.waker) {
             waker.wake();
         }
     }
@@ -115,6 +124,31 @@ impl Waiter {
     /// Whether it was woken: whoever wakes takes the ticket away.
     fn is_woken(&self) -> bool {
         !self.registry.lock().by_ticket.contains_key(&self.ticket)
+    }
+
+    /// Begins to look at the record.
+    fn looks(&self) {
+        if let Some(place) = self.registry.lock().by_ticket.get_mut(&self.ticket) {
+            place.looked = Some(Instant::now());
+        }
+    }
+
+    /// Begins to look at the record, unless somebody did since so long ago.
+    fn looks_for_all(&self, since: Duration) -> bool {
+        let mut waiting = self.registry.lock();
+        let places = waiting.by_ticket.range(of(&self.ticket.0));
+        let last = places.filter_map(|(_, place)| place.looked).max();
+        let is_due = last.is_none_or(|last| last.elapsed() >= since);
+        if is_due && let Some(place) = waiting.by_ticket.get_mut(&self.ticket) {
+            place.looked = Some(Instant::now());
+        }
+        is_due
+    }
+
+    /// Whether it was woken within this time, or nobody else has waited for this record for longer.
+    async fn leads_within(&self, time: Duration) -> bool {
+        let leads = poll_fn(|context| self.poll_to_lead(context));
+        timeout(time, leads).await.is_ok()
     }
 
     /// Resolves when it was woken, or nobody else has waited for this record for longer.

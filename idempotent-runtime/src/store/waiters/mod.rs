@@ -12,6 +12,7 @@ mod polling;
 use std::{
     collections::BTreeMap,
     future::Future,
+    ops::RangeInclusive,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -42,7 +43,21 @@ struct Registry {
 #[derive(Debug, Default)]
 struct Waiting {
     next_ticket: u64,
-    by_ticket: BTreeMap<(RecordId, u64), Option<Waker>>,
+    by_ticket: BTreeMap<(RecordId, u64), Place>,
+}
+
+/// Where a caller stands among those who wait.
+#[derive(Debug, Default)]
+struct Place {
+    waker: Option<Waker>,
+    /// When it last began to look at the record.
+    #[cfg(any(
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis",
+        feature = "sqlite"
+    ))]
+    looked: Option<tokio::time::Instant>,
 }
 
 /// Resolves at the first wake of its id after it was registered. Dropped, it is forgotten.
@@ -63,7 +78,7 @@ impl Waiters {
         let mut waiting = self.registry.lock();
         waiting.next_ticket += 1;
         let ticket = (*id, waiting.next_ticket);
-        waiting.by_ticket.insert(ticket, None);
+        waiting.by_ticket.insert(ticket, Place::default());
         self.registry
             .count
             .store(waiting.by_ticket.len(), Ordering::SeqCst);
@@ -79,17 +94,13 @@ impl Waiters {
             return;
         }
         let mut waiting = self.registry.lock();
-        let of_this_id = (*id, u64::MIN)..=(*id, u64::MAX);
-        let woken: Vec<_> = waiting
-            .by_ticket
-            .extract_if(of_this_id, |_, _| true)
-            .collect();
+        let woken: Vec<_> = waiting.by_ticket.extract_if(of(id), |_, _| true).collect();
         self.registry
             .count
             .store(waiting.by_ticket.len(), Ordering::SeqCst);
         // A waker may poll, or drop, a waiter at once: it would meet this lock.
         drop(waiting);
-        for waker in woken.into_iter().filter_map(|(_, waker)| waker) {
+        for waker in woken.into_iter().filter_map(|(_, place)| place.waker) {
             waker.wake();
         }
     }
@@ -122,10 +133,10 @@ impl Waiter {
         }
         match waiting.by_ticket.get_mut(&self.ticket) {
             None => Poll::Ready(()),
-            Some(waker) => {
-                match waker {
+            Some(place) => {
+                match &mut place.waker {
                     Some(waker) => waker.clone_from(context.waker()),
-                    None => *waker = Some(context.waker().clone()),
+                    waker => *waker = Some(context.waker().clone()),
                 }
                 Poll::Pending
             }
@@ -135,12 +146,16 @@ impl Waiter {
 
 impl Waiting {
     fn first_of(&self, id: &RecordId) -> Option<(RecordId, u64)> {
-        let of_this_id = (*id, u64::MIN)..=(*id, u64::MAX);
         self.by_ticket
-            .range(of_this_id)
+            .range(of(id))
             .next()
             .map(|(ticket, _)| *ticket)
     }
+}
+
+/// The tickets of those who wait for `id`.
+fn of(id: &RecordId) -> RangeInclusive<(RecordId, u64)> {
+    (*id, u64::MIN)..=(*id, u64::MAX)
 }
 
 impl Future for Waiter {
@@ -162,7 +177,7 @@ impl Drop for Waiter {
         let next = waiting
             .first_of(&self.ticket.0)
             .filter(|next| *next > self.ticket)
-            .and_then(|next| waiting.by_ticket.get(&next)?.clone());
+            .and_then(|next| waiting.by_ticket.get(&next)?.waker.clone());
         drop(waiting);
         drop(forgotten);
         if let Some(next) = next {

@@ -60,9 +60,12 @@ pub(super) fn jittered(pause: Duration) -> Duration {
 
 #[cfg(all(test, not(shuttle)))]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
+    use std::{
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
+        task::{Context, Waker},
     };
 
     use async_trait::async_trait;
@@ -163,6 +166,32 @@ mod tests {
         assert!(began.elapsed() < Duration::from_millis(60_002));
         let looks = store.looks.load(Ordering::SeqCst);
         assert!((120..=260).contains(&looks), "{looks} looks");
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_look_of_one_that_is_not_polled() {
+        use crate::store::waiters::look::Pace;
+        // Each looks once for itself, and then one of four three times for all of them.
+        let (store, waiters) = (stubborn(1 + 4 + 3), Waiters::new());
+        let wait = || {
+            let (store, waiters) = (&store, &waiters);
+            waiters.wait(store, &ONE, SEEN, Duration::from_secs(60), || Pace::ALONE)
+        };
+        let mut leads = pin!(wait());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(leads.as_mut().poll(&mut context).is_pending());
+        let began = tokio::time::Instant::now();
+
+        let (a, b, c, d) = tokio::join!(wait(), wait(), wait(), wait());
+
+        assert!([a, b, c, d].iter().all(Result::is_ok));
+        let took = began.elapsed();
+        assert!(
+            took >= Duration::from_secs(3) && took < Duration::from_secs(10),
+            "{took:?}"
+        );
+        assert_eq!(store.looks.load(Ordering::SeqCst), 8);
     }
 
     #[tokio::test(start_paused = true)]
