@@ -103,7 +103,7 @@ pub(super) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
     let is_forgotten = if keyed.named {
         Ok(false)
     } else {
-        inner.journal.withdraw(id, &keyed.begun).await
+        inner.journal.withdraw(id, Some(&keyed.begun)).await
     };
     let told = match is_forgotten {
         Ok(true) => Ok(()),
@@ -128,7 +128,8 @@ pub(super) async fn withdraw(inner: &Inner, keyed: &KeyedCall) -> bool {
     if !keyed.journaled {
         return true;
     }
-    let withdrawn = inner.journal.withdraw(&keyed.live.id, &keyed.begun);
+    let begun = Some(&keyed.begun);
+    let withdrawn = inner.journal.withdraw(&keyed.live.id, begun);
     withdrawn.await.unwrap_or_else(|error| {
         tracing::warn!(%error, "a call did not happen and the journal does not know");
         false

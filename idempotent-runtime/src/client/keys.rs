@@ -157,14 +157,7 @@ impl IdempotencyKeys {
     /// Where the journal cannot be written.
     pub async fn forget(&self, call: &Unfinished) -> Result<bool, StoreError> {
         let journal = &self.inner.journal;
-        let is_forgotten = match call.begun() {
-            Some(begun) => journal.withdraw(call.id(), begun).await?,
-            // Written by an earlier release, which did not tell one begin from another.
-            None => {
-                journal.forget(call.id()).await?;
-                true
-            }
-        };
+        let is_forgotten = journal.withdraw(call.id(), call.begun()).await?;
         self.inner.undecided.forget(call.id());
         Ok(is_forgotten)
     }

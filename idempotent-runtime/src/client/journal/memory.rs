@@ -184,11 +184,11 @@ impl ClientJournal for MemoryJournal {
         Ok(())
     }
 
-    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError> {
+    async fn withdraw(&self, id: &EntryId, begun: Option<&[u8; 16]>) -> Result<bool, StoreError> {
         let mut calls = self.calls();
         let standing = calls.entries.get(id);
         let is_theirs =
-            standing.is_some_and(|entry| entry.ending.is_none() && entry.begun == Some(*begun));
+            standing.is_some_and(|entry| entry.ending.is_none() && entry.begun.as_ref() == begun);
         if is_theirs {
             calls.remove(id);
         }

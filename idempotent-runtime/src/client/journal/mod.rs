@@ -65,9 +65,9 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
     ) -> Result<(), StoreError>;
 
     /// Deletes the entry under `id`, where one stands that has no ending and was [begun](Entry::begun) by this begin, and by no
-    /// other since: what somebody else took up meanwhile stays. Looking and deleting are one atomic step, and the answer tells
-    /// whether it was deleted.
-    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError>;
+    /// other since: what somebody else took up meanwhile stays. `None` is an entry that names no begin. Looking and deleting are one
+    /// atomic step, and the answer tells whether it was deleted.
+    async fn withdraw(&self, id: &EntryId, begun: Option<&[u8; 16]>) -> Result<bool, StoreError>;
 
     /// Deletes the entry under `id`, where one stands, whoever is making the call.
     async fn forget(&self, id: &EntryId) -> Result<(), StoreError>;
@@ -112,7 +112,7 @@ impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
         (**self).finish(id, caller, ending).await
     }
 
-    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError> {
+    async fn withdraw(&self, id: &EntryId, begun: Option<&[u8; 16]>) -> Result<bool, StoreError> {
         (**self).withdraw(id, begun).await
     }
 

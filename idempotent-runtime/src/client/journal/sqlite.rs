@@ -232,16 +232,16 @@ impl ClientJournal for SqliteJournal {
             .map(drop)
     }
 
-    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError> {
+    async fn withdraw(&self, id: &EntryId, begun: Option<&[u8; 16]>) -> Result<bool, StoreError> {
         let delete = self
             .query(
                 "DELETE FROM",
-                "WHERE origin = ? AND account = ? AND call_key = ? AND ending IS NULL AND begun = ? RETURNING 1",
+                "WHERE origin = ? AND account = ? AND call_key = ? AND ending IS NULL AND begun IS ? RETURNING 1",
             )
             .bind(id.origin.clone())
             .bind(id.account.clone())
             .bind(id.key.as_str().to_owned())
-            .bind(begun.to_vec());
+            .bind(begun.map(|begun| begun.to_vec()));
         let withdrawn = self
             .run("withdrawing a call from the journal", delete)
             .await?;

@@ -18,7 +18,7 @@ use idempotent_runtime::{
 };
 use reqwest_middleware::ClientBuilder;
 
-use crate::kit::{Ending as _, Pauses, Server, answer, builder};
+use crate::kit::{Ending as _, Pauses, Server, answer, builder, unfinished};
 
 /// What a journal of one's own must do as well.
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn every_journal_keeps_the_contract() {
         assert_eq!(standing.body, None, "nobody sends it any more");
         assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&stream));
 
-        let withdrawn = journal.withdraw(&old.id, &[1; 16]).await;
+        let withdrawn = journal.withdraw(&old.id, Some(&[1; 16])).await;
         assert_eq!(withdrawn, Ok(false), "what is over stays");
         let by_another = Entry {
             begun: Some([2; 16]),
@@ -124,11 +124,11 @@ async fn every_journal_keeps_the_contract() {
         assert!(take_up(&stream.id, stream.begun).await);
         assert!(!take_up(&stream.id, stream.begun).await, "only once");
         let taken_up = by_another;
-        let withdrawn = journal.withdraw(&stream.id, &[1; 16]).await;
+        let withdrawn = journal.withdraw(&stream.id, Some(&[1; 16])).await;
         assert_eq!(withdrawn, Ok(false), "it is somebody else's now");
         assert_eq!(journal.find(&stream.id).await, Ok(Some(taken_up.clone())));
         assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&taken_up));
-        let withdrawn = journal.withdraw(&stream.id, &[2; 16]).await;
+        let withdrawn = journal.withdraw(&stream.id, Some(&[2; 16])).await;
         assert_eq!(withdrawn, Ok(true));
         assert_eq!(journal.find(&stream.id).await, Ok(None));
         assert_eq!(journal.begin(&stream).await, Ok(None));
@@ -151,6 +151,17 @@ async fn every_journal_keeps_the_contract() {
         assert_eq!(begun, Ok(None));
         assert!(take_up(&of_an_earlier_release.id, None).await);
         assert!(!take_up(&of_an_earlier_release.id, None).await, "only once");
+        let withdrawn = journal.withdraw(&of_an_earlier_release.id, None).await;
+        assert_eq!(withdrawn, Ok(false), "it is somebody's now");
+        let untouched = Entry {
+            begun: None,
+            ..entry("e", 5)
+        };
+        assert_eq!(journal.begin(&untouched).await, Ok(None));
+        let withdrawn = journal.withdraw(&untouched.id, Some(&[1; 16])).await;
+        assert_eq!(withdrawn, Ok(false), "it was not begun by that");
+        let withdrawn = journal.withdraw(&untouched.id, None).await;
+        assert_eq!(withdrawn, Ok(true));
     }
 }
 
@@ -336,6 +347,45 @@ async fn c08_a_journal_of_the_first_release_is_read() {
         body: Some(Bytes::from_static(b"receipt")),
     };
     assert!(over.ending == Some(answered), "{over:?}");
+}
+
+/// Nothing tells its begin from another one but that it has none.
+#[tokio::test]
+async fn c08_a_call_of_an_earlier_release_is_forgotten_only_as_it_was_listed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = SqliteJournal::open(folder.path().join("calls.db")).await;
+    let journals: [Arc<dyn ClientJournal>; 2] = [
+        Arc::new(MemoryJournal::new()),
+        Arc::new(file.expect("a journal")),
+    ];
+    for journal in journals {
+        let keys = builder(&Pauses::default()).journal(Arc::clone(&journal));
+        let (_, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+        for number in 0..3 {
+            let entry = Entry {
+                begun: None,
+                ..call(number, &Bytes::new())
+            };
+            assert_eq!(journal.begin(&entry).await, Ok(None));
+        }
+        let listed = unfinished(&keys).await;
+        let [taken_up, over, untouched] = &listed[..] else {
+            panic!("three calls are open: {listed:?}")
+        };
+        let id = |number| call(number, &Bytes::new()).id;
+        assert_eq!(journal.take_up(&id(0), None, &[2; 16]).await, Ok(true));
+        let finished = journal.finish(&id(1), &[8; 32], &Ended::Gone).await;
+        finished.expect("it is written");
+
+        assert_eq!(keys.forget(taken_up).await, Ok(false));
+        assert_eq!(keys.forget(over).await, Ok(false));
+        assert_eq!(keys.forget(untouched).await, Ok(true));
+
+        let stands = async |number| journal.find(&id(number)).await.expect("an answer");
+        assert!(stands(0).await.is_some(), "it may have been sent since");
+        assert!(stands(1).await.is_some(), "it is known how it ended");
+        assert_eq!(stands(2).await, None);
+    }
 }
 
 /// What was damaged is a call that may have been sent, and the others must be sent again.

@@ -89,7 +89,7 @@ impl ClientJournal for Meanwhile {
     ) -> Result<bool, StoreError> {
         match (&self.happens, seen) {
             (Happens::Withdrawn, Some(seen)) => {
-                self.journal.withdraw(id, seen).await?;
+                self.journal.withdraw(id, Some(seen)).await?;
             }
             (Happens::Withdrawn, None) => unreachable!("it was begun"),
             (Happens::Waits(pauses), _) => pauses.sleep(Duration::from_secs(60)).await,
@@ -108,7 +108,7 @@ impl ClientJournal for Meanwhile {
         self.journal.finish(id, caller, ending).await
     }
 
-    async fn withdraw(&self, id: &EntryId, begun: &[u8; 16]) -> Result<bool, StoreError> {
+    async fn withdraw(&self, id: &EntryId, begun: Option<&[u8; 16]>) -> Result<bool, StoreError> {
         self.check()?;
         self.journal.withdraw(id, begun).await
     }
