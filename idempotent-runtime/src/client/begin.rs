@@ -1,6 +1,7 @@
 //! Before the first byte of a call leaves: what the journal says about it, and what it is told.
 
 use bytes::Bytes;
+use http::HeaderValue;
 use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
 use reqwest_middleware::Result;
 
@@ -27,7 +28,10 @@ pub(super) enum Begun {
     /// Nothing, or this call has no place in it.
     New,
     /// The call was begun earlier, and nobody here knows how it ended, or whether it is the same one.
-    Again,
+    Again {
+        /// The header of its key as it stands in the journal, where it does.
+        written: Option<HeaderValue>,
+    },
     /// The call is over.
     Over(Response),
 }
@@ -77,7 +81,8 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         }
         if standing.ending.is_some() || take_up(sending, keyed, &standing).await? {
             keyed.journaled &= !is_anothers;
-            return Ok(Begun::Again);
+            let written = standing.headers.get(&sending.profile.header).cloned();
+            return Ok(Begun::Again { written });
         }
     }
 }
@@ -154,7 +159,7 @@ async fn begin_anew(
     if !keyed.journaled {
         sending.inner.undecided.remember(&entry.id, entry.created);
     }
-    Ok(undecided.map_or(Begun::New, |_| Begun::Again))
+    Ok(undecided.map_or(Begun::New, |_| Begun::Again { written: None }))
 }
 
 /// Decides about a call that the journal knows.

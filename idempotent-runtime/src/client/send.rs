@@ -241,12 +241,22 @@ impl Sending<'_> {
         self.keyed = Some(keyed);
         Ok(match begun {
             Begun::New => None,
-            Begun::Again => {
+            Begun::Again { written } => {
                 self.may_have_happened = true;
+                if let Some(written) = written {
+                    self.keep_spelling(written);
+                }
                 None
             }
             Begun::Over(response) => Some(response),
         })
+    }
+
+    /// Sends the key as it was written before: in another way, it is another key to a server that takes keys as they stand.
+    fn keep_spelling(&mut self, mut written: HeaderValue) {
+        sensitive(&mut written);
+        let headers = self.request.request_mut().headers_mut();
+        headers.insert(&self.profile.header, written);
     }
 }
 

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use http::HeaderName;
 use idempotent_runtime::{
     client::{
-        Call, ClientError, IdempotencyKeys, Intent, KeysBuilder, MemoryJournal, Profile, Resend,
-        Why,
+        Call, ClientError, IdempotencyKeys, Intent, KeyStyle, KeysBuilder, MemoryJournal, Profile,
+        Resend, Why,
     },
     testing::ManualClock,
 };
@@ -55,8 +55,16 @@ impl Open {
 
 impl Build {
     async fn charge(&self, server: &Server) -> reqwest_middleware::Result<Response> {
+        self.charge_with(server, "token").await
+    }
+
+    async fn charge_with(
+        &self,
+        server: &Server,
+        token: &str,
+    ) -> reqwest_middleware::Result<Response> {
         let call = self.client.post(server.url("/pay")).body("pay");
-        let call = call.header("x-version", "1");
+        let call = call.header("x-version", "1").bearer_auth(token);
         let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
         call.with_extension(wish).send().await
     }
@@ -88,6 +96,33 @@ async fn changed_limits_count_for_an_open_call() {
     assert!(more.charge(&server).await.is_ok());
     let keys = server.keys();
     assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+}
+
+/// A server that takes keys as they stand would do the call again.
+#[tokio::test]
+async fn a_style_that_changes_leaves_a_call_its_key_as_it_was_written() {
+    for (style, changed) in [
+        (KeyStyle::Quoted, KeyStyle::Bare),
+        (KeyStyle::Bare, KeyStyle::Quoted),
+    ] {
+        let server = server(3).await;
+        let open = Open::default();
+        let styled = |style| open.build(Profile::ietf().style(style), |keys| keys);
+        assert!(styled(style).charge(&server).await.is_err());
+        let new = styled(changed);
+
+        assert!(new.charge(&server).await.is_ok());
+        // What is over is asked for with other credentials.
+        assert!(new.charge_with(&server, "renewed").await.is_ok());
+
+        let keys = server.keys();
+        assert_eq!(keys.len(), 3);
+        assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+        let another = new.client.post(server.url("/pay")).body("pay");
+        assert!(another.send().await.is_ok());
+        let written = server.keys()[3].clone().expect("a key");
+        assert_eq!(written.starts_with('"'), changed == KeyStyle::Quoted);
+    }
 }
 
 #[tokio::test]

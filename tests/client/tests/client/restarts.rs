@@ -205,6 +205,27 @@ async fn c03_a_key_that_the_caller_wrote_is_written_so_after_a_restart_too() {
     }
 }
 
+/// The first of them may have been done under the key as it was written then.
+#[tokio::test]
+async fn c03_a_key_that_stands_open_is_not_written_in_another_way() {
+    for (written, otherwise) in [("order-42", "\"order-42\""), ("\"order-42\"", "order-42")] {
+        let server = Server::doing([Step::Cut, Step::Cut]).await;
+        let process = life(Profile::ietf(), MemoryJournal::new());
+        let ask = |written: &str| {
+            let call = process.client.post(server.url("/pay")).body("pay");
+            call.header("idempotency-key", written).send()
+        };
+        assert!(ask(written).await.is_err());
+
+        ask(otherwise).await.expect("an answer");
+
+        let keys = server.keys();
+        let is_same = |sent: &Option<String>| sent.as_deref() == Some(written);
+        assert!(keys.iter().all(is_same), "{keys:?}");
+        assert!(unfinished(&process.keys).await.is_empty());
+    }
+}
+
 /// It may have been done before the restart, and a server that may not know keys would do it again.
 #[tokio::test]
 async fn c22_what_is_open_at_a_restart_is_not_sent_again_where_nobody_knows_of_keys() {
