@@ -10,7 +10,7 @@ use super::{
     decide::{Protection, Why},
     error::{ClientError, Ended},
     finish,
-    journal::{Ending, Entry},
+    journal::{Ending, Entry, EntryId},
     outcome::{KeyStatus, Origin, Outcome},
     own_headers::own_headers,
     resume::{Resumed, Written},
@@ -173,7 +173,8 @@ fn take(
     let now = sending.inner.clock.now();
     (keyed.age, keyed.created) = (sending.profile.age(standing, now), standing.created);
     let without_headers = sending.request.without_headers;
-    match compare(entry, without_headers, standing) {
+    let listed = sending.resumed.as_ref().map(|resumed| &resumed.id);
+    match compare(entry, listed, without_headers, standing) {
         Compared::Equal => {}
         Compared::Other => return Err(ClientError::KeyReusedLocally { call: call() }.into()),
         Compared::ServerKnows if is_made_otherwise(sending, entry, standing) => {
@@ -238,11 +239,21 @@ enum Compared {
     ServerKnows,
 }
 
-/// Compares what is asked for with what stands. `without_headers` is the digest of what is asked for as an earlier release made it,
-/// of less than is compared now: where that stands, headers may differ, so nothing is answered from it.
-fn compare(asked: &Entry, without_headers: Option<[u8; 32]>, standing: &Entry) -> Compared {
+/// Compares what is asked for with what stands. `listed` is the open call that the request was made from. `without_headers` is the
+/// digest of what is asked for as an earlier release made it, of less than is compared now: where that stands, headers may differ, so
+/// nothing is answered from it.
+fn compare(
+    asked: &Entry,
+    listed: Option<&EntryId>,
+    without_headers: Option<[u8; 32]>,
+    standing: &Entry,
+) -> Compared {
     let is_open = standing.ending.is_none();
     let same_caller = asked.caller == standing.caller;
+    // Whoever goes on with a listed call may have a new token. Elsewhere other credentials may be of another account, at which the
+    // server does something else: what it says there does not end the call.
+    let goes_on = same_caller || standing.caller.is_none() || listed == Some(&standing.id);
+    let may_end = is_open && goes_on;
     let Some(stands) = standing.digest else {
         // Nothing is ever answered from an entry without a digest, so whoever makes its stream again may say how it ended.
         return if is_open {
@@ -252,9 +263,8 @@ fn compare(asked: &Entry, without_headers: Option<[u8; 32]>, standing: &Entry) -
         };
     };
     match asked.digest {
-        // An unfinished call may be resumed with a new token.
-        Some(asked) if asked == stands && (same_caller || is_open) => Compared::Equal,
-        Some(_) if without_headers == Some(stands) && is_open => Compared::Equal,
+        Some(asked) if asked == stands && (same_caller || may_end) => Compared::Equal,
+        Some(_) if without_headers == Some(stands) && may_end => Compared::Equal,
         Some(_) if without_headers == Some(stands) => Compared::ServerKnows,
         Some(asked) if asked != stands && same_caller => Compared::Other,
         // What a stream is told must not be taken for the answer to the bytes that stand there.
@@ -311,7 +321,7 @@ mod tests {
     use http::{HeaderMap, Method};
 
     use super::*;
-    use crate::client::{journal::EntryId, key::Key};
+    use crate::client::key::Key;
 
     const ASKED: [u8; 32] = [1; 32];
     const WITHOUT_HEADERS: [u8; 32] = [2; 32];
@@ -340,7 +350,13 @@ mod tests {
     fn compared(caller: u8, standing: [u8; 32], ending: Option<Ending>) -> Compared {
         let asked = entry(1, Some(ASKED), None);
         let standing = entry(caller, Some(standing), ending);
-        compare(&asked, Some(WITHOUT_HEADERS), &standing)
+        compare(&asked, None, Some(WITHOUT_HEADERS), &standing)
+    }
+
+    fn compared_as_listed(caller: u8, standing: [u8; 32], ending: Option<Ending>) -> Compared {
+        let asked = entry(1, Some(ASKED), None);
+        let standing = entry(caller, Some(standing), ending);
+        compare(&asked, Some(&standing.id), Some(WITHOUT_HEADERS), &standing)
     }
 
     #[test]
@@ -349,7 +365,27 @@ mod tests {
         for caller in [1, 2] {
             let ended = compared(caller, WITHOUT_HEADERS, over.clone());
             assert_eq!(ended, Compared::ServerKnows);
-            assert_eq!(compared(caller, WITHOUT_HEADERS, None), Compared::Equal);
+            let open = compared_as_listed(caller, WITHOUT_HEADERS, None);
+            assert_eq!(open, Compared::Equal);
+        }
+        assert_eq!(compared(1, WITHOUT_HEADERS, None), Compared::Equal);
+        let asked = entry(1, Some(ASKED), None);
+        let of_nobody = Entry {
+            caller: None,
+            ..asked.clone()
+        };
+        assert_eq!(compare(&asked, None, None, &of_nobody), Compared::Equal);
+    }
+
+    #[test]
+    fn c47_other_credentials_go_on_with_an_open_call_only_from_the_list() {
+        for standing in [ASKED, WITHOUT_HEADERS] {
+            let elsewhere = compared(2, standing, None);
+            assert_eq!(elsewhere, Compared::ServerKnows);
+            let listed = compared_as_listed(2, standing, None);
+            assert_eq!(listed, Compared::Equal);
+            let over = compared_as_listed(2, standing, Some(Ending::Gone));
+            assert_eq!(over, Compared::ServerKnows, "it was told to another");
         }
     }
 
@@ -357,12 +393,12 @@ mod tests {
     fn c11_a_stream_is_nothing_but_an_open_stream() {
         let asked = entry(1, None, None);
         let bytes = entry(1, Some(ASKED), None);
-        assert_eq!(compare(&asked, None, &bytes), Compared::ServerKnows);
+        assert_eq!(compare(&asked, None, None, &bytes), Compared::ServerKnows);
         for again in [&asked, &bytes] {
             let open = entry(1, None, None);
-            assert_eq!(compare(again, None, &open), Compared::Equal);
+            assert_eq!(compare(again, None, None, &open), Compared::Equal);
             let over = entry(1, None, Some(Ending::Gone));
-            assert_eq!(compare(again, None, &over), Compared::ServerKnows);
+            assert_eq!(compare(again, None, None, &over), Compared::ServerKnows);
         }
     }
 

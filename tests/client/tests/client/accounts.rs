@@ -84,6 +84,34 @@ async fn c47_what_another_token_was_told_stays() {
     assert_eq!(text(ask("A")).await, from_journal("done"));
 }
 
+/// The other one may be of another account, at which the server did something else, or nothing.
+#[tokio::test]
+async fn c47_what_another_token_is_told_ends_no_open_call() {
+    for told in [answer(201), answer(402)] {
+        let server = Server::doing([Step::Cut, told.into(), answer(201).body("of A").into()]);
+        let server = server.await;
+        let keys = builder(&Pauses::default()).limits(patient().attempts(1));
+        let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+        let client = ClientBuilder::new(http).with(keys.clone()).build();
+        let ask = |token: &str| {
+            let call = client.post(server.url("/pay")).body("pay");
+            call.bearer_auth(token).with_extension(wish())
+        };
+        assert!(ask("A").send().await.is_err());
+
+        ask("B").send().await.expect("an answer");
+
+        let open = unfinished(&keys).await;
+        assert_eq!(open.len(), 1, "of A it is not known what was done");
+        // Whoever goes on with what is listed may have another token by now.
+        let resumed = open[0].request(&client).expect("it can be sent");
+        let resumed = text(resumed.bearer_auth("renewed")).await;
+        assert_eq!(resumed, from_server("of A"));
+        assert!(unfinished(&keys).await.is_empty());
+        assert_eq!(text(ask("renewed")).await, from_journal("of A"));
+    }
+}
+
 #[tokio::test]
 async fn c47_a_server_without_keys_is_not_asked_again_by_another_token() {
     let server = Server::doing([answer(200), answer(200)]).await;
