@@ -15,7 +15,7 @@ use super::{
     journal::{ClientJournal, DamagedEntry, EntryId, MemoryJournal},
     limits::{Budget, Limits},
     profile::{Profile, Support},
-    redirect,
+    redirect, refused,
     resume::Unfinished,
     send,
     undecided::Undecided,
@@ -256,11 +256,16 @@ impl KeysBuilder {
     /// was built without this policy; where one is, and a redirect takes a key away, the call ends with
     /// [`ClientError::LeftOrigin`](super::ClientError::LeftOrigin).
     ///
+    /// A [retry policy](reqwest::ClientBuilder::retry) of `http` is replaced by the one that reqwest has by itself, which sends again only
+    /// what a server of HTTP/2 says that it did not begin: with another one, an attempt may have been carried out whose connection
+    /// failed in the end.
+    ///
     /// # Errors
     ///
     /// Where the client cannot be built.
     pub fn build(self, http: reqwest::ClientBuilder) -> reqwest::Result<(Client, IdempotencyKeys)> {
-        let client = http.redirect(redirect::policy()).build()?;
+        let http = http.redirect(redirect::policy()).retry(refused::policy());
+        let client = http.build()?;
         let journals_all = self.journal.is_some();
         let journal = self
             .journal

@@ -23,6 +23,7 @@ mod own_headers;
 mod problem;
 mod profile;
 mod redirect;
+mod refused;
 mod resume;
 mod retry_after;
 mod send;

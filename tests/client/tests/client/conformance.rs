@@ -226,7 +226,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "C-35",
         "RFC 9113 §8.7",
-        "a stream that was refused, or that the server went away from, is sent again by the client beneath, with the key, as one attempt",
+        "a stream that was refused, or that the server went away from, is sent again by the client beneath, with the key, as one attempt; nothing else is",
         Tested,
     ),
     Item(

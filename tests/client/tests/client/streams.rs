@@ -1,13 +1,14 @@
 //! What a server of HTTP/2 says it did not begin is sent again by the client beneath.
 
-use http::Response;
+use http::{Response, StatusCode};
+use idempotent_runtime::client::ClientError;
 use reqwest_middleware::ClientWithMiddleware;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
 
-use crate::kit::{Pauses, builder, outcome};
+use crate::kit::{Ending, Pauses, builder, outcome};
 
 fn client() -> ClientWithMiddleware {
     let http = reqwest::Client::builder().http2_prior_knowledge();
@@ -87,6 +88,41 @@ async fn c35_a_call_that_a_server_goes_away_from_is_sent_again_with_the_key() {
     let sent = serving.await.expect("it ends");
     let key = outcome.key.expect("a key");
     assert_eq!(sent, format!("\"{}\"", key.as_str()));
+}
+
+/// A failed connection tells that nothing was sent, which it does not where an attempt may send several times.
+#[tokio::test]
+async fn c35_nothing_else_is_sent_again_by_the_client_beneath() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        drop(listener);
+        let read = stream.read(&mut [0; 4096]).await;
+        assert_ne!(read.expect("a request"), 0);
+        let answer =
+            b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        stream.write_all(answer).await.expect("it is sent");
+    });
+    let unavailable = Some(StatusCode::SERVICE_UNAVAILABLE);
+    let retries = reqwest::retry::for_host("127.0.0.1").classify_fn(move |attempt| {
+        if attempt.status() == unavailable {
+            attempt.retryable()
+        } else {
+            attempt.success()
+        }
+    });
+    let http = reqwest::Client::builder().retry(retries);
+    let client = builder(&Pauses::default()).client(http).expect("a client");
+
+    let call = client.post(format!("http://{address}/pay")).body("pay");
+    let told = call.send().await;
+
+    serving.await.expect("it ends");
+    assert!(
+        matches!(told.ending(), ClientError::Unknown { .. }),
+        "it may have been done: {told:?}"
+    );
 }
 
 /// Reads a whole request, and tells that no stream was begun (RFC 9113, section 6.8). The frames are written by hand, because a
