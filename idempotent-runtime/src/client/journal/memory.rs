@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    mem,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -110,23 +111,27 @@ impl Calls {
 
 /// How many bytes can be dropped of an entry.
 fn weight(entry: &Entry) -> usize {
-    let length = |headers: &HeaderMap| -> usize {
+    let length = |headers: &HeaderMap, key: bool| -> usize {
         let lines = headers.iter();
         lines
+            .filter(|(_, value)| key || !value.is_sensitive())
             .map(|(name, value)| name.as_str().len() + value.len())
             .sum()
     };
     let answer = match &entry.ending {
         Some(Ending::Answered { headers, body, .. }) => {
-            length(headers) + body.as_ref().map_or(0, Bytes::len)
+            length(headers, true) + body.as_ref().map_or(0, Bytes::len)
         }
         _ => 0,
     };
-    length(&entry.headers) + entry.body.as_ref().map_or(0, Bytes::len) + answer
+    length(&entry.headers, false) + entry.body.as_ref().map_or(0, Bytes::len) + answer
 }
 
+/// Leaves the key as it is written, which is marked: in another way, it may be another one to the server.
 fn strip(entry: &mut Entry) {
-    entry.headers = HeaderMap::new();
+    let headers = mem::take(&mut entry.headers);
+    let key = headers.iter().filter(|(_, value)| value.is_sensitive());
+    entry.headers = key.map(|(name, key)| (name.clone(), key.clone())).collect();
     entry.body = None;
     if let Some(Ending::Answered { headers, body, .. }) = &mut entry.ending {
         *headers = HeaderMap::new();

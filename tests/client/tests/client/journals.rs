@@ -237,6 +237,29 @@ async fn c09_the_memory_for_unfinished_calls_is_bounded() {
     assert!(again.is_some(), "what is unfinished is never forgotten");
 }
 
+/// Written in another way, it would be another key to a server that takes keys as they stand.
+#[tokio::test]
+async fn c09_what_is_dropped_of_a_call_leaves_its_key_as_it_was_written() {
+    let journal = MemoryJournal::new();
+    let body = Bytes::from(vec![b'x'; 60_000]);
+    let mut key = http::HeaderValue::from_static("order-42");
+    key.set_sensitive(true);
+    let mut oldest = call(0, &body);
+    oldest.headers.insert("idempotency-key", key.clone());
+    let version = http::HeaderValue::from_static("1");
+    oldest.headers.insert("x-version", version);
+    assert_eq!(journal.begin(&oldest).await, Ok(None));
+    for number in 1..500 {
+        let begun = journal.begin(&call(number, &body)).await;
+        assert_eq!(begun, Ok(None));
+    }
+    let standing = journal.find(&oldest.id).await.expect("an answer");
+    let standing = standing.expect("it is known");
+    assert_eq!(standing.body, None);
+    let key = http::HeaderMap::from_iter([("idempotency-key".parse().expect("a name"), key)]);
+    assert_eq!(standing.headers, key);
+}
+
 /// What is too old to be sent again would be sent as new if it was forgotten by itself, so somebody has to say that.
 #[tokio::test]
 async fn c36_a_journal_full_of_old_calls_takes_new_ones_when_somebody_makes_room() {
