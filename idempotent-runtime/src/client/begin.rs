@@ -10,7 +10,7 @@ use super::{
     decide::{Protection, Why},
     error::{ClientError, Ended},
     finish,
-    journal::{Ending, Entry, EntryId},
+    journal::{Ending, Entry},
     outcome::{KeyStatus, Origin, Outcome},
     own_headers::own_headers,
     resume::{Resumed, Written},
@@ -81,7 +81,9 @@ pub(super) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         }
         if standing.ending.is_some() || take_up(sending, keyed, &standing).await? {
             keyed.journaled &= !is_anothers;
-            let written = standing.headers.get(&sending.profile.header).cloned();
+            let written = standing.headers.get(&sending.profile.header);
+            let written = written.filter(|_| !(is_anothers && keyed.written));
+            let written = written.cloned();
             return Ok(Begun::Again { written });
         }
     }
@@ -174,7 +176,8 @@ fn take(
     (keyed.age, keyed.created) = (sending.profile.age(standing, now), standing.created);
     let without_headers = sending.request.without_headers;
     let listed = sending.resumed.as_ref().map(|resumed| &resumed.id);
-    match compare(entry, listed, without_headers, standing) {
+    let goes_on = keyed.was_sent || listed == Some(&standing.id);
+    match compare(entry, goes_on, without_headers, standing) {
         Compared::Equal => {}
         Compared::Other => return Err(ClientError::KeyReusedLocally { call: call() }.into()),
         Compared::ServerKnows if is_made_otherwise(sending, entry, standing) => {
@@ -239,24 +242,23 @@ enum Compared {
     ServerKnows,
 }
 
-/// Compares what is asked for with what stands. `listed` is the open call that the request was made from. `without_headers` is the
-/// digest of what is asked for as an earlier release made it, of less than is compared now: where that stands, headers may differ, so
-/// nothing is answered from it.
+/// Compares what is asked for with what stands, of which it is known where it `goes_on` with that, whatever its credentials.
+/// `without_headers` is the digest of what is asked for as an earlier release made it, of less than is compared now: where that stands,
+/// headers may differ, so nothing is answered from it.
 fn compare(
     asked: &Entry,
-    listed: Option<&EntryId>,
+    goes_on: bool,
     without_headers: Option<[u8; 32]>,
     standing: &Entry,
 ) -> Compared {
     let is_open = standing.ending.is_none();
     let same_caller = asked.caller == standing.caller;
-    // Whoever goes on with a listed call may have a new token. Elsewhere other credentials may be of another account, at which the
-    // server does something else: what it says there does not end the call.
-    let goes_on = same_caller || standing.caller.is_none() || listed == Some(&standing.id);
-    let may_end = is_open && goes_on;
+    // Whoever goes on with a call may have a new token. Elsewhere other credentials may be of another account, at which the server does
+    // something else: what it says there does not end the call.
+    let may_end = is_open && (same_caller || goes_on || standing.caller.is_none());
     let Some(stands) = standing.digest else {
         // Nothing is ever answered from an entry without a digest, so whoever makes its stream again may say how it ended.
-        return if is_open {
+        return if may_end {
             Compared::Equal
         } else {
             Compared::ServerKnows
@@ -321,7 +323,7 @@ mod tests {
     use http::{HeaderMap, Method};
 
     use super::*;
-    use crate::client::key::Key;
+    use crate::client::{journal::EntryId, key::Key};
 
     const ASKED: [u8; 32] = [1; 32];
     const WITHOUT_HEADERS: [u8; 32] = [2; 32];
@@ -350,13 +352,13 @@ mod tests {
     fn compared(caller: u8, standing: [u8; 32], ending: Option<Ending>) -> Compared {
         let asked = entry(1, Some(ASKED), None);
         let standing = entry(caller, Some(standing), ending);
-        compare(&asked, None, Some(WITHOUT_HEADERS), &standing)
+        compare(&asked, false, Some(WITHOUT_HEADERS), &standing)
     }
 
-    fn compared_as_listed(caller: u8, standing: [u8; 32], ending: Option<Ending>) -> Compared {
+    fn compared_going_on(caller: u8, standing: [u8; 32], ending: Option<Ending>) -> Compared {
         let asked = entry(1, Some(ASKED), None);
         let standing = entry(caller, Some(standing), ending);
-        compare(&asked, Some(&standing.id), Some(WITHOUT_HEADERS), &standing)
+        compare(&asked, true, Some(WITHOUT_HEADERS), &standing)
     }
 
     #[test]
@@ -365,7 +367,7 @@ mod tests {
         for caller in [1, 2] {
             let ended = compared(caller, WITHOUT_HEADERS, over.clone());
             assert_eq!(ended, Compared::ServerKnows);
-            let open = compared_as_listed(caller, WITHOUT_HEADERS, None);
+            let open = compared_going_on(caller, WITHOUT_HEADERS, None);
             assert_eq!(open, Compared::Equal);
         }
         assert_eq!(compared(1, WITHOUT_HEADERS, None), Compared::Equal);
@@ -374,17 +376,17 @@ mod tests {
             caller: None,
             ..asked.clone()
         };
-        assert_eq!(compare(&asked, None, None, &of_nobody), Compared::Equal);
+        assert_eq!(compare(&asked, false, None, &of_nobody), Compared::Equal);
     }
 
     #[test]
-    fn c47_other_credentials_go_on_with_an_open_call_only_from_the_list() {
+    fn c47_other_credentials_end_an_open_call_only_where_it_goes_on() {
         for standing in [ASKED, WITHOUT_HEADERS] {
             let elsewhere = compared(2, standing, None);
             assert_eq!(elsewhere, Compared::ServerKnows);
-            let listed = compared_as_listed(2, standing, None);
-            assert_eq!(listed, Compared::Equal);
-            let over = compared_as_listed(2, standing, Some(Ending::Gone));
+            let goes_on = compared_going_on(2, standing, None);
+            assert_eq!(goes_on, Compared::Equal);
+            let over = compared_going_on(2, standing, Some(Ending::Gone));
             assert_eq!(over, Compared::ServerKnows, "it was told to another");
         }
     }
@@ -393,12 +395,12 @@ mod tests {
     fn c11_a_stream_is_nothing_but_an_open_stream() {
         let asked = entry(1, None, None);
         let bytes = entry(1, Some(ASKED), None);
-        assert_eq!(compare(&asked, None, None, &bytes), Compared::ServerKnows);
+        assert_eq!(compare(&asked, false, None, &bytes), Compared::ServerKnows);
         for again in [&asked, &bytes] {
             let open = entry(1, None, None);
-            assert_eq!(compare(again, None, None, &open), Compared::Equal);
+            assert_eq!(compare(again, false, None, &open), Compared::Equal);
             let over = entry(1, None, Some(Ending::Gone));
-            assert_eq!(compare(again, None, None, &over), Compared::ServerKnows);
+            assert_eq!(compare(again, false, None, &over), Compared::ServerKnows);
         }
     }
 

@@ -69,6 +69,10 @@ pub(super) struct KeyedCall {
     pub(super) journaled: bool,
     /// The caller can name the key again, so that it is worth remembering how the call ended.
     pub(super) named: bool,
+    /// The caller wrote the key on the request.
+    pub(super) written: bool,
+    /// An earlier pass of the same call sent it: whoever retries outside asks again.
+    pub(super) was_sent: bool,
 }
 
 impl KeyedCall {
@@ -185,7 +189,8 @@ impl Sending<'_> {
         extensions: &mut Extensions,
     ) -> Result<Option<Response>> {
         let now = self.inner.timer.now();
-        let named = written.is_some() || !matches!(self.call.source, Source::Random);
+        let is_written = written.is_some();
+        let named = is_written || !matches!(self.call.source, Source::Random);
         let digest = self.request.digest;
         let account = self.call.account.as_ref();
         let account = account.unwrap_or(&self.inner.settings.account).to_string();
@@ -232,6 +237,8 @@ impl Sending<'_> {
             created: self.inner.clock.now(),
             journaled: named || self.inner.journals_all,
             named,
+            written: is_written,
+            was_sent,
         };
         let begun = match begin(self, &mut keyed).await {
             Err(error) if was_sent => return Err(of_a_later_pass(error)),

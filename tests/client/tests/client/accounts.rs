@@ -1,12 +1,18 @@
 //! Servers keep the keys of each account apart, and so does what is remembered here.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
+use async_trait::async_trait;
+use http::{Extensions, header::AUTHORIZATION};
 use idempotent_runtime::client::{
     Call, ClientError, Intent, Key, MemoryJournal, Origin, Profile, Resend, SqliteJournal, Why,
 };
 use idempotent_runtime::testing::ManualClock;
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, RequestBuilder};
 
 use crate::kit::{
     Client, Ending, Frames, Pauses, Server, Step, answer, builder, client, client_with, outcome,
@@ -110,6 +116,80 @@ async fn c47_what_another_token_is_told_ends_no_open_call() {
         assert!(unfinished(&keys).await.is_empty());
         assert_eq!(text(ask("renewed")).await, from_journal("of A"));
     }
+}
+
+/// Tries once more where the first time fails.
+struct OnceMore;
+
+#[async_trait]
+impl Middleware for OnceMore {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        let again = request.try_clone().expect("its body is in memory");
+        match next.clone().run(request, extensions).await {
+            Err(_) => next.run(again, extensions).await,
+            answered => answered,
+        }
+    }
+}
+
+/// Has a new token for each time that a request comes by.
+#[derive(Default)]
+struct Renews(AtomicU32);
+
+#[async_trait]
+impl Middleware for Renews {
+    async fn handle(
+        &self,
+        mut request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        let token = format!("Bearer {}", self.0.fetch_add(1, Ordering::SeqCst));
+        let token = token.parse().expect("a header");
+        request.headers_mut().insert(AUTHORIZATION, token);
+        next.run(request, extensions).await
+    }
+}
+
+#[tokio::test]
+async fn c47_who_retries_outside_ends_its_call_with_a_renewed_token() {
+    let server = Server::doing([Step::Cut]).await;
+    let keys = builder(&Pauses::default()).limits(patient().attempts(1));
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(OnceMore);
+    let client = client.with(Renews::default()).with(keys.clone()).build();
+
+    let call = client.post(server.url("/pay")).body("pay");
+    let answered = call.with_extension(wish()).send().await;
+
+    answered.expect("an answer");
+    assert_eq!(server.keys()[0], server.keys()[1]);
+    assert!(unfinished(&keys).await.is_empty());
+}
+
+/// It is no key of theirs to a server that takes keys as they stand.
+#[tokio::test]
+async fn c47_a_key_that_the_caller_wrote_is_not_written_as_another_token_has_it() {
+    let server = Server::doing([Step::Cut]).await;
+    let keys = builder(&Pauses::default()).limits(patient().attempts(1));
+    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
+    let client = ClientBuilder::new(http).with(keys).build();
+    let ask = |token: &str, key: &str| {
+        let call = client.post(server.url("/pay")).body("pay");
+        let call = call.bearer_auth(token).header("idempotency-key", key);
+        call.send()
+    };
+    assert!(ask("A", "order-42").await.is_err());
+
+    ask("B", "\"order-42\"").await.expect("an answer");
+
+    let written = server.keys()[1].clone();
+    assert_eq!(written.as_deref(), Some("\"order-42\""));
 }
 
 #[tokio::test]
@@ -257,7 +337,7 @@ async fn c10_a_request_with_other_headers_of_its_own_is_another_one() {
 #[tokio::test]
 async fn c10_credentials_and_passing_headers_make_no_other_request() {
     let server = Server::doing([answer(200).body("done")]).await;
-    let profile = Profile::ietf().request_header(http::header::AUTHORIZATION);
+    let profile = Profile::ietf().request_header(AUTHORIZATION);
     let url = server.url("/").parse().expect("a URL");
     let client = client_with(|keys| keys.server(&url, profile).account("A"));
     let ask = |token: &str| {
@@ -311,6 +391,10 @@ async fn c08_a_stream_that_is_open_is_closed_by_who_sends_it_again() {
         };
         assert!(ask(streamed("one")).await.is_err());
         assert_eq!(unfinished(&keys).await.len(), 1);
+        let of_another = client.post(server.url("/pay")).body(again());
+        let of_another = of_another.bearer_auth("another").with_extension(wish());
+        of_another.send().await.expect("an answer");
+        assert_eq!(unfinished(&keys).await.len(), 1, "it is not theirs");
         ask(again()).await.expect("an answer");
         assert!(unfinished(&keys).await.is_empty());
         let third = ask(again()).await.expect("an answer");
