@@ -99,8 +99,18 @@ pub enum Moment {
     In(Duration),
 }
 
-#[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "redis")))]
+#[cfg(all(
+    test,
+    any(
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis",
+        feature = "sqlite"
+    )
+))]
 pub(crate) mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted};
 
@@ -135,19 +145,25 @@ pub(crate) mod tests {
         }
     }
 
-    #[test]
-    fn a_draft_that_says_anything_new_is_no_mere_completion() {
-        let begun = claim(b"key");
-        let running = begun.apply(None, Time::from_micros(1_000_000));
-        let completion = Draft {
+    /// The draft that ends this call with a value.
+    pub(crate) fn completion(of: &Draft, outcome: impl Into<Bytes>) -> Draft {
+        Draft {
             version: Version::random(),
             subject: None,
             state: State::Done,
             token: TokenRule::Keep,
             lease: Moment::Keep,
-            outcome: Some(RawOutcome::value("receipt")),
-            ..begun.clone()
-        };
+            outcome: Some(RawOutcome::value(outcome)),
+            ..of.clone()
+        }
+    }
+
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+    #[test]
+    fn a_draft_that_says_anything_new_is_no_mere_completion() {
+        let begun = claim(b"key");
+        let running = begun.apply(None, Time::from_micros(1_000_000));
+        let completion = completion(&begun, "receipt");
         assert!(completion.only_completes(&running));
         let without_outcome = Draft {
             outcome: None,

@@ -14,11 +14,7 @@ use tokio::{
 
 use super::*;
 use crate::{
-    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    policy::OnCrash,
-    record::{
-        AttemptId, FencingToken, Holder, Moment, RawOutcome, State, Subject, TokenRule, Version,
-    },
+    record::draft::tests::{self, completion},
     store::{Store, sqlite::SqliteStore},
 };
 
@@ -27,41 +23,11 @@ fn id(number: usize) -> RecordId {
 }
 
 fn claim() -> Draft {
-    let fingerprint = Fingerprint::from_bytes([7; 32]);
-    Draft {
-        version: Version::random(),
-        subject: Some(Arc::new(Subject {
-            operation: "charge".into(),
-            scope: Vec::new(),
-            key: b"k".to_vec(),
-            fingerprint: Fingerprinted::stored(fingerprint, ArgumentDigests::default()),
-        })),
-        state: State::Running,
-        token: TokenRule::Above(FencingToken::from_u64(0)),
-        attempt: 1,
-        attempt_id: AttemptId::random(),
-        holder: Holder {
-            label: "here".into(),
-            trace_parent: None,
-        },
-        on_crash: OnCrash::Rerun,
-        lease: Moment::In(Duration::from_secs(30)),
-        expires: Moment::In(Duration::from_secs(3_600)),
-        keep: Duration::ZERO,
-        outcome: None,
-    }
+    tests::claim(b"key")
 }
 
-fn completion(of: &Draft, outcome: Vec<u8>) -> Draft {
-    Draft {
-        version: Version::random(),
-        subject: None,
-        state: State::Done,
-        token: TokenRule::Keep,
-        lease: Moment::Keep,
-        outcome: Some(RawOutcome::value(outcome)),
-        ..of.clone()
-    }
+fn some_claims(number: usize) -> Vec<(Option<Version>, Draft)> {
+    (0..number).map(|_| (None, claim())).collect()
 }
 
 /// A store in a file whose one connection is in a test's hands, until it lets go.
@@ -173,7 +139,7 @@ fn are_applied(answers: &[Answer]) -> bool {
 #[tokio::test]
 async fn writes_that_stand_in_line_stand_after_one_commit() {
     let held = Held::new().await;
-    let claims: Vec<_> = (0..6).map(|_| (None, claim())).collect();
+    let claims = some_claims(6);
     let (answers, commits) = held.all(&claims).await;
     assert!(are_applied(&answers), "{answers:?}");
     assert_eq!(commits, 1);
@@ -197,7 +163,7 @@ async fn writes_that_stand_in_line_stand_after_one_commit() {
 #[tokio::test]
 async fn claims_and_completions_that_stand_in_line_stand_after_a_commit_each() {
     let held = Held::new().await;
-    let claims: Vec<_> = (0..2).map(|_| (None, claim())).collect();
+    let claims = some_claims(2);
     held.all(&claims).await;
     let [first, second] = [0, 1].map(|number: usize| {
         let (_, claim) = &claims[number];
@@ -213,9 +179,7 @@ async fn claims_and_completions_that_stand_in_line_stand_after_a_commit_each() {
 #[tokio::test]
 async fn more_than_fit_into_one_message_stand_after_several() {
     let held = Held::new().await;
-    let claims: Vec<_> = (0..2 * MOST_TOGETHER + 1)
-        .map(|_| (None, claim()))
-        .collect();
+    let claims = some_claims(2 * MOST_TOGETHER + 1);
     let (answers, commits) = held.all(&claims).await;
     assert!(are_applied(&answers), "{answers:?}");
     assert_eq!(commits, 3);
@@ -225,7 +189,7 @@ async fn more_than_fit_into_one_message_stand_after_several() {
 #[tokio::test]
 async fn outcomes_that_are_large_stand_alone() {
     let held = Held::new().await;
-    let claims: Vec<_> = (0..4).map(|_| (None, claim())).collect();
+    let claims = some_claims(4);
     held.all(&claims).await;
     let outcomes = [1, 1, MOST_BYTES, 1].map(|bytes| vec![7; bytes]);
     let complete = |((_, claim), outcome): (&(_, Draft), Vec<u8>)| {
@@ -300,7 +264,7 @@ async fn who_waits_for_a_record_is_woken_where_its_writer_went_away() {
 #[tokio::test]
 async fn a_write_that_fails_takes_no_other_one_with_it() {
     let held = Held::new().await;
-    let claims: Vec<_> = (0..4).map(|_| (None, claim())).collect();
+    let claims = some_claims(4);
     held.all(&claims).await;
     let mut side = held.side().await;
     refuse_two(&mut side).await;
@@ -328,7 +292,7 @@ async fn a_table_that_is_gone_is_told_to_everybody_in_line() {
     let rename = "ALTER TABLE idempotent_records RENAME TO elsewhere";
     side.execute(rename).await.expect("nobody has the file");
 
-    let claims: Vec<_> = (0..3).map(|_| (None, claim())).collect();
+    let claims = some_claims(3);
     let (answers, _) = held.all(&claims).await;
 
     for answer in &answers {
@@ -344,12 +308,12 @@ async fn a_table_that_is_gone_is_told_to_everybody_in_line() {
 #[tokio::test]
 async fn what_stands_is_told_while_somebody_else_has_the_file_locked() {
     let held = Held::new().await;
-    let claims: Vec<_> = (0..3).map(|_| (None, claim())).collect();
+    let claims = some_claims(3);
     held.all(&claims).await;
     let mut side = held.side().await;
     side.execute("BEGIN IMMEDIATE").await.expect("it is free");
 
-    let others: Vec<_> = (0..3).map(|_| (None, claim())).collect();
+    let others = some_claims(3);
     let (answers, _) = held.all(&others).await;
 
     for (answer, (_, claim)) in answers.iter().zip(&claims) {
@@ -367,7 +331,7 @@ async fn a_file_that_stays_locked_is_told_to_everybody_in_line() {
     let mut side = held.side().await;
     side.execute("BEGIN IMMEDIATE").await.expect("it is free");
 
-    let claims: Vec<_> = (0..3).map(|_| (None, claim())).collect();
+    let claims = some_claims(3);
     let (answers, _) = held.all(&claims).await;
     for answer in &answers {
         let kind = answer.as_ref().map_err(StoreError::kind);
@@ -400,7 +364,7 @@ async fn what_its_caller_gave_up_in_line_is_not_written() {
 #[tokio::test]
 async fn what_its_caller_gave_up_is_not_written_when_others_have_failed() {
     let held = Held::patient().await;
-    let claims: Vec<_> = (0..3).map(|_| (None, claim())).collect();
+    let claims = some_claims(3);
     held.all(&claims).await;
     let mut side = held.side().await;
     refuse_two(&mut side).await;
