@@ -228,14 +228,8 @@ fn schema_table(prefix: &TablePrefix) -> String {
 }
 
 fn applied(prefix: &TablePrefix, reached: Found) -> String {
-    let Found {
-        version,
-        usable_from,
-    } = reached;
-    format!(
-        "INSERT INTO {prefix}schema (version, applied, usable_from) VALUES ({version}, {NOW}, {usable_from})
-    ON DUPLICATE KEY UPDATE version = {version};\n"
-    )
+    let (note, version) = (schema::note(prefix, reached, NOW), reached.version);
+    format!("{note}\n    ON DUPLICATE KEY UPDATE version = {version};\n")
 }
 
 #[cfg(test)]

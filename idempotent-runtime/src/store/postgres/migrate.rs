@@ -195,13 +195,7 @@ fn schema_table(prefix: &TablePrefix) -> String {
 }
 
 fn applied(prefix: &TablePrefix, reached: Found) -> String {
-    let Found {
-        version,
-        usable_from,
-    } = reached;
-    format!(
-        "INSERT INTO {prefix}schema (version, applied, usable_from) VALUES ({version}, {NOW}, {usable_from});\n"
-    )
+    format!("{};\n", schema::note(prefix, reached, NOW))
 }
 
 #[cfg(test)]

@@ -73,6 +73,17 @@ pub(crate) fn ddl(mut text: String, steps: &[Step], applied: impl Fn(Found) -> S
     text
 }
 
+/// The statement that notes what was reached, at the time that `now` stands for, without its end.
+pub(crate) fn note(prefix: &TablePrefix, reached: Found, now: &str) -> String {
+    let Found {
+        version,
+        usable_from,
+    } = reached;
+    format!(
+        "INSERT INTO {prefix}schema (version, applied, usable_from) VALUES ({version}, {now}, {usable_from})"
+    )
+}
+
 /// The steps that a schema still lacks, with what is found once each one is taken.
 pub(crate) fn missing(steps: &[Step], found: Found) -> impl Iterator<Item = (Found, &Step)> {
     let done = usize::try_from(found.version).unwrap_or(0);
