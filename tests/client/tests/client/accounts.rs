@@ -5,18 +5,17 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
-use http::{Extensions, header::AUTHORIZATION};
+use http::header::AUTHORIZATION;
 use idempotent_runtime::client::{
     Call, ClientError, Intent, Key, MemoryJournal, Origin, Profile, Resend, SqliteJournal, Why,
 };
 use idempotent_runtime::testing::ManualClock;
-use reqwest::{Request, Response};
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, RequestBuilder};
+use reqwest::Request;
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
 
 use crate::kit::{
-    Client, Ending, Frames, Pauses, Server, Step, answer, builder, client, client_with, outcome,
-    patient, unfinished,
+    Client, Ending, Frames, OnceMore, Passing, Pauses, Server, Step, answer, builder, client,
+    client_with, outcome, patient, unfinished,
 };
 
 fn wish() -> Call {
@@ -118,51 +117,19 @@ async fn c47_what_another_token_is_told_ends_no_open_call() {
     }
 }
 
-/// Tries once more where the first time fails.
-struct OnceMore;
-
-#[async_trait]
-impl Middleware for OnceMore {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        let again = request.try_clone().expect("its body is in memory");
-        match next.clone().run(request, extensions).await {
-            Err(_) => next.run(again, extensions).await,
-            answered => answered,
-        }
-    }
-}
-
-/// Has a new token for each time that a request comes by.
-#[derive(Default)]
-struct Renews(AtomicU32);
-
-#[async_trait]
-impl Middleware for Renews {
-    async fn handle(
-        &self,
-        mut request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        let token = format!("Bearer {}", self.0.fetch_add(1, Ordering::SeqCst));
-        let token = token.parse().expect("a header");
-        request.headers_mut().insert(AUTHORIZATION, token);
-        next.run(request, extensions).await
-    }
-}
-
 #[tokio::test]
 async fn c47_who_retries_outside_ends_its_call_with_a_renewed_token() {
     let server = Server::doing([Step::Cut]).await;
     let keys = builder(&Pauses::default()).limits(patient().attempts(1));
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(OnceMore);
-    let client = client.with(Renews::default()).with(keys.clone()).build();
+    let tokens = AtomicU32::new(0);
+    let renews = Passing(move |request: &mut Request| {
+        let token = format!("Bearer {}", tokens.fetch_add(1, Ordering::SeqCst));
+        let token = token.parse().expect("a header");
+        request.headers_mut().insert(AUTHORIZATION, token);
+    });
+    let client = ClientBuilder::new(http).with(OnceMore(Result::is_err));
+    let client = client.with(renews).with(keys.clone()).build();
 
     let call = client.post(server.url("/pay")).body("pay");
     let answered = call.with_extension(wish()).send().await;

@@ -42,6 +42,26 @@ impl<F: Fn(&mut reqwest::Request) + Send + Sync + 'static> Middleware for Passin
     }
 }
 
+/// Asks once more after such an answer.
+pub(crate) struct OnceMore(pub(crate) fn(&reqwest_middleware::Result<reqwest::Response>) -> bool);
+
+#[async_trait]
+impl Middleware for OnceMore {
+    async fn handle(
+        &self,
+        request: reqwest::Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        let again = request.try_clone().expect("its body is in memory");
+        let answered = next.clone().run(request, extensions).await;
+        match (self.0)(&answered) {
+            true => next.run(again, extensions).await,
+            false => answered,
+        }
+    }
+}
+
 /// What the server does with one request.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {

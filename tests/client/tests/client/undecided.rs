@@ -28,8 +28,8 @@ use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
 use tokio::net::TcpListener;
 
 use crate::kit::{
-    Answer, Ending, Passing, Pauses, Server, Step, answer, json, outcome, patient, problem,
-    unfinished,
+    Answer, Ending, OnceMore, Passing, Pauses, Server, Step, answer, json, outcome, patient,
+    problem, unfinished,
 };
 
 struct Process {
@@ -333,23 +333,6 @@ async fn c08_calls_that_are_being_made_keep_no_other_from_the_list() {
     first.abort();
 }
 
-/// Asks a second time, whatever the answer was.
-struct Twice;
-
-#[async_trait]
-impl Middleware for Twice {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        let again = request.try_clone().expect("its body is in memory");
-        next.clone().run(request, extensions).await?;
-        next.run(again, extensions).await
-    }
-}
-
 #[tokio::test]
 async fn c02_a_call_that_gave_up_keeps_its_key_for_who_retries_outside() {
     for (last, same) in [
@@ -361,7 +344,10 @@ async fn c02_a_call_that_gave_up_keeps_its_key_for_who_retries_outside() {
             .timer(Pauses::default())
             .limits(patient().attempts(1));
         let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-        let client = ClientBuilder::new(http).with(Twice).with(keys).build();
+        let client = ClientBuilder::new(http)
+            .with(OnceMore(Result::is_ok))
+            .with(keys)
+            .build();
         let call = client.put(server.url("/order")).body("order");
         let response = call.with_extension(Call::new().keyed()).send().await;
         assert_eq!(response.expect("an answer").status(), 200);
