@@ -1,58 +1,21 @@
 //! The way to the server: a connection that many callers share, made when it is needed and again when it broke.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+mod open;
+mod source;
 
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value,
-    aio::{ConnectionManager, MultiplexedConnection},
-};
+use std::{borrow::Cow, fmt, sync::Arc};
+
 #[cfg(feature = "redis-cluster")]
-use redis::{
-    cluster::ClusterClient,
-    cluster_async::ClusterConnection,
-    cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo, SingleNodeRoutingInfo},
-};
+use redis::cluster_routing::{MultipleNodeRoutingInfo, RoutingInfo};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::{sync::watch, time::timeout};
 
+use self::open::{Asking, Made, NO_NODE_SILENT, NOT_SILENT, Open};
+pub(super) use self::source::{Limits, Line, Source};
 use super::{failure, scripts::Text};
-use crate::store::{StoreError, StoreErrorKind, idle::LONGEST_IDLE, moment::Moment};
+use crate::store::{StoreError, StoreErrorKind, moment::Moment};
 
-/// Where connections come from.
-#[derive(Clone)]
-pub(super) enum Source {
-    /// Made by us, each store its own.
-    Server(Client),
-    /// Made by us, to the nodes of a cluster.
-    #[cfg(feature = "redis-cluster")]
-    Cluster {
-        client: Box<ClusterClient>,
-        /// The nodes that it begins with; empty where only the client knows them.
-        places: Arc<[Client]>,
-    },
-    /// The application's, and all that there is.
-    Given(Line),
-}
-
-/// A connection. Clones are the same one.
-#[derive(Clone)]
-pub(super) enum Line {
-    Own(MultiplexedConnection),
-    Managed(ConnectionManager),
-    #[cfg(feature = "redis-cluster")]
-    Cluster(ClusterConnection),
-}
-
-/// How long what may take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) connect: Duration,
-    pub(super) answer: Duration,
-}
+const LATE: &str = "no connection was made in time";
 
 /// One of the servers that records are spread over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,66 +47,6 @@ pub(super) struct Link {
     source: Source,
     limits: Limits,
     open: Arc<Open>,
-}
-
-/// The connection, and the making of one.
-#[derive(Default)]
-struct Open {
-    last: Mutex<Last>,
-}
-
-/// A connection with its number; or why there is none, which is nothing where that took too long.
-type Made = Result<(Line, u64), Option<RedisError>>;
-
-const LATE: &str = "no connection was made in time";
-
-/// The connection that was made last.
-#[derive(Default)]
-struct Last {
-    /// With the moment when it was asked for last. All nodes of a cluster lie idle together, because records are spread evenly.
-    line: Option<(Line, Moment)>,
-    /// How many there were: whoever finds one broken must not close the one after it.
-    number: u64,
-    silence: Silence,
-    making: Option<watch::Receiver<Option<Made>>>,
-}
-
-/// How long callers waited in vain since the last answer.
-#[derive(Clone, Copy, Default)]
-struct Silence {
-    waited: Duration,
-    until: Option<Instant>,
-}
-
-/// Asks over a connection. Where callers give up on its answers, as a heartbeat does after a third of the lease and a tiered store far
-/// sooner, the next one asks over another: this one may be silent for good, and nobody would ever wait for as long as an answer may take.
-/// Of the connections to a cluster, the answer of any node counts.
-struct Asking<'a> {
-    open: &'a Open,
-    number: u64,
-    not_silent: Duration,
-    since: Instant,
-    is_answered: bool,
-}
-
-/// For how long nobody thinks of a connection that it is silent, all callers together: far longer than Redis takes for an answer.
-const NOT_SILENT: Duration = Duration::from_millis(100);
-
-/// The same of connections to the nodes of a cluster, which are all made again together.
-const NO_NODE_SILENT: Duration = Duration::from_secs(1);
-
-impl Drop for Asking<'_> {
-    fn drop(&mut self) {
-        let mut last = self.open.last();
-        if last.number != self.number {
-            return;
-        }
-        if self.is_answered {
-            last.silence = Silence::default();
-        } else if last.silence.goes_on(self.since) >= self.not_silent {
-            last.line = None;
-        }
-    }
 }
 
 impl Link {
@@ -353,20 +256,13 @@ impl Link {
         ask: impl AsyncFnOnce(&mut Line) -> RedisResult<Value>,
     ) -> Result<RedisResult<Value>, StoreError> {
         let (mut line, number) = self.line(Moment::now(), doing).await?;
-        let mut asking = Asking {
-            open: &self.open,
-            number,
-            not_silent: if self.is_to_cluster() {
-                NO_NODE_SILENT
-            } else {
-                NOT_SILENT
-            },
-            since: Instant::now(),
-            is_answered: false,
+        let not_silent = match self.is_to_cluster() {
+            true => NO_NODE_SILENT,
+            false => NOT_SILENT,
         };
+        let asking = Asking::over(&self.open, number, not_silent);
         let answer = timeout(self.limits.answer, ask(&mut line)).await;
-        asking.is_answered = true;
-        drop(asking);
+        asking.end();
         let is_over = match &answer {
             Ok(answer) => answer.as_ref().is_err_and(failure::ends_the_connection),
             Err(_) => true,
@@ -409,140 +305,6 @@ impl Link {
     }
 }
 
-impl Open {
-    /// The connection, or else its making, which begins where nobody is at it.
-    fn line_or_making(
-        &self,
-        now: Moment,
-        is_given: bool,
-        make: impl FnOnce() -> watch::Receiver<Option<Made>>,
-    ) -> Result<(Line, u64), watch::Receiver<Option<Made>>> {
-        let mut last = self.last();
-        if let Some(line) = last.line(now, is_given) {
-            return Ok(line);
-        }
-        let is_stopped = |made: &mut watch::Receiver<_>| made.has_changed().is_err();
-        last.making.take_if(is_stopped);
-        Err(last.making.get_or_insert_with(make).clone())
-    }
-
-    fn end_making(&self, line: Result<Line, Option<RedisError>>, now: Moment) -> Made {
-        let mut last = self.last();
-        last.making = None;
-        line.map(|line| last.begin(line, now))
-    }
-
-    /// Forgets the connection of this number.
-    fn end(&self, number: u64) {
-        let mut last = self.last();
-        if last.number == number {
-            last.line = None;
-        }
-    }
-
-    fn last(&self) -> MutexGuard<'_, Last> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Last {
-    /// The connection, with its number, unless there is none, or it was asked for too long ago.
-    fn line(&mut self, now: Moment, is_given: bool) -> Option<(Line, u64)> {
-        match &mut self.line {
-            Some((line, used)) if now.since(*used) < LONGEST_IDLE || is_given => {
-                *used = now;
-                Some((line.clone(), self.number))
-            }
-            old => {
-                *old = None;
-                None
-            }
-        }
-    }
-
-    fn begin(&mut self, line: Line, now: Moment) -> (Line, u64) {
-        self.line = Some((line.clone(), now));
-        self.number += 1;
-        self.silence = Silence::default();
-        (line, self.number)
-    }
-}
-
-impl Silence {
-    /// One more caller waited in vain, from then until now: how long all of them did, not counting any moment twice.
-    fn goes_on(&mut self, since: Instant) -> Duration {
-        let now = Instant::now();
-        let uncounted = self.until.map_or(since, |until| until.max(since));
-        let waited = self.waited + now.saturating_duration_since(uncounted);
-        self.waited = waited.max(now.saturating_duration_since(since));
-        self.until = Some(now);
-        self.waited
-    }
-}
-
-impl Source {
-    async fn connect(&self, limits: Limits) -> RedisResult<Line> {
-        match self {
-            Source::Server(client) => own(client, limits).await.map(Line::Own),
-            #[cfg(feature = "redis-cluster")]
-            Source::Cluster { client, places } => match client.get_async_connection().await {
-                Ok(connection) => Ok(Line::Cluster(connection)),
-                Err(error) => Err(refusal(places, limits).await.unwrap_or(error)),
-            },
-            Source::Given(line) => Ok(line.clone()),
-        }
-    }
-}
-
-/// How many commands may stand in line for a connection: more than there are calls. Where a call has to wait for room there, and nobody
-/// polls it, the room that it gets at last is nobody's.
-const LONGEST_LINE: usize = 1 << 16;
-
-/// Makes a connection to one server.
-async fn own(client: &Client, limits: Limits) -> RedisResult<MultiplexedConnection> {
-    // Answers are limited elsewhere, because what is late must also end the connection.
-    let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(limits.connect))
-        .set_response_timeout(None)
-        .set_pipeline_buffer_size(LONGEST_LINE);
-    let making = client.get_multiplexed_async_connection_with_config(&config);
-    making.await
-}
-
-/// Why a node refuses whoever connects, whenever they try. Of a cluster the driver tells that as text, so each node is asked.
-#[cfg(feature = "redis-cluster")]
-async fn refusal(places: &[Client], limits: Limits) -> Option<RedisError> {
-    for place in places {
-        if let Err(error) = own(place, limits).await
-            && failure::kind_while_opening(&error) == StoreErrorKind::Configuration
-        {
-            return Some(error);
-        }
-    }
-    None
-}
-
-impl Line {
-    async fn send(&mut self, command: &Cmd, node: &Node) -> RedisResult<Value> {
-        match (self, node) {
-            (Line::Own(connection), _) => command.query_async(connection).await,
-            (Line::Managed(connection), _) => command.query_async(connection).await,
-            #[cfg(feature = "redis-cluster")]
-            (Line::Cluster(connection), Node::Only) => command.query_async(connection).await,
-            #[cfg(feature = "redis-cluster")]
-            (Line::Cluster(connection), Node::At { host, port }) => {
-                let (host, port) = (host.clone(), *port);
-                let routing =
-                    RoutingInfo::SingleNode(SingleNodeRoutingInfo::ByAddress { host, port });
-                connection
-                    .route_command(command.clone(), routing)
-                    .await?
-                    .extract_error()
-            }
-        }
-    }
-}
-
 #[cfg(feature = "redis-cluster")]
 fn node(address: &str, doing: &'static str) -> Result<Node, StoreError> {
     let parsed = address
@@ -572,161 +334,4 @@ impl fmt::Debug for Link {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::task::{Context, Waker};
-
-    use redis::aio::ConnectionManagerConfig;
-
-    use super::*;
-
-    const LIMITS: Limits = Limits {
-        connect: Duration::from_secs(10),
-        answer: Duration::from_secs(10),
-    };
-
-    fn client() -> Client {
-        let url = std::env::var("IDEMPOTENT_TEST_REDIS_URL");
-        let url = url.expect("`cargo xtask test` says where Redis is");
-        Client::open(url).expect("a URL")
-    }
-
-    #[tokio::test]
-    #[ignore = "needs a server: cargo xtask test"]
-    async fn a_connection_that_has_lain_idle_for_long_is_not_used_again() {
-        let link = Link::new(Source::Server(client()), LIMITS);
-        let begun = Moment::now();
-        let mut numbers = Vec::new();
-        for second in [0, 179, 358, 538, 540] {
-            let now = begun.plus(Duration::from_secs(second));
-            let (_, number) = link.line(now, "testing").await.expect("a connection");
-            numbers.push(number);
-        }
-        assert_eq!(numbers, [1, 1, 1, 2, 2]);
-
-        let (line, _) = link.line(begun, "testing").await.expect("a connection");
-        let given = Link::new(Source::Given(line), LIMITS);
-        for second in [0, 3600] {
-            let now = begun.plus(Duration::from_secs(second));
-            let (_, number) = given.line(now, "testing").await.expect("a connection");
-            assert_eq!(number, 1, "it is not ours to replace");
-        }
-    }
-
-    #[tokio::test]
-    #[ignore = "needs a server: cargo xtask test"]
-    async fn a_call_that_nobody_polls_while_it_connects_keeps_no_other_one_waiting() {
-        let link = Link::new(Source::Server(client()), LIMITS);
-        let now = Moment::now();
-        let mut alone = Box::pin(link.line(now, "testing"));
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(alone.as_mut().poll(&mut context).is_pending());
-
-        let (_, number) = link.line(now, "testing").await.expect("a connection");
-
-        assert_eq!(number, 1);
-        let (_, number) = alone.await.expect("a connection");
-        assert_eq!(number, 1, "it is the same");
-    }
-
-    /// Nobody who has less patience than it takes would ever get one.
-    #[tokio::test]
-    #[ignore = "needs a server: cargo xtask test"]
-    async fn a_connection_that_its_caller_does_not_wait_for_is_made_for_the_next() {
-        let link = Link::new(Source::Server(client()), LIMITS);
-        let now = Moment::now();
-        let mut leaves = Box::pin(link.line(now, "testing"));
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(leaves.as_mut().poll(&mut context).is_pending());
-        drop(leaves);
-
-        let made = async {
-            while link.open.last().line(now, false).is_none() {
-                tokio::task::yield_now().await;
-            }
-        };
-        let made = timeout(LIMITS.connect, made).await;
-        made.expect("it is made without anybody who waits");
-    }
-
-    #[tokio::test]
-    #[ignore = "needs a server: cargo xtask test"]
-    async fn a_connection_that_is_silent_is_left_by_those_who_give_up_on_it_soon() {
-        let link = Link::new(Source::Server(client()), LIMITS);
-        let list = format!("idempotent-{:032x}", rand::random::<u128>());
-        // The server answers nothing behind it.
-        let mut pops = redis::cmd("BLPOP");
-        let pops = pops.arg(&list).arg(0);
-        let soon = NOT_SILENT / 4;
-        let popped = timeout(soon, link.send(pops, &Node::Only, "testing")).await;
-        assert!(popped.is_err(), "nobody pushes");
-
-        let pings = redis::cmd("PING");
-        let answered = async {
-            while timeout(soon, link.send(&pings, &Node::Only, "testing"))
-                .await
-                .is_err()
-            {}
-        };
-        let answered = timeout(LIMITS.answer * 2, answered).await;
-        answered.expect("another one is made");
-    }
-
-    #[tokio::test]
-    #[ignore = "needs a server: cargo xtask test"]
-    async fn a_connection_that_answers_is_kept_by_those_who_give_up_on_it() {
-        let link = Link::new(Source::Server(client()), LIMITS);
-        let pings = redis::cmd("PING");
-        let (_, first) = link.line(Moment::now(), "testing").await.expect("one");
-        for _ in 0..2 {
-            let mut gives_up = Box::pin(link.send(&pings, &Node::Only, "testing"));
-            let mut context = Context::from_waker(Waker::noop());
-            let polled = gives_up.as_mut().poll(&mut context);
-            drop(gives_up);
-            assert!(polled.is_pending());
-            let_time_pass(&link);
-            let answer = link.send(&pings, &Node::Only, "testing").await;
-            answer.expect("an answer");
-        }
-        let (_, last) = link.line(Moment::now(), "testing").await.expect("one");
-        assert_eq!(last, first);
-    }
-
-    /// Since a caller gave up on the last connection.
-    fn let_time_pass(link: &Link) {
-        let mut last = link.open.last();
-        assert!(last.silence.until.is_some(), "it owes an answer");
-        last.silence.waited += NOT_SILENT;
-    }
-
-    /// A connection of the application's has a time limit of its own, which the driver tells as a failure of the connection.
-    #[tokio::test]
-    #[ignore = "needs a server: cargo xtask test"]
-    async fn what_took_too_long_for_the_driver_is_not_asked_again() {
-        let short = ConnectionManagerConfig::new();
-        let short = short.set_response_timeout(Some(Duration::from_millis(500)));
-        let manager = client().get_connection_manager_with_config(short).await;
-        let manager = manager.expect("a connection");
-        let link = Link::new(Source::Given(Line::Managed(manager)), LIMITS);
-        let list = format!("idempotent-{:032x}", rand::random::<u128>());
-        let of_list = |name: &str| redis::cmd(name).arg(&list).clone();
-
-        // The server answers once somebody pushes.
-        let mut pops = of_list("BLPOP");
-        let answer = link.send(pops.arg(0), &Node::Only, "testing").await;
-
-        let kind = answer.expect_err("nobody pushes").kind();
-        assert_eq!(kind, StoreErrorKind::Unavailable);
-        let mut other = client().get_multiplexed_async_connection().await;
-        let other = other.as_mut().expect("a connection");
-        let pushed = of_list("RPUSH")
-            .arg(&["one", "two"])
-            .query_async(other)
-            .await;
-        let () = pushed.expect("an answer");
-        // Behind whatever was asked over this connection before.
-        let left = link.send(&of_list("LLEN"), &Node::Only, "testing").await;
-        assert_eq!(left.expect("an answer"), Value::Int(1), "popped once");
-        let deleted = of_list("DEL").query_async(other).await;
-        let () = deleted.expect("an answer");
-    }
-}
+mod tests;
