@@ -116,7 +116,7 @@ impl Statements {
                 (&self.replace, values.into_iter().chain(channel).collect())
             }
         };
-        let rows = rows::run(connection, self.way, statement, &values, DOING).await?;
+        let rows = rows::run_and_tell(connection, self.way, statement, values, DOING).await?;
         match rows.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
             // Not in the same statement: its snapshot may be older than the version that was in the way.
@@ -152,12 +152,13 @@ impl Statements {
         keep: Duration,
     ) -> Result<Vec<RecordId>, StoreError> {
         const DOING: &str = "purging expired records";
-        let values = [
+        let values = vec![
             Value::Number(Some(limit.into())),
             Value::Number(Some(micros(keep))),
             Value::Text(Some(&*self.channel)),
         ];
-        let rows = rows::run_alone(connection, self.way, &self.purge, &values, DOING).await?;
+        let rows =
+            rows::run_alone_and_tell(connection, self.way, &self.purge, values, DOING).await?;
         rows.iter().map(|row| sql::id(row, DOING)).collect()
     }
 

@@ -21,6 +21,13 @@ pub(super) fn gave_way(error: &Error) -> bool {
     code.is_some_and(|code| code.starts_with("40"))
 }
 
+/// Tells whether a statement was undone because the server's queue of what it tells is full, as behind somebody who listens in a
+/// transaction that goes on and on.
+pub(super) fn has_no_room_to_tell(error: &Error) -> bool {
+    let code = error.as_database_error().and_then(DatabaseError::code);
+    code.is_some_and(|code| code == "54000")
+}
+
 fn kind(error: &Error) -> StoreErrorKind {
     match error {
         Error::Database(error) => match kind_of_code(&**error) {

@@ -58,7 +58,8 @@ use crate::{
 ///
 /// The user needs SELECT, INSERT, UPDATE and DELETE on the table of the records, SELECT on the other one, and EXECUTE on `pg_notify`, which
 /// everybody has unless it was revoked. Who may not update, or not tell, is given what is recorded, and runs nothing: a call that begins is
-/// refused with [`Denied`](crate::store::StoreErrorKind::Denied). [`migrate`](Self::migrate) needs CREATE on the schema where there is
+/// refused with [`Denied`](crate::store::StoreErrorKind::Denied). Where the server's queue of notifications is full, nobody is told, and
+/// who waits elsewhere looks. [`migrate`](Self::migrate) needs CREATE on the schema where there is
 /// something to do.
 ///
 /// # Encryption

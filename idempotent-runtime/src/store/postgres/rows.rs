@@ -36,18 +36,30 @@ pub(super) async fn run(
     rows.map_err(|error| failure::of(error, doing))
 }
 
-/// The same for a statement that is never a part of the application's transaction, and whose caller does not send it again: where
-/// the isolation is a strict one, it fails beside another one that writes the same rows.
-pub(super) async fn run_alone(
+/// The same for a statement whose last parameter is the channel on which a record is told that somebody waits for.
+pub(super) async fn run_and_tell(
     connection: &mut PgConnection,
     way: Way,
     text: &Arc<str>,
-    values: &[Value<'_>],
+    mut values: Vec<Value<'_>>,
+    doing: &'static str,
+) -> Result<Vec<PgRow>, StoreError> {
+    let rows = send_and_tell(connection, way, text, &mut values).await;
+    rows.map_err(|error| failure::of(error, doing))
+}
+
+/// The same for a statement that is never a part of the application's transaction, and whose caller does not send it again: where
+/// the isolation is a strict one, it fails beside another one that writes the same rows.
+pub(super) async fn run_alone_and_tell(
+    connection: &mut PgConnection,
+    way: Way,
+    text: &Arc<str>,
+    mut values: Vec<Value<'_>>,
     doing: &'static str,
 ) -> Result<Vec<PgRow>, StoreError> {
     let mut meetings = 0;
     loop {
-        match send(connection, way, text, values).await {
+        match send_and_tell(connection, way, text, &mut values).await {
             Err(error) if meetings < MEETINGS && failure::gave_way(&error) => {
                 meetings += 1;
                 let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(meetings)));
@@ -55,6 +67,25 @@ pub(super) async fn run_alone(
             }
             rows => return rows.map_err(|error| failure::of(error, doing)),
         }
+    }
+}
+
+/// Where the server has no room left for what it is to tell, the statement was undone, and is sent again to tell nobody: who waits
+/// looks, too.
+async fn send_and_tell(
+    connection: &mut PgConnection,
+    way: Way,
+    text: &Arc<str>,
+    values: &mut [Value<'_>],
+) -> sqlx::Result<Vec<PgRow>> {
+    match send(connection, way, text, values).await {
+        Err(error) if failure::has_no_room_to_tell(&error) => {
+            if let Some(channel) = values.last_mut() {
+                *channel = Value::Text(None);
+            }
+            send(connection, way, text, values).await
+        }
+        rows => rows,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The statements of the Postgres dialect. Parameters are numbered as [`sql::written`](crate::store::sql::written) orders
-//! them, and 21 is the channel on which a moved record is told; for a completion as
+//! them, and 21 is the channel on which a moved record is told, or NULL where none is; for a completion as
 //! [`sql::completed`](crate::store::sql::completed) does, and the channel is 8; for a purge it is 3.
 
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl Statements {
                  WHERE id = $1::bytea AND version = $20::bytea
                  RETURNING now, token, lease_end, expires, waited)
              SELECT {APPLIED}::bigint, now, token, lease_end, expires,
-                    CASE WHEN waited AND ($8::bigint <> {running} OR $15::bigint = 0)
+                    CASE WHEN waited AND $21::text IS NOT NULL AND ($8::bigint <> {running} OR $15::bigint = 0)
                         THEN pg_notify($21::text, encode($1::bytea, 'hex'))::text END
              FROM written"
         );
@@ -126,7 +126,7 @@ impl Statements {
                  purge_from = least(purge_from, {ARRIVED} + least($4::bigint, {max} - {ARRIVED}))
              WHERE id = $1::bytea AND version = $3::bytea
              RETURNING {APPLIED}::bigint, finished, token, lease_end, expires,
-                 CASE WHEN waited THEN pg_notify($8::text, encode($1::bytea, 'hex'))::text END"
+                 CASE WHEN waited AND $8::text IS NOT NULL THEN pg_notify($8::text, encode($1::bytea, 'hex'))::text END"
         );
         // Who waits does not wait in the server, where that keeps a connection: somebody may have locked the record for long.
         let mark = format!(
@@ -150,7 +150,7 @@ impl Statements {
                  FOR UPDATE SKIP LOCKED)
              DELETE FROM {table} AS record USING gone WHERE record.id = gone.id
              RETURNING record.id,
-                 CASE WHEN waited THEN pg_notify($3::text, encode(record.id, 'hex'))::text END"
+                 CASE WHEN waited AND $3::text IS NOT NULL THEN pg_notify($3::text, encode(record.id, 'hex'))::text END"
         );
         let scan = format!(
             "SELECT {columns} FROM {table} WHERE id > $1::bytea ORDER BY id LIMIT $2::bigint"

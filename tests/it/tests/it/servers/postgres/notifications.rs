@@ -11,7 +11,7 @@ use idempotent_runtime::{
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::task::JoinHandle;
 
-use super::Postgres;
+use super::{Postgres, run, side};
 use crate::{
     harness::{claim, completion, in_time},
     servers::Server as _,
@@ -165,6 +165,67 @@ async fn a_purge_is_told_where_somebody_waits() {
 
     assert_eq!(told.so_far().await, [WAITED_FOR.to_hex()]);
     assert_eq!(in_time(waiting).await.expect("no panic"), Ok(()));
+}
+
+/// A client for which the server has no room left in its queue of what it tells, as behind somebody who listens in a transaction that
+/// goes on and on. That queue holds 8 GB, so a function stands in for it. As the server does, it refuses the commit.
+async fn no_room_to_tell(server: &Postgres) -> PostgresStore {
+    let prefix = &server.prefix;
+    let full = format!(
+        "CREATE SCHEMA {prefix}queue;
+         CREATE FUNCTION {prefix}queue.pg_notify(text, text) RETURNS void LANGUAGE sql AS
+             $$ SELECT set_config('{prefix}queue.told', $2, true) $$;
+         CREATE FUNCTION {prefix}full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF current_setting('{prefix}queue.told', true) <> '' THEN
+                 RAISE EXCEPTION 'too many notifications' USING ERRCODE = 'program_limit_exceeded';
+             END IF;
+             RETURN NULL;
+         END $$;
+         CREATE CONSTRAINT TRIGGER {prefix}full AFTER UPDATE OR DELETE ON {prefix}records
+             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {prefix}full()"
+    );
+    run(&mut side(&server.url).await, full).await;
+    let path = format!("{prefix}queue,public,pg_catalog");
+    let options = PgConnectOptions::from_str(&server.url).expect("a URL");
+    let pool = PgPoolOptions::new().connect_lazy_with(options.options([("search_path", path)]));
+    let builder = PostgresStore::builder().table_prefix(prefix);
+    builder.pool(pool).expect("a store")
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn an_outcome_is_recorded_where_there_is_no_room_to_tell_of_it() {
+    for knows in [true, false] {
+        let mut held = held().await;
+        let holder = no_room_to_tell(&held.server).await;
+        let [_, (id, claim)] = &held.claims;
+        if knows {
+            holder.load(id).await.expect("it is there");
+        }
+
+        let done = completion(claim, Vec::new());
+        applied(&holder, id, Some(claim.version), &done).await;
+
+        assert!(
+            held.told.so_far().await.is_empty(),
+            "it knows the claim: {knows}"
+        );
+        let waited = in_time(held.waiting).await.expect("no panic");
+        assert_eq!(waited, Ok(()), "who waits looks, too");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_purge_goes_on_where_there_is_no_room_to_tell_of_it() {
+    let mut held = held().await;
+    let purger = no_room_to_tell(&held.server).await;
+
+    held.server.advance(2 * HOUR).await;
+    assert_eq!(purger.purge(10, Duration::ZERO).await, Ok(2));
+
+    assert!(held.told.so_far().await.is_empty());
+    assert_eq!(in_time(held.waiting).await.expect("no panic"), Ok(()));
 }
 
 /// As behind a firewall that forgot a connection: what is sent there is neither answered nor refused.
