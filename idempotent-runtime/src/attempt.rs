@@ -5,7 +5,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
     task::{Context, Poll},
@@ -62,7 +62,9 @@ struct Inner {
     operation: Arc<str>,
     number: u32,
     token: Option<FencingToken>,
-    parent: Option<Attempt>,
+    /// The attempts around it that hold a record. Not by a chain of parents: each call that a body leaves behind in a task may leave
+    /// another one, and the last would keep, and drop, all of them.
+    around: Vec<Weak<Inner>>,
     over: AtomicBool,
     stage: AtomicU8,
     lost: AtomicBool,
@@ -102,7 +104,9 @@ impl Attempt {
             operation,
             number,
             token,
-            parent: try_current(),
+            around: CURRENT
+                .try_with(Attempt::with_those_around)
+                .unwrap_or_default(),
             over: AtomicBool::new(false),
             stage: AtomicU8::new(stage as u8),
             lost: AtomicBool::new(false),
@@ -230,14 +234,18 @@ impl Attempt {
     }
 
     fn holds(&self, id: &RecordId) -> bool {
-        let mut attempt = Some(self);
-        while let Some(Attempt(inner)) = attempt {
-            if inner.id == *id && inner.token.is_some() && !inner.over.load(Ordering::Acquire) {
-                return true;
-            }
-            attempt = inner.parent.as_ref();
-        }
-        false
+        let around = || self.0.around.iter().filter_map(Weak::upgrade);
+        self.0.holds(id) || around().any(|around| around.holds(id))
+    }
+
+    /// This attempt and those around it, where they still hold a record: those that are around the next one.
+    fn with_those_around(&self) -> Vec<Weak<Inner>> {
+        let around = self.0.around.iter().filter_map(Weak::upgrade);
+        around
+            .chain([Arc::clone(&self.0)])
+            .filter(|attempt| attempt.is_held())
+            .map(|attempt| Arc::downgrade(&attempt))
+            .collect()
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -254,6 +262,16 @@ impl Attempt {
 
     pub(crate) fn reach(&self, stage: Stage) {
         self.0.stage.store(stage as u8, Ordering::Release);
+    }
+}
+
+impl Inner {
+    fn holds(&self, id: &RecordId) -> bool {
+        self.id == *id && self.is_held()
+    }
+
+    fn is_held(&self) -> bool {
+        self.token.is_some() && !self.over.load(Ordering::Acquire)
     }
 }
 
@@ -311,5 +329,53 @@ impl fmt::Display for ChildId {
 impl From<ChildId> for uuid::Uuid {
     fn from(id: ChildId) -> Self {
         uuid::Uuid::from_bytes(id.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(number: u32) -> Attempt {
+        let token = Some(FencingToken::from_u64(1));
+        let id = RecordId::from_bytes([0; 32]);
+        Attempt::new(id, "page".into(), number, token, Stage::Body)
+    }
+
+    /// As a body does that leaves the next call behind in a task.
+    #[test]
+    fn attempts_that_follow_one_another_keep_none_of_those_before() {
+        let mut last = attempt(1);
+        let first = Arc::downgrade(&last.0);
+        let mut kept = Vec::new();
+        for number in 2..200_000 {
+            let next = last.make(|| attempt(number));
+            last.end();
+            let before = std::mem::replace(&mut last, next);
+            if kept.len() < 10 {
+                kept.push(before);
+            }
+            assert!(last.0.around.len() <= 1);
+        }
+
+        drop(kept);
+        assert!(first.upgrade().is_none());
+    }
+
+    #[test]
+    fn who_runs_inside_knows_all_who_hold_a_record_around() {
+        let ids = [1, 2, 3].map(|byte| RecordId::from_bytes([byte; 32]));
+        let [outer, middle, _] = ids;
+        let begin = |id| {
+            let token = Some(FencingToken::from_u64(1));
+            Attempt::new(id, "order".into(), 1, token, Stage::Body)
+        };
+        let outer = begin(outer);
+        let middle = outer.make(|| begin(middle));
+        middle.make(|| {
+            assert_eq!(ids.each_ref().map(is_held), [true, true, false]);
+            outer.end();
+            assert_eq!(ids.each_ref().map(is_held), [false, true, false]);
+        });
     }
 }
