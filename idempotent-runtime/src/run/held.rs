@@ -224,7 +224,8 @@ impl Drop for Held {
             tracing::warn!(operation = attempt.operation(), id = %attempt.id().short(), "{why}");
         }
         self.lease.let_go();
-        self.place = None;
+        // Given back last: until then, and from then on, something is left to do.
+        let _place = self.place.take();
         let (lease, reran) = (Arc::clone(&self.lease), attempt.stage() == Stage::RunAgain);
         self.handle.keeper().hand_over(Job::End {
             lease,

@@ -4,10 +4,12 @@ mod errors;
 
 use std::{
     error::Error as _,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    task::{Context, Wake, Waker},
     time::Duration,
 };
 
@@ -32,6 +34,7 @@ on_every_store![
     e19_future_dropped_detach,
     e21_runtime_shutdown_graceful,
     e21_what_outstays_a_shutdown_is_marked_when_it_is_dropped,
+    e21_a_shutdown_waits_for_what_a_dropped_call_leaves_to_be_done,
     e22_concurrent_with_error,
     e23_retry_inside_counts_once,
     e25_early_refusal_touches_nothing,
@@ -222,6 +225,43 @@ async fn e21_what_outstays_a_shutdown_is_marked_when_it_is_dropped(world: World)
             _ => assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2)),
         }
     }
+}
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+async fn e21_a_shutdown_waits_for_what_a_dropped_call_leaves_to_be_done(world: World) {
+    let (owner, written) = (world.owner().await, Gate::new());
+    let (call, _gate) = Charge::of(&world, &owner).begun().await;
+    owner
+        .store
+        .fault(Operation::Ending, Nth::Every, Fault::Delay(written.clone()));
+    let mut shutdown = pin!(owner.idem.shutdown(Duration::MAX));
+    let woken = Arc::new(Woken::default());
+    let mut poll = || {
+        let waker = Waker::from(Arc::clone(&woken));
+        shutdown.as_mut().poll(&mut Context::from_waker(&waker))
+    };
+    assert!(poll().is_pending());
+
+    call.abort();
+    written.arrived(1).await;
+
+    assert_eq!(
+        woken.0.load(Ordering::SeqCst),
+        0,
+        "there was something to do all the time"
+    );
+    assert!(poll().is_pending());
+    written.open();
+    assert!(shutdown.await);
 }
 
 async fn e22_concurrent_with_error(world: World) {
