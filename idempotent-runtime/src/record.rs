@@ -101,7 +101,7 @@ impl Record {
     }
 
     /// How long the outcome answers duplicates, as the call that holds or held it chose: what is left between the end of
-    /// its lease and the end of its retention, which every claim and heartbeat moves together.
+    /// its lease and the end of its retention, which whoever holds it moves together.
     #[must_use]
     pub fn ttl(&self) -> Duration {
         self.expires.since(self.lease_end)

@@ -20,6 +20,8 @@ pub struct Holding {
     ttl: Duration,
     keep: Duration,
     meaning: Meaning,
+    /// How long the record stays released where the body never begins.
+    unbegun_stays: Duration,
 }
 
 /// How a holder ends.
@@ -72,6 +74,17 @@ impl Holding {
             ttl: claim.ttl,
             keep: claim.keep,
             meaning,
+            unbegun_stays: claim.lease,
+        }
+    }
+
+    /// Notes that the claim was put over a record that may have been released, and stayed so for this much longer. A body may have
+    /// released it, whose keys somebody downstream knows: if this body never begins, it stays released for as long.
+    #[must_use]
+    pub fn over_released(self, stays: Duration) -> Self {
+        Self {
+            unbegun_stays: self.unbegun_stays.max(stays),
+            ..self
         }
     }
 
@@ -128,8 +141,8 @@ impl Holding {
     /// leaves what it found, because of what the holder before it may have begun: it does not count, and is nobody's any
     /// more. A reconciliation has found out of that one, too, that it did nothing.
     ///
-    /// A release after a body stays for as long as an outcome would. One without says nothing that anybody asks for later, and
-    /// stays for a lease.
+    /// A release after a body stays for as long as an outcome would. One without, where nothing stood before, says nothing that anybody
+    /// asks for later, and stays for a lease.
     #[must_use]
     pub fn end(&self, ending: &Ending, version: Version) -> Draft {
         match ending {
@@ -140,11 +153,12 @@ impl Holding {
             },
             Ending::Uncertain => self.draft(State::Uncertain, version),
             Ending::Unpolled if self.meaning == Meaning::Fresh => Draft {
-                expires: Moment::In(self.lease),
+                expires: Moment::In(self.unbegun_stays),
                 ..self.released(version)
             },
             Ending::Unpolled | Ending::Release if self.knows_half() => Draft {
                 lease: Moment::In(Duration::ZERO),
+                expires: Moment::In(self.ttl),
                 attempt: self.attempt.saturating_sub(1),
                 attempt_id: AttemptId::NOBODY,
                 // In a transaction the claim is stricter than what it found.
@@ -154,6 +168,7 @@ impl Holding {
             Ending::Release => self.released(version),
             Ending::Stopped if self.on_crash == OnCrash::Rerun => Draft {
                 lease: Moment::In(Duration::ZERO),
+                expires: Moment::In(self.ttl),
                 ..self.draft(State::Running, version)
             },
             Ending::Unpolled | Ending::Stopped => self.draft(State::Uncertain, version),
@@ -306,18 +321,43 @@ mod tests {
     }
 
     #[test]
-    fn a_release_stays_for_the_ttl_only_where_a_body_ran() {
+    fn a_release_stays_for_the_ttl_where_a_body_ran_and_else_for_as_long_as_what_stood_there() {
         let claim = Claim {
             ttl: 24 * LEASE,
             ..claim(1, OnCrash::Rerun)
         };
-        let holding = Holding::new(&claim, 1, OnCrash::Rerun, Meaning::Fresh);
-        for (ending, stays) in [(Ending::Release, 24 * LEASE), (Ending::Unpolled, LEASE)] {
+        let begun = Holding::new(&claim, 1, OnCrash::Rerun, Meaning::Fresh);
+        let over = |stays| begun.clone().over_released(stays);
+        for (holding, ending, stays) in [
+            (begun.clone(), Ending::Release, claim.ttl),
+            (begun.clone(), Ending::Unpolled, LEASE),
+            (over(LEASE / 2), Ending::Unpolled, LEASE),
+            (over(7 * LEASE), Ending::Unpolled, 7 * LEASE),
+        ] {
             let draft = holding.end(&ending, Version::from_u128(2));
             assert_eq!(
                 (draft.state, draft.expires),
                 (State::Released, Moment::In(stays))
             );
+        }
+    }
+
+    #[test]
+    fn what_a_holder_leaves_to_the_next_one_says_how_long_its_outcome_would_have_stayed() {
+        let claim = Claim {
+            ttl: LEASE / 6,
+            ..claim(1, OnCrash::Rerun)
+        };
+        let begun = first(&claim, Version::from_u128(1)).apply(None, Time::from_micros(1));
+        for (meaning, ending) in [
+            (Meaning::Fresh, Ending::Stopped),
+            (Meaning::Takeover, Ending::Unpolled),
+            (Meaning::Takeover, Ending::Release),
+        ] {
+            let holding = Holding::new(&claim, 2, OnCrash::Rerun, meaning);
+            let left = holding.end(&ending, Version::from_u128(2));
+            let left = left.apply(Some(&begun), Time::from_micros(2));
+            assert_eq!(left.ttl(), claim.ttl, "{ending:?}");
         }
     }
 }

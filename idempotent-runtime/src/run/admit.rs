@@ -49,6 +49,8 @@ pub(crate) struct Admitting<'a> {
     bound: bool,
     /// Whether it goes on under the identity of an older build, where that one's record is released.
     goes_on: bool,
+    /// For how much longer what it claims over would stay released.
+    pub(super) stays: Duration,
 }
 
 impl<'a> Admitting<'a> {
@@ -61,6 +63,7 @@ impl<'a> Admitting<'a> {
             waited: false,
             bound: false,
             goes_on: false,
+            stays: Duration::ZERO,
         }
     }
 
@@ -110,6 +113,7 @@ impl<'a> Admitting<'a> {
                 // Nothing stands under the old identity any more: it begins under its own, as all others of its build do.
                 self.id = self.request.id;
                 (seen, draft) = (None, first(self.claim, Version::random()));
+                self.stays = Duration::ZERO;
                 claiming = Claiming::new(self.request, self.claim, self.id);
                 if is_held(&self.id) {
                     return self.recursive();
@@ -256,6 +260,8 @@ impl<'a> Admitting<'a> {
                 meaning,
             } => {
                 self.bound = meaning != Meaning::Fresh;
+                self.stays = released(snapshot)
+                    .map_or(Duration::ZERO, |record| record.expires.since(snapshot.now));
                 Next::Write(Box::new((seen, draft, meaning)))
             }
             Decision::Mine(record) if record.lease_is_over(self.latest(snapshot.now, sent)) => {
@@ -276,6 +282,8 @@ impl<'a> Admitting<'a> {
                     attempt: record.attempt,
                     on_crash: record.on_crash,
                     meaning: Meaning::won(&record),
+                    // What that try was put over, nobody remembers here.
+                    stays: self.claim.ttl,
                     sent: sent.saturating_sub(gone),
                 };
                 Next::Done(self.run(&won))
@@ -420,6 +428,7 @@ impl<'a> Admitting<'a> {
                     attempt: draft.attempt,
                     on_crash: draft.on_crash,
                     meaning,
+                    stays: self.stays,
                     sent,
                 })
             }

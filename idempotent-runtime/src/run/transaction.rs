@@ -116,9 +116,10 @@ impl Admitting<'_> {
                     let (id, number, token) = (self.id, draft.attempt, Some(stamp.token));
                     let observers = request.handle.observers();
                     observers.transition(&request.operation, &id, number, step);
+                    let holding = Holding::new(claim, number, draft.on_crash, meaning);
                     return Ok(Claimed {
                         attempt: Attempt::new(id, operation(), number, token, Stage::Body),
-                        holding: Holding::new(claim, number, draft.on_crash, meaning),
+                        holding: holding.over_released(self.stays),
                         version: stamp.version,
                     });
                 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Attempt, Error, InFlight, Step, idempotent,
+    Attempt, Error, InFlight, RawEnding, RawOutcome, Step, idempotent,
     testing::{Fault, Gate, Nth, Operation},
 };
 use tokio::task::JoinHandle;
@@ -19,6 +19,7 @@ on_every_store![
     b26_what_both_names_have_the_old_one_answers,
     b26_a_claim_under_the_new_name_is_given_up_under_it,
     b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream,
+    b26_a_retry_that_never_began_leaves_what_was_released_for_as_long,
     b26_what_goes_on_under_the_old_name_stays_there_where_its_claim_was_answered_late,
     b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_the_new_one,
     b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream,
@@ -125,6 +126,57 @@ async fn b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream
     assert_eq!(again(&new).await, Ok(before.clone()));
     assert_eq!(again(&world.owner().await).await, Ok(before));
     assert_eq!(&*world.record().await.subject.operation, "roll_out.old");
+}
+
+async fn b26_a_retry_that_never_began_leaves_what_was_released_for_as_long(world: World) {
+    let (old, new) = (world.owner().await, world.owner().await);
+    let sends = |key| {
+        let before = old.call("roll_out.old").key(key).lease(SHORT);
+        let body = async |attempt: Attempt| Err::<String, _>(Sent(attempt.child_key("gateway")));
+        before.release_errors().run(body)
+    };
+    let again = |key| {
+        let call = new.call("roll_out.new").also_accept_name("roll_out.old");
+        let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
+        call.key(key).lease(SHORT).run(body)
+    };
+    let keys = ["refused", "gone", "gone elsewhere"];
+    let mut sent = Vec::new();
+    for key in keys {
+        match sends(key).await {
+            Err(Sent(before)) => sent.push(before),
+            Ok(_) => panic!("the gateway did not answer"),
+        }
+    }
+
+    // One is refused at its door, and the clients of two others hang up while they claim.
+    let refused = old.call("roll_out.old").key("refused").lease(SHORT);
+    let refused = refused.run_raw(async |_| RawEnding::NotBegun(RawOutcome::not_replayable()));
+    refused.await.expect("it is told");
+    let late = Gate::new();
+    // One that knows nothing of the key claims over nothing first.
+    let over_released = [Nth::Call(old.store.calls(Operation::Claim) + 2), Nth::Next];
+    for (owner, nth) in [&old, &new].into_iter().zip(over_released) {
+        let answer = Fault::DelayAnswer(late.clone());
+        owner.store.fault(Operation::Claim, nth, answer);
+    }
+    let gone = (
+        tokio::spawn(sends("gone")),
+        tokio::spawn(again("gone elsewhere")),
+    );
+    late.arrived(2).await;
+    gone.0.abort();
+    gone.1.abort();
+    assert!(gone.0.await.is_err() && gone.1.await.is_err());
+    for owner in [&old, &new] {
+        assert!(owner.idem.shutdown(Duration::MAX).await);
+    }
+
+    world.advance(SHORT * 2).await;
+
+    for (key, before) in keys.into_iter().zip(sent) {
+        assert_eq!(again(key).await, Ok(before), "{key}");
+    }
 }
 
 async fn b26_what_goes_on_under_the_old_name_stays_there_where_its_claim_was_answered_late(
