@@ -224,6 +224,12 @@ impl Attempt {
         &self.0.id
     }
 
+    /// Tells whether both are one and the same.
+    #[cfg(feature = "tower")]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(crate) fn operation_name(&self) -> &Arc<str> {
         &self.0.operation
     }

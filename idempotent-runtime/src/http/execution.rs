@@ -120,11 +120,8 @@ impl<S> Execution<S> {
                 let (mut head, body) = response.into_parts();
                 let verdict = terms.judge(&mut head);
                 let is_its_own = !is_about_another_call(&head);
-                // The handler has answered. Reading and sending its body may take long, and is not to make it run again.
-                match verdict {
-                    Some(Verdict::Store | Verdict::Discard) => attempt.reach(Stage::Happened),
-                    Some(Verdict::Uncertain) => attempt.reach(Stage::InDoubt),
-                    Some(Verdict::Release | Verdict::StoreOrRelease) | None => {}
+                if let Some(verdict) = verdict {
+                    has_answered(&attempt, verdict);
                 }
                 let kept = {
                     let keeping = pin!(terms.keep(head, body, verdict));
@@ -139,6 +136,10 @@ impl<S> Execution<S> {
                         return tell(told, verdict, client);
                     }
                     Some(Came::ToAStream(response, ended, verdict)) => {
+                        // The store learns of it before the client does, because this process may die while the body is sent.
+                        if has_answered(&attempt, verdict) {
+                            guard.settings.handle.keeper().answered(&attempt).await;
+                        }
                         give(client, Own::Streamed(response));
                         return ending_of_stream(ended, verdict).await;
                     }
@@ -379,6 +380,17 @@ impl<R, E> Came<R, E> {
         let response = Box::new(Response::from_parts(head, body));
         Came::ToAStream(response, ended, verdict)
     }
+}
+
+/// Takes note of an answer that is not to make the handler run again, however long reading and sending its body takes; whether it
+/// is one.
+fn has_answered(attempt: &Attempt, verdict: Verdict) -> bool {
+    match verdict {
+        Verdict::Store | Verdict::Discard => attempt.reach(Stage::Happened),
+        Verdict::Uncertain => attempt.reach(Stage::InDoubt),
+        Verdict::Release | Verdict::StoreOrRelease => return false,
+    }
+    true
 }
 
 /// Whether the handler has answered with the problem of a call that another one holds, or has done already. Its key is released so that

@@ -133,6 +133,17 @@ impl Holding {
         }
     }
 
+    /// The same once the body has answered, and only gives its answer away: who finds it abandoned does not run it again.
+    #[must_use]
+    pub fn heartbeat_of_answered(&self, version: Version) -> Draft {
+        let draft = self.heartbeat(version);
+        let on_crash = match draft.on_crash {
+            OnCrash::Rerun => OnCrash::Uncertain,
+            stricter => stricter,
+        };
+        Draft { on_crash, ..draft }
+    }
+
     /// The draft that ends the holding.
     ///
     /// Only the body's own word releases what a polled body may have begun. What stopped without

@@ -14,6 +14,8 @@ use crate::{
 pub(crate) enum Beaten {
     /// At this time of the holder's timer.
     Until(Duration),
+    /// Likewise, but the store was not told.
+    Failed(Duration),
     /// Not any more: the holding is over, or lost.
     Never,
 }
@@ -45,7 +47,7 @@ pub(crate) async fn beat(
             left => left,
         };
         let version = Version::random();
-        let draft = lease.holding.heartbeat(version);
+        let draft = lease.heartbeat(version);
         let answer = super::race(
             swap(store, attempt.id(), Some(seen), &draft),
             keeper
@@ -85,12 +87,12 @@ pub(crate) async fn beat(
                 tell(Step::HeartbeatFailed);
                 let next = now.saturating_add(length / 12);
                 if !lease.is_over(now) {
-                    return Beaten::Until(next.min(lease.ends()));
+                    return Beaten::Failed(next.min(lease.ends()));
                 }
                 if attempt.lose() {
                     tell(Step::LeaseLost);
                 }
-                return Beaten::Until(next);
+                return Beaten::Failed(next);
             }
         }
     }

@@ -147,6 +147,44 @@ impl Keeper {
     }
 }
 
+/// For bodies whose answer takes its time.
+#[cfg(feature = "tower")]
+impl Keeper {
+    /// Tells the store that the body of this attempt has answered, by heartbeats from here on: who finds it abandoned does not run it
+    /// again. It waits for the first one, and not for long: where the store does not take it, the thread goes on trying.
+    pub(crate) async fn answered(&self, attempt: &crate::attempt::Attempt) {
+        /// How long a body waits until the store is told, at most.
+        const LONGEST: Duration = Duration::from_secs(1);
+        let (timer, store) = (&self.0.timer, &*self.0.store);
+        let found = {
+            let work = self.0.lock();
+            let mut leases = work.leases.iter();
+            let found = leases.find(|(_, kept)| kept.lease.attempt.is(attempt));
+            found.map(|(index, kept)| (index, kept.clone()))
+        };
+        let Some((index, Kept { lease, since, .. })) = found else {
+            return;
+        };
+        lease.answered();
+        let telling = async {
+            let mut pause = Duration::from_millis(5);
+            while let Beaten::Failed(_) = beat::beat(store, &self.0, &lease, since).await {
+                timer.sleep(pause).await;
+                pause *= 2;
+            }
+        };
+        let patience = timer.sleep((lease.holding.lease() / 12).min(LONGEST));
+        if super::race(telling, patience).await.is_none() {
+            let mut work = self.0.lock();
+            let kept = work.leases.get_mut(index);
+            if let Some(kept) = kept.filter(|kept| Arc::ptr_eq(&kept.lease, &lease)) {
+                kept.due = timer.now();
+            }
+            self.0.wake(&mut work);
+        }
+    }
+}
+
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.0.lock().abandoned = true;
@@ -325,7 +363,7 @@ fn take_up(shared: &Arc<Shared>, store: &Arc<dyn Store>, work: &mut Work, now: D
             // Moved as a whole, so that it is dropped when the heartbeat ends.
             let beating = &mut beating;
             beating.due = match beat::beat(&*store, &beating.shared, &beating.lease, since).await {
-                Beaten::Until(due) => due,
+                Beaten::Until(due) | Beaten::Failed(due) => due,
                 Beaten::Never => Duration::MAX,
             };
         });

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::{
     attempt::Attempt,
     lease::Holding,
-    record::{Version, micros},
+    record::{Draft, Version, micros},
 };
 
 /// A lease, shared by the holder and the heartbeat thread.
@@ -24,6 +24,8 @@ pub(crate) struct Lease {
     version: Mutex<Version>,
     /// When the lease ends by the holder's own timer, in microseconds: counted from before the write was sent, so it is never later than the store's.
     ends: AtomicU64,
+    /// Whether the store is to know that the body has answered.
+    has_answered: AtomicBool,
     ending: AtomicBool,
     let_go: AtomicBool,
     hurry: Notify,
@@ -46,6 +48,7 @@ impl Lease {
             holding,
             version: Mutex::new(version),
             ends: AtomicU64::new(0),
+            has_answered: AtomicBool::new(false),
             ending: AtomicBool::new(false),
             let_go: AtomicBool::new(false),
             hurry: Notify::new(),
@@ -68,6 +71,21 @@ impl Lease {
     pub(crate) fn prolonged(&self, sent: Duration) {
         let ends = micros(sent.saturating_add(self.holding.lease()));
         self.ends.fetch_max(ends.unsigned_abs(), Ordering::AcqRel);
+    }
+
+    /// The draft that prolongs it.
+    pub(crate) fn heartbeat(&self, version: Version) -> Draft {
+        if self.has_answered.load(Ordering::Acquire) {
+            self.holding.heartbeat_of_answered(version)
+        } else {
+            self.holding.heartbeat(version)
+        }
+    }
+
+    /// Says that the body has answered: every heartbeat from here on tells the store.
+    #[cfg(feature = "tower")]
+    pub(crate) fn answered(&self) {
+        self.has_answered.store(true, Ordering::Release);
     }
 
     /// When the lease ends by the holder's own timer.

@@ -2,18 +2,18 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use axum::{body::Body, response::IntoResponse as _};
+use axum::{BoxError, body::Body, response::IntoResponse as _};
 use http::{Request, Response, StatusCode};
 use http_body_util::Empty;
 use idempotent_runtime::{
-    OnCrash, OnOutage, RawOutcome, Status,
-    http::{IdempotencyLayer, Mark, Rules, ServerErrors},
+    Idempotency, MemoryStore, OnCrash, OnOutage, RawOutcome, Status,
+    http::{IdempotencyLayer, Mark, Rules, ServerErrors, Unrepeatable},
     store::StoreErrorKind,
-    testing::{Fault, Nth, Operation},
+    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
 };
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::harness::{Shop, by_caller, charge, on_a_clock, spawn};
+use crate::harness::{Shop, by_caller, charge, on_a_clock, spawn, stream};
 
 fn panicking(rules: Rules) -> Shop {
     Shop::with(rules, |_, _| async { panic!("the handler of a test") })
@@ -90,6 +90,114 @@ async fn s_104_a_vanished_process_binds_a_key_for_one_lease() {
         assert_eq!(shop.runs(), runs);
         first.abort();
     }
+}
+
+/// A shop on a clock, whose responses are not kept.
+fn sending_a_long_receipt(rules: Rules, is_known: bool, mark: Option<Mark>) -> (Shop, ManualClock) {
+    let clock = ManualClock::new();
+    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let idem = Idempotency::builder(store.clone()).timer(clock.clone());
+    let idem = idem.build().expect("the settings are sound");
+    let shop = Shop::over(store, idem, rules, move |_, _| async move {
+        let receipt = "a long receipt";
+        let mut response = Response::new(match is_known {
+            true => Body::from(receipt),
+            false => stream::<BoxError>(vec![Ok(receipt.into())]),
+        });
+        mark.map(|mark| response.extensions_mut().insert(mark));
+        response
+    });
+    (shop, clock)
+}
+
+/// What the store says becomes of the only record when its holder vanishes.
+async fn on_crash(shop: &Shop) -> OnCrash {
+    let records = shop.idem.store().scan(None, 2).await;
+    let records = records.expect("the store answers");
+    assert_eq!(records.len(), 1);
+    records[0].1.on_crash
+}
+
+/// The client has a status, and a part of a body that is not kept.
+#[tokio::test]
+async fn s_88_s_90_a_process_that_vanishes_while_it_sends_a_response_has_answered() {
+    const LEASE: Duration = Duration::from_secs(5);
+    let rules = || Rules::ietf().lease("5s").max_response(3);
+    let again = || rules().unrepeatable(Unrepeatable::RunAgain);
+    for (rules, is_known, mark, runs) in [
+        (rules(), false, None, 1),
+        (rules(), true, None, 1),
+        (rules(), true, Some(Mark::Uncertain), 1),
+        (again(), true, None, 2),
+    ] {
+        let (shop, clock) = sending_a_long_receipt(rules, is_known, mark);
+        let request = Request::<Body>::from(charge());
+        let sent = shop.router.clone().oneshot(request).await;
+        let sent = sent.expect("a router does not fail");
+        assert_eq!(sent.status(), 200);
+
+        // To the store, a process that is gone is one of which nothing more is heard.
+        shop.store
+            .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+        clock.advance(LEASE * 2);
+        let answer = shop.send(charge()).await;
+
+        match runs {
+            1 => drop(answer.is_problem(409, "outcome_unknown")),
+            _ => answer.is_fresh(),
+        }
+        assert_eq!(shop.runs(), runs);
+        drop(sent);
+    }
+}
+
+#[tokio::test]
+async fn s_88_a_store_that_does_not_listen_is_told_of_an_answer_again_and_holds_up_no_client() {
+    for fault in [Fault::LoseRequest, Fault::Delay(Gate::new())] {
+        let (shop, clock) = sending_a_long_receipt(Rules::ietf(), false, None);
+        shop.store.fault(Operation::Heartbeat, Nth::Next, fault);
+        let router = shop.router.clone();
+        let sent = tokio::spawn(router.oneshot(Request::<Body>::from(charge())));
+        while shop.store.calls(Operation::Heartbeat) == 0 {
+            tokio::task::yield_now().await;
+        }
+
+        for _ in 0..10 {
+            clock.advance(Duration::from_millis(100));
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        }
+
+        assert!(sent.is_finished(), "a second is over");
+        let sent = sent.await.expect("no panic");
+        let sent = sent.expect("a router does not fail");
+        assert_eq!(sent.status(), 200);
+        let told = async {
+            while on_crash(&shop).await != OnCrash::Uncertain {
+                tokio::task::yield_now().await;
+            }
+        };
+        let told = tokio::time::timeout(Duration::from_secs(30), told).await;
+        told.expect("it is told, in the background or not");
+        drop(sent);
+    }
+}
+
+#[tokio::test]
+async fn s_104_a_response_that_is_only_to_be_recorded_is_treated_as_the_rules_say() {
+    let (shop, clock) = sending_a_long_receipt(Rules::ietf(), true, None);
+    shop.store
+        .fault(Operation::Ending, Nth::Every, Fault::LoseRequest);
+
+    let first = shop.send(charge()).await;
+
+    first.is_fresh();
+    while shop.store.calls(Operation::Heartbeat) == 0 {
+        clock.await_sleepers(1).await;
+        clock.advance(Duration::from_secs(1));
+    }
+    assert_eq!(on_crash(&shop).await, OnCrash::Rerun);
 }
 
 #[tokio::test]
