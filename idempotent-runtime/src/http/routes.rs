@@ -7,9 +7,9 @@ pub(crate) struct Pattern(Vec<Segment>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
     Text(String),
-    /// `{id}`: exactly one segment, which is not empty.
+    /// `{id}`: exactly one segment, which may be empty where more follows.
     One,
-    /// `{*rest}`: at least one segment, to the end.
+    /// `{*rest}`: everything to the end, which is not nothing.
     Rest,
 }
 
@@ -23,22 +23,27 @@ impl Pattern {
         ends_in_rest.then_some(Self(segments))
     }
 
+    /// Tells whether a router of axum whose only route this is would take the path there: where the two differed, a second slash would
+    /// lead around the rules of a route, and to its handler all the same.
     pub(crate) fn matches(&self, path: &str) -> bool {
-        let Some(path) = path.strip_prefix('/') else {
-            return false;
-        };
-        let mut parts = path.split('/');
+        let mut rest = path.strip_prefix('/');
         for segment in &self.0 {
-            let matched = match (segment, parts.next()) {
-                (Segment::Rest, part) => return part.is_some_and(|part| !part.is_empty()),
-                (Segment::One, part) => part.is_some_and(|part| !part.is_empty()),
-                (Segment::Text(text), part) => part == Some(text),
+            let Some(left) = rest else { return false };
+            let (part, behind) = match left.split_once('/') {
+                Some((part, behind)) => (part, Some(behind)),
+                None => (left, None),
+            };
+            let matched = match segment {
+                Segment::Rest => return !left.is_empty(),
+                Segment::One => !left.is_empty(),
+                Segment::Text(text) => part == text,
             };
             if !matched {
                 return false;
             }
+            rest = behind;
         }
-        parts.next().is_none()
+        rest.is_none()
     }
 }
 
@@ -72,9 +77,20 @@ mod tests {
             ("/orders/{id}", "/orders/", false),
             ("/orders/{id}/pay", "/orders/1/pay", true),
             ("/orders/{id}/pay", "/orders/1/2/pay", false),
+            ("/orders/{id}/pay", "/orders//pay", true),
+            ("/orders/{id}/pay", "/orders/pay", false),
+            ("/orders/{id}/", "/orders//", true),
+            ("/orders/{id}/", "/orders/", false),
+            ("/{shop}/{id}", "//1", true),
+            ("/{shop}/{id}", "/a/", false),
+            ("/orders/{id}", "/orders/%31", true),
+            ("/orders", "/%6frders", false),
             ("/admin/{*rest}", "/admin/a/b", true),
             ("/admin/{*rest}", "/admin", false),
             ("/admin/{*rest}", "/admin/", false),
+            ("/admin/{*rest}", "/admin//", true),
+            ("/admin/{*rest}", "/admin//a", true),
+            ("/admin/{*rest}", "//admin/a", false),
             ("/a", "*", false),
         ] {
             let read = Pattern::parse(pattern).expect("it is a pattern");

@@ -135,6 +135,10 @@ impl<S> Builder<S> {
 
     /// Changes the rules for the requests whose path matches `pattern`: `/orders/{id}/payments`, or `/admin/{*rest}` for all
     /// that begins so. The first pattern that matches counts.
+    ///
+    /// A pattern matches the paths that a router of axum hands to a route of that pattern, also with slashes too many:
+    /// `/orders//payments`, whose `id` is empty, and `/admin//users`. It is compared with the whole path as the client sent it, without decoding
+    /// what is percent-encoded.
     pub fn route(
         mut self,
         pattern: &str,

@@ -29,6 +29,7 @@ mod rate_limits;
 mod readme;
 mod rejections;
 mod replay;
+mod routes;
 mod seals;
 mod settle;
 mod shutdown;
