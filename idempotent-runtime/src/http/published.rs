@@ -22,6 +22,11 @@ impl IdempotencyLayer {
     /// What the service promises about keys, on every route that has no rules of its own: for a page, an OpenAPI document, or the
     /// settings of a CORS layer. A resource must publish it (draft-07, section 2.5.2).
     ///
+    /// The longest body that it promises to repeat is that of [`Rules::max_response`], or what the handle's
+    /// [`max_outcome`](crate::handle::Builder::max_outcome) leaves for a body, where that is less: 8 KiB of it, and at most its half, are
+    /// for header fields, trailers and what a [`Seal`](super::Seal) adds. Where these are longer, as with a seal that writes text for bytes, a
+    /// response with such a body may not be kept: let `max_outcome` be larger than `max_response` by as much.
+    ///
     /// # Examples
     ///
     /// ```
@@ -87,8 +92,7 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
     contract.replay_of_created = rules.replay_of_created;
     contract.headers = rules.headers.clone();
     contract.request_limit = Some(rules.max_request as u64);
-    let most = settings.handle.defaults().max_outcome;
-    contract.response_limit = Some(rules.max_response.min(most) as u64);
+    contract.response_limit = Some(longest_body(settings, rules) as u64);
     contract.problems = settings.problems.clone();
     restrict(&mut contract.answers, rules);
     for (kind, status) in &mut contract.answers {
@@ -100,6 +104,13 @@ fn written(settings: &Settings, rules: &Rules) -> Contract {
         };
     }
     contract
+}
+
+/// The longest body of a response that is kept, whatever ordinary header fields it has: the handle's bound is on all that is stored.
+fn longest_body(settings: &Settings, rules: &Rules) -> usize {
+    const BESIDE_A_BODY: usize = 8 * 1024;
+    let most = settings.handle.defaults().max_outcome;
+    rules.max_response.min(most - BESIDE_A_BODY.min(most / 2))
 }
 
 /// Leaves the problems that there can be, by what becomes of requests with a key and without.

@@ -61,7 +61,7 @@ pub struct Contract {
     pub headers: HeaderPolicy,
     /// The largest body of a request, in bytes.
     pub request_limit: Option<u64>,
-    /// The largest body of a response that can be repeated, in bytes.
+    /// The largest body of a response that can be repeated, in bytes, where its header fields are of ordinary length.
     pub response_limit: Option<u64>,
     /// How problems are named and described.
     pub problems: Problems,

@@ -179,7 +179,7 @@ impl Contract {
         }
         if let Some(limit) = self.response_limit {
             row(
-                "largest response that is repeated",
+                "largest body of a response that is repeated",
                 format!("{limit} bytes"),
             );
         }

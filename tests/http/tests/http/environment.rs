@@ -6,12 +6,13 @@ use axum::{Router, body::Body, middleware, middleware::Next};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use idempotent_runtime::{
-    Idempotency, MemoryStore,
+    BoxError, Idempotency, MemoryStore,
     http::{
         EarlyData, Echo, IdempotencyLayer, KeyPolicy, KeyReader, KeyScope, Presence, Rules, Scope,
-        ServerErrors,
+        Seal, ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
+    identity::RecordId,
     testing::{FaultyStore, Gate},
 };
 use tower::{Layer, Service};
@@ -103,16 +104,59 @@ fn s_125_the_contract_says_among_which_requests_a_key_is_unique() {
     }
 }
 
-#[test]
-fn s_125_the_contract_promises_no_larger_response_than_is_stored() {
-    let idem = Idempotency::builder(MemoryStore::new()).max_outcome(1_000);
-    let layer = IdempotencyLayer::builder(idem.build().expect("the settings are sound"))
-        .scope(by_caller())
-        .route("/small", |rules| rules.max_response(10))
-        .build()
-        .expect("the settings are sound");
-    assert_eq!(layer.contract().response_limit, Some(1_000));
-    assert_eq!(layer.contract_for("/small").response_limit, Some(10));
+/// Puts a nonce before a response and a tag behind it, as an encryption does.
+#[derive(Debug)]
+struct Longer;
+
+impl Seal for Longer {
+    fn seal(&self, _: &RecordId, response: Vec<u8>) -> Result<Vec<u8>, BoxError> {
+        Ok([&[0; 12][..], &response, &[0; 16]].concat())
+    }
+
+    fn open(&self, _: &RecordId, sealed: &[u8]) -> Result<Vec<u8>, BoxError> {
+        Ok(sealed[12..sealed.len() - 16].to_vec())
+    }
+}
+
+#[tokio::test]
+async fn s_125_the_longest_response_that_the_contract_promises_is_stored() {
+    const TWO_MIB: usize = 2 * 1024 * 1024;
+    for (max_outcome, max_response) in [
+        (1_000, TWO_MIB),
+        (1_000, 10),
+        (20_000, TWO_MIB),
+        (TWO_MIB, TWO_MIB),
+        (TWO_MIB + 100, TWO_MIB),
+        (8 * TWO_MIB, TWO_MIB),
+    ] {
+        let store = FaultyStore::new(MemoryStore::new());
+        let idem = Idempotency::builder(store.clone()).max_outcome(max_outcome);
+        let idem = idem.build().expect("the settings are sound");
+        let layer = IdempotencyLayer::builder(idem.clone())
+            .scope(by_caller())
+            .rules(Rules::ietf().max_response(max_response))
+            .seal(Longer)
+            .build()
+            .expect("the settings are sound");
+        let promised = layer.contract().response_limit;
+        let longest = usize::try_from(promised.expect("there is one")).expect("it is in memory");
+        let shop = Shop::behind(layer, store, idem, move |_, _| async move {
+            Response::builder()
+                .header("content-type", "application/json; charset=utf-8")
+                .header("location", "/receipts/8e03978e-40d5-43e8-bc93-6894a57f9324")
+                .header("etag", "\"8e03978e40d543e8bc936894a57f9324\"")
+                .header("cache-control", "private, no-store")
+                .body(Body::from(vec![b'x'; longest]))
+                .expect("it is a response")
+        });
+        let first = shop.send(charge()).await;
+        assert_eq!(first.body.len(), longest);
+
+        let again = shop.send(charge()).await;
+
+        again.replays(&first);
+        assert!(longest >= max_response.min(max_outcome / 2), "{longest}");
+    }
 }
 
 #[tokio::test]
