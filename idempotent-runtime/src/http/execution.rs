@@ -129,7 +129,7 @@ impl<S> Execution<S> {
                 };
                 match kept {
                     Some(Came::ToAnEnd(mut told, verdict)) => {
-                        if verdict == Verdict::Release && is_its_own {
+                        if matches!(verdict, Verdict::NotBegun | Verdict::Release) && is_its_own {
                             let is_free = !attempt.is_takeover();
                             told.say(if is_free { RELEASED } else { OPEN });
                         }
@@ -226,8 +226,9 @@ impl Terms {
                 let said = grpc::Code::of(&head.headers)?;
                 self.of_outcome(grpc::verdict(said, errors))
             }
-            // No handler said so, but a router that knows none.
-            (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::Release,
+            // No handler said so, but a router that knows none, at all or for this method.
+            (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::NotBegun,
+            (StatusCode::METHOD_NOT_ALLOWED, None) => Verdict::NotBegun,
             (status, None) if self.guard.rules.rejections.contains(&status) => Verdict::Release,
             (status, None) => self.of_outcome(verdict(status, None, errors)),
             (status, mark) => verdict(status, mark, errors),
@@ -282,9 +283,12 @@ impl Terms {
             let response = Response::from_parts(head, Body::whole(whole));
             return Came::to_an_end(Ok(response), verdict, outcome);
         }
-        if verdict == Some(Verdict::Release) {
+        if let Some(verdict @ (Verdict::NotBegun | Verdict::Release)) = verdict {
+            // A router refuses a method without words, and names the others outside of the layer: with words, a handler does.
+            let has_words = head.status == StatusCode::METHOD_NOT_ALLOWED && !body.is_end_stream();
+            let verdict = if has_words { Verdict::Release } else { verdict };
             let response = Response::from_parts(head, Body::untouched(body));
-            return Came::to_an_end(Ok(response), Verdict::Release, nothing());
+            return Came::to_an_end(Ok(response), verdict, nothing());
         }
         // What is said behind a body that is too long is for its client alone.
         let unread = verdict.unwrap_or_else(|| self.of_outcome(Verdict::Store));
@@ -388,7 +392,7 @@ fn has_answered(attempt: &Attempt, verdict: Verdict) -> bool {
     match verdict {
         Verdict::Store | Verdict::Discard => attempt.reach(Stage::Happened),
         Verdict::Uncertain => attempt.reach(Stage::InDoubt),
-        Verdict::Release | Verdict::StoreOrRelease => return false,
+        Verdict::NotBegun | Verdict::Release | Verdict::StoreOrRelease => return false,
     }
     true
 }
@@ -440,6 +444,7 @@ fn ending(verdict: Verdict, outcome: RawOutcome) -> RawEnding {
             RawEnding::Record(outcome)
         }
         Verdict::Store | Verdict::Discard => RawEnding::RecordWithoutOutcome(outcome),
+        Verdict::NotBegun => RawEnding::NotBegun(outcome),
         Verdict::Release | Verdict::StoreOrRelease => RawEnding::Release(outcome),
         Verdict::Uncertain => RawEnding::Uncertain(outcome),
     }

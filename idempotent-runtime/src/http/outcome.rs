@@ -52,6 +52,8 @@ pub(crate) enum Verdict {
     StoreOrRelease,
     /// It happened, and there is nothing to replay.
     Discard,
+    /// There is no handler for it, so nothing is to be remembered for longer than a lease.
+    NotBegun,
     Release,
     Uncertain,
 }

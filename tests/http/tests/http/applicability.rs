@@ -1,18 +1,22 @@
 //! A2: which requests keys count for.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use axum::{Router, body::Body, routing};
 use http::{Method, Request, Response, StatusCode};
-use idempotent_runtime::http::{
-    IdempotencyKey, IdempotencyLayer, Mark, Presence, Rules, problem::Problems,
+use idempotent_runtime::{
+    http::{IdempotencyKey, IdempotencyLayer, Mark, Presence, Rules, problem::Problems},
+    testing::{Fault, Gate, ManualClock, Nth, Operation},
 };
 use tower::{Layer, ServiceExt};
 
-use crate::harness::{Ask, Shop, by_caller, charge, post};
+use crate::harness::{Ask, Shop, by_caller, charge, on_a_clock, post, spawn};
 
 #[tokio::test]
 async fn s_25_keys_count_for_post_and_patch() {
@@ -171,30 +175,73 @@ async fn s_32_s_122_a_key_that_is_taken_inside_is_not_said_to_be_ignored() {
     assert_eq!(ignored.headers["idempotency-status"], "ignored");
 }
 
+/// A shop on a clock, where a key that is freed is remembered for a day and held for ten seconds.
+fn lent_for_ten_seconds() -> (Shop, Gate, ManualClock) {
+    on_a_clock(Rules::ietf().ttl("24h").lease("10s"))
+}
+
+async fn records(shop: &Shop) -> usize {
+    let records = shop.idem.store().scan(None, 10).await;
+    records.expect("the store answers").len()
+}
+
 #[tokio::test]
-async fn s_33_nothing_is_kept_where_no_handler_is() {
-    let shop = Shop::new(Rules::ietf());
-    let layer = shop.layer.clone();
+async fn s_33_nothing_is_left_after_a_lease_where_no_handler_is() {
+    let (shop, _, clock) = lent_for_ten_seconds();
+    let worded = || async { (StatusCode::METHOD_NOT_ALLOWED, "it is only told") };
     let router = Router::new()
         .route("/charges", routing::get(|| async { "charges" }))
-        .layer(layer);
+        .route(
+            "/rates",
+            routing::get(|| async { "rates" }).fallback(worded),
+        )
+        .layer(shop.layer.clone());
     let shop = shop.routed_by(router);
 
-    let unknown = post("/nowhere").key("k");
-    assert_eq!(
-        shop.send(unknown.clone()).await.status,
-        StatusCode::NOT_FOUND
-    );
-    let again = shop.send(unknown).await;
-    assert_eq!(again.status, StatusCode::NOT_FOUND);
-    assert!(!again.is_replay());
+    for (path, status) in [("/nowhere", 404), ("/charges", 405), ("/rates", 405)] {
+        for _ in 0..2 {
+            let answer = shop.send(post(path).key(path)).await;
+            assert_eq!(answer.status, status, "{path}");
+            assert!(!answer.is_replay(), "{path}");
+            assert_eq!(answer.headers["idempotency-status"], "released", "{path}");
+        }
+    }
+    assert_eq!(records(&shop).await, 3);
 
-    let wrong = post("/charges").key("l");
-    assert_eq!(
-        shop.send(wrong.clone()).await.status,
-        StatusCode::METHOD_NOT_ALLOWED
-    );
-    assert!(!shop.send(wrong).await.is_replay());
+    // A handler of its own has said the last one.
+    clock.advance(Duration::from_secs(11));
+    assert_eq!(shop.idem.purge().await, Ok(2));
+    clock.advance(Duration::from_secs(24 * 60 * 60));
+    assert_eq!(shop.idem.purge().await, Ok(1));
+    assert_eq!(records(&shop).await, 0);
+}
+
+/// The handler that vanished may have acted, whatever routes the service has now.
+#[tokio::test]
+async fn s_33_a_takeover_that_finds_no_handler_leaves_what_it_found() {
+    let (shop, gate, clock) = lent_for_ten_seconds();
+    shop.store
+        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+    let vanished = spawn(&shop, charge());
+    gate.arrived(1).await;
+    clock.advance(Duration::from_secs(11));
+    let without = Router::new()
+        .route("/others", routing::get(|| async { "others" }))
+        .layer(shop.layer.clone());
+    let without = shop.clone().routed_by(without);
+
+    for _ in 0..2 {
+        let answer = without.send(charge()).await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND);
+        assert_eq!(answer.headers["idempotency-status"], "open");
+    }
+    clock.advance(Duration::from_secs(11));
+    assert_eq!(shop.idem.purge().await, Ok(0));
+    let other = shop.send(charge().body("amount=99")).await;
+    other.is_problem(422, "key_reused");
+    shop.send(charge()).await.is_fresh();
+    assert_eq!(shop.runs(), 2);
+    vanished.abort();
 }
 
 #[tokio::test]
