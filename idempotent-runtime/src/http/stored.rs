@@ -4,7 +4,9 @@ mod body;
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header::TRAILER, response::Parts,
+    HeaderMap, HeaderName, HeaderValue, Response, StatusCode,
+    header::{CONTENT_LENGTH, TRAILER, TRANSFER_ENCODING},
+    response::Parts,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -123,11 +125,14 @@ impl StoredResponse {
 
     /// Makes the stored response, without a mark.
     ///
-    /// It has no `Content-Length`, which the server computes of the body. Where there are trailers, it has a `Trailer`
-    /// that names them, without which HTTP/1.1 servers leave them out.
+    /// It has neither a `Content-Length`, which the server computes of the body, nor a `Transfer-Encoding`, also where it was made with
+    /// one. Where there are trailers, it has a `Trailer` that names them, without which HTTP/1.1 servers leave them out.
     #[must_use]
     pub fn into_response(self) -> Response<StoredBody> {
         let mut headers = self.headers;
+        for of_the_message in [CONTENT_LENGTH, TRANSFER_ENCODING] {
+            headers.remove(of_the_message);
+        }
         if !self.trailers.is_empty() {
             headers.insert(TRAILER, names_of(&self.trailers));
         }

@@ -61,7 +61,8 @@ async fn s_74_fields_of_one_moment_are_never_replayed() {
 
 #[tokio::test]
 async fn s_75_the_length_is_that_of_the_stored_body() {
-    let (_, again) = replayed(Rules::ietf(), &[("content-length", b"7")]).await;
+    let (first, again) = replayed(Rules::ietf(), &[("content-length", b"99")]).await;
+    assert_eq!(first.headers["content-length"], "99", "it is the handler's");
     assert_eq!(again.headers["content-length"], "7");
     assert_eq!(again.body, "receipt");
 }

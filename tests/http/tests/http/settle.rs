@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use idempotent_runtime::{
     Idempotency, OnCrash, Status,
     http::{IdempotencyLayer, KeyScope, Mark, Rules, StoredResponse},
@@ -104,13 +104,40 @@ async fn s_65_a_settled_response_is_sealed_where_the_layer_seals() {
     }
 }
 
-#[tokio::test]
-async fn a_response_that_cannot_be_stored_settles_nothing() {
-    let shop = Shop::with(Rules::ietf(), |_, _| async {
+/// A shop of which nobody knows what came of a request.
+fn uncertain() -> Shop {
+    Shop::with(Rules::ietf(), |_, _| async {
         let mut response = Response::new(Body::empty());
         response.extensions_mut().insert(Mark::Uncertain);
         response
-    });
+    })
+}
+
+/// Somebody copies the fields from a log, of a response that was longer.
+#[tokio::test]
+async fn s_75_a_settled_response_has_the_length_of_its_body_whatever_is_said() {
+    for (name, said) in [("content-length", "3"), ("transfer-encoding", "chunked")] {
+        let shop = uncertain();
+        shop.send(charge()).await.is_fresh();
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_static(said));
+        let stored = StoredResponse::new(StatusCode::OK, headers, "receipt 99", HeaderMap::new());
+        let settle = shop.layer.settle(Some("A"), "k").expect("these are keys");
+        let settled = settle.with_response(stored).await;
+        assert!(settled.is_ok_and(|settled| settled));
+
+        let again = shop.send(charge()).await;
+
+        assert!(again.is_replay());
+        assert_eq!(again.body, "receipt 99");
+        assert_eq!(again.headers["content-length"], "10");
+        assert!(!again.headers.contains_key("transfer-encoding"));
+    }
+}
+
+#[tokio::test]
+async fn a_response_that_cannot_be_stored_settles_nothing() {
+    let shop = uncertain();
     let small = Idempotency::builder(shop.store.clone())
         .max_outcome(16)
         .build();
