@@ -27,6 +27,8 @@ pub(crate) use self::{
     builder::{Defaults, Parts},
     scope::{enter_again, in_force},
 };
+#[cfg(feature = "tower")]
+use crate::http::Namesakes;
 use crate::{
     call::CallBuilder,
     clock::Timer,
@@ -76,6 +78,8 @@ struct Inner {
     keeper: Keeper,
     purgers: Purgers,
     operations: Mutex<BTreeMap<&'static str, &'static Site>>,
+    #[cfg(feature = "tower")]
+    namesakes: Namesakes,
 }
 
 impl Idempotency {
@@ -125,6 +129,8 @@ impl Idempotency {
             keeper,
             purgers: Purgers::default(),
             operations: Mutex::default(),
+            #[cfg(feature = "tower")]
+            namesakes: Namesakes::new(),
         }))
     }
 
@@ -256,6 +262,11 @@ impl Idempotency {
 
     pub(crate) fn keeper(&self) -> &Keeper {
         &self.0.keeper
+    }
+
+    #[cfg(feature = "tower")]
+    pub(crate) fn namesakes(&self) -> &Namesakes {
+        &self.0.namesakes
     }
 }
 

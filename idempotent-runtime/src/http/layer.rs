@@ -46,7 +46,9 @@ impl IdempotencyLayer {
     }
 
     pub(crate) fn new(settings: Settings) -> Self {
-        Self(Arc::new(settings))
+        let settings = Arc::new(settings);
+        settings.handle.namesakes().meet(&settings);
+        Self(settings)
     }
 
     pub(crate) fn settings(&self) -> &Settings {

@@ -34,6 +34,7 @@ mod key;
 mod layer;
 mod limit;
 mod meeting;
+mod namesakes;
 mod outcome;
 pub mod problem;
 mod published;
@@ -51,6 +52,7 @@ use http::HeaderName;
 
 #[cfg(feature = "testing")]
 pub(crate) use self::body::whole_body;
+pub(crate) use self::namesakes::Namesakes;
 
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]

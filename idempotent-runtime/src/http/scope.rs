@@ -15,6 +15,8 @@ use crate::{
 /// the request's extensions. Name the principal there and never its credentials: a token that was rotated is another token,
 /// and a retry with it is still the same caller's. Who acts for several organisations is a caller in each: take both.
 ///
+/// Two layers over one handle that have the same callers get clones of one scope; others get [a name](super::Builder::name) each.
+///
 /// # Examples
 ///
 /// ```
@@ -89,6 +91,15 @@ impl Scope {
 
     pub(crate) fn is_shared(&self) -> bool {
         matches!(self.callers, Callers::Shared)
+    }
+
+    /// Tells whether two callers who are not one may have one name, each in one of these scopes. What a closure does cannot be seen, so
+    /// only clones of one scope are known to name the same callers; and who has a name meets nobody without.
+    pub(crate) fn may_confuse(&self, other: &Self) -> bool {
+        match (&self.callers, &other.callers) {
+            (Callers::Told(tell), Callers::Told(other)) => !Arc::ptr_eq(tell, other),
+            (Callers::Shared, _) | (_, Callers::Shared) => false,
+        }
     }
 
     pub(crate) fn refusal(&self) -> StatusCode {

@@ -165,6 +165,14 @@ impl<S> Builder<S> {
 
     /// Sets the name of the operation in records, logs and metrics; `http` by default. Two services that share a store each
     /// need their own, unless one is to answer the retries of requests that the other carried out.
+    ///
+    /// So does each *layer*, also in one service, unless its callers are those of the other one. Layers of one name have one space of keys:
+    /// where one tells customers apart and the other merchants, and both are numbers, customer 7 and merchant 7 are one caller, whose key
+    /// is refused on the other layer, or is even answered with what the other one was given. Building a second layer of a name over one
+    /// handle warns once of that, unless their scopes are clones of one [`Scope`], or callers share one space of keys in one of them. Two
+    /// handles over one store know nothing of each other.
+    ///
+    /// A name that changes makes all keys new, so a layer in use keeps the one it has.
     pub fn name(mut self, name: &str) -> Self {
         self.said.name = name.into();
         self

@@ -21,6 +21,7 @@ mod failures;
 mod handlers;
 mod header_fields;
 mod identity;
+mod namesakes;
 mod new_keys;
 mod own_problems;
 mod panics;
