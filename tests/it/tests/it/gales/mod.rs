@@ -333,13 +333,15 @@ impl Gale {
         } else {
             Arc::new(witness)
         };
-        let ttl = if self.lasts {
+        let ttl = if self.lasts || !is_bad {
             Duration::from_secs(3_600)
         } else {
             2 * self.lease
         };
+        // On a busy machine an answer may take longer than leases that are to end in a gale, and whoever asks after it gets none.
+        let lease = if is_bad { self.lease } else { PATIENCE };
         let idem = Idempotency::builder(seen)
-            .lease(self.lease)
+            .lease(lease)
             .ttl(ttl)
             .takeover_budget(self.budget)
             .build()
