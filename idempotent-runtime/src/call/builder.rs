@@ -278,6 +278,10 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// As [`run`](Self::run).
     ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, once the key is claimed: nothing has run, and the key is free again.
+    ///
     /// # Cancel safety
     ///
     /// Dropped before the key is claimed, it leaves nothing behind. Dropped later, it changes nothing: the call runs on and
@@ -500,6 +504,10 @@ impl<P, K> CallBuilder<P, K> {
     /// # Errors
     ///
     /// As [`run_raw`](Self::run_raw).
+    ///
+    /// # Panics
+    ///
+    /// As [`run_detached`](Self::run_detached).
     ///
     /// # Cancel safety
     ///

@@ -280,7 +280,7 @@ impl Builder {
         self
     }
 
-    /// Sets what measures waiting and heartbeats: for tests with a manual clock.
+    /// Sets what measures waiting and heartbeats: for tests with a manual clock. Stores bound their own waits by tokio's time all the same.
     pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
         self.parts.timer = Arc::new(timer);
         self
