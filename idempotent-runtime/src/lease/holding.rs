@@ -203,11 +203,11 @@ impl Holding {
             return Refusal::Lost(Some(Arc::clone(record)));
         }
         match (record.state, ending) {
-            // Writing it again would put this holder's `on_crash` over that of a stricter caller.
-            (State::Uncertain, Ending::Stopped | Ending::Unpolled | Ending::Uncertain) => {
-                Refusal::Stands(Arc::clone(record))
-            }
-            (State::Uncertain, Ending::Release) if intended.state == State::Running => {
+            // Writing it again would put this holder's `on_crash` over that of a stricter caller. What a first holder knows that it
+            // never began is free all the same.
+            (State::Uncertain, _)
+                if matches!(intended.state, State::Uncertain | State::Running) =>
+            {
                 Refusal::Stands(Arc::clone(record))
             }
             (State::Running | State::Uncertain, _) => Refusal::Again(record.version),
@@ -329,6 +329,34 @@ mod tests {
         let refusal = holding.refused(&Ending::Uncertain, &snapshot);
 
         assert_eq!(refusal, Refusal::Stands(left));
+    }
+
+    #[test]
+    fn who_never_began_frees_what_a_stricter_caller_left_uncertain_meanwhile() {
+        let holding = Holding::new(
+            &claim(1, OnCrash::Uncertain),
+            1,
+            OnCrash::Uncertain,
+            Meaning::Fresh,
+        );
+        let left = holding.end(&Ending::Uncertain, Version::from_u128(2));
+        let begun = first(&claim(1, OnCrash::Uncertain), Version::from_u128(1));
+        let now = Time::from_micros(1);
+        let left = left.apply(Some(&begun.apply(None, now)), now);
+        let snapshot = Snapshot {
+            now,
+            record: Some(Arc::new(left)),
+        };
+
+        for (ending, is_free) in [
+            (Ending::Unpolled, true),
+            (Ending::Release, true),
+            (Ending::Stopped, false),
+        ] {
+            let again = Refusal::Again(Version::from_u128(2));
+            let refusal = holding.refused(&ending, &snapshot);
+            assert_eq!(refusal == again, is_free, "{ending:?}: {refusal:?}");
+        }
     }
 
     #[test]
