@@ -24,6 +24,13 @@ const PURGING: &str = "purging expired records";
 
 const WRITING: &str = "writing a record";
 
+/// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.
+const ROUNDS: u32 = 16;
+
+/// Why a record cannot be claimed that is not there for whoever looks.
+const HIDDEN: &str =
+    "nothing can be written there, and nothing is shown: a view or a proxy hides the record";
+
 /// How many records are deleted in one round trip.
 const BATCH: usize = 500;
 
@@ -75,7 +82,11 @@ impl Statements {
         if let Some(outside) = session.outside {
             snapshot = self.confirm(session, outside, id, snapshot).await?;
         }
+        let mut rounds = 0..ROUNDS;
         while snapshot.record.is_none() {
+            if rounds.next().is_none() {
+                return Err(StoreError::new(StoreErrorKind::Denied, DOING).with_source(HIDDEN));
+            }
             let values = sql::written(id, None, next);
             let answer = run(session, &self.create, &values, DOING).await?;
             if let Some(stamp) = stamped(next, None, answer.told) {

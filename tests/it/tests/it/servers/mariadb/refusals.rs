@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use idempotent_runtime::{Error, Idempotency, identity::RecordId, store::Swap, testing::Proxy};
+use idempotent_runtime::{
+    Error, Idempotency, OnOutage, identity::RecordId, store::Swap, testing::Proxy,
+};
 use sqlx::mysql::MySqlConnectOptions;
 use tokio::net::TcpListener;
 
@@ -156,6 +158,37 @@ async fn e17_a_user_who_may_only_look_replays_and_runs_nothing() {
     );
     assert_eq!(kind(ending), StoreErrorKind::Denied);
     assert_eq!(charge(&writer, "new", 3).await, Ok(3));
+}
+
+/// As by a view, which is how tenants are kept apart here: an insert meets the record, and no look shows it.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_record_that_a_view_does_not_show_is_denied_at_once_and_runs_no_body() {
+    let (database, tenant) = (MariaDb::new().await, prefix());
+    let charge = async |store: MySqlStore| {
+        let idem = Idempotency::new(store);
+        let call = idem.call("charge").key("k").on_outage(OnOutage::Open);
+        call.run(|_| async { Ok::<_, Error>(7) }).await
+    };
+    assert_eq!(charge(database.open().await).await, Ok(7));
+    let all = &database.prefix;
+    let views = format!(
+        "CREATE VIEW {tenant}schema AS SELECT * FROM {all}schema;
+         CREATE VIEW {tenant}records AS SELECT * FROM {all}records WHERE finished IS NULL"
+    );
+    run(&mut side(&url()).await, views).await;
+    let shown = MySqlStore::builder()
+        .table_prefix(&tenant)
+        .options(options());
+
+    let refused = in_time(charge(shown.expect("the options can be used"))).await;
+
+    assert!(
+        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
+        "{refused:?}"
+    );
+    let gone = format!("DROP VIEW {tenant}schema, {tenant}records");
+    run(&mut side(&url()).await, gone).await;
 }
 
 #[tokio::test]
