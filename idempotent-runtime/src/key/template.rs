@@ -17,27 +17,57 @@ use super::{KeyPart, KeyWriter};
 /// assert_eq!(key.into_readable(), b"cart-7:3");
 /// # Ok::<(), idempotent_runtime::key::KeyError>(())
 /// ```
-pub struct Template(KeyWriter);
+pub struct Template {
+    written: KeyWriter,
+    pieces: Pieces,
+}
+
+/// How many pieces have been added.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pieces {
+    None,
+    /// One part and nothing else, written as it is where it stands alone.
+    Part,
+    Several,
+}
 
 impl Template {
     /// Starts an empty template.
     #[must_use]
     pub fn new() -> Self {
-        Self(KeyWriter::new())
+        Self {
+            written: KeyWriter::new(),
+            pieces: Pieces::None,
+        }
     }
 
     /// Adds a part.
     #[must_use]
     pub fn part<K: KeyPart + ?Sized>(mut self, part: &K) -> Self {
-        self.0.part(part);
+        if self.pieces == Pieces::None {
+            part.write(&mut self.written);
+            self.pieces = Pieces::Part;
+        } else {
+            self.go_on();
+            self.written.part(part);
+        }
         self
     }
 
     /// Adds text that is the same in every key.
     #[must_use]
     pub fn literal(mut self, text: &str) -> Self {
-        self.0.literal(text);
+        self.go_on();
+        self.written.literal(text);
         self
+    }
+
+    /// What has stood alone until now stands beside another piece, and is kept apart from it.
+    fn go_on(&mut self) {
+        if self.pieces == Pieces::Part {
+            self.written.group(0);
+        }
+        self.pieces = Pieces::Several;
     }
 }
 
@@ -49,12 +79,13 @@ impl Default for Template {
 
 impl std::fmt::Debug for Template {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("Template").field(&self.0).finish()
+        let written = &self.written;
+        formatter.debug_tuple("Template").field(written).finish()
     }
 }
 
 impl KeyPart for Template {
     fn write(&self, key: &mut KeyWriter) {
-        key.append(&self.0);
+        key.append(&self.written);
     }
 }

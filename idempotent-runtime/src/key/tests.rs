@@ -1,5 +1,6 @@
 #[cfg(all(feature = "chrono", feature = "time", feature = "jiff"))]
 mod moments;
+mod shapes;
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
@@ -47,14 +48,43 @@ fn b03_parts_do_not_run_into_each_other() {
     assert_ne!(of("a:b", "c").framed(), of("a", "b:c").framed());
 }
 
+/// What `derive(KeyPart)` makes of `struct Line { order: u64, number: u32 }`.
+#[derive(Clone, Copy)]
+struct Line(u64, u32);
+
+impl KeyPart for Line {
+    fn write(&self, key: &mut KeyWriter) {
+        KeyWriter::part::<u64>(key, &self.0);
+        KeyWriter::part::<u32>(key, &self.1);
+    }
+}
+
+/// What it makes of `struct Newtype<K>(K)`.
+#[derive(Clone, Copy)]
+struct Newtype<K>(K);
+
+impl<K: KeyPart> KeyPart for Newtype<K> {
+    fn write(&self, key: &mut KeyWriter) {
+        KeyWriter::part::<K>(key, &self.0);
+    }
+}
+
 #[test]
 fn b03_a_template_of_one_part_is_that_part() {
+    let line = Newtype(Line(1, 2));
     let of = |part: &dyn Fn(Template) -> Template| key(&part(Template::new()));
     for (template, part) in [
         (of(&|it| it.part("a")), key("a")),
         (of(&|it| it.part(&("a", 1))), key(&("a", 1))),
         (of(&|it| it.part(&("a", (1, 2)))), key(&("a", (1, 2)))),
         (of(&|it| it.part(&Some((1, 2)))), key(&(1, 2))),
+        (of(&|it| it.part(&line)), key(&line)),
+        (of(&|it| it.part(&Newtype(line))), key(&Newtype(line))),
+        (of(&|it| it.part(&Some(&line))), key(&Some(&line))),
+        (of(&|it| it.part(&((1, 2),))), key(&((1, 2),))),
+        (of(&|it| it.part(&(Some((1, 2)),))), key(&(Some((1, 2)),))),
+        (of(&|it| it.part(&b"ab"[..])), key(&b"ab"[..])),
+        (of(&|it| it.part(&(&b"ab"[..],))), key(&(&b"ab"[..],))),
     ] {
         assert_eq!(template, part);
     }
@@ -369,6 +399,10 @@ fn frames_are_those_of_every_release() {
     );
     let expected = b"\"\x011(\"\x02\xc3\xa9\"\x00)b\x01\xff(\"\x01a=\x01-\"\x01b)";
     assert_eq!(key(&part).framed(), expected);
+    let line = Newtype(Line(1, 2));
+    assert_eq!(key(&line).framed(), b"(\"\x011\"\x012)");
+    let template = Template::new().part(&line).literal("-").part(&(3,));
+    assert_eq!(key(&template).framed(), b"(\"\x011\"\x012)=\x01-\"\x013");
 }
 
 #[cfg(feature = "uuid")]

@@ -78,11 +78,17 @@ impl KeyWriter {
         let start = self.framed.len();
         let before = std::mem::take(&mut self.frames);
         part.write(self);
+        self.group(start);
+        self.frames += before;
+    }
+
+    /// Makes one frame of those that were written from `start` on, which are the ones that are counted.
+    pub(super) fn group(&mut self, start: usize) {
         if self.frames != 1 {
             self.framed.insert(start, tag::GROUP);
             self.framed.push(tag::GROUP_END);
         }
-        self.frames = before + 1;
+        self.frames = 1;
     }
 
     /// Writes a part in the frame that it has already.
@@ -122,22 +128,15 @@ impl KeyWriter {
         self.value(tag::TEXT, &digits[first..]);
     }
 
-    /// Writes everything that was written to `other`. What is nothing but one group is written without its frame, as any
-    /// part of several is where it does not stand beside another.
+    /// Writes everything that was written to `other`.
     pub(super) fn append(&mut self, other: &Self) {
-        let (framed, frames) = match other.framed.as_slice() {
-            [tag::GROUP, inside @ .., tag::GROUP_END] if other.frames == 1 => {
-                (inside, if inside.is_empty() { 0 } else { 2 })
-            }
-            framed => (framed, other.frames),
-        };
-        self.frames += frames;
+        self.frames += other.frames;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.values = self.values.max(other.values);
         self.incomplete |= other.incomplete;
         self.unwritable |= other.unwritable;
         if self.bytes <= LONGEST {
-            self.framed.extend_from_slice(framed);
+            self.framed.extend_from_slice(&other.framed);
         }
     }
 

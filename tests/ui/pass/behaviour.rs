@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-use idempotent_runtime::{Error, Idempotency, MemoryStore, Reconciled, idempotent};
+use idempotent_runtime::{Error, Idempotency, KeyPart, MemoryStore, Reconciled, idempotent};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -124,11 +124,33 @@ async fn rolled_out(cart: u64, seq: u64) -> Result<u64, Error> {
     unreachable!("{cart}/{seq} has been answered before the roll-out")
 }
 
+#[derive(Clone, Copy, Serialize, KeyPart)]
+struct LineId {
+    order: u64,
+    line: u64,
+}
+
+#[derive(Clone, Copy, Serialize, KeyPart)]
+struct Line(LineId);
+
+#[idempotent(name = "lines.add", key = (line, part), also_accept = "{line}")]
+async fn taken_apart(line: Line, part: u64) -> Result<u64, Error> {
+    unreachable!("{part} of {} has been answered before the roll-out", line.0.line)
+}
+
 async fn an_old_key_that_was_a_tuple_is_found(idem: &Idempotency) {
     let old = idem.call("carts.add").key(&(1, 2)).argument("cart", &1).argument("seq", &2);
     old.run(|_| async { Ok::<u64, Error>(9) }).await.unwrap();
 
     assert_eq!(rolled_out(1, 2).await.unwrap(), 9);
+}
+
+async fn an_old_key_that_was_a_newtype_is_found(idem: &Idempotency) {
+    let line = Line(LineId { order: 1, line: 2 });
+    let old = idem.call("lines.add").key(&line).argument("line", &line).argument("part", &1);
+    old.run(|_| async { Ok::<u64, Error>(9) }).await.unwrap();
+
+    assert_eq!(taken_apart(line, 1).await.unwrap(), 9);
 }
 
 async fn arguments_are_dropped_as_those_of_any_function() {
@@ -175,6 +197,7 @@ async fn main() {
     let idem = Idempotency::new(MemoryStore::new());
     idem.enter(every_shape()).await;
     idem.enter(an_old_key_that_was_a_tuple_is_found(&idem)).await;
+    idem.enter(an_old_key_that_was_a_newtype_is_found(&idem)).await;
     idem.enter(arguments_are_dropped_as_those_of_any_function()).await;
     idem.enter(a_call_that_runs_on_keeps_all_its_arguments()).await;
 }
