@@ -219,6 +219,28 @@ mod tests {
     }
 
     #[test]
+    fn parentheses_around_a_value_say_nothing() {
+        let none: [String; 0] = [];
+        let found = mistakes(quote!(
+            key = ("{a}"),
+            name = ("n"),
+            scope = &"{a}",
+            ttl = ("24h"),
+            skip((a)),
+            in_flight = (wait(("10s"))),
+            on_error = (release),
+            on_crash = (rerun),
+            lease = &("30s"),
+            outcome = (reference((save), load)),
+            version = (2),
+            also_accept = ("old"),
+        ));
+        assert_eq!(found, none);
+        assert!(mistake(quote!(ttl = ("24x"))).starts_with("unknown unit `x`"));
+        assert!(mistake(quote!(key = (a, ("{b")))).starts_with("`{` is not closed"));
+    }
+
+    #[test]
     fn all_mistakes_are_found_at_once() {
         let found = mistakes(quote!(
             tll = 5,

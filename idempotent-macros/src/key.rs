@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::{Expr, ExprLit, Lit, Result};
 
 use crate::template::Template;
-use crate::values::ungrouped;
+use crate::values::bare;
 
 /// For as many elements the runtime knows tuples of key parts.
 const MOST_PARTS: usize = 8;
@@ -20,9 +20,9 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    pub(crate) fn read(written: Expr) -> Result<Self> {
-        let written = ungrouped(written);
-        match &written {
+    pub(crate) fn read(written: &Expr) -> Result<Self> {
+        let written = bare(written);
+        match written {
             Expr::Tuple(tuple) => {
                 if let Some(ninth) = tuple.elems.get(MOST_PARTS) {
                     return Err(syn::Error::new_spanned(ninth, TOO_MANY_PARTS));
@@ -30,7 +30,7 @@ impl Key {
                 let mut elements = Vec::new();
                 let mut mistakes: Option<syn::Error> = None;
                 for element in &tuple.elems {
-                    match (Self::read(element.clone()), &mut mistakes) {
+                    match (Self::read(element), &mut mistakes) {
                         (Ok(element), _) => elements.push(element),
                         (Err(mistake), Some(mistakes)) => mistakes.combine(mistake),
                         (Err(mistake), None) => mistakes = Some(mistake),
@@ -42,7 +42,7 @@ impl Key {
                 lit: Lit::Str(text),
                 ..
             }) if text.value().contains(['{', '}']) => Template::parse(text).map(Self::Template),
-            _ => Ok(Self::Expression(written)),
+            _ => Ok(Self::Expression(written.clone())),
         }
     }
 

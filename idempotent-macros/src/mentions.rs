@@ -14,6 +14,8 @@ use syn::{
     PathSegment, Token,
 };
 
+use crate::values::bare;
+
 /// The names that an expression may mention.
 #[derive(Clone)]
 pub(crate) struct Names(HashSet<String>);
@@ -124,7 +126,7 @@ struct GivenAway<'a> {
 
 impl GivenAway<'_> {
     fn note(&mut self, given: &Expr) {
-        if let Expr::Path(ExprPath { path, .. }) = peeled(given) {
+        if let Expr::Path(ExprPath { path, .. }) = bare(given) {
             let name = path.get_ident();
             self.found |= name.is_some_and(|name| self.names.has(name));
         }
@@ -202,7 +204,7 @@ impl Visit<'_> for DetachedCalls<'_> {
 
 /// A tuple struct, a variant, or the library's `text`, which give back what they are given; or the name of a type.
 fn is_transparent(function: &Expr) -> bool {
-    let Expr::Path(ExprPath { path, .. }) = peeled(function) else {
+    let Expr::Path(ExprPath { path, .. }) = bare(function) else {
         return false;
     };
     path.segments.last().is_some_and(|segment| {
@@ -211,18 +213,9 @@ fn is_transparent(function: &Expr) -> bool {
     })
 }
 
-/// The expression without the parentheses and the groups of `macro_rules` around it.
-fn peeled(written: &Expr) -> &Expr {
-    match written {
-        Expr::Group(group) => peeled(&group.expr),
-        Expr::Paren(paren) => peeled(&paren.expr),
-        other => other,
-    }
-}
-
 /// `"none".to_owned()`: a method of a literal, given nothing else, is as constant as the literal.
 fn is_made_of_literals(call: &ExprMethodCall) -> bool {
-    let is_constant = |part: &Expr| match peeled(part) {
+    let is_constant = |part: &Expr| match bare(part) {
         Expr::Lit(_) => true,
         Expr::MethodCall(call) => is_made_of_literals(call),
         _ => false,
@@ -240,7 +233,7 @@ fn maker_of_another(call: &ExprMethodCall) -> Option<&Expr> {
         "get_or_insert_with",
     ];
     const MAKE_ANOTHER: [&str; 6] = ["new", "now", "rand", "random", "gen", "generate"];
-    let given = peeled(call.args.first()?);
+    let given = bare(call.args.first()?);
     let Expr::Path(ExprPath { path, .. }) = given else {
         return None;
     };

@@ -32,11 +32,11 @@ pub(crate) enum AlsoAccept {
 }
 
 pub(crate) fn key(name: &Ident, input: ParseStream<'_>) -> Result<Key> {
-    Key::read(expression(name, input, "key = req.order_id")?)
+    Key::read(&expression(name, input, "key = req.order_id")?)
 }
 
 pub(crate) fn scope(name: &Ident, input: ParseStream<'_>) -> Result<Key> {
-    Key::read(expression(name, input, "scope = req.merchant")?)
+    Key::read(&expression(name, input, "scope = req.merchant")?)
 }
 
 pub(crate) fn handle(name: &Ident, input: ParseStream<'_>) -> Result<Expr> {
@@ -208,15 +208,21 @@ fn assign(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<()> {
 
 pub(crate) fn expression(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<Expr> {
     assign(name, input, example)?;
-    input.parse().map(ungrouped)
+    let written: Expr = input.parse()?;
+    Ok(bare(&written).clone())
 }
 
-/// What a `macro_rules` fragment stands for.
-pub(crate) fn ungrouped(mut written: Expr) -> Expr {
-    while let Expr::Group(group) = written {
-        written = *group.expr;
+/// The expression without the parentheses and the groups of `macro_rules` around it, and a literal also without a `&`: none of them
+/// makes anything else of a template, a name or a duration.
+pub(crate) fn bare(written: &Expr) -> &Expr {
+    match written {
+        Expr::Group(group) => bare(&group.expr),
+        Expr::Paren(paren) => bare(&paren.expr),
+        Expr::Reference(reference) if matches!(bare(&reference.expr), Expr::Lit(_)) => {
+            bare(&reference.expr)
+        }
+        other => other,
     }
-    written
 }
 
 fn text(name: &Ident, input: ParseStream<'_>, example: &str) -> Result<LitStr> {
@@ -267,7 +273,7 @@ pub(crate) fn function_path(written: &Expr, form: &str) -> Result<()> {
 }
 
 fn single_ident(written: &Expr) -> Option<&Ident> {
-    match written {
+    match bare(written) {
         Expr::Path(ExprPath {
             qself: None, path, ..
         }) => path.get_ident(),
@@ -279,7 +285,7 @@ fn single_ident(written: &Expr) -> Option<&Ident> {
 pub(crate) fn said(written: &Expr) -> (String, Option<Vec<Expr>>) {
     let (word, values) = match written {
         Expr::Call(ExprCall { func, args, .. }) => {
-            let values = args.iter().cloned().map(ungrouped);
+            let values = args.iter().map(|value| bare(value).clone());
             (single_ident(func), Some(values.collect()))
         }
         other => (single_ident(other), None),

@@ -138,6 +138,33 @@ async fn taken_apart(line: Line, part: u64) -> Result<u64, Error> {
     unreachable!("{part} of {} has been answered before the roll-out", line.0.line)
 }
 
+#[idempotent(name = "lines.count", key = (id, ("{line}")), scope = ("{tenant}"), skip(runs))]
+async fn in_parentheses(tenant: &str, id: u64, line: u64, runs: &AtomicU32) -> Result<u32, Error> {
+    Ok(runs.fetch_add(1, SeqCst))
+}
+
+macro_rules! scoped {
+    ($name:ident($tenant:ident), $scope:expr) => {
+        #[idempotent(key = id, scope = ($scope), skip(runs, $tenant))]
+        async fn $name($tenant: &str, id: u64, runs: &AtomicU32) -> Result<u32, Error> {
+            Ok(runs.fetch_add(1, SeqCst))
+        }
+    };
+}
+
+scoped!(scoped_by_a_macro(tenant), "{tenant}");
+
+async fn parentheses_around_text_say_nothing() {
+    let runs = AtomicU32::new(0);
+    for (tenant, id, line, run) in [("ours", 1, 1, 0), ("ours", 1, 2, 1), ("theirs", 1, 1, 2), ("ours", 1, 1, 0)] {
+        assert_eq!(in_parentheses(tenant, id, line, &runs).await.unwrap(), run);
+    }
+
+    assert_eq!(scoped_by_a_macro("ours", 1, &runs).await.unwrap(), 3);
+    assert_eq!(scoped_by_a_macro("theirs", 1, &runs).await.unwrap(), 4);
+    assert_eq!(scoped_by_a_macro("ours", 1, &runs).await.unwrap(), 3);
+}
+
 async fn an_old_key_that_was_a_tuple_is_found(idem: &Idempotency) {
     let old = idem.call("carts.add").key(&(1, 2)).argument("cart", &1).argument("seq", &2);
     old.run(|_| async { Ok::<u64, Error>(9) }).await.unwrap();
@@ -196,6 +223,7 @@ impl From<Error> for KeyError {
 async fn main() {
     let idem = Idempotency::new(MemoryStore::new());
     idem.enter(every_shape()).await;
+    idem.enter(parentheses_around_text_say_nothing()).await;
     idem.enter(an_old_key_that_was_a_tuple_is_found(&idem)).await;
     idem.enter(an_old_key_that_was_a_newtype_is_found(&idem)).await;
     idem.enter(arguments_are_dropped_as_those_of_any_function()).await;

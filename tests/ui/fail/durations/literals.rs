@@ -22,6 +22,11 @@ async fn boolean(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
+#[idempotent(key = order.id, ttl = ("24x"), lease = (30), in_flight = wait((10)))]
+async fn in_parentheses(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
 #[idempotent(key = order.id, ttl = "30s", lease = "30s")]
 async fn lease_as_long_as_ttl(order: Order) -> Result<u64, Error> {
     Ok(order.id)

@@ -57,4 +57,19 @@ async fn without_braces_in_the_scope(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
+#[idempotent(key = order.id, scope = ("order.tenant"))]
+async fn in_parentheses(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
+#[idempotent(key = order.id, scope = &("order.tenant"), also_accept = &"order.id")]
+async fn behind_a_reference(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
+#[idempotent(key = (order.id, (&"{order.tenant")))]
+async fn in_parentheses_in_a_tuple(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
 fn main() {}
