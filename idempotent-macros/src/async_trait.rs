@@ -62,8 +62,9 @@ pub(crate) fn unpacked(argument: &Pat, body: &Group) -> Option<Pat> {
         // What was written as `_` is not unpacked.
         return Pat::parse_single.parse2(quote!(_)).ok();
     }
-    let begin = unpacking.iter().position(|token| is_ident(token, "let"))? + 1;
-    let end = unpacking.iter().position(|token| is_punct(token, '='))?;
+    // No `;` parts it from an `if let … { … }` before it, and a range in it may have a `=`.
+    let begin = unpacking.iter().rposition(|token| is_ident(token, "let"))? + 1;
+    let end = unpacking.iter().rposition(|token| is_punct(token, '='))?;
     let pattern: TokenStream = unpacking.get(begin..end)?.iter().cloned().collect();
     Pat::parse_multi.parse2(pattern).ok()
 }
@@ -119,4 +120,36 @@ fn is_ident(token: &TokenTree, name: &str) -> bool {
 
 fn is_punct(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::{Ident, Span};
+    use quote::ToTokens as _;
+    use syn::parse_quote;
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_found_where_it_is_unpacked() {
+        let body: Group = parse_quote! {{
+            Box::pin(async move {
+                if let Some(__ret) = None::<Ret> { return __ret; }
+                let Wrapped(order) = { let __arg0 = __arg0; __arg0 };
+                let digit @ 0..=255 = { let __arg1 = __arg1; __arg1 };
+                let __arg2 = __arg2;
+                let __ret: Ret = { order };
+                __ret
+            })
+        }};
+        let written = |name: &str| {
+            let name = Ident::new(name, Span::call_site());
+            unpacked(&parse_quote!(#name), &body)
+                .map(|pattern| pattern.to_token_stream().to_string())
+        };
+        assert_eq!(written("__arg0").as_deref(), Some("Wrapped (order)"));
+        assert_eq!(written("__arg1").as_deref(), Some("digit @ 0 ..= 255"));
+        assert_eq!(written("__arg2").as_deref(), Some("_"));
+        assert_eq!(written("order"), None);
+    }
 }

@@ -113,6 +113,7 @@ pub trait Boxed {
     async fn asked_of_all(self: Arc<Self>, order: Order) -> Result<u64, Error>;
     async fn seen(&self, order: Order) -> Result<u64, Error>;
     async fn free(order: Order) -> Result<u64, Error>;
+    async fn free_unpacked(wrapped: Wrapped<Order>, digit: u8) -> Result<u64, Error>;
 }
 
 #[async_trait::async_trait]
@@ -179,6 +180,11 @@ impl Boxed for Shop {
     #[idempotent(name = "boxed.free", key = order.id)]
     async fn free(order: Order) -> Result<u64, Error> {
         Ok(order.id)
+    }
+
+    #[idempotent(name = "boxed.free_unpacked", key = order.id)]
+    async fn free_unpacked(Wrapped(order): Wrapped<Order>, digit @ 0..=255: u8) -> Result<u64, Error> {
+        Ok(order.id + u64::from(digit))
     }
 }
 
