@@ -1,6 +1,6 @@
 //! What is emitted: the same function, whose body is one call into the runtime.
 
-use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
@@ -384,16 +384,24 @@ fn hidden(body: &Group) -> Group {
     hidden
 }
 
-/// `#[async_trait]` renames `self` in the body; what comes from the attribute follows.
+/// `#[async_trait]` renames `self` in the body; what comes from the attribute follows. In `self::judge` it is the module.
 fn rename_self(tokens: TokenStream) -> TokenStream {
-    tokens
-        .into_iter()
-        .map(|token| match token {
-            TokenTree::Ident(ident) if ident == "self" => Ident::new("__self", ident.span()).into(),
+    let mut tokens = tokens.into_iter().peekable();
+    let mut renamed = TokenStream::new();
+    while let Some(token) = tokens.next() {
+        let is_module = matches!(
+            tokens.peek(),
+            Some(TokenTree::Punct(next)) if next.as_char() == ':' && next.spacing() == Spacing::Joint
+        );
+        renamed.extend([match token {
+            TokenTree::Ident(ident) if ident == "self" && !is_module => {
+                Ident::new("__self", ident.span()).into()
+            }
             TokenTree::Group(group) => regroup(&group, rename_self(group.stream())).into(),
             other => other,
-        })
-        .collect()
+        }]);
+    }
+    renamed
 }
 
 #[cfg(test)]

@@ -91,6 +91,14 @@ impl Pay for Shop {
     }
 }
 
+fn number_of(order: &Order) -> u64 {
+    order.id
+}
+
+fn verdict(_: &Error) -> Verdict {
+    Verdict::Uncertain
+}
+
 #[async_trait::async_trait]
 pub trait Boxed {
     fn fee(&self) -> u64;
@@ -112,6 +120,7 @@ pub trait Boxed {
     async fn referred(self: Arc<Self>, order: Order) -> Result<u64, Error>;
     async fn asked_of_all(self: Arc<Self>, order: Order) -> Result<u64, Error>;
     async fn seen(&self, order: Order) -> Result<u64, Error>;
+    async fn by_functions_of_the_module(&self, order: Order) -> Result<u64, Error>;
     async fn free(order: Order) -> Result<u64, Error>;
     async fn free_unpacked(wrapped: Wrapped<Order>, digit: u8) -> Result<u64, Error>;
 }
@@ -169,6 +178,15 @@ impl Boxed for Shop {
     #[idempotent(name = "boxed.asked_of_all", key = order.id, on_crash = reconcile(Self::ask))]
     async fn asked_of_all(self: Arc<Self>, order: Order) -> Result<u64, Error> {
         Ok(order.id + self.count)
+    }
+
+    #[idempotent(
+        name = "boxed.by_functions_of_the_module",
+        key = (self::number_of(&order), "{self.tenant}/{self::number_of(&order)}"),
+        on_error = self::verdict
+    )]
+    async fn by_functions_of_the_module(&self, order: Order) -> Result<u64, Error> {
+        Ok(order.id)
     }
 
     #[tracing::instrument(skip_all)]
