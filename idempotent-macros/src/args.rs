@@ -1,19 +1,24 @@
 //! What was written between the parentheses of the attribute.
 
 use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens as _;
 use syn::ext::IdentExt as _;
 use syn::parse::{ParseStream, Parser as _};
 use syn::{Expr, Ident, LitStr, Path, Token};
 
 use crate::choices::{self, InFlight, OnCancel, OnCrash, OnError, OnMissingKey, OnOutage};
 use crate::errors::{Errors, unknown};
+use crate::function::self_type_in;
 use crate::key::Key;
 use crate::values::{self, AlsoAccept, Period, References};
 
 impl Args {
     /// Reads everything that can be read; what cannot is an error at its own token.
     pub(crate) fn parse(tokens: TokenStream, errors: &mut Errors) -> Self {
-        let mut args = Self::default();
+        let mut args = Self {
+            written: tokens.clone(),
+            ..Self::default()
+        };
         let everything = |input: ParseStream<'_>| {
             while !input.is_empty() {
                 args.next(input, errors)?;
@@ -23,6 +28,19 @@ impl Args {
         let ended = everything.parse2(tokens);
         errors.keep(ended);
         args
+    }
+
+    /// The first `Self` in the values, or in the braces of a template.
+    pub(crate) fn self_type(&self) -> Option<Ident> {
+        let keys = [self.key.value(), self.scope.value()];
+        let in_keys = keys.into_iter().flatten().flat_map(Key::expressions);
+        let in_old_key = match self.also_accept.value() {
+            Some(AlsoAccept::Key(old)) => Some(old.parts()),
+            Some(AlsoAccept::Name(_)) | None => None,
+        };
+        let mut expressions = in_keys.chain(in_old_key.into_iter().flatten());
+        self_type_in(self.written.clone())
+            .or_else(|| expressions.find_map(|written| self_type_in(written.to_token_stream())))
     }
 
     fn next(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
@@ -125,6 +143,8 @@ macro_rules! arguments {
         /// Every argument that the attribute knows.
         #[derive(Default)]
         pub(crate) struct Args {
+            /// As it stands there, with the name of each argument.
+            written: TokenStream,
             $(pub(crate) $field: Slot<$value>,)*
         }
 

@@ -133,7 +133,7 @@ impl Function {
 
         let mut found = SelfType(None);
         found.visit_signature(&self.signature);
-        found.0.or_else(|| self_type_in_body(body))
+        found.0.or_else(|| self_type_in(body))
     }
 
     /// The function with its body replaced by what `wrap` makes of it.
@@ -271,12 +271,19 @@ fn future_output(ty: &Type) -> Option<&Type> {
     output.0
 }
 
-fn self_type_in_body(tokens: TokenStream) -> Option<Ident> {
+/// The first `Self` among these tokens, outside of items that bring their own.
+pub(crate) fn self_type_in(tokens: TokenStream) -> Option<Ident> {
+    const BRING_THEIR_OWN: [&str; 5] = ["impl", "trait", "struct", "enum", "union"];
     let mut item_ahead = false;
-    for token in tokens {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
         match token {
             TokenTree::Ident(ident) if ident == "Self" && !item_ahead => return Some(ident),
-            TokenTree::Ident(ident) if ident == "impl" || ident == "trait" => item_ahead = true,
+            // A method may be called `union`, too, and what is not called has a name behind it.
+            TokenTree::Ident(ident) if BRING_THEIR_OWN.iter().any(|word| ident == word) => {
+                let is_named = matches!(tokens.peek(), Some(TokenTree::Ident(_)));
+                item_ahead |= is_named || ident == "impl";
+            }
             TokenTree::Punct(punct) if punct.as_char() == ';' => item_ahead = false,
             TokenTree::Group(group) => {
                 let skipped = item_ahead;
@@ -286,7 +293,7 @@ fn self_type_in_body(tokens: TokenStream) -> Option<Ident> {
                 if skipped {
                     continue;
                 }
-                if let Some(found) = self_type_in_body(group.stream()) {
+                if let Some(found) = self_type_in(group.stream()) {
                     return Some(found);
                 }
             }
@@ -383,13 +390,46 @@ mod tests {
     }
 
     #[test]
+    fn the_self_type_of_an_inner_type_does_not_count() {
+        for inner in [
+            quote!(
+                struct Node<T>
+                where
+                    T: Copy,
+                {
+                    next: Option<Box<Self>>,
+                }
+            ),
+            quote!(
+                struct Chain(Option<Box<Self>>);
+            ),
+            quote!(
+                enum Tree {
+                    Leaf,
+                    Branch(Box<Self>),
+                }
+            ),
+            quote!(union Either { number: u64, next: Option<&'static Self> }),
+        ] {
+            let function: Function = parse_quote! { async fn f(a: u8) { #inner a } };
+            assert!(function.self_type().is_none(), "{inner}");
+        }
+    }
+
+    #[test]
     fn the_self_type_counts_again_after_an_inner_item() {
         let trait_inside: Function =
             parse_quote! { async fn f(a: u8) { trait B { fn new() -> Self; } } };
         let after_an_item: Function =
             parse_quote! { async fn f(a: u8) { impl Into<u8> for B { } Self::new(a) } };
         let after_a_statement: Function = parse_quote! { async fn f(a: u8) { let b: Box<dyn Fn() -> impl Copy>; (Self::new(a)) } };
+        let after_a_type: Function =
+            parse_quote! { async fn f(a: u8) { struct B(u8); enum C { D } Self::new(a) } };
+        let after_a_method: Function =
+            parse_quote! { async fn f(a: u8) { all.union(&Self::new(a)) } };
         assert!(trait_inside.self_type().is_none());
+        assert!(after_a_type.self_type().is_some());
+        assert!(after_a_method.self_type().is_some());
         assert!(after_an_item.self_type().is_some());
         assert!(after_a_statement.self_type().is_some());
     }

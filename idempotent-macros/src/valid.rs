@@ -86,7 +86,7 @@ fn name(args: &Args, function: &Function, errors: &mut Errors) {
             receiver.self_token,
             format!("a method needs a name, because another type may have a `{called}` too: {fix}"),
         );
-    } else if let Some(self_type) = function.self_type() {
+    } else if let Some(self_type) = function.self_type().or_else(|| args.self_type()) {
         errors.on(
             self_type,
             format!("a function that uses `Self` needs a name, because another type may have a `{called}` too: {fix}"),

@@ -188,6 +188,25 @@ pub async fn items_inside(id: u64) -> PayResult<u64> {
     Ok(Helper::new(id).0)
 }
 
+#[idempotent(key = id)]
+#[allow(dead_code)]
+pub async fn types_inside_that_hold_themselves(id: u64) -> PayResult<u64> {
+    struct Node {
+        next: Option<Box<Self>>,
+    }
+    struct Chain(u64, Option<Box<Self>>);
+    enum Tree {
+        Leaf,
+        Branch(Box<Self>),
+    }
+    union Either {
+        number: u64,
+        other: std::mem::ManuallyDrop<Option<Box<Self>>>,
+    }
+    let (node, chain) = (Node { next: None }, Chain(id, None));
+    Ok(chain.0 + u64::from(node.next.is_some()))
+}
+
 #[idempotent(key = r#type)]
 pub async fn raw_names(r#type: u64) -> PayResult<u64> {
     Ok(r#type)

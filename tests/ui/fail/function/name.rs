@@ -1,4 +1,4 @@
-use idempotent_runtime::{Error, idempotent};
+use idempotent_runtime::{Error, Verdict, idempotent};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -21,6 +21,29 @@ impl Order {
     #[idempotent(key = id)]
     async fn self_type_in_the_body(id: u64) -> Result<u64, Error> {
         Ok(Self { id, tenant: String::new() }.id)
+    }
+
+    #[idempotent(key = Self::key_of(id))]
+    async fn self_type_in_the_key(id: u64) -> Result<u64, Error> {
+        Ok(id)
+    }
+
+    #[idempotent(key = "{Self::key_of(id)}/1")]
+    async fn self_type_in_a_template(id: u64) -> Result<u64, Error> {
+        Ok(id)
+    }
+
+    #[idempotent(key = id, on_error = Self::judge)]
+    async fn self_type_beside_the_key(id: u64) -> Result<u64, Error> {
+        Ok(id)
+    }
+
+    fn key_of(id: u64) -> u64 {
+        id
+    }
+
+    fn judge(_: &Error) -> Verdict {
+        Verdict::Uncertain
     }
 }
 
