@@ -26,8 +26,8 @@ use crate::values::{AlsoAccept, Period};
 //         let prepared_idempotent_call = {
 //             static __IDEMPOTENT_SITE: Site = Site::new("payments.charge").key("req.order_id").ttl(Duration::new(86400, 0));
 //             let mut __call = begin(&__IDEMPOTENT_SITE);
-//             __call.key(&req.order_id);
-//             __call.argument("req", req);
+//             Call::key(&mut __call, &req.order_id);
+//             Call::argument(&mut __call, "req", req);
 //             __call
 //         };
 //         let __body = async move {
@@ -117,50 +117,55 @@ impl Expansion<'_> {
         }
     }
 
-    /// What is known only when called.
+    /// What is known only when called. The methods are named by their paths: those of a trait that is implemented for every type would
+    /// be found before any that takes `&mut self`.
     fn steps(&self) -> Vec<TokenStream> {
         let Self { private, call, .. } = self;
         let policies = &self.model.policies;
         let mut steps = Vec::new();
         if let Some(handle) = &policies.handle {
             let handle = by_reference(handle);
-            steps.push(quote!(#call.handle(#handle);));
+            steps.push(quote!(#private::Call::handle(&mut #call, #handle);));
         }
         match &self.model.identity {
             Identity::Key(key) => {
                 let key = self.key(key);
-                steps.push(quote!(#call.key(#key);));
+                steps.push(quote!(#private::Call::key(&mut #call, #key);));
             }
-            Identity::Arguments => steps.push(quote!(#call.key_from_arguments();)),
+            Identity::Arguments => {
+                steps.push(quote!(#private::Call::key_from_arguments(&mut #call);));
+            }
         }
         if let Some(scope) = &policies.scope {
             let scope = self.key(scope);
-            steps.push(quote!(#call.scope(#scope);));
+            steps.push(quote!(#private::Call::scope(&mut #call, #scope);));
         }
         if let Some(AlsoAccept::Key(old)) = &policies.also_accept {
             let old = self.template(old);
-            steps.push(quote!(#call.also_accept_key(#old);));
+            steps.push(quote!(#private::Call::also_accept_key(&mut #call, #old);));
         }
         match &self.model.fingerprint {
             Fingerprint::Expression(expression) => {
                 let expression = by_reference(expression);
-                steps.push(quote!(#call.fingerprint(#expression);));
+                steps.push(quote!(#private::Call::fingerprint(&mut #call, #expression);));
             }
             Fingerprint::Arguments(arguments) => steps.extend(arguments.iter().map(|argument| {
                 let cfg = &argument.cfg;
                 let name = argument.name.unraw().to_string();
                 let value = argument.by_reference();
-                quote!(#(#cfg)* #call.argument(#name, #value);)
+                quote!(#(#cfg)* #private::Call::argument(&mut #call, #name, #value);)
             })),
         }
         if let Some(Period::Computed(ttl)) = &policies.ttl {
-            steps.push(quote!(#call.ttl(#ttl);));
+            steps.push(quote!(#private::Call::ttl(&mut #call, #ttl);));
         }
         if let Some(Period::Computed(lease)) = &policies.lease {
-            steps.push(quote!(#call.lease(#lease);));
+            steps.push(quote!(#private::Call::lease(&mut #call, #lease);));
         }
         if let Some(InFlight::Wait(Period::Computed(limit))) = &policies.in_flight {
-            steps.push(quote!(#call.in_flight(#private::InFlight::Wait(#limit));));
+            steps.push(
+                quote!(#private::Call::in_flight(&mut #call, #private::InFlight::Wait(#limit));),
+            );
         }
         match self.model.self_name {
             SelfName::Plain => steps,

@@ -328,6 +328,58 @@ pub mod nested {
     }
 }
 
+/// A trait of everything, whose methods are called like those of the library.
+pub mod beside_a_blanket_trait {
+    use std::time::Duration;
+
+    use idempotent_runtime::{Error, Idempotency, idempotent};
+
+    pub trait Anything: Sized {
+        fn handle(&self) {}
+        fn key(&self) {}
+        fn scope(self) {}
+        fn also_accept_key(&self) {}
+        fn argument(&self) {}
+        fn fingerprint(self) {}
+        fn key_from_arguments(&self) {
+            panic!("it is the library's that is called")
+        }
+        fn ttl(&self) {}
+        fn lease(&self) {}
+        fn in_flight(&self) {}
+        fn part(&self) {}
+        fn literal(&self) {}
+        fn run(&self) {}
+        fn run_detached(&self) {}
+    }
+
+    impl<T> Anything for T {}
+
+    #[idempotent(
+        handle = handle,
+        key = "{id}/1",
+        scope = id,
+        also_accept = "{id}",
+        ttl = patience,
+        lease = patience,
+        in_flight = wait(patience),
+        skip(handle)
+    )]
+    pub async fn by_key(handle: &Idempotency, id: u64, patience: Duration) -> Result<u64, Error> {
+        Ok(id)
+    }
+
+    #[idempotent(key = id, fingerprint = id, on_cancel = detach)]
+    pub async fn by_fingerprint(id: u64) -> Result<u64, Error> {
+        Ok(id)
+    }
+
+    #[idempotent(key_from_arguments)]
+    pub async fn by_arguments(id: u64) -> Result<u64, Error> {
+        Ok(id)
+    }
+}
+
 fn assert_send<T: Send>(_: T) {}
 
 fn main() {

@@ -37,9 +37,9 @@ fn a_function_with_a_skipped_argument() {
                         .scope("req.merchant")
                         .ttl(::idempotent_runtime::__private::Duration::new(86400u64, 0u32));
                     let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    __call.key(&req.order_id);
-                    __call.scope(&req.merchant);
-                    __call.argument("req", req);
+                    ::idempotent_runtime::__private::Call::key(&mut __call, &req.order_id);
+                    ::idempotent_runtime::__private::Call::scope(&mut __call, &req.merchant);
+                    ::idempotent_runtime::__private::Call::argument(&mut __call, "req", req);
                     __call
                 };
                 let __body = async move {
@@ -94,8 +94,8 @@ fn a_derived_name_and_a_pattern() {
                         )
                         .key("body.id");
                     let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    __call.key(&body.id);
-                    __call.argument("body", &body);
+                    ::idempotent_runtime::__private::Call::key(&mut __call, &body.id);
+                    ::idempotent_runtime::__private::Call::argument(&mut __call, "body", &body);
                     __call
                 };
                 let __body = async move {
@@ -195,14 +195,18 @@ fn a_method_that_async_trait_has_boxed() {
                                 let mut __call = ::idempotent_runtime::__private::begin(
                                     &__IDEMPOTENT_SITE,
                                 );
-                                __call
-                                    .key(
-                                        &(
-                                            ::idempotent_runtime::__private::part(&__self.shop),
-                                            ::idempotent_runtime::__private::part(&body.id),
-                                        ),
-                                    );
-                                __call.argument("body", &body);
+                                ::idempotent_runtime::__private::Call::key(
+                                    &mut __call,
+                                    &(
+                                        ::idempotent_runtime::__private::part(&__self.shop),
+                                        ::idempotent_runtime::__private::part(&body.id),
+                                    ),
+                                );
+                                ::idempotent_runtime::__private::Call::argument(
+                                    &mut __call,
+                                    "body",
+                                    &body,
+                                );
                                 __call
                             };
                             let __body = async move {

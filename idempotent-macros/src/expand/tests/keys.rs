@@ -31,20 +31,20 @@ fn a_method_with_a_tuple_key() {
                             .key("(&self.cart, (item, \"eu\"))")
                             .scope("self.tenant()");
                         let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                        __call
-                            .key(
-                                &(
-                                    ::idempotent_runtime::__private::part(&self.cart),
-                                    ::idempotent_runtime::__private::part(
-                                        &(
-                                            ::idempotent_runtime::__private::part(&item),
-                                            ::idempotent_runtime::__private::part(&"eu"),
-                                        ),
+                        ::idempotent_runtime::__private::Call::key(
+                            &mut __call,
+                            &(
+                                ::idempotent_runtime::__private::part(&self.cart),
+                                ::idempotent_runtime::__private::part(
+                                    &(
+                                        ::idempotent_runtime::__private::part(&item),
+                                        ::idempotent_runtime::__private::part(&"eu"),
                                     ),
                                 ),
-                            );
-                        __call.scope(&self.tenant());
-                        __call.argument("item", &item);
+                            ),
+                        );
+                        ::idempotent_runtime::__private::Call::scope(&mut __call, &self.tenant());
+                        ::idempotent_runtime::__private::Call::argument(&mut __call, "item", &item);
                         __call
                     };
                     let __body = async move {
@@ -98,21 +98,21 @@ fn a_template_key_and_the_old_one() {
                         )
                         .key("\"{req.cart}:{req.seq}\"");
                     let mut __call = my::runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    __call
-                        .key(
-                            &my::runtime::__private::Template::new()
-                                .part(&req.cart)
-                                .literal(":")
-                                .part(&req.seq),
-                        );
-                    __call
-                        .also_accept_key(
-                            &my::runtime::__private::Template::new()
-                                .part(&req.cart)
-                                .literal("/")
-                                .part(&req.seq),
-                        );
-                    __call.argument("req", &req);
+                    my::runtime::__private::Call::key(
+                        &mut __call,
+                        &my::runtime::__private::Template::new()
+                            .part(&req.cart)
+                            .literal(":")
+                            .part(&req.seq),
+                    );
+                    my::runtime::__private::Call::also_accept_key(
+                        &mut __call,
+                        &my::runtime::__private::Template::new()
+                            .part(&req.cart)
+                            .literal("/")
+                            .part(&req.seq),
+                    );
+                    my::runtime::__private::Call::argument(&mut __call, "req", &req);
                     __call
                 };
                 let __body = async move {
@@ -178,9 +178,10 @@ fn all_arguments_as_the_key() {
                         .on_crash(::idempotent_runtime::__private::OnCrash::Rerun)
                         .on_cancel(::idempotent_runtime::__private::OnCancel::Stop);
                     let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    __call.key_from_arguments();
-                    #[cfg(feature = "mail")] __call.argument("to", &to);
-                    __call.argument("type", &r#type);
+                    ::idempotent_runtime::__private::Call::key_from_arguments(&mut __call);
+                    #[cfg(feature = "mail")]
+                    ::idempotent_runtime::__private::Call::argument(&mut __call, "to", &to);
+                    ::idempotent_runtime::__private::Call::argument(&mut __call, "type", &r#type);
                     __call
                 };
                 let __body = async move {

@@ -31,9 +31,9 @@ fn reconcile_asks_with_every_argument() {
                             .key("req.id")
                             .on_crash(::idempotent_runtime::__private::OnCrash::Reconcile);
                         let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                        __call.key(&req.id);
-                        __call.argument("conn", &conn);
-                        __call.argument("req", &req);
+                        ::idempotent_runtime::__private::Call::key(&mut __call, &req.id);
+                        ::idempotent_runtime::__private::Call::argument(&mut __call, "conn", &conn);
+                        ::idempotent_runtime::__private::Call::argument(&mut __call, "req", &req);
                         __call
                     };
                     let __body = async move {
@@ -97,8 +97,8 @@ fn a_reference_is_stored_in_place_of_the_value() {
                         )
                         .key("id");
                     let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    __call.key(&id);
-                    __call.argument("id", &id);
+                    ::idempotent_runtime::__private::Call::key(&mut __call, &id);
+                    ::idempotent_runtime::__private::Call::argument(&mut __call, "id", &id);
                     __call
                 };
                 let (saves_idempotent_outcome, loads_idempotent_outcome) = (

@@ -50,9 +50,9 @@ fn every_policy() {
                         .version(2u32)
                         .also_accept_name("stock.hold");
                     let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    __call.handle(&app.idempotency);
-                    __call.key(&lookup(&req).await?);
-                    __call.argument("req", &req);
+                    ::idempotent_runtime::__private::Call::handle(&mut __call, &app.idempotency);
+                    ::idempotent_runtime::__private::Call::key(&mut __call, &lookup(&req).await?);
+                    ::idempotent_runtime::__private::Call::argument(&mut __call, "req", &req);
                     __call
                 };
                 let __body = async move {
@@ -107,11 +107,14 @@ fn computed_durations_and_a_fingerprint() {
                         )
                         .key("a + b");
                     let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    __call.key(&(a + b));
-                    __call.fingerprint(&(&a, &b));
-                    __call.ttl(Duration::from_secs(a));
-                    __call.lease(LEASE);
-                    __call.in_flight(::idempotent_runtime::__private::InFlight::Wait(PATIENCE));
+                    ::idempotent_runtime::__private::Call::key(&mut __call, &(a + b));
+                    ::idempotent_runtime::__private::Call::fingerprint(&mut __call, &(&a, &b));
+                    ::idempotent_runtime::__private::Call::ttl(&mut __call, Duration::from_secs(a));
+                    ::idempotent_runtime::__private::Call::lease(&mut __call, LEASE);
+                    ::idempotent_runtime::__private::Call::in_flight(
+                        &mut __call,
+                        ::idempotent_runtime::__private::InFlight::Wait(PATIENCE),
+                    );
                     __call
                 };
                 let __body = async move {
