@@ -44,7 +44,8 @@ fn may_be_read(reference: &TypeReference) -> bool {
     is_static && is_named && !is_called(&reference.elem, &["str"])
 }
 
-/// The references and lifetimes in a type that are not `'static`; those of function types bind nothing.
+/// The references and lifetimes in a type that are not `'static`; those of function types bind nothing, and `'async_trait` is what
+/// `#[async_trait]` adds to the bounds of every `impl Trait`.
 pub(crate) fn borrows(ty: &Type) -> Vec<TokenStream> {
     struct Borrows(Vec<TokenStream>);
 
@@ -62,7 +63,7 @@ pub(crate) fn borrows(ty: &Type) -> Vec<TokenStream> {
         }
 
         fn visit_lifetime(&mut self, lifetime: &Lifetime) {
-            if lifetime.ident != "static" {
+            if lifetime.ident != "static" && lifetime.ident != "async_trait" {
                 self.0.push(lifetime.to_token_stream());
             }
         }
@@ -244,6 +245,9 @@ mod tests {
             ("table: &'static Table", false),
             ("table: &'static Table<'a>", true),
             ("table: Option<&Table>", true),
+            ("note: impl Debug + Send + 'static", false),
+            ("note: impl Debug + 'static + 'async_trait", false),
+            ("note: impl Debug + 'a", true),
             ("self: Arc<Self>", false),
             ("self: Pin<&mut Self>", true),
         ] {

@@ -121,6 +121,7 @@ pub trait Boxed {
     async fn asked_of_all(self: Arc<Self>, order: Order) -> Result<u64, Error>;
     async fn seen(&self, order: Order) -> Result<u64, Error>;
     async fn by_functions_of_the_module(&self, order: Order) -> Result<u64, Error>;
+    async fn runs_on(self: Arc<Self>, id: u64, note: impl Serialize + Send + 'static) -> Result<u64, Error>;
     async fn free(order: Order) -> Result<u64, Error>;
     async fn free_unpacked(wrapped: Wrapped<Order>, digit: u8) -> Result<u64, Error>;
 }
@@ -193,6 +194,12 @@ impl Boxed for Shop {
     #[idempotent(name = "boxed.seen", key = order.id)]
     async fn seen(&self, order: Order) -> Result<u64, Error> {
         Ok(order.id + self.count)
+    }
+
+    #[idempotent(name = "boxed.runs_on", key = id, on_cancel = detach)]
+    async fn runs_on(self: Arc<Self>, id: u64, note: impl Serialize + Send + 'static) -> Result<u64, Error> {
+        drop(note);
+        Ok(id)
     }
 
     #[idempotent(name = "boxed.free", key = order.id)]
