@@ -70,8 +70,8 @@ impl Expansion<'_> {
         let site = site::declare(self.model, private);
         let steps = self.steps();
         let output = self.model.output;
-        let body = hidden(body);
-        let owned = self.owned();
+        let owned = self.owned(body);
+        let hidden = hidden(body);
         let here = output.span();
         let prepared = Ident::new("prepared_idempotent_call", here);
         let on_error = self.on_error();
@@ -86,7 +86,7 @@ impl Expansion<'_> {
                 }
                 #owned
                 #reconcile
-                #body
+                #hidden
             }
         };
         let (run, pinned) = match self.model.policies.on_cancel {
@@ -246,14 +246,27 @@ impl Expansion<'_> {
     /// Mentions every argument, the last one first, so that the body owns each of them whole, also where it says only a part
     /// of it, or nothing: a permit is then held for as long as the body runs, detached or not, and what is dropped at its end
     /// is dropped in the order of any function. What stands beside the body keeps the arguments that it mentions itself, and
-    /// what the key and its like were given away to is gone when the body begins.
-    fn owned(&self) -> TokenStream {
+    /// what the key and its like were given away to is gone when the body begins. What may be gone is mentioned where the body does so,
+    /// too, and where the body goes on without the caller: nothing else would hold it.
+    fn owned(&self, body: &Group) -> TokenStream {
         let (beside, first) = (self.beside(), self.model.evaluated_first());
         let stays = |name: &str| {
             let names: Names = [name.to_owned()].into_iter().collect();
-            let mut beside = beside.iter();
-            beside.any(|expression| names.mentioned_in(expression))
+            let name_in_body = match (name, self.model.self_name) {
+                ("self", SelfName::Renamed) => "__self",
+                _ => name,
+            };
+            let in_body: Names = [name_in_body.to_owned()].into_iter().collect();
+            let goes_on = self.model.policies.on_cancel == Some(OnCancel::Detach);
+            let is_needed = goes_on || in_body.in_tokens(body.stream());
+            beside
+                .iter()
+                .any(|expression| names.mentioned_in(expression))
                 || first.iter().any(|written| names.given_away_in(written))
+                || !is_needed
+                    && first
+                        .iter()
+                        .any(|written| names.may_be_given_away_in(written))
         };
         let function = self.model.function;
         let arguments = function.arguments.iter().rev();

@@ -111,7 +111,23 @@ async fn holding(id: u64, first: Held, second: Held, pair: Pair, _unmentioned: H
     Ok(())
 }
 
-#[idempotent(key = id, on_cancel = detach, skip(pair, _unmentioned, gates))]
+impl Pair {
+    fn map<T>(&self, of: impl Fn(&Held) -> T) -> T {
+        of(&self.mentioned)
+    }
+}
+
+#[idempotent(
+    key = match pair { Pair { ref mentioned, .. } => mentioned.0 },
+    scope = pair.map(|held| held.0),
+    skip(pair)
+)]
+async fn holding_what_the_key_looks_at(pair: Pair) -> Result<(), Error> {
+    let _last = Held("body", Arc::clone(&pair.other.1));
+    Ok(())
+}
+
+#[idempotent(key = (id, str::len(_unmentioned.0)), on_cancel = detach, skip(pair, _unmentioned, gates))]
 async fn holding_on(id: u64, pair: Pair, _unmentioned: Held, gates: Arc<[Notify; 2]>) -> Result<(), Error> {
     gates[0].notify_one();
     gates[1].notified().await;
@@ -188,7 +204,11 @@ async fn arguments_are_dropped_as_those_of_any_function() {
     holding(1, held("first"), held("second"), pair(), held("unmentioned")).await.unwrap();
 
     let expected = ["body", "unmentioned", "mentioned", "other", "second", "first"];
-    assert_eq!(*dropped.lock().unwrap(), expected);
+    assert_eq!(std::mem::take(&mut *dropped.lock().unwrap()), expected);
+
+    holding_what_the_key_looks_at(pair()).await.unwrap();
+
+    assert_eq!(*dropped.lock().unwrap(), ["body", "mentioned", "other"]);
 }
 
 async fn a_call_that_runs_on_keeps_all_its_arguments() {
@@ -204,7 +224,7 @@ async fn a_call_that_runs_on_keeps_all_its_arguments() {
     assert_eq!(*dropped.lock().unwrap(), [""; 0], "the caller is gone, and the body runs");
     gates[1].notify_one();
     let again = Pair { mentioned: held("again"), other: held("again") };
-    holding_on(1, again, held("again"), gates).await.unwrap();
+    holding_on(1, again, held("unmentioned"), gates).await.unwrap();
 
     let expected = ["body", "unmentioned", "mentioned", "other"];
     assert_eq!(dropped.lock().unwrap()[..4], expected);

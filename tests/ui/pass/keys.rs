@@ -245,6 +245,46 @@ pub async fn given_away_to_a_handle(id: u64, app: idempotent_runtime::Idempotenc
     Ok(Done(id))
 }
 
+#[idempotent(key = client_key.unwrap_or_default(), skip(client_key))]
+pub async fn given_away_to_a_method_of_an_option(id: u64, client_key: Option<String>) -> Result<Done, Error> {
+    Ok(Done(id))
+}
+
+#[idempotent(
+    key = match client_key { Some(key) => key, None => id.to_string() },
+    scope = if let Some(tenant) = tenant { tenant } else { "nobody".to_owned() },
+    skip(client_key, tenant)
+)]
+pub async fn given_away_to_a_pattern(
+    id: u64,
+    client_key: Option<String>,
+    tenant: Option<String>,
+) -> Result<Done, Error> {
+    Ok(Done(id))
+}
+
+#[idempotent(
+    key = prefix + "/" + &id.to_string(),
+    scope = tenant?.to_owned(),
+    fingerprint = [note].concat(),
+    also_accept = "{text_of(secret.0)}"
+)]
+pub async fn given_away_to_operators(
+    id: u64,
+    prefix: String,
+    tenant: Result<String, Error>,
+    note: String,
+    secret: (Secret, u8),
+) -> Result<Done, Error> {
+    Ok(Done(id))
+}
+
+#[idempotent(key = match channel { Channel::Web => 0, Channel::Phone => 1 }, skip(parts))]
+pub async fn looked_at_by_a_pattern(channel: Channel, parts: (Secret, Secret)) -> Result<Done, Error> {
+    drop(parts.0);
+    Ok(Done(channel as u64))
+}
+
 fn made(app: idempotent_runtime::Idempotency) -> idempotent_runtime::Idempotency {
     app
 }

@@ -123,8 +123,6 @@ fn computed_durations_and_a_fingerprint() {
                     > {
                         return __ret;
                     }
-                    #[allow(clippy::used_underscore_binding)]
-                    let _ = (&b,);
                     { Ok(a + b) }
                 };
                 let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
