@@ -258,6 +258,12 @@ pub trait Keep<T> {
     #[doc(hidden)]
     const LOADS: bool = false;
 
+    /// Whether what leads there can be decoded.
+    #[doc(hidden)]
+    fn leads(&self, _stored: &Stored) -> Result<(), BoxError> {
+        Ok(())
+    }
+
     /// What [`read`](Keep::read) returns.
     #[doc(hidden)]
     type Reading: Future<Output = Result<T, Unread>>;
@@ -354,6 +360,9 @@ where
         }
     }
     const LOADS: bool = true;
+    fn leads(&self, stored: &Stored) -> Result<(), BoxError> {
+        stored.decode::<R>().map(drop)
+    }
     type Reading = ReadBack<F>;
 }
 

@@ -263,7 +263,11 @@ where
     };
     if K::LOADS && outcome.kind == OutcomeKind::Value {
         // The reference is what counts, and loading may take a while: it is recorded first.
-        return Ending::Done(outcome);
+        let stored = Stored::new(outcome.clone(), request.handle.coder().clone());
+        return match typed.keep.leads(&stored) {
+            Ok(()) => Ending::Done(outcome),
+            Err(error) => not_replayable(request, &error),
+        };
     }
     match decode(request, typed, outcome.clone()).await {
         Ok(replayed) => {

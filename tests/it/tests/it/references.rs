@@ -13,6 +13,7 @@ on_every_store![
     a_load_that_fails_on_a_replay_is_worth_trying_again,
     a_load_that_fails_in_the_first_run_leaves_a_reference_that_can_be_replayed,
     a_reference_that_cannot_be_decoded_is_unreadable,
+    a_reference_that_was_never_to_be_decoded_is_not_recorded,
     a_value_that_becomes_a_reference_is_not_taken_for_one,
     a_load_is_no_part_of_an_attempt,
 ];
@@ -146,6 +147,25 @@ async fn a_reference_that_cannot_be_decoded_is_unreadable(world: World) {
         "{answer:?}"
     );
     assert!(answer.is_err_and(|error| !error.is_retryable()));
+}
+
+/// As a number in JSON that is none.
+async fn a_reference_that_was_never_to_be_decoded_is_not_recorded(world: World) {
+    let owner = world.owner().await;
+    let call = || {
+        let load = |weight: f64| async move { Ok::<_, Error>(weight) };
+        let call = owner.call("references.weight").key("k");
+        call.reference(|weight: &f64| *weight, load)
+            .run(|_| async { Ok::<_, Error>(f64::NAN) })
+    };
+
+    assert!(call().await.is_ok_and(f64::is_nan), "the first run");
+
+    let replay = call().await;
+    assert!(
+        matches!(replay, Err(Error::NotReplayable { .. })),
+        "{replay:?}"
+    );
 }
 
 /// A build that counts `version` up tells what it stores from what the one before did.
