@@ -60,12 +60,9 @@ pub(super) fn jittered(pause: Duration) -> Duration {
 
 #[cfg(all(test, not(shuttle)))]
 mod tests {
-    use std::{
-        sync::{
-            Arc,
-            atomic::{AtomicU32, Ordering},
-        },
-        task::{Context, Waker},
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
     };
 
     use async_trait::async_trait;
@@ -179,7 +176,7 @@ mod tests {
             waiters.wait(store, &ONE, SEEN, Duration::from_secs(60), || Pace::ALONE)
         };
         let mut leads = pin!(wait());
-        let mut context = Context::from_waker(Waker::noop());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(leads.as_mut().poll(&mut context).is_pending());
         let began = tokio::time::Instant::now();
 
