@@ -40,7 +40,8 @@ pub struct ManualClock {
 #[derive(Debug)]
 struct Inner {
     hands: Mutex<Hands>,
-    sleepers: watch::Sender<usize>,
+    /// Tells that the number of sleepers has changed, and not what it is: two changes may be told in another order than made.
+    changes: watch::Sender<()>,
 }
 
 #[derive(Debug)]
@@ -72,7 +73,7 @@ impl ManualClock {
         Self {
             inner: Arc::new(Inner {
                 hands: Mutex::new(hands),
-                sleepers: watch::Sender::new(0),
+                changes: watch::Sender::new(()),
             }),
         }
     }
@@ -117,12 +118,13 @@ impl ManualClock {
 
     /// Resolves when at least `n` sleeps are under way: then everything that was to be set up has come to rest.
     pub async fn await_sleepers(&self, n: usize) {
-        // The sender lives in `self`, so the channel cannot close.
+        // Nobody tells of a change while the hands are locked, so counting under the lock of the channel waits for nobody who
+        // waits for that. The sender lives in `self`, so the channel cannot close.
         let _ = self
             .inner
-            .sleepers
+            .changes
             .subscribe()
-            .wait_for(|sleepers| *sleepers >= n)
+            .wait_for(|()| self.sleepers() >= n)
             .await;
     }
 
@@ -191,9 +193,8 @@ impl Future for Sleep {
                 waker: context.waker().clone(),
             },
         );
-        let sleepers = hands.sleepers.len();
         drop(hands);
-        clock.inner.sleepers.send_replace(sleepers);
+        clock.inner.changes.send_replace(());
         Poll::Pending
     }
 }
@@ -201,17 +202,21 @@ impl Future for Sleep {
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some(place) = self.place {
-            let mut hands = self.clock.hands();
-            hands.sleepers.remove(&place);
-            let sleepers = hands.sleepers.len();
-            drop(hands);
-            self.clock.inner.sleepers.send_replace(sleepers);
+            self.clock.hands().sleepers.remove(&place);
+            self.clock.inner.changes.send_replace(());
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        hint,
+        pin::pin,
+        sync::atomic::{AtomicUsize, Ordering},
+        thread,
+    };
+
     use super::*;
 
     #[tokio::test]
@@ -239,6 +244,46 @@ mod tests {
         sleep.abort();
         assert!(sleep.await.is_err());
         assert_eq!(clock.sleepers(), 0);
+    }
+
+    /// In every round two sleeps begin at the same moment: whichever tells of it last, nobody waits for more than there are.
+    #[test]
+    fn sleeps_that_begin_at_once_are_all_seen() {
+        const ROUNDS: usize = 20_000;
+        let clock = ManualClock::new();
+        let arrived = AtomicUsize::new(0);
+        // Whoever has to be woken comes too late to meet the other, and yet a machine may have one core for both.
+        let meet = |turn: usize| {
+            arrived.fetch_add(1, Ordering::SeqCst);
+            let mut waited = 0_u32;
+            while arrived.load(Ordering::SeqCst) < 2 * turn {
+                waited += 1;
+                if waited.is_multiple_of(1_000) {
+                    thread::yield_now();
+                }
+                hint::spin_loop();
+            }
+        };
+        let unseen = || {
+            let mut unseen = 0;
+            for round in 0..ROUNDS {
+                let mut sleep = clock.sleep(Duration::from_secs(10));
+                meet(3 * round + 1);
+                let polled = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                assert!(polled.is_pending());
+                meet(3 * round + 2);
+                let both = pin!(clock.await_sleepers(2));
+                let seen = both.poll(&mut Context::from_waker(Waker::noop()));
+                unseen += usize::from(seen.is_pending());
+                meet(3 * round + 3);
+            }
+            unseen
+        };
+        let unseen = thread::scope(|scope| {
+            let other = scope.spawn(unseen);
+            unseen() + other.join().expect("it sleeps")
+        });
+        assert_eq!(unseen, 0);
     }
 
     #[test]
