@@ -1,6 +1,6 @@
 //! What tests of idempotent code need: time that stands still, faults on command, proof that an effect happened once.
 //!
-//! * [`assert_once`] drives duplicates of your own function and checks that its effect happened once.
+//! * [`assert_once`] drives duplicates of your own function, and a retry after them, and checks that its effect happened once.
 //! * `assert_idempotent`, with the feature `tower`, sends equal requests to a service and compares what they leave behind.
 //! * [`CrashPoints`] lets the process that runs your function die at every point of it, and calls again.
 //! * [`ManualClock`] stands in for the time of a memory store and for every timer of a handle.

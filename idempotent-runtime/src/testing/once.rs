@@ -7,17 +7,20 @@ use std::{
     task::Poll,
 };
 
-/// Runs `duplicates` calls at the same time, checks that the effect happened once and that every call got the same
-/// answer, and returns that answer.
+/// Makes `duplicates` calls at the same time and one more after they have answered, checks that the effect happened once and
+/// that every call got the same answer, and returns that answer.
+///
+/// The last call is a plain retry: what only joins calls that are under way, and forgets them when they end, does not
+/// pass.
 ///
 /// `effects` tells how often the effect has happened so far: the length of a log, the number of charges that a fake
 /// gateway saw. What it says before the calls does not count.
 ///
-/// The calls run in the caller's task, so they may borrow; each begins before any is waited for.
+/// The calls run in the caller's task, so they may borrow; each of those at the same time begins before any is waited for.
 ///
 /// # Panics
 ///
-/// When the effect did not happen exactly once, when two answers differ, or when `duplicates` is zero.
+/// When the effect did not happen exactly once, when two answers differ, or when `duplicates` is less than two.
 ///
 /// # Examples
 ///
@@ -46,7 +49,7 @@ where
     F: Future,
     F::Output: PartialEq + Debug,
 {
-    assert!(duplicates > 0, "`assert_once` needs at least one call");
+    assert!(duplicates > 1, "`assert_once` needs at least two calls");
     let before = effects();
     let mut answers = all((0..duplicates).map(|_| call())).await.into_iter();
     let happened = effects().wrapping_sub(before);
@@ -63,6 +66,16 @@ where
             "call 1 and call {place} of {duplicates} equal calls got different answers"
         );
     }
+    let retry = call().await;
+    let again = effects().wrapping_sub(before).wrapping_sub(happened);
+    assert_eq!(
+        again, 0,
+        "the effect of {duplicates} equal calls happened once, and {again} times in the retry after them, which got {retry:?}"
+    );
+    assert_eq!(
+        first, retry,
+        "{duplicates} equal calls got one answer, and the retry after them got another answer"
+    );
     first
 }
 
@@ -127,6 +140,42 @@ mod tests {
     async fn an_effect_for_each_call_is_found() {
         let runs = Cell::new(0);
         assert_once(5, || async { runs.set(runs.get() + 1) }, || runs.get()).await;
+    }
+
+    /// It remembers a call for as long as one runs, as a function does that only joins calls which are under way.
+    #[tokio::test]
+    #[should_panic(expected = "in the retry after them")]
+    async fn an_effect_that_a_retry_repeats_is_found() {
+        let (runs, running) = (Cell::new(0), Cell::new(0));
+        let call = || {
+            if running.replace(running.get() + 1) == 0 {
+                runs.set(runs.get() + 1);
+            }
+            let running = &running;
+            async move {
+                tokio::task::yield_now().await;
+                running.set(running.get() - 1);
+            }
+        };
+        assert_once(5, call, || runs.get()).await;
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "the retry after them got another answer")]
+    async fn another_answer_to_a_retry_is_found() {
+        let calls = Cell::new(0);
+        let call = || async {
+            calls.set(calls.get() + 1);
+            calls.get() > 2
+        };
+        assert_once(2, call, || usize::from(calls.get() > 0)).await;
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "`assert_once` needs at least two calls")]
+    async fn one_call_proves_nothing() {
+        let runs = Cell::new(0);
+        assert_once(1, || async { runs.set(1) }, || runs.get()).await;
     }
 
     #[tokio::test]
