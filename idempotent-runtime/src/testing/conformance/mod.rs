@@ -195,6 +195,7 @@ macro_rules! conformance_tests {
             purge_deletes_what_was_resumed_and_left
             purge_goes_in_bounded_batches
             purge_spares_what_was_claimed_again
+            a_purge_beside_a_takeover_takes_nothing_that_was_claimed
             purge_spares_what_is_kept
             purge_counts_what_is_kept_from_its_expiry
             what_is_kept_stays_until_then

@@ -2,14 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::sync::Barrier;
+
 use super::{
     Subject,
-    sample::{LEASE, TTL, applied, claim, completion, id, look, next, release, standing},
+    sample::{
+        LEASE, TTL, applied, claim, completion, id, look, next, release, standing, swap, takeover,
+    },
 };
 use crate::{
     policy::OnCrash,
     record::{Draft, Moment, RawOutcome, State, TokenRule},
-    store::Store,
+    store::{Store, Swap},
 };
 
 /// F16, F17, I12: a purge deletes what is expired, and nothing that somebody still holds or must settle. What is done or
@@ -152,6 +156,53 @@ pub async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
         1
     );
     assert_eq!(look(&*store, id(1)).await.record, Some(record));
+}
+
+/// A purge looks and deletes in one step: one that deletes what it saw before takes a record from whoever has claimed it meanwhile.
+pub async fn a_purge_beside_a_takeover_takes_nothing_that_was_claimed(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let (purger, taker) = (subject.store().await, subject.store().await);
+    for round in 0..50 {
+        let abandoned = Draft {
+            lease: Moment::In(Duration::ZERO),
+            expires: Moment::In(Duration::ZERO),
+            ..claim()
+        };
+        let begun = swap(&*taker, id(round), None, &abandoned).await;
+        assert!(matches!(begun, Swap::Applied(_)), "{begun:?}");
+        let Some(seen) = look(&*taker, id(round)).await.record else {
+            // Nobody need keep it, so a store that sweeps may have forgotten it.
+            continue;
+        };
+        let again = takeover(&seen);
+        let version = again.version;
+        let start = Arc::new(Barrier::new(2));
+        let taking = tokio::spawn({
+            let (taker, start) = (Arc::clone(&taker), Arc::clone(&start));
+            async move {
+                start.wait().await;
+                swap(&*taker, id(round), Some(seen.version), &again).await
+            }
+        });
+        let purging = tokio::spawn({
+            let purger = Arc::clone(&purger);
+            async move {
+                start.wait().await;
+                purger.purge(10, Duration::ZERO).await
+            }
+        });
+        let taken = taking.await.expect("the swap is answered");
+        let purged = purging.await.expect("the purge ends");
+        purged.expect("a purge is answered");
+        if let Swap::Applied(_) = taken {
+            let found = look(&*store, id(round)).await.record;
+            assert_eq!(
+                found.map(|record| record.version),
+                Some(version),
+                "whoever took over in round {round} holds"
+            );
+        }
+    }
 }
 
 /// What is kept for whoever audits is spared until that is over.

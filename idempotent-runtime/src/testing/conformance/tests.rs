@@ -66,6 +66,7 @@ enum Defect {
     PurgeOfNothingRunning,
     PurgeUnbounded,
     PurgeCountsLimit,
+    PurgeCheckThenAct,
     PurgeOfWhatIsKept,
     PurgeOfWhatWasToBeKept,
     KeptFromTheClaim,
@@ -353,21 +354,27 @@ impl Store for Simple {
         } else {
             limit as usize
         };
-        let mut cells = self.cells();
-        let gone: Vec<_> = cells
-            .iter()
-            .filter(|(_, record)| self.purgeable(record, keep))
-            .map(|(id, _)| *id)
-            .take(limit)
-            .collect();
-        for id in &gone {
-            cells.remove(id);
+        let due = |cells: &Cells| -> Vec<_> {
+            cells
+                .iter()
+                .filter(|(_, record)| self.purgeable(record, keep))
+                .map(|(id, _)| *id)
+                .take(limit)
+                .collect()
+        };
+        let mut early = None;
+        if self.defect == Defect::PurgeCheckThenAct {
+            early = Some(due(&self.cells()));
+            tokio::task::yield_now().await;
         }
+        let mut cells = self.cells();
+        let gone = early.unwrap_or_else(|| due(&cells));
+        let gone = gone.iter().filter(|id| cells.remove(*id).is_some()).count();
         drop(cells);
         self.changed();
         match self.defect {
-            Defect::PurgeCountsLimit if !gone.is_empty() => Ok(limit as u64),
-            _ => Ok(gone.len() as u64),
+            Defect::PurgeCountsLimit if gone > 0 => Ok(limit as u64),
+            _ => Ok(gone as u64),
         }
     }
 
@@ -548,6 +555,7 @@ defects! {
     a_purge_that_counts_what_is_kept_from_the_claim_is_found: KeptFromTheClaim => purge_counts_what_is_kept_from_its_expiry;
     a_store_that_forgets_what_is_kept_is_found: ForgetsWhatIsKept => what_is_kept_stays_until_then;
     a_purge_that_miscounts_is_found: PurgeCountsLimit => purgers_at_once_count_each_record_once;
+    a_purge_of_what_was_claimed_meanwhile_is_found: PurgeCheckThenAct => a_purge_beside_a_takeover_takes_nothing_that_was_claimed;
     a_purge_that_miscounts_what_was_spared_is_found: PurgeCountsLimit => purge_spares_what_was_claimed_again;
     a_scan_without_order_is_found: ScanUnordered => scan_lists_in_the_order_of_ids;
     a_scan_that_repeats_is_found: ScanRepeats => scan_lists_in_the_order_of_ids;
