@@ -169,6 +169,7 @@ macro_rules! conformance_tests {
             a_refused_duplicate_deletes_nothing
             a_lost_claim_is_recognised_by_its_attempt
             a_lost_completion_is_recognised_by_its_attempt
+            heartbeats_go_to_the_same_records
 
             a_lease_ends_by_the_clock_of_the_store
             tokens_grow_over_takeovers

@@ -128,6 +128,28 @@ pub async fn a_lost_completion_is_recognised_by_its_attempt(subject: &dyn Subjec
     assert_eq!(record, done);
 }
 
+/// What heartbeats are given reaches the same records: a call that claims through the one is prolonged and ended through the other.
+pub async fn heartbeats_go_to_the_same_records(subject: &dyn Subject) {
+    let store = subject.store().await;
+    let own = store.for_heartbeats().await;
+    let own = own.expect("heartbeats are given a store, or share this one");
+    let beats = own.unwrap_or_else(|| Arc::clone(&store));
+
+    let draft = claim();
+    let held = applied(&*store, id(1), None, &draft).await;
+    let beaten = applied(&*beats, id(1), Some(held.version), &heartbeat(&draft)).await;
+    let done = completion(&draft, "v");
+    let done = applied(&*beats, id(1), Some(beaten.version), &done).await;
+    same(&*standing(&*store, id(1)).await, &done);
+
+    let draft = claim();
+    let held = applied(&*beats, id(2), None, &draft).await;
+    same(&*standing(&*store, id(2)).await, &held);
+    let done = completion(&draft, "v");
+    let done = applied(&*store, id(2), Some(held.version), &done).await;
+    same(&*standing(&*beats, id(2)).await, &done);
+}
+
 /// A client writes over a version without having seen the record, as one that goes on for another does: it is told what it kept.
 pub async fn a_client_that_has_seen_nothing_is_told_what_it_wrote(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);

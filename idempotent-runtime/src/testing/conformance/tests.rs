@@ -71,6 +71,7 @@ enum Defect {
     PurgeOfWhatWasToBeKept,
     KeptFromTheClaim,
     ForgetsWhatIsKept,
+    HeartbeatsElsewhere,
     ScanUnordered,
     ScanRepeats,
 }
@@ -399,6 +400,13 @@ impl Store for Simple {
         all.truncate(limit as usize);
         Ok(all)
     }
+
+    async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        match self.defect {
+            Defect::HeartbeatsElsewhere => Ok(Some(Clients::new(Defect::None).store().await)),
+            _ => Ok(None),
+        }
+    }
 }
 
 /// As a number of 53 bits has it.
@@ -527,6 +535,7 @@ defects! {
     a_duplicate_that_releases_is_found: NoVersionCheck => a_refused_duplicate_deletes_nothing;
     a_refusal_that_shows_nothing_is_found_by_a_claim: RefusalShowsNothing => a_lost_claim_is_recognised_by_its_attempt;
     a_refusal_that_shows_nothing_is_found_by_a_completion: RefusalShowsNothing => a_lost_completion_is_recognised_by_its_attempt;
+    heartbeats_that_go_elsewhere_are_found: HeartbeatsElsewhere => heartbeats_go_to_the_same_records;
     a_clock_of_the_client_is_found_by_a_lease: ClockOfTheClient => a_lease_ends_by_the_clock_of_the_store;
     a_heartbeat_that_prolongs_nothing_is_found: LeaseKeptByHeartbeat => a_lease_ends_by_the_clock_of_the_store;
     a_token_that_stays_is_found: TokenKeptByTakeover => tokens_grow_over_takeovers;
