@@ -145,6 +145,34 @@ fn an_option_or_a_newtype_around_a_value_changes_nothing() {
 }
 
 #[test]
+fn a_field_that_is_cleared_is_told_from_one_that_is_left_alone() {
+    #[derive(Serialize)]
+    struct Patch {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<Option<&'static str>>,
+    }
+    let changes = [None, Some(None), Some(Some("x"))];
+    assert_all_differ(&changes.map(|note| fingerprint(&Patch { note })));
+}
+
+/// What a field writes counts, and not what it means by that.
+#[test]
+fn a_field_that_writes_none_when_it_is_cleared_is_left_out() {
+    #[derive(Serialize)]
+    struct Patch {
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "flat")]
+        note: Option<Option<&'static str>>,
+    }
+    fn flat<S: Serializer>(note: &Option<Option<&str>>, serializer: S) -> Result<S::Ok, S::Error> {
+        note.flatten().serialize(serializer)
+    }
+    let [untouched, cleared, set] =
+        [None, Some(None), Some(Some("x"))].map(|note| fingerprint(&Patch { note }));
+    assert_eq!(untouched, cleared);
+    assert_ne!(untouched, set);
+}
+
+#[test]
 fn optional_fields_and_arguments_can_be_added() {
     #[derive(Serialize)]
     struct Old {

@@ -1,4 +1,5 @@
-//! The store's clock, and the tokens that come from it.
+//! The time that a store tells, and the tokens that come from it. Whose clock that is cannot be seen where clients and
+//! server have the same one.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::{
     store::Store,
 };
 
-/// D01, D02, D19: a lease is over when the store's clock says so, not before.
+/// D01, D02, D19: a lease is over by the time that every client of the store is told, and not before. Where they are all on one
+/// machine with the server, a store that takes the process's time passes, too.
 pub async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
