@@ -127,7 +127,8 @@ impl Attempt {
         self.0.token
     }
 
-    /// Tells whether an earlier holder vanished: it may have done some or all of the work.
+    /// Tells whether an earlier holder vanished: it may have done some or all of the work. Where its record has expired since, nobody knows of
+    /// it any more, and this is a first attempt.
     #[must_use]
     pub fn is_takeover(&self) -> bool {
         self.0.number > 1

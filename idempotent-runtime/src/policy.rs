@@ -52,7 +52,7 @@ pub enum OnMissingKey {
 pub enum OnOutage {
     /// [`Error::Store`](crate::Error::Store); the body does not run.
     Closed,
-    /// The body runs unprotected, and an event of the level *error* says so. Only where the store did not answer or was busy
+    /// The body runs unprotected, whatever `on_crash` says, and an event of the level *error* says so. Only where the store did not answer or was busy
     /// ([`StoreError::is_transient`](crate::StoreError::is_transient)), and nobody was seen to hold the call: a store that says why it
     /// takes nothing, because it is full, say, or may not be written, is [`Error::Store`](crate::Error::Store).
     Open,

@@ -33,7 +33,9 @@ use crate::{
 ///
 /// # Cancel safety
 ///
-/// A call that is dropped sends nothing more. What may have happened stays in the journal, with its key.
+/// A call that is dropped sends nothing more. With a journal, or where it has an intent or a key of yours, what may have happened stays
+/// there, with its key. A call with a random key and without a journal leaves its key with nobody: making it again is a new call, which may
+/// do it twice. Bound such a call by a deadline, which ends in an error that holds the key, and not by dropping it.
 ///
 /// # Examples
 ///

@@ -184,7 +184,9 @@ impl Builder {
         self
     }
 
-    /// Sets how long heartbeats keep a body that never ends: `"24h"`, or a `Duration`.
+    /// Sets how long heartbeats keep a body that runs, counted from its claim: `"24h"` unless set, or a `Duration`. After that its lease ends
+    /// while it still runs: under `rerun` the next call runs the body beside it, elsewhere the record becomes uncertain, or is reconciled. Take
+    /// longer than any body may run. An outcome that the store does not take is tried again for as long, too.
     pub fn max_hold(mut self, max_hold: impl IntoDuration) -> Self {
         if let Some(max_hold) = self.read(max_hold) {
             self.parts.defaults.max_hold = max_hold;

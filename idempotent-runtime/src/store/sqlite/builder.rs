@@ -66,7 +66,8 @@ impl SqliteBuilder {
     }
 
     /// Sets how long a statement waits for a lock that another connection holds: five seconds unless set, at most 24
-    /// days. Then the error is of the kind [`StoreErrorKind::Busy`]. A pool of the application keeps its own.
+    /// days. Then the error is of the kind [`StoreErrorKind::Busy`]. A pool of the application keeps its own. The callers in line before, in a
+    /// file that the store opened, are waited for up to 30 seconds whatever this says.
     pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
         self.busy_timeout = busy_timeout;
         self
