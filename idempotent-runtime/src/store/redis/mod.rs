@@ -42,7 +42,7 @@ use self::{
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Record, State, Version},
+    record::{Draft, Record, State, TokenRule, Version},
     store::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
         listening::Listening,
@@ -238,7 +238,9 @@ impl Store for RedisStore {
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "writing a record";
         let inner = &self.inner;
-        if next.state == State::Running && next.on_crash != OnCrash::Rerun && !inner.at_most_once {
+        // What begins, or takes over, draws a token. A holder may say of itself at any time that nobody is to run it again.
+        let begins = next.state == State::Running && next.token != TokenRule::Keep;
+        if begins && next.on_crash != OnCrash::Rerun && !inner.at_most_once {
             return Err(
                 StoreError::new(StoreErrorKind::Configuration, DOING).with_source(Forgetful)
             );

@@ -2,10 +2,15 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use idempotent_runtime::{Error, Idempotency, OnCrash, Reconciled, store::StoreErrorKind};
+use idempotent_runtime::{
+    Error, Idempotency, OnCrash, Reconciled,
+    identity::RecordId,
+    record::{Draft, TokenRule, Version},
+    store::{Store, StoreErrorKind, Swap},
+};
 
 use super::private::{Private, charge, kind};
-use crate::servers::spare::Ending;
+use crate::{harness::claim, servers::spare::Ending};
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
@@ -39,6 +44,31 @@ async fn at_most_once_is_refused_without_the_word() {
     let records: u64 = server.ask("DBSIZE").await;
     assert_eq!(records, 0, "nothing was written");
     assert_eq!(charge(&idem, OnCrash::Rerun, &runs).await, Ok(1));
+}
+
+/// As one does whose response is streamed, and which is not to run again if this process dies meanwhile.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_holder_says_without_the_word_that_nobody_is_to_run_it_again() {
+    let server = Private::new().await;
+    let (store, id) = (server.store().await, RecordId::from_bytes([1; 32]));
+    let claim = claim();
+    let begun = store.swap(&id, None, &claim).await;
+    assert!(matches!(begun, Ok(Swap::Applied(_))), "{begun:?}");
+    let answered = Draft {
+        version: Version::random(),
+        subject: None,
+        token: TokenRule::Keep,
+        on_crash: OnCrash::Uncertain,
+        ..claim.clone()
+    };
+
+    let beat = store.swap(&id, Some(claim.version), &answered).await;
+
+    assert!(matches!(beat, Ok(Swap::Applied(_))), "{beat:?}");
+    let stands = store.load(&id).await.map(|snapshot| snapshot.record);
+    let stands = stands.expect("an answer").expect("a record");
+    assert_eq!(stands.on_crash, OnCrash::Uncertain);
 }
 
 #[tokio::test]
