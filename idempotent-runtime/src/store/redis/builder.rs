@@ -56,7 +56,8 @@ impl RedisBuilder {
     }
 
     /// Sets how the store's keys begin, and the name of its channel: `idempotent:` unless set. One to 64 ASCII letters,
-    /// digits and `:`, `.`, `_`, `-`, `/`; anything else is refused when the store is made.
+    /// digits and `:`, `.`, `_`, `-`, `/`; anything else is refused when the store is made. Nothing else may have such keys: the store takes a
+    /// hash by one of them, with 64 hexadecimal digits behind, for a record of its own.
     pub fn key_prefix(mut self, prefix: &str) -> Self {
         self.prefix = KeyPrefix::new(prefix).map_err(|unusable| {
             StoreError::new(StoreErrorKind::Configuration, DOING).with_source(unusable)

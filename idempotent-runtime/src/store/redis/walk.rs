@@ -84,7 +84,10 @@ impl<'a> Walk<'a> {
             .arg("MATCH")
             .arg(self.inner.prefix.pattern())
             .arg("COUNT")
-            .arg(STEP);
+            .arg(STEP)
+            // What another program keeps under such a name, as a text, is no record.
+            .arg("TYPE")
+            .arg("hash");
         let answer = self.inner.link.send(&scan, node, self.doing).await?;
         let (cursor, keys) = read(answer).ok_or_else(|| {
             StoreError::new(StoreErrorKind::Other, self.doing)

@@ -4,6 +4,10 @@ local state, on_crash, lease_end, expires, waited =
 if not (state and on_crash and lease_end and expires) then
     return 0
 end
+-- A time that is none says nothing of what may be deleted, and keeps nothing else from being deleted.
+if not (lease_end:find('^%d+$') and expires:find('^%d+$')) then
+    return 0
+end
 local now = clock()
 local over = state == DONE or state == RELEASED
     or (state == RUNNING and on_crash == RERUN and not is_less(now, lease_end))

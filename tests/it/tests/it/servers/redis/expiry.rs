@@ -173,3 +173,36 @@ async fn a_purge_passes_by_what_is_left_of_a_record() {
 
     assert_eq!(server.key().await, torn);
 }
+
+/// What another program left under such a name is no record.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn keys_of_another_program_keep_no_purge_and_no_listing_from_going_on() {
+    let server = Private::new().await;
+    let store = server.store().await;
+    let key = |number| {
+        let id = RecordId::from_bytes([number; 32]);
+        (id, format!("idempotent:{}", id.to_hex()))
+    };
+    server.tell(&format!("SET {} cached", key(1).1)).await;
+    let abandoned = Draft {
+        lease: Moment::In(Duration::ZERO),
+        expires: Moment::In(Duration::ZERO),
+        ..claim()
+    };
+    for number in 2..=4 {
+        let swap = store.swap(&key(number).0, None, &abandoned).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    }
+    let held = claim();
+    let swap = store.swap(&key(5).0, None, &held).await;
+    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+
+    let listed = store.scan(None, 10).await;
+    assert_eq!(listed.map(|listed| listed.len()), Ok(4));
+
+    server
+        .tell(&format!("HSET {} expires soon", key(2).1))
+        .await;
+    assert_eq!(store.purge(10, Duration::ZERO).await, Ok(2));
+}
