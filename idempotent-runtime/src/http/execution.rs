@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tower_service::Service;
 
 use crate::{
-    attempt::{Attempt, Stage},
+    attempt::Attempt,
     call::RawEnding,
     error::BoxError,
     http::{
@@ -118,10 +118,10 @@ impl<S> Execution<S> {
         let (own, verdict) = match answered {
             Some(Ok(response)) => {
                 let (mut head, body) = response.into_parts();
-                let verdict = terms.judge(&mut head);
+                let verdict = terms.judge(&mut head, &body);
                 let is_its_own = !is_about_another_call(&head);
-                if let Some(verdict) = verdict {
-                    has_answered(&attempt, verdict);
+                if let Some(stage) = verdict.and_then(Verdict::stage) {
+                    attempt.reach(stage);
                 }
                 let kept = {
                     let keeping = pin!(terms.keep(head, body, verdict));
@@ -137,7 +137,8 @@ impl<S> Execution<S> {
                     }
                     Some(Came::ToAStream(response, ended, verdict)) => {
                         // The store learns of it before the client does, because this process may die while the body is sent.
-                        if has_answered(&attempt, verdict) {
+                        if let Some(stage) = verdict.stage() {
+                            attempt.reach(stage);
                             guard.settings.handle.keeper().answered(&attempt).await;
                         }
                         give(client, Own::Streamed(response));
@@ -216,7 +217,7 @@ impl Terms {
     }
 
     /// Says what a response means, before its body is read; `None` where it is said behind that.
-    fn judge(&self, head: &mut Parts) -> Option<Verdict> {
+    fn judge(&self, head: &mut Parts, body: &impl HttpBody) -> Option<Verdict> {
         head.headers.remove(IDEMPOTENT_REPLAYED);
         head.headers.remove(IDEMPOTENCY_STATUS);
         let mark = head.extensions.remove::<Mark>();
@@ -226,9 +227,10 @@ impl Terms {
                 let said = grpc::Code::of(&head.headers)?;
                 self.of_outcome(grpc::verdict(said, errors))
             }
-            // No handler said so, but a router that knows none, at all or for this method.
+            // No handler said so, but a router that knows none, at all or for this method: then it uses no words, and names the
+            // other methods outside of the layer.
             (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::NotBegun,
-            (StatusCode::METHOD_NOT_ALLOWED, None) => Verdict::NotBegun,
+            (StatusCode::METHOD_NOT_ALLOWED, None) if is_empty(body) => Verdict::NotBegun,
             (status, None) if self.guard.rules.rejections.contains(&status) => Verdict::Release,
             (status, None) => self.of_outcome(verdict(status, None, errors)),
             (status, mark) => verdict(status, mark, errors),
@@ -284,9 +286,6 @@ impl Terms {
             return Came::to_an_end(Ok(response), verdict, outcome);
         }
         if let Some(verdict @ (Verdict::NotBegun | Verdict::Release)) = verdict {
-            // A router refuses a method without words, and names the others outside of the layer: with words, a handler does.
-            let has_words = head.status == StatusCode::METHOD_NOT_ALLOWED && !body.is_end_stream();
-            let verdict = if has_words { Verdict::Release } else { verdict };
             let response = Response::from_parts(head, Body::untouched(body));
             return Came::to_an_end(Ok(response), verdict, nothing());
         }
@@ -386,15 +385,9 @@ impl<R, E> Came<R, E> {
     }
 }
 
-/// Takes note of an answer that is not to make the handler run again, however long reading and sending its body takes; whether it
-/// is one.
-fn has_answered(attempt: &Attempt, verdict: Verdict) -> bool {
-    match verdict {
-        Verdict::Store | Verdict::Discard => attempt.reach(Stage::Happened),
-        Verdict::Uncertain => attempt.reach(Stage::InDoubt),
-        Verdict::NotBegun | Verdict::Release | Verdict::StoreOrRelease => return false,
-    }
-    true
+/// Whether there is nothing in it. Where one panics that is asked, nobody knows.
+fn is_empty(body: &impl HttpBody) -> bool {
+    catch_unwind(AssertUnwindSafe(|| body.is_end_stream())).unwrap_or(false)
 }
 
 /// Whether the handler has answered with the problem of a call that another one holds, or has done already. Its key is released so that

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use crate::http::rules::Unrepeatable;
+use crate::{attempt::Stage, http::rules::Unrepeatable};
 
 /// What a handler says about its own response, in place of what its status says: put it among the response's extensions.
 ///
@@ -56,6 +56,18 @@ pub(crate) enum Verdict {
     NotBegun,
     Release,
     Uncertain,
+}
+
+impl Verdict {
+    /// How far a handler has come that has answered so, where that is not to make it run again, however long reading and sending its
+    /// body takes.
+    pub(crate) fn stage(self) -> Option<Stage> {
+        match self {
+            Verdict::Store | Verdict::Discard => Some(Stage::Happened),
+            Verdict::Uncertain => Some(Stage::InDoubt),
+            Verdict::NotBegun | Verdict::Release | Verdict::StoreOrRelease => None,
+        }
+    }
 }
 
 impl From<Mark> for Verdict {

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Idempotency, OnCrash,
     http::{
@@ -31,6 +31,10 @@ impl http_body::Body for Panics {
         self: std::pin::Pin<&mut Self>,
         _: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        panic!("the body of a test")
+    }
+
+    fn is_end_stream(&self) -> bool {
         panic!("the body of a test")
     }
 
@@ -117,6 +121,21 @@ async fn s_102_a_panic_while_the_response_is_read_is_the_handlers() {
         let text = String::from_utf8_lossy(&again.body);
         assert!(text.contains(code), "{errors:?}: {text}");
         assert_eq!(shop.runs(), runs, "{errors:?}");
+    }
+}
+
+#[tokio::test]
+async fn s_102_a_refusal_that_panics_is_a_refusal() {
+    let rules = Rules::ietf().on_crash(OnCrash::Uncertain);
+    let shop = Shop::with(rules, |_, _| async {
+        let mut response = Response::new(Body::new(Panics(http_body::SizeHint::default())));
+        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        response
+    });
+    for runs in 1..=2 {
+        let refused = spawn(&shop, charge()).await;
+        assert!(refused.is_err_and(|panicked| panicked.is_panic()));
+        assert_eq!(shop.runs(), runs);
     }
 }
 
