@@ -24,9 +24,6 @@ const PURGING: &str = "purging expired records";
 
 const WRITING: &str = "writing a record";
 
-/// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.
-const ROUNDS: u32 = 16;
-
 /// Why a record cannot be claimed that is not there for whoever looks.
 const HIDDEN: &str =
     "nothing can be written there, and nothing is shown: a view or a proxy hides the record";
@@ -82,7 +79,7 @@ impl Statements {
         if let Some(outside) = session.outside {
             snapshot = self.confirm(session, outside, id, snapshot).await?;
         }
-        let mut rounds = 0..ROUNDS;
+        let mut rounds = 0..sql::ROUNDS;
         while snapshot.record.is_none() {
             if rounds.next().is_none() {
                 return Err(StoreError::new(StoreErrorKind::Denied, DOING).with_source(HIDDEN));

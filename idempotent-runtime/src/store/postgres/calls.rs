@@ -7,7 +7,7 @@ use sqlx::{Row, postgres::PgConnection};
 use super::{
     failure,
     packed::Unpacked,
-    rows,
+    rows::{self, MEETINGS},
     statements::{Statements, place},
 };
 use crate::{
@@ -30,9 +30,6 @@ pub(super) enum Mark {
     /// Another version stands there, or nothing.
     Moved,
 }
-
-/// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.
-const ROUNDS: u32 = 16;
 
 /// Why a record cannot be claimed that is not there for whoever looks.
 const HIDDEN: &str = "nothing can be written there, and nothing is shown: a policy of row-level security hides the record, or a trigger or rule drops it";
@@ -78,7 +75,7 @@ impl Statements {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "claiming a record";
-        for _ in 0..ROUNDS {
+        for _ in 0..sql::ROUNDS {
             // The last one is the version that was seen, and none was.
             let [values @ .., _] = sql::written(id, None, next);
             let rows = rows::run(connection, self.way, &self.create, &values, DOING).await?;
@@ -116,7 +113,7 @@ impl Statements {
                 (&self.replace, values.into_iter().chain(channel).collect())
             }
         };
-        let rows = rows::run_and_tell(connection, self.way, statement, values, DOING).await?;
+        let rows = rows::run_and_tell(connection, self.way, statement, values, 0, DOING).await?;
         match rows.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
             // Not in the same statement: its snapshot may be older than the version that was in the way.
@@ -158,7 +155,7 @@ impl Statements {
             Value::Text(Some(&*self.channel)),
         ];
         let rows =
-            rows::run_alone_and_tell(connection, self.way, &self.purge, values, DOING).await?;
+            rows::run_and_tell(connection, self.way, &self.purge, values, MEETINGS, DOING).await?;
         rows.iter().map(|row| sql::id(row, DOING)).collect()
     }
 

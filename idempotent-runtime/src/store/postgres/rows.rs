@@ -22,7 +22,7 @@ pub(super) enum Way {
 }
 
 /// How often a statement that gave way to another one is sent again, where it is a transaction of its own.
-const MEETINGS: u32 = 10;
+pub(super) const MEETINGS: u32 = 10;
 
 /// Runs a statement to its end.
 pub(super) async fn run(
@@ -37,32 +37,23 @@ pub(super) async fn run(
 }
 
 /// The same for a statement whose last parameter is the channel on which a record is told that somebody waits for.
+///
+/// It is sent again up to `meetings` times where it gave way to another one that writes the same rows, as a strict isolation demands:
+/// none where it is a part of the application's transaction, which is lost then, or where its caller sends it again.
 pub(super) async fn run_and_tell(
     connection: &mut PgConnection,
     way: Way,
     text: &Arc<str>,
     mut values: Vec<Value<'_>>,
+    meetings: u32,
     doing: &'static str,
 ) -> Result<Vec<PgRow>, StoreError> {
-    let rows = send_and_tell(connection, way, text, &mut values).await;
-    rows.map_err(|error| failure::of(error, doing))
-}
-
-/// The same for a statement that is never a part of the application's transaction, and whose caller does not send it again: where
-/// the isolation is a strict one, it fails beside another one that writes the same rows.
-pub(super) async fn run_alone_and_tell(
-    connection: &mut PgConnection,
-    way: Way,
-    text: &Arc<str>,
-    mut values: Vec<Value<'_>>,
-    doing: &'static str,
-) -> Result<Vec<PgRow>, StoreError> {
-    let mut meetings = 0;
+    let mut met = 0;
     loop {
         match send_and_tell(connection, way, text, &mut values).await {
-            Err(error) if meetings < MEETINGS && failure::gave_way(&error) => {
-                meetings += 1;
-                let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(meetings)));
+            Err(error) if met < meetings && failure::gave_way(&error) => {
+                met += 1;
+                let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(met)));
                 tokio::time::sleep(pause).await;
             }
             rows => return rows.map_err(|error| failure::of(error, doing)),

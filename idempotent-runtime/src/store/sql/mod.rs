@@ -47,3 +47,7 @@ pub(crate) use self::{
     listed::{id, listed},
     prefix::{TablePrefix, chosen},
 };
+
+/// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) const ROUNDS: u32 = 16;

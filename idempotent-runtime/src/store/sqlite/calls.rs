@@ -23,9 +23,6 @@ use crate::{
 const CLAIMING: &str = "claiming a record";
 const TOGETHER: &str = "writing a record";
 
-/// How often a claim is tried that neither stands nor shows what stands: once more for each time that somebody deletes in between.
-const ROUNDS: u32 = 16;
-
 /// Why a record cannot be claimed that is not there.
 const DROPPED: &str = "nothing is written where nothing stands: a trigger drops it";
 
@@ -66,7 +63,7 @@ impl Statements {
         id: &RecordId,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        for _ in 0..ROUNDS {
+        for _ in 0..sql::ROUNDS {
             match self.create_once(connection, id, next).await? {
                 // What was in the way is gone already.
                 Swap::Refused(Snapshot { record: None, .. }) => {}
