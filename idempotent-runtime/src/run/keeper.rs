@@ -14,6 +14,8 @@ use std::{
 use slab::Slab;
 use tokio::sync::{Notify, Semaphore};
 
+#[cfg(feature = "tower")]
+use crate::attempt::Attempt;
 use crate::{
     clock::Timer,
     observe::Observers,
@@ -152,17 +154,12 @@ impl Keeper {
 impl Keeper {
     /// Tells the store that the body of this attempt has answered, by heartbeats from here on: who finds it abandoned does not run it
     /// again. It waits for the first one, and not for long: where the store does not take it, the thread goes on trying.
-    pub(crate) async fn answered(&self, attempt: &crate::attempt::Attempt) {
+    pub(crate) async fn answered(&self, attempt: &Attempt) {
         /// How long a body waits until the store is told, at most.
         const LONGEST: Duration = Duration::from_secs(1);
         let (timer, store) = (&self.0.timer, &*self.0.store);
-        let found = {
-            let work = self.0.lock();
-            let mut leases = work.leases.iter();
-            let found = leases.find(|(_, kept)| kept.lease.attempt.is(attempt));
-            found.map(|(index, kept)| (index, kept.clone()))
-        };
-        let Some((index, Kept { lease, since, .. })) = found else {
+        let found = self.0.lock().kept(attempt).map(|kept| kept.clone());
+        let Some(Kept { lease, since, .. }) = found else {
             return;
         };
         lease.answered();
@@ -176,8 +173,7 @@ impl Keeper {
         let patience = timer.sleep((lease.holding.lease() / 12).min(LONGEST));
         if super::race(telling, patience).await.is_none() {
             let mut work = self.0.lock();
-            let kept = work.leases.get_mut(index);
-            if let Some(kept) = kept.filter(|kept| Arc::ptr_eq(&kept.lease, &lease)) {
+            if let Some(kept) = work.kept(attempt) {
                 kept.due = timer.now();
             }
             self.0.wake(&mut work);
@@ -219,6 +215,12 @@ impl Drop for Place {
 impl Work {
     fn is_idle(&self) -> bool {
         self.leases.is_empty() && self.jobs.is_empty() && self.running_jobs == 0
+    }
+
+    #[cfg(feature = "tower")]
+    fn kept(&mut self, attempt: &Attempt) -> Option<&mut Kept> {
+        let mut leases = self.leases.iter_mut().map(|(_, kept)| kept);
+        leases.find(|kept| kept.lease.attempt.is(attempt))
     }
 }
 
