@@ -343,20 +343,20 @@ impl From<ChildId> for uuid::Uuid {
 mod tests {
     use super::*;
 
-    fn attempt(number: u32) -> Attempt {
+    fn attempt(id: RecordId) -> Attempt {
         let token = Some(FencingToken::from_u64(1));
-        let id = RecordId::from_bytes([0; 32]);
-        Attempt::new(id, "page".into(), number, token, Stage::Body)
+        Attempt::new(id, "order".into(), 1, token, Stage::Body)
     }
 
     /// As a body does that leaves the next call behind in a task.
     #[test]
     fn attempts_that_follow_one_another_keep_none_of_those_before() {
-        let mut last = attempt(1);
+        let id = RecordId::from_bytes([0; 32]);
+        let mut last = attempt(id);
         let first = Arc::downgrade(&last.0);
         let mut kept = Vec::new();
-        for number in 2..200_000 {
-            let next = last.make(|| attempt(number));
+        for _ in 0..200_000 {
+            let next = last.make(|| attempt(id));
             last.end();
             let before = std::mem::replace(&mut last, next);
             if kept.len() < 10 {
@@ -373,12 +373,8 @@ mod tests {
     fn who_runs_inside_knows_all_who_hold_a_record_around() {
         let ids = [1, 2, 3].map(|byte| RecordId::from_bytes([byte; 32]));
         let [outer, middle, _] = ids;
-        let begin = |id| {
-            let token = Some(FencingToken::from_u64(1));
-            Attempt::new(id, "order".into(), 1, token, Stage::Body)
-        };
-        let outer = begin(outer);
-        let middle = outer.make(|| begin(middle));
+        let outer = attempt(outer);
+        let middle = outer.make(|| attempt(middle));
         middle.make(|| {
             assert_eq!(ids.each_ref().map(is_held), [true, true, false]);
             outer.end();

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::{
         fingerprint::Arguments,
-        record::{self, FencingToken, Subject, TokenRule, draft::tests::claim},
+        record::{FencingToken, Subject, TokenRule, draft::tests::claim},
     };
 
     const NOW: Time = Time::from_micros(1_000_000);
@@ -451,7 +451,7 @@ mod tests {
     #[cfg(feature = "redis")]
     fn what_stands_has_not_expired_whatever_the_clocks_say() {
         let draft = Draft {
-            expires: record::Moment::In(Duration::ZERO),
+            expires: crate::record::Moment::In(Duration::ZERO),
             ..completion(&claim(b"key"))
         };
         let known = Known {

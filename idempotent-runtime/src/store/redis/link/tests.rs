@@ -1,4 +1,5 @@
 use std::{
+    pin::{Pin, pin},
     task::{Context, Waker},
     time::Duration,
 };
@@ -16,6 +17,12 @@ fn client() -> Client {
     let url = std::env::var("IDEMPOTENT_TEST_REDIS_URL");
     let url = url.expect("`cargo xtask test` says where Redis is");
     Client::open(url).expect("a URL")
+}
+
+/// Polls it once, which is not enough.
+fn begin(waits: Pin<&mut impl Future>) {
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(waits.poll(&mut context).is_pending());
 }
 
 #[tokio::test]
@@ -45,9 +52,8 @@ async fn a_connection_that_has_lain_idle_for_long_is_not_used_again() {
 async fn a_call_that_nobody_polls_while_it_connects_keeps_no_other_one_waiting() {
     let link = Link::new(Source::Server(client()), LIMITS);
     let now = Moment::now();
-    let mut alone = Box::pin(link.line(now, "testing"));
-    let mut context = Context::from_waker(Waker::noop());
-    assert!(alone.as_mut().poll(&mut context).is_pending());
+    let mut alone = pin!(link.line(now, "testing"));
+    begin(alone.as_mut());
 
     let (_, number) = link.line(now, "testing").await.expect("a connection");
 
@@ -62,10 +68,7 @@ async fn a_call_that_nobody_polls_while_it_connects_keeps_no_other_one_waiting()
 async fn a_connection_that_its_caller_does_not_wait_for_is_made_for_the_next() {
     let link = Link::new(Source::Server(client()), LIMITS);
     let now = Moment::now();
-    let mut leaves = Box::pin(link.line(now, "testing"));
-    let mut context = Context::from_waker(Waker::noop());
-    assert!(leaves.as_mut().poll(&mut context).is_pending());
-    drop(leaves);
+    begin(pin!(link.line(now, "testing")));
 
     let made = async {
         while !link.open.has_line(now) {
@@ -106,11 +109,7 @@ async fn a_connection_that_answers_is_kept_by_those_who_give_up_on_it() {
     let pings = redis::cmd("PING");
     let (_, first) = link.line(Moment::now(), "testing").await.expect("one");
     for _ in 0..2 {
-        let mut gives_up = Box::pin(link.send(&pings, &Node::Only, "testing"));
-        let mut context = Context::from_waker(Waker::noop());
-        let polled = gives_up.as_mut().poll(&mut context);
-        drop(gives_up);
-        assert!(polled.is_pending());
+        begin(pin!(link.send(&pings, &Node::Only, "testing")));
         link.open.let_time_pass(NOT_SILENT);
         let answer = link.send(&pings, &Node::Only, "testing").await;
         answer.expect("an answer");
