@@ -293,7 +293,12 @@ async fn load<T, E, P, K>(
 {
     match decode(request, typed, reference).await {
         Ok(loaded) => *own = loaded,
-        Err(Unread::NotLoaded(error) | Unread::Undecodable(error)) => {
+        Err(why) => {
+            let error = match &why {
+                Unread::Undecodable(error) => error.to_string(),
+                // What the application says may quote the value.
+                Unread::NotLoaded(_) => "`load` failed".to_owned(),
+            };
             tracing::warn!(operation = &*request.operation, %error, "a value cannot be read back through its reference");
         }
     }
@@ -319,7 +324,8 @@ fn fit_to_keep(
             request,
             &format_args!("{} bytes", outcome.bytes.len()),
         )),
-        Err(error) => Err(not_replayable(request, &error)),
+        // What a `Serialize` says may quote the value.
+        Err(_) => Err(not_replayable(request, &"it cannot be encoded")),
     }
 }
 

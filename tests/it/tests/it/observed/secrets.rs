@@ -107,6 +107,22 @@ impl<'de> Deserialize<'de> for Lossy {
     }
 }
 
+/// Says what it is about where it cannot be written.
+#[derive(Debug)]
+struct Unwritable;
+
+impl Serialize for Unwritable {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(serde::ser::Error::custom(SECRET))
+    }
+}
+
+impl<'de> Deserialize<'de> for Unwritable {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u32::deserialize(deserializer).map(|_| Self)
+    }
+}
+
 async fn k17_error_messages_hide_payload(world: World) {
     let owner = world
         .owner_with(|builder| builder.takeover_budget(0).in_flight(InFlight::Reject))
@@ -135,6 +151,8 @@ async fn k17_error_messages_hide_payload(world: World) {
                 .is_ok()
         );
         errors.extend(call("observed.lossy").run(ok).await.err());
+        let unwritable = call("observed.unwritable").run(|_| async { Ok::<_, Error>(Unwritable) });
+        assert!(unwritable.await.is_ok());
 
         let uncertain = || call("observed.uncertain").uncertain_errors();
         let fails = |_| async { Err::<(), _>(Error::AlreadyInstalled) };
