@@ -1,4 +1,4 @@
-//! Settles what no call can decide: uncertain and parked records.
+//! Settles what no call can decide: uncertain and parked records, and those whose holder vanished.
 
 use std::sync::Arc;
 
@@ -11,12 +11,14 @@ use crate::{
     key::KeyPart,
     lease::{Settlement, settle},
     observe::Step,
-    record::{Draft, RawOutcome, Version},
+    record::{Draft, RawOutcome, Record, State, Version},
     run::swap,
     store::{Snapshot, Stamp, StoreError, Swap},
 };
 
-/// Settles one record, on somebody's word. Only an uncertain or a parked record can be settled.
+/// Settles one record, on somebody's word. Only an uncertain or a parked record can be settled, and a running one whose lease is over,
+/// unless it [has expired](crate::record::Record::is_expired): no call has come since that would leave it uncertain, parked, or to the
+/// next holder. What this handle has run itself, and is about to record, is not settled.
 ///
 /// Where the answer of the store is lost, it is asked once more, and recognises what was written. When it fails then, with
 /// [`StoreErrorKind::Unavailable`] or [`StoreErrorKind::Busy`], nobody knows whether the record is settled: [look](Idempotency::lookup)
@@ -156,14 +158,16 @@ impl Settle<'_> {
     }
 
     /// Lets a *parked* record be tried again, with a fresh budget, and once where that is 0: the next call takes over and runs, or
-    /// reconciles where that is its policy. Where none comes within the ttl that the call chose, counted from now, it is forgotten as any call that
+    /// reconciles where that is its policy. A running one that may be run again, whose lease is over, and which the next call would park
+    /// under the budget of this handle, is resumed likewise. Where none comes within the ttl that the call chose, counted from now, it is forgotten as any call that
     /// may run again. An uncertain record can only be settled. Returns whether there was anything to resume.
     ///
     /// # Errors
     ///
     /// When the store fails.
     pub async fn resume(self) -> Result<bool, Error> {
-        self.write(&Settlement::Resume).await
+        let takeover_budget = self.handle.defaults().takeover_budget;
+        self.write(&Settlement::Resume { takeover_budget }).await
     }
 
     /// Records this outcome, whatever its bytes are.
@@ -180,7 +184,11 @@ impl Settle<'_> {
             let Some(record) = snapshot.record else {
                 return Ok(false);
             };
-            let Some(draft) = settle(&record, settlement, keep, Version::random()) else {
+            if self.is_about_to_be_recorded(&record) {
+                return Ok(false);
+            }
+            let draft = settle(&record, settlement, snapshot.now, keep, Version::random());
+            let Some(draft) = draft else {
                 return Ok(false);
             };
             match self.put(record.version, &draft).await? {
@@ -196,6 +204,13 @@ impl Settle<'_> {
                 Swap::Refused(stands) => snapshot = stands,
             }
         }
+    }
+
+    /// Whether the body has returned here, and its outcome could not be written yet.
+    fn is_about_to_be_recorded(&self, record: &Record) -> bool {
+        let keeper = self.handle.keeper();
+        matches!(record.state, State::Running | State::Uncertain)
+            && keeper.hurry_ending(record.attempt_id)
     }
 
     /// Puts `draft` where version `seen` stands; once more where nobody knows whether it was put. If it was, its own version refuses

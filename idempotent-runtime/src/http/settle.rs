@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Settles one request, on somebody's word: made by [`IdempotencyLayer::settle`]. Only a request whose outcome is unknown, or which was
-/// given up, can be settled.
+/// given up, can be settled, and one whose process died, once its lease is over.
 #[derive(Debug)]
 #[must_use = "nothing is settled until it is said how"]
 pub struct Settle<'a> {
@@ -103,8 +103,8 @@ impl Settle<'_> {
         self.record.as_done().await
     }
 
-    /// Lets a request that was *given up*, because too many processes vanished that carried it out, be tried again. Returns whether
-    /// there was anything to resume: an unknown outcome can only be settled.
+    /// Lets a request that was *given up*, because too many processes vanished that carried it out, be tried again, and one that the next
+    /// retry would give up. Returns whether there was anything to resume: an unknown outcome can only be settled.
     ///
     /// # Errors
     ///

@@ -163,13 +163,19 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
                 Meaning::LeaveUncertain,
             )
         }
-        State::Running if claim.gives_up(record) => write(
+        State::Running if is_spent(record, claim.takeover_budget) => write(
             claim.leave(record, State::Parked, on_crash, version()),
             Meaning::Park,
         ),
         State::Running if can_reconcile => write(claim.over(record, version()), Meaning::Reconcile),
         State::Running => write(claim.over(record, version()), Meaning::Takeover),
     }
+}
+
+/// Whether as many holders vanished as may. What somebody resumed is tried once more, whatever the budget is.
+pub(super) fn is_spent(record: &Record, takeover_budget: u32) -> bool {
+    let at_least = u32::from(record.attempt_id == AttemptId::RESUMED);
+    record.attempt > takeover_budget.max(at_least)
 }
 
 impl Claim {
@@ -179,12 +185,6 @@ impl Claim {
         self.on_expired == OnExpired::Refuse
             && record.state == State::Done
             && !record.is_forgettable(now, self.keep)
-    }
-
-    /// Whether as many holders vanished as may. What somebody resumed is tried once more, whatever the budget is.
-    fn gives_up(&self, record: &Record) -> bool {
-        let at_least = u32::from(record.attempt_id == AttemptId::RESUMED);
-        record.attempt > self.takeover_budget.max(at_least)
     }
 
     /// Begins a record: nothing that stood there before counts, except that tokens grow.

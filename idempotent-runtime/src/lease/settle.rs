@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::{
+    lease::decide::is_spent,
     policy::OnCrash,
-    record::{AttemptId, Draft, Moment, RawOutcome, Record, State, TokenRule, Version},
+    record::{AttemptId, Draft, Moment, RawOutcome, Record, State, Time, TokenRule, Version},
 };
 
 /// What somebody says of a call who found out what happened.
@@ -12,12 +13,17 @@ use crate::{
 pub enum Settlement {
     /// It came to this outcome, which answers every duplicate from now on.
     Outcome(RawOutcome),
-    /// A parked record may be tried again.
-    Resume,
+    /// It may be tried again.
+    Resume {
+        /// How many takeovers a record may see before the next call parks it.
+        takeover_budget: u32,
+    },
 }
 
-/// The draft that settles `record`, or `None` where there is nothing to settle: only an uncertain or a parked record can be settled,
-/// and only a parked one resumed. It is put where the version of `record` stands, and stays for `keep` after it has expired.
+/// The draft that settles `record`, or `None` where there is nothing to settle at `now`, by the store's clock: only an uncertain or a
+/// parked record can be settled, and one whose lease is over, whether or not a call has come since that would leave it so. Only a
+/// parked one can be resumed, and one that the next call would park. It is put where the version of `record` stands, and stays for
+/// `keep` after it has expired.
 ///
 /// The next version is nobody's: a holder that was only paused finds another attempt id and has lost. It binds its key for as long as
 /// the call chose, counted from now.
@@ -25,6 +31,7 @@ pub enum Settlement {
 pub fn settle(
     record: &Record,
     settlement: &Settlement,
+    now: Time,
     keep: Duration,
     version: Version,
 ) -> Option<Draft> {
@@ -42,15 +49,26 @@ pub fn settle(
         keep,
         outcome: None,
     };
+    let may_rerun = record.on_crash == OnCrash::Rerun;
+    let is_abandoned =
+        record.state == State::Running && record.lease_is_over(now) && !record.is_expired(now);
     match (settlement, record.state) {
-        (Settlement::Outcome(outcome), State::Uncertain | State::Parked) => Some(Draft {
-            outcome: Some(outcome.clone()),
-            ..settled(State::Done)
-        }),
-        (Settlement::Resume, State::Parked) => {
-            let state = match record.on_crash {
-                OnCrash::Rerun => State::Running,
-                OnCrash::Reconcile | OnCrash::Uncertain => State::Uncertain,
+        (Settlement::Outcome(outcome), state)
+            if is_abandoned || matches!(state, State::Uncertain | State::Parked) =>
+        {
+            Some(Draft {
+                outcome: Some(outcome.clone()),
+                ..settled(State::Done)
+            })
+        }
+        (Settlement::Resume { takeover_budget }, state)
+            if state == State::Parked
+                || (is_abandoned && may_rerun && is_spent(record, *takeover_budget)) =>
+        {
+            let state = if may_rerun {
+                State::Running
+            } else {
+                State::Uncertain
             };
             Some(Draft {
                 attempt: 1,

@@ -11,12 +11,13 @@ use idempotent_runtime::{
 use tokio::task::yield_now;
 
 use crate::{
-    charge::{Charge, LEASE, MODES},
+    charge::{Charge, LEASE, MODES, Mode},
     harness::{Owner, World},
 };
 
 on_every_store![
     a_duplicate_gets_what_could_not_be_recorded,
+    what_could_not_be_recorded_is_not_settled_otherwise,
     an_outcome_is_written_once_a_heartbeat_gets_through,
     duplicates_do_not_press_a_store_that_takes_no_writes,
     who_never_ends_is_taken_over,
@@ -46,6 +47,27 @@ async fn a_duplicate_gets_what_could_not_be_recorded(world: World) {
 
         assert_eq!(again, Ok("charged".into()), "{mode:?}");
         assert_eq!(world.runs(&key), 1, "{mode:?}");
+    }
+}
+
+async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
+    for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
+        let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+        let charge = Charge::of(&world, &owner).key(key).mode(mode);
+        cut_off(&owner);
+        assert_eq!(charge.call().await, Ok("charged".into()), "{mode:?}");
+        world.advance_store(LEASE * 2).await;
+        owner.log.await_step(Step::NotYetRecorded).await;
+        owner.store.heal();
+        let settle = || owner.idem.settle("charge", None::<&str>, key);
+
+        let settled = settle().expect("a key").with_value(&"not so").await;
+        assert_eq!(settled.ok(), Some(false), "{mode:?}");
+        let resumed = settle().expect("a key").resume().await;
+        assert_eq!(resumed, Ok(false), "{mode:?}");
+
+        assert_eq!(charge.call().await, Ok("charged".into()), "{mode:?}");
+        assert_eq!(world.runs(key), 1, "{mode:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use idempotent_runtime::{
 use crate::{
     driver::{Delivery, Protocol, Settled},
     faults::Fault,
-    pack::{NOW, TTL, name, outcome, version},
+    pack::{NOW, TAKEOVERS, TTL, name, outcome, version},
     store,
     world::{Draft, FRESH, Kind, NONE, Request, TOLD, World},
 };
@@ -20,17 +20,22 @@ impl Protocol {
         let stands = world.cell.filter(|_| world.settlements_left > 0)?;
         let settlement = match settled {
             Settled::Happened => Settlement::Outcome(outcome(TOLD)),
-            Settled::Resumed => Settlement::Resume,
+            Settled::Resumed => Settlement::Resume {
+                takeover_budget: TAKEOVERS,
+            },
         };
         // For how long its outcome answers, the cell only tells as long as it is in use.
         let mut record = stands.record();
-        (record.lease_end, record.expires) = (NOW, NOW.plus(TTL));
+        if !record.is_expired(NOW) {
+            record.expires = record.lease_end.plus(TTL);
+        }
         if self.fault == Fault::ResumesUncertain && record.state == State::Uncertain {
             (record.state, record.on_crash) = (State::Parked, OnCrash::Rerun);
         }
         let draft = settle(
             &record,
             &settlement,
+            NOW,
             std::time::Duration::ZERO,
             version(FRESH),
         )?;

@@ -287,10 +287,15 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
             );
             assert_ne!(before.on_crash, OnCrash::Uncertain, "at most once: {about}");
         }
-        State::Running => assert!(
-            is_own || is_left(before, after),
-            "I3, somebody else wrote: {about}"
-        ),
+        State::Running => {
+            let outcome = after.outcome.as_ref();
+            let by_operator = after.attempt_id == AttemptId::RESUMED
+                || outcome.is_some_and(|outcome| is_settled(&outcome.bytes));
+            assert!(
+                is_own || is_left(before, after) || (by_operator && before.lease_is_over(entry.at)),
+                "I3, somebody else wrote: {about}"
+            );
+        }
         State::Uncertain if claims => {
             assert_eq!(after.on_crash, OnCrash::Reconcile, "at most once: {about}");
             // A body may have said so that was to run again.

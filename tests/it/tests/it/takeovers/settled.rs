@@ -15,7 +15,10 @@ on_every_store![
     d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed,
     d21_what_was_resumed_answers_for_as_long_as_its_call_chose,
     d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed,
-    d23_only_what_is_uncertain_or_parked_can_be_settled,
+    d23_only_what_nobody_holds_and_nothing_answers_can_be_settled,
+    d23_what_a_vanished_holder_left_is_settled_before_any_call_comes,
+    d23_a_paused_holder_of_what_was_settled_has_lost,
+    d21_what_a_vanished_holder_left_is_tried_again_with_a_fresh_budget,
     d23_what_is_uncertain_already_is_told_of_once,
     d23_what_is_settled_has_the_version_that_its_function_reads,
     d23_an_error_is_settled_for_a_function_that_records_none,
@@ -214,10 +217,12 @@ async fn of_key(world: &World, key: &str) -> Arc<Record> {
     of_key.next().expect("it stands").1
 }
 
-async fn d23_only_what_is_uncertain_or_parked_can_be_settled(world: World) {
-    let (owner, dead) = (world.owner().await, world.owner().await);
-    Charge::of(&world, &dead).key("vanished").vanishes().await;
-    world.advance(LEASE).await;
+async fn d23_only_what_nobody_holds_and_nothing_answers_can_be_settled(world: World) {
+    const SHORT: Duration = Duration::from_secs(1);
+    let owner = world.owner().await;
+    let dead = world.owner_with(|builder| builder.ttl(SHORT)).await;
+    Charge::of(&world, &dead).key("forgotten").vanishes().await;
+    world.advance(LEASE + SHORT).await;
     let (running, gate) = Charge::of(&world, &owner).key("running").begun().await;
     assert!(Charge::of(&world, &owner).key("done").call().await.is_ok());
     let released = owner.call("charge").key("released").release_errors();
@@ -226,7 +231,7 @@ async fn d23_only_what_is_uncertain_or_parked_can_be_settled(world: World) {
     let before = world.records().await;
     assert_eq!(before.len(), 4);
 
-    for key in ["missing", "vanished", "running", "done", "released"] {
+    for key in ["missing", "forgotten", "running", "done", "released"] {
         let settled = settle(&owner, key).with_value(&"settled").await;
         assert_eq!(settled.ok(), Some(false), "{key}");
         let settled = settle(&owner, key).with_error(&"settled").await;
@@ -245,6 +250,66 @@ async fn d23_only_what_is_uncertain_or_parked_can_be_settled(world: World) {
     assert!(left.await.is_err());
     assert_eq!(settle(&owner, "in doubt").resume().await, Ok(false));
     assert_eq!(settle(&owner, "in doubt").as_done().await, Ok(true));
+}
+
+/// The client whose call it was may never come again.
+async fn d23_what_a_vanished_holder_left_is_settled_before_any_call_comes(world: World) {
+    let modes = [
+        ("rerun", Mode::Rerun),
+        ("asks", Mode::Reconcile(Found::Happened)),
+        ("at most once", Mode::Uncertain),
+    ];
+    let owner = world.owner().await;
+    for (key, mode) in modes {
+        let dead = world.owner().await;
+        let charge = Charge::of(&world, &dead).key(key).mode(mode);
+        charge.vanishes().await;
+        assert_eq!(settle(&owner, key).as_done().await, Ok(false), "{key}");
+    }
+    world.advance(LEASE).await;
+
+    for (key, mode) in modes {
+        let settled = settle(&owner, key).with_value(&"receipt").await;
+        assert_eq!(settled.ok(), Some(true), "{key}");
+
+        let answer = Charge::of(&world, &owner).key(key).mode(mode).call().await;
+        assert_eq!(answer, Ok("receipt".into()), "{key}");
+        assert_eq!(world.runs(key), 1);
+        let again = settle(&owner, key).with_value(&"another").await;
+        assert_eq!(again.ok(), Some(false), "{key}");
+    }
+    assert_eq!(owner.log.count(Step::Settled), modes.len());
+}
+
+async fn d23_a_paused_holder_of_what_was_settled_has_lost(world: World) {
+    for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
+        let (holder, owner) = (world.owner().await, world.owner().await);
+        let charge = Charge::of(&world, &holder).key(key).mode(mode);
+        let (paused, gate) = charge.begun().await;
+        world.advance_store(LEASE).await;
+        let settled = settle(&owner, key).with_value(&"receipt").await;
+        assert_eq!(settled.ok(), Some(true), "{key}");
+
+        gate.open();
+
+        let answer = paused.await.expect("no panic");
+        assert_eq!(answer, Ok("receipt".into()), "what every duplicate gets");
+    }
+}
+
+async fn d21_what_a_vanished_holder_left_is_tried_again_with_a_fresh_budget(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE).await;
+    let strict = world.owner_with(|builder| builder.takeover_budget(0)).await;
+
+    let patient = world.owner().await;
+    let resumed = settle(&patient, "k").resume().await;
+    assert_eq!(resumed, Ok(false), "the next call would take over anyway");
+    assert_eq!(settle(&strict, "k").resume().await, Ok(true));
+    assert_eq!(settle(&strict, "k").resume().await, Ok(false), "it is");
+
+    assert!(Charge::of(&world, &strict).call().await.is_ok());
+    assert_eq!(world.runs("k"), 2);
 }
 
 async fn d23_what_is_uncertain_already_is_told_of_once(world: World) {

@@ -8,6 +8,7 @@ use super::{PlaceError, Placed, assert_uncertain, begin_outside, outside, place,
 
 on_every_database![
     half_of_a_body_that_is_committed_is_uncertain,
+    what_is_only_seen_in_transactions_can_be_settled,
     a_takeover_in_a_transaction_commits_with_it,
     a_takeover_in_a_transaction_that_releases_leaves_what_it_found,
     too_many_takeovers_park_in_a_transaction_too,
@@ -17,6 +18,36 @@ on_every_database![
 async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
     let short = Idempotency::builder(shop.store()).lease("50ms").build();
     let idem = short.expect("a handle");
+    commit_half(&shop, &idem).await;
+    let inside = once_it_is_over(&shop, &idem).await;
+    for again in [inside, outside(&idem, "k", 7).await] {
+        assert_uncertain(again);
+    }
+    assert_uncertain(place(&shop, &idem, "k", 7).await);
+    assert_eq!(shop.orders().await, [7]);
+}
+
+/// What refuses them is rolled back with them, so that no call leaves anything but what was there before.
+async fn what_is_only_seen_in_transactions_can_be_settled(shop: impl Shop) {
+    let short = Idempotency::builder(shop.store())
+        .lease("50ms")
+        .takeover_budget(0);
+    let idem = short.build().expect("a handle");
+    let settle = || {
+        let settle = idem.settle("orders.place", None::<&str>, "k");
+        settle.expect("a key")
+    };
+    commit_half(&shop, &idem).await;
+    assert_uncertain(once_it_is_over(&shop, &idem).await);
+
+    assert_eq!(settle().with_value(&7_i64).await.ok(), Some(true));
+
+    assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
+    assert_eq!(shop.orders().await, [7]);
+}
+
+/// Places an order up to the middle of the body, and commits what there is.
+async fn commit_half(shop: &impl Shop, idem: &Idempotency) {
     let mut transaction = shop.begin().await.expect("a transaction");
     {
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
@@ -33,18 +64,16 @@ async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
         }
     }
     transaction.commit().await.expect("it is committed");
+}
 
-    let inside = loop {
-        match place(&shop, &idem, "k", 7).await {
+/// What a call in a transaction gets when whoever holds its key has no lease any more.
+async fn once_it_is_over(shop: &impl Shop, idem: &Idempotency) -> Placed {
+    loop {
+        match place(shop, idem, "k", 7).await {
             Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
-            answer => break answer,
+            answer => return answer,
         }
-    };
-    for again in [inside, outside(&idem, "k", 7).await] {
-        assert_uncertain(again);
     }
-    assert_uncertain(place(&shop, &idem, "k", 7).await);
-    assert_eq!(shop.orders().await, [7]);
 }
 
 /// Somebody outside dies, and leaves the key behind.
@@ -59,12 +88,7 @@ async fn too_many_takeovers_park_in_a_transaction_too(shop: impl Shop) {
         .takeover_budget(0);
     let idem = never.build().expect("a handle");
     somebody_dies(&idem).await;
-    let parked = loop {
-        match place(&shop, &idem, "k", 7).await {
-            Err(PlaceError::Idempotency(Error::InProgress { .. })) => {}
-            answer => break answer,
-        }
-    };
+    let parked = once_it_is_over(&shop, &idem).await;
     for again in [
         parked,
         outside(&idem, "k", 7).await,
