@@ -185,8 +185,13 @@ impl Underway {
         let (operation, step) = (attempt.operation(), step(ending, draft.state));
         let observers = handle.observers();
         observers.transition(operation, attempt.id(), attempt.number(), step);
-        self.executed(attempt, executed(holding.meaning(), attempt.stage()), true);
+        self.executed_in(attempt, claimed, true);
         Ok(true)
+    }
+
+    fn executed_in(&mut self, attempt: &Attempt, claimed: &Claimed, recorded: bool) {
+        let answer = executed(claimed.holding.meaning(), attempt.stage());
+        self.executed(attempt, answer, recorded);
     }
 }
 
@@ -215,7 +220,10 @@ impl<P, K> Typed<P, K> {
             // What a reference leads to is not read back: it may be what is only being written.
             Ok(true) => return self.own(call, own, None).await,
             // What failed in the body is mostly why nothing more can be written, or nothing is left.
-            _ if own.is_err() => return self.own(call, own, None).await,
+            _ if own.is_err() => {
+                call.executed_in(attempt, claimed, false);
+                return self.own(call, own, None).await;
+            }
             Ok(false) => StoreError::new(StoreErrorKind::Other, "writing a record").with_source(
                 "the transaction was rolled back while the body ran, by itself or by the database: what it wrote since may stand alone",
             ),

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use idempotent_runtime::{
-    Error, Idempotency, StoreErrorKind,
+    Answer, Error, Idempotency, StoreErrorKind,
     testing::{Fault, FaultyStore, Nth, Operation},
 };
 
 use super::{PlaceError, Placed, assert_uncertain, place, place_in, shop::Shop, sold_out};
+use crate::harness::Log;
 
 on_every_database![
     a_body_that_rolls_back_to_before_the_call_is_no_call,
     a_record_that_cannot_be_written_is_an_error,
+    a_body_that_fails_has_run_whatever_can_be_recorded,
     a_nested_call_that_got_no_answer_is_never_the_outcome,
     a_value_with_a_refusal_in_it_is_not_placed_again,
     a_reference_is_not_read_back_before_the_commit,
@@ -68,6 +70,21 @@ async fn a_record_that_cannot_be_written_is_an_error(shop: impl Shop) {
 
     assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
     assert_eq!(shop.orders().await, [7]);
+}
+
+/// Whoever counts refusals counts what was asked of no store.
+async fn a_body_that_fails_has_run_whatever_can_be_recorded(shop: impl Shop) {
+    let (faulty, log) = (FaultyStore::new(shop.store()), Log::new());
+    let idem = Idempotency::builder(faulty.clone()).observer(log.clone());
+    let idem = idem.build().expect("a handle");
+    let fault = Fault::Fail(StoreErrorKind::Other);
+    faulty.fault(Operation::Ending, Nth::Next, fault);
+    let mut transaction = shop.begin().await.expect("a transaction");
+
+    let placed = sold_out(&shop, &idem, &mut transaction).await;
+
+    assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
+    assert_eq!(log.answers(), [Answer::Executed]);
 }
 
 /// Where its rows are committed all the same, nobody runs it again by himself.
