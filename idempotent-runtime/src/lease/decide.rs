@@ -84,6 +84,11 @@ pub enum Meaning {
 }
 
 impl Meaning {
+    /// Whether it leaves a record to be settled, and holds nothing.
+    pub(crate) fn leaves(self) -> bool {
+        matches!(self, Meaning::Park | Meaning::LeaveUncertain)
+    }
+
     /// What the claim won that `record` stands for. It is not what its holder sent last: a claim that was taken for lost
     /// may arrive after the next one was sent.
     #[must_use]

@@ -87,6 +87,13 @@ impl<'a> Admitting<'a> {
         loop {
             while let Some(snapshot) = found.take() {
                 match self.decide_here(&snapshot, sent) {
+                    Next::Write(next) if next.2.leaves() => {
+                        match Box::pin(self.leave(*next)).await {
+                            Ok(Left::Refused(refused)) => return Admission::Refused(refused),
+                            Ok(Left::Moved(stands)) => found = Some(stands),
+                            Err(error) => return Box::pin(self.without_store(error)).await,
+                        }
+                    }
                     Next::Write(next) => {
                         (seen, draft, meaning) = *next;
                         // A claim of one's own that is made anew, which names no subject, stays where it is.
@@ -120,7 +127,7 @@ impl<'a> Admitting<'a> {
                 }
             }
             sent = handle.timer().now();
-            claiming.sent(seen, meaning);
+            claiming.sent(seen);
             let error = match swap(handle.store(), &self.id, seen, &draft).await {
                 Ok(Swap::Applied(_)) if self.is_late(sent) => {
                     claiming.stands();
@@ -153,6 +160,32 @@ impl<'a> Admitting<'a> {
             // One that stood, and was purged meanwhile, must not stand again.
             draft.version = Version::random();
         }
+    }
+
+    /// Leaves a record whose holder vanished to be settled.
+    async fn leave(
+        &self,
+        (seen, mut draft, meaning): (Option<Version>, Draft, Meaning),
+    ) -> Result<Left, StoreError> {
+        let handle = &self.request.handle;
+        let (mut sent, mut retries) = (Vec::new(), Retries::new());
+        loop {
+            sent.push(draft.version);
+            match swap(handle.store(), &self.id, seen, &draft).await {
+                Ok(Swap::Applied(_)) => break,
+                Ok(Swap::Refused(snapshot)) => {
+                    let stands = snapshot.record.as_ref().map(|record| record.version);
+                    // What stands may be an earlier one of these, of which the answer was lost.
+                    if stands.is_some_and(|version| sent.contains(&version)) {
+                        break;
+                    }
+                    return Ok(Left::Moved(snapshot));
+                }
+                Err(error) => retries.pause_after(error, handle.timer()).await?,
+            }
+            draft.version = Version::random();
+        }
+        Ok(Left::Refused(self.left(&draft, meaning)))
     }
 
     /// Tells whether the lease of what was sent then is over: the store was slow to answer, or nobody polled this call. Somebody may
@@ -390,49 +423,45 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    pub(super) fn applied(
+    /// Tells that a record was left to be settled, and what refuses the call.
+    pub(super) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
+        let (operation, attempts) = (self.operation(), draft.attempt);
+        let (step, refusal) = match meaning {
+            Meaning::Park => (
+                Step::Parked,
+                Error::Parked {
+                    operation,
+                    attempts,
+                },
+            ),
+            _ => (Step::LeftUncertain, Error::Uncertain { operation }),
+        };
+        let observers = self.request.handle.observers();
+        observers.transition(&self.request.operation, &self.id, attempts, step);
+        refusal
+    }
+
+    fn applied(
         &self,
         draft: &Draft,
         meaning: Meaning,
         token: FencingToken,
         sent: Duration,
     ) -> Admission {
-        let operation = self.operation();
-        let tell = |step| {
-            self.request
-                .handle
-                .observers()
-                .transition(&operation, &self.id, draft.attempt, step);
-        };
-        match meaning {
-            Meaning::Park => {
-                tell(Step::Parked);
-                Admission::Refused(Error::Parked {
-                    operation,
-                    attempts: draft.attempt,
-                })
-            }
-            Meaning::LeaveUncertain => {
-                tell(Step::LeftUncertain);
-                Admission::Refused(Error::Uncertain { operation })
-            }
-            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => {
-                debug_assert!(
-                    matches!(draft.token, TokenRule::Above(_)),
-                    "every claim draws a token"
-                );
-                self.run(&Won {
-                    id: self.id,
-                    version: draft.version,
-                    token,
-                    attempt: draft.attempt,
-                    on_crash: draft.on_crash,
-                    meaning,
-                    stays: self.stays,
-                    sent,
-                })
-            }
-        }
+        debug_assert!(
+            matches!(draft.token, TokenRule::Above(_)),
+            "every claim draws a token"
+        );
+        self.run(&Won {
+            id: self.id,
+            version: draft.version,
+            token,
+            attempt: draft.attempt,
+            on_crash: draft.on_crash,
+            meaning,
+            stays: self.stays,
+            sent,
+        })
     }
 
     fn run(&self, won: &Won) -> Admission {
@@ -480,6 +509,14 @@ fn is_fresh(decision: &Decision) -> bool {
             ..
         }
     )
+}
+
+/// What came of leaving a record to be settled.
+enum Left {
+    /// It is left so, which refuses the call.
+    Refused(Error),
+    /// Something else stands there.
+    Moved(Snapshot),
 }
 
 /// What follows a decision.

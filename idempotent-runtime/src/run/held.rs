@@ -265,12 +265,9 @@ impl<'a> Claiming<'a> {
         }
     }
 
-    /// A write of this meaning is being sent over `seen`.
-    pub(crate) fn sent(&mut self, seen: Option<Version>, meaning: Meaning) {
-        self.sent = match meaning {
-            Meaning::Fresh | Meaning::Takeover | Meaning::Reconcile => Some(seen),
-            Meaning::Park | Meaning::LeaveUncertain => None,
-        };
+    /// It is being sent over `seen`.
+    pub(crate) fn sent(&mut self, seen: Option<Version>) {
+        self.sent = Some(seen);
     }
 
     /// The write was applied; whether it stands still is being asked.

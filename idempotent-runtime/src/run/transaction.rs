@@ -110,7 +110,7 @@ impl Admitting<'_> {
                         Meaning::Fresh => Step::Claimed,
                         Meaning::Takeover | Meaning::Reconcile => Step::TakenOver,
                         Meaning::Park | Meaning::LeaveUncertain => {
-                            return Err(self.applied(&draft, meaning, stamp.token, sent));
+                            return Err(Admission::Refused(self.left(&draft, meaning)));
                         }
                     };
                     let (id, number, token) = (self.id, draft.attempt, Some(stamp.token));

@@ -12,18 +12,22 @@ use std::sync::{
 };
 
 use idempotent_runtime::{
-    Answer, Attempt, Error, InFlight, OnCrash, Reconciled, Status, Step, Verdict, record::State,
+    Answer, Attempt, Error, InFlight, OnCrash, Reconciled, Status, Step, Verdict,
+    record::State,
+    testing::{Fault, Gate, Nth, Operation},
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::yield_now;
 
 use crate::{
     charge::{Charge, Found, LEASE, MODES, Mode, is_uncertain, vanished},
-    harness::{Owner, World},
+    harness::{Owner, World, while_time_goes_on},
 };
 
 on_every_store![
     d21_takeover_budget,
+    d21_d23_what_is_left_to_be_settled_is_told_although_the_answer_was_lost,
+    d21_what_is_parked_is_told_although_the_answer_comes_a_lease_later,
     d21_dropped_bodies_count_as_takeovers,
     d22_takeover_policy_reconcile_completed,
     d22_takeover_policy_reconcile_not_done,
@@ -35,6 +39,53 @@ on_every_store![
     d25_started_is_durable_first,
     d27_fuzz_mutual_exclusion,
 ];
+
+/// It is what somebody is to be woken for.
+async fn d21_d23_what_is_left_to_be_settled_is_told_although_the_answer_was_lost(world: World) {
+    for (key, mode, step, answer) in [
+        ("parked", Mode::Rerun, Step::Parked, Answer::Parked),
+        (
+            "uncertain",
+            Mode::Uncertain,
+            Step::LeftUncertain,
+            Answer::Uncertain,
+        ),
+    ] {
+        let dead = world.owner().await;
+        let vanishes = Charge::of(&world, &dead).key(key).mode(mode);
+        vanishes.vanishes().await;
+        world.advance(LEASE).await;
+        let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+        owner
+            .store
+            .fault(Operation::Ending, Nth::Call(1), Fault::LoseAnswer);
+
+        let call = Charge::of(&world, &owner).key(key).mode(mode);
+        let refused = while_time_goes_on(&owner.timer, async move { call.call().await }).await;
+
+        assert!(refused.is_err(), "{key}: {refused:?}");
+        assert_eq!(owner.log.steps(), [step], "{key}");
+        assert_eq!(owner.log.answers(), [answer], "{key}");
+    }
+}
+
+async fn d21_what_is_parked_is_told_although_the_answer_comes_a_lease_later(world: World) {
+    vanished(&world, Mode::Rerun).await;
+    world.advance(LEASE).await;
+    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let late = Gate::new();
+    let answer = Fault::DelayAnswer(late.clone());
+    owner.store.fault(Operation::Ending, Nth::Call(1), answer);
+    let call = Charge::of(&world, &owner).spawn();
+    late.arrived(1).await;
+    owner.timer.advance(LEASE);
+
+    late.open();
+
+    let refused = call.await.expect("no panic");
+    assert!(matches!(refused, Err(Error::Parked { .. })), "{refused:?}");
+    assert_eq!(owner.log.steps(), [Step::Parked]);
+}
 
 async fn d21_takeover_budget(world: World) {
     let budgeted = || world.owner_with(|builder| builder.takeover_budget(2));
