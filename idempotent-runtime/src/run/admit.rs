@@ -31,8 +31,8 @@ pub(crate) enum Admission {
     },
     /// There is no answer.
     Refused(Error),
-    /// Its body runs without a record.
-    Unprotected(Unprotected),
+    /// Its body runs without a record, and names what it hands downstream by this identity.
+    Unprotected(Unprotected, RecordId),
 }
 
 /// How long after it is looked again whether an outcome is written at last.
@@ -473,7 +473,7 @@ impl<'a> Admitting<'a> {
     async fn without_store(&self, error: StoreError) -> Admission {
         match self.request.on_outage {
             OnOutage::Open if error.is_transient() && !self.bound => {
-                Admission::Unprotected(Unprotected::StoreOutage)
+                Admission::Unprotected(Unprotected::StoreOutage, self.id)
             }
             OnOutage::ReadOnly => {
                 let Ok(snapshot) = self.request.handle.store().load(&self.id).await else {

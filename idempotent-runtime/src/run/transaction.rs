@@ -153,7 +153,7 @@ impl Underway {
                 let mut admitting = Admitting::new(&self.request, &claim);
                 within(self.span(), pin!(admitting.admit_in(connection))).await
             }
-            Protection::None(why) => Err(Admission::Unprotected(*why)),
+            Protection::None(why) => Err(Admission::Unprotected(*why, self.request.id)),
         };
         match admitted {
             Ok(claimed) => Ok((self.begun(claimed.attempt.clone()), Some(claimed))),

@@ -15,6 +15,7 @@ use tracing::{Span, field};
 use crate::{
     attempt::{Attempt, Stage},
     error::Error,
+    identity::RecordId,
     lease::{Ending, Meaning},
     observe::{Answer, Answered, How, Unprotected},
     record::{FencingToken, OutcomeKind, Record, Time},
@@ -84,7 +85,7 @@ impl Underway {
                 // Boxed, so that the future of a call that finds its outcome does not hold room for what claims one.
                 None => Box::pin(self.claim(asked)).await,
             },
-            Protection::None(why) => Admission::Unprotected(*why),
+            Protection::None(why) => Admission::Unprotected(*why, self.request.id),
         };
         self.admitted(admission)
     }
@@ -108,8 +109,8 @@ impl Underway {
                 waited,
             } => Err(self.recorded(record, now, waited)),
             Admission::Refused(error) => Err(Instead::Refused(error)),
-            Admission::Unprotected(why) => {
-                let attempt = self.unprotected(why);
+            Admission::Unprotected(why, id) => {
+                let attempt = self.unprotected(why, id);
                 Ok(self.begun(attempt))
             }
         }
@@ -138,7 +139,7 @@ impl Underway {
     }
 
     #[cold]
-    fn unprotected(&mut self, why: Unprotected) -> Attempt {
+    fn unprotected(&mut self, why: Unprotected, id: RecordId) -> Attempt {
         let _inside = self.span.enter();
         let operation = &*self.request.operation;
         match why {
@@ -156,13 +157,8 @@ impl Underway {
         }
         self.how = How::Unprotected(why);
         self.answer = Answer::Unprotected;
-        Attempt::new(
-            self.request.id,
-            Arc::clone(&self.request.operation),
-            1,
-            None,
-            Stage::Body,
-        )
+        let operation = Arc::clone(&self.request.operation);
+        Attempt::new(id, operation, 1, None, Stage::Body)
     }
 
     /// Has the body made as a part of `attempt`. What makes it is the application's code, too: where that panics, it may have done

@@ -6,12 +6,12 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Attempt, Error, InFlight, RawEnding, RawOutcome, Step, idempotent,
+    Answer, Attempt, Error, InFlight, OnOutage, RawEnding, RawOutcome, Step, idempotent,
     testing::{Fault, Gate, Nth, Operation},
 };
 use tokio::task::JoinHandle;
 
-use crate::harness::{Owner, World};
+use crate::harness::{Owner, World, while_time_goes_on};
 
 on_every_store![
     b26_who_waited_under_the_old_name_goes_on_under_the_new_one,
@@ -19,6 +19,7 @@ on_every_store![
     b26_what_both_names_have_the_old_one_answers,
     b26_a_claim_under_the_new_name_is_given_up_under_it,
     b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream,
+    b26_what_was_released_under_the_old_name_runs_unprotected_under_the_same_keys,
     b26_a_retry_that_never_began_leaves_what_was_released_for_as_long,
     b26_what_goes_on_under_the_old_name_stays_there_where_its_claim_was_answered_late,
     b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_the_new_one,
@@ -126,6 +127,27 @@ async fn b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream
     assert_eq!(again(&new).await, Ok(before.clone()));
     assert_eq!(again(&world.owner().await).await, Ok(before));
     assert_eq!(&*world.record().await.subject.operation, "roll_out.old");
+}
+
+async fn b26_what_was_released_under_the_old_name_runs_unprotected_under_the_same_keys(
+    world: World,
+) {
+    let (old, new) = (world.owner().await, world.owner().await);
+    let before = old.call("roll_out.old").key("k").release_errors();
+    let sent = before.run(async |attempt| Err::<String, _>(Sent(attempt.child_key("gateway"))));
+    let Err(Sent(before)) = sent.await else {
+        panic!("the gateway did not answer")
+    };
+    new.store
+        .fault(Operation::Claim, Nth::Every, Fault::LoseRequest);
+    let call = new.call("roll_out.new").also_accept_name("roll_out.old");
+    let call = call.on_outage(OnOutage::Open).key("k");
+    let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
+
+    let answer = while_time_goes_on(&new.timer, call.run(body)).await;
+
+    assert_eq!(answer, Ok(before));
+    assert_eq!(new.log.answers(), [Answer::Unprotected]);
 }
 
 async fn b26_a_retry_that_never_began_leaves_what_was_released_for_as_long(world: World) {
