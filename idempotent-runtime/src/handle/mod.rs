@@ -159,8 +159,8 @@ impl Idempotency {
         &*self.0.parts.store
     }
 
-    /// Ends every [`Purger`] of the handle, and resolves when they have ended, no call holds a record and every write in the
-    /// background is done: `true`; or `false` after `at_most`. It does not stop new calls: stop taking requests first.
+    /// Ends every [`Purger`] of the handle, and resolves when they have ended, no call holds a record and no write in the
+    /// background is left, because it is done, or was given up with an error in the log: `true`; or `false` after `at_most`. It does not stop new calls: stop taking requests first.
     ///
     /// # Cancel safety
     ///
