@@ -4,6 +4,7 @@
 mod harness;
 
 mod charge;
+mod panics;
 
 mod after_an_outage;
 mod after_the_body;

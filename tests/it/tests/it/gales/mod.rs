@@ -37,6 +37,7 @@ use self::{
     places::{Place, Product},
     witness::{Ledger, Link, Witness},
 };
+use crate::panics::came_of;
 
 /// How many calls come in a gale, and how many keys they share.
 const CALLS: usize = 28;
@@ -142,6 +143,7 @@ struct Gale {
     place: Arc<Place>,
     ledger: Arc<Ledger>,
     processes: Vec<Process>,
+    purges: Vec<JoinHandle<()>>,
     /// The connections of processes whose runtime has ended.
     left: Vec<Proxy>,
     /// What every call says, or nothing where each says what it likes.
@@ -170,6 +172,7 @@ impl Gale {
             place: Arc::clone(place),
             ledger: Arc::default(),
             processes: Vec::new(),
+            purges: Vec::new(),
             left: Vec::new(),
             on_crash: modes[(seed % 4) as usize],
             keys: (0..KEYS).map(|key| seed * 10 + key).collect(),
@@ -214,7 +217,8 @@ impl Gale {
             tokio::time::sleep(pause).await;
             while let Some(ended) = calls.try_join_next() {
                 // A call that panicked, or whose runtime has ended, has told nobody anything.
-                told.extend(ended.expect("nobody stops this task").ok().flatten());
+                let ended = ended.expect("nobody stops this task");
+                told.extend(came_of(ended).flatten());
             }
             self.happen().await;
         }
@@ -231,6 +235,9 @@ impl Gale {
         for process in &self.processes {
             let drained = process.idem.shutdown(PATIENCE).await;
             assert!(drained, "seed {}: something is still held", self.seed);
+        }
+        for purge in std::mem::take(&mut self.purges) {
+            came_of(purge.await);
         }
         self.begin(false).await;
         for key in self.keys.clone() {
@@ -388,8 +395,9 @@ impl Gale {
                 .for_each(|process| process.link.stall(false)),
             (34..40, _) => {
                 let idem = process.idem.clone();
-                let purging = async move { idem.store().purge(10, Duration::ZERO).await };
-                process.runtime.as_ref().expect("it lives").spawn(purging);
+                let purging = async move { drop(idem.store().purge(10, Duration::ZERO).await) };
+                let runtime = process.runtime.as_ref().expect("it lives");
+                self.purges.push(runtime.spawn(purging));
             }
             (which @ 40..42, _) => {
                 let mut ended = self.processes.swap_remove(number);

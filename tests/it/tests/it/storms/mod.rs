@@ -24,7 +24,7 @@ use self::{
     judge::Evidence,
     weather::{Season, Weather},
 };
-use crate::charge::LEASE;
+use crate::{charge::LEASE, panics::came_of};
 
 /// How many keys the calls of a storm share.
 const KEYS: u32 = 3;
@@ -98,6 +98,8 @@ struct Storm {
     weather: Weather,
     processes: Vec<Process>,
     dead: Vec<Process>,
+    /// Purges and operators.
+    asides: JoinSet<()>,
     diary: Diary,
     budget: u32,
     ttl: Duration,
@@ -119,6 +121,7 @@ impl Storm {
             weather,
             processes: Vec::new(),
             dead: Vec::new(),
+            asides: JoinSet::new(),
             diary: Diary::default(),
             budget: dice.random_range(1..6),
             ttl: LEASE * [1_000, 2][dice.random_range(0..2)],
@@ -171,7 +174,7 @@ impl Storm {
             self.go_on().await;
             while let Some(ended) = calls.try_join_next() {
                 // A body or a driver that panicked has told nobody anything.
-                told.extend(ended.ok().flatten());
+                told.extend(came_of(ended).flatten());
             }
         }
 
@@ -244,8 +247,13 @@ impl Storm {
             drained.spawn(async move { idem.shutdown(Duration::MAX).await });
         }
         for _ in 0..10_000 {
-            while drained.try_join_next().is_some() {}
-            if drained.is_empty() && !self.weather.straggles() {
+            while let Some(ended) = drained.try_join_next() {
+                ended.expect("nobody panics here");
+            }
+            while let Some(ended) = self.asides.try_join_next() {
+                came_of(ended);
+            }
+            if drained.is_empty() && self.asides.is_empty() && !self.weather.straggles() {
                 return;
             }
             self.settle().await;
@@ -296,11 +304,12 @@ impl Storm {
         let idem = self.processes[0].idem.clone();
         match self.dice.random_range(0..800) {
             0..40 => {
-                tokio::spawn(async move { idem.store().purge(10, Duration::ZERO).await });
+                let purge = async move { drop(idem.store().purge(10, Duration::ZERO).await) };
+                self.asides.spawn(purge);
             }
             40..60 => {
                 let (key, resumes) = (self.dice.random_range(0..KEYS), self.dice.random());
-                tokio::spawn(callers::settle(idem, key, resumes));
+                self.asides.spawn(callers::settle(idem, key, resumes));
             }
             60 if self.processes.len() > 1 && self.season != Season::Spring => {
                 let dead = self.processes.pop().into_iter();
