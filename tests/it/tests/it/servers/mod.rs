@@ -2,6 +2,7 @@
 //! `cargo test` ignores these tests, and says so.
 
 mod alone;
+mod cancelled;
 mod costs;
 mod crowds;
 mod cuts;

@@ -1,11 +1,20 @@
 //! The tables, and who makes them.
 
+use idempotent_runtime::{Error, Idempotency};
+use sqlx::MySqlPool;
 use tokio::task::JoinSet;
 
 use super::{
-    AssertSqlSafe, Duration, MySqlStore, StoreErrorKind, kind, options, run, side, text, url,
+    AssertSqlSafe, Duration, MariaDb, MySqlStore, StoreErrorKind, kind, options, run, side, text,
+    url,
 };
-use crate::{harness::says_that_records_are_missing, servers::prefix};
+use crate::{
+    harness::says_that_records_are_missing,
+    servers::{
+        cancelled::{self, BEGINS},
+        prefix,
+    },
+};
 
 fn store(prefix: &str) -> MySqlStore {
     let builder = MySqlStore::builder().table_prefix(prefix);
@@ -144,4 +153,47 @@ async fn a_start_waits_for_another_one_that_migrates() {
 
     let migrated = migrating.await.expect("it does not panic");
     migrated.expect("the tables are made");
+}
+
+/// As on Postgres: writes through the application's pool are acknowledged, and do not stand for anybody else; all of ours do.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_cancelled_begin_loses_no_acknowledged_write() {
+    let pool: MySqlPool = cancelled::pool(&url()).await;
+    let prefix = prefix();
+    let store = MySqlStore::builder().table_prefix(&prefix);
+    let store = store.pool(pool.clone()).expect("the options can be used");
+    store.migrate().await.expect("the tables are made");
+    let idem = Idempotency::new(store);
+    let mut side = side(&url()).await;
+    run(
+        &mut side,
+        format!("CREATE TABLE {prefix}plain (number BIGINT) ENGINE = InnoDB"),
+    )
+    .await;
+
+    let mut in_the_air = 0;
+    cancelled::before_each(&pool, async |number| {
+        let plain = format!("INSERT INTO {prefix}plain VALUES ({number})");
+        let plain = sqlx::query(AssertSqlSafe(plain)).execute(&pool).await;
+        plain.expect("it is acknowledged");
+        let stands = format!("SELECT COUNT(*) FROM {prefix}plain WHERE number = {number}");
+        let stands = sqlx::query_scalar::<_, i64>(AssertSqlSafe(stands));
+        in_the_air += 1 - stands.fetch_one(&mut side).await.expect("a number");
+        let answer: Result<u32, Error> = idem
+            .call("charge")
+            .key(&number)
+            .run(|_| async move { Ok(number) })
+            .await;
+        assert_eq!(answer.ok(), Some(number));
+    })
+    .await;
+
+    assert!(in_the_air > 0, "no transaction was left open");
+    let other = Idempotency::new(MariaDb::open_at(&prefix).await);
+    for number in 0..BEGINS {
+        let again = other.call("charge").key(&number);
+        let again: Result<u32, Error> = again.run(|_| async { Ok(u32::MAX) }).await;
+        assert_eq!(again.ok(), Some(number), "its outcome is lost");
+    }
 }

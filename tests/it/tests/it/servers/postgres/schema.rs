@@ -12,7 +12,10 @@ use tokio::task::JoinSet;
 use super::{Postgres, URL, run, side};
 use crate::{
     harness::{in_time, says_that_records_are_missing},
-    servers::{prefix, url},
+    servers::{
+        cancelled::{self, BEGINS},
+        prefix, url,
+    },
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -163,41 +166,43 @@ async fn a_pool_that_is_used_up_is_in_nobodys_way() {
     assert!(!pool.is_closed());
 }
 
-/// Cancelled `begin()`s leave transactions open in the application's pool (sqlx 0.9.0, issue 4385); no write of ours is in one.
+/// Cancelled `begin()`s leave transactions open in the application's pool. Writes through it are acknowledged, and do not stand for
+/// anybody else; all of ours do.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_cancelled_begin_loses_no_acknowledged_write() {
-    let pool = PgPoolOptions::new()
-        .max_connections(4)
-        .connect(&url(URL))
-        .await
-        .expect("a pool");
+    let pool: PgPool = cancelled::pool(&url(URL)).await;
     let prefix = prefix();
     let store = beside(&pool, &prefix);
     store.migrate().await.expect("the tables are made");
     let idem = Idempotency::new(store);
-    for number in 0..400_u32 {
-        let mut begin = Box::pin(pool.begin());
-        for _ in 0..=number % 4 {
-            let is_done = std::future::poll_fn(|context| {
-                std::task::Poll::Ready(begin.as_mut().poll(context).is_ready())
-            });
-            if is_done.await {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
-        drop(begin);
+    let mut side = side(&url(URL)).await;
+    run(
+        &mut side,
+        format!("CREATE TABLE {prefix}plain (number bigint)"),
+    )
+    .await;
+
+    let mut in_the_air = 0;
+    cancelled::before_each(&pool, async |number| {
+        let plain = format!("INSERT INTO {prefix}plain VALUES ({number})");
+        let plain = sqlx::query(AssertSqlSafe(plain)).execute(&pool).await;
+        plain.expect("it is acknowledged");
+        let stands = format!("SELECT count(*) FROM {prefix}plain WHERE number = {number}");
+        let stands = sqlx::query_scalar::<_, i64>(AssertSqlSafe(stands));
+        in_the_air += 1 - stands.fetch_one(&mut side).await.expect("a number");
         let answer: Result<u32, Error> = idem
             .call("charge")
             .key(&number)
             .run(|_| async move { Ok(number) })
             .await;
         assert_eq!(answer.ok(), Some(number));
-    }
+    })
+    .await;
 
+    assert!(in_the_air > 0, "no transaction was left open");
     let other = Idempotency::new(Postgres::open_at(&prefix).await);
-    for number in 0..400_u32 {
+    for number in 0..BEGINS {
         let again = other.call("charge").key(&number);
         let again: Result<u32, Error> = again.run(|_| async { Ok(u32::MAX) }).await;
         assert_eq!(again.ok(), Some(number), "its outcome is lost");
