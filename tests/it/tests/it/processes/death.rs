@@ -5,7 +5,10 @@
 use std::{
     future::Future,
     process,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -310,27 +313,45 @@ async fn d21_a_call_that_kills_each_process_is_parked(place: Place) {
 }
 
 async fn d28_killed_at_any_moment(place: Place) {
+    let found = Arc::new(Found::default());
     for mode in [Mode::Rerun, Mode::Uncertain] {
         let survivors = Survivors::open(place.clone()).await;
         let jobs = (0..20).map(|number| survivors.job(&format!("{mode:?}-stream-{number}"), mode));
         at_most(AT_ONCE, jobs, |job| {
-            let survivors = survivors.clone();
+            let (survivors, found) = (survivors.clone(), Arc::clone(&found));
             async move {
                 let process = Process::stopped(&Role::Stream(job.clone())).await;
                 // Waiting for an event would choose the moment, and the point is that nobody chooses it.
-                let (id, moment) = (process.id(), rand::random_range(0..40_000));
+                let latest = if rand::random_ratio(1, 4) {
+                    200_000
+                } else {
+                    40_000
+                };
+                let (id, moment) = (process.id(), rand::random_range(0..latest));
                 tokio::time::sleep(Duration::from_micros(moment)).await;
                 process.kill().await;
-                survivors.assert_stream(&job, id).await;
+                survivors.assert_stream(&job, id, &found).await;
             }
         })
         .await;
     }
+    let found = [&found.done, &found.unfinished].map(|calls| calls.load(Ordering::SeqCst));
+    assert!(
+        !found.contains(&0),
+        "calls that were done, and unfinished: {found:?}"
+    );
+}
+
+/// How many calls the processes left behind that were done, and how many that were not.
+#[derive(Default)]
+struct Found {
+    done: AtomicUsize,
+    unfinished: AtomicUsize,
 }
 
 impl Survivors {
     /// Makes every call of a stream again, and one that it did not come to.
-    async fn assert_stream(&self, stream: &Job, dead: u32) {
+    async fn assert_stream(&self, stream: &Job, dead: u32, found: &Found) {
         let [first, second] = &self.handles;
         let mut came_to_all = true;
         // It had sent one request at most that nobody had answered.
@@ -363,9 +384,12 @@ impl Survivors {
             // Only the last call that it came to can be unfinished.
             assert!(came_to_all || left.is_none(), "{left:?}");
             came_to_all &= left == Some(State::Done);
-            if left.is_none() {
-                return;
+            match left {
+                None => return,
+                Some(State::Done) => &found.done,
+                Some(_) => &found.unfinished,
             }
+            .fetch_add(1, Ordering::SeqCst);
         }
     }
 }
