@@ -20,7 +20,7 @@ use super::Server;
 use async_trait::async_trait;
 use idempotent_runtime::{
     store::{RedisStore, Store},
-    testing::conformance::Subject,
+    testing::conformance::{Subject, cases},
 };
 use redis::{
     AsyncConnectionConfig, Client, RedisResult,
@@ -28,6 +28,7 @@ use redis::{
     cluster::ClusterClient,
     cluster_async::ClusterConnection,
 };
+use tokio::task::JoinSet;
 
 const URL: &str = "IDEMPOTENT_TEST_REDIS_URL";
 
@@ -232,4 +233,54 @@ mod cluster {
         RedisCluster::new(),
         #[ignore = "needs a server: cargo xtask test"]
     );
+}
+
+/// As [`Redis`], set up as whoever says nothing of it is: claims at most once are refused, because a failover forgets some.
+struct Refusing(Redis);
+
+#[async_trait]
+impl Subject for Refusing {
+    async fn store(&self) -> Arc<dyn Store> {
+        let builder = RedisStore::builder().key_prefix(&self.0.prefix);
+        let opened = builder.connect(&self.0.url).await;
+        Arc::new(opened.expect("the server answers"))
+    }
+
+    async fn advance(&self, by: Duration) {
+        self.0.advance(by).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_store_that_accepts_no_claim_at_most_once_does_everything_else() {
+    const AT_ONCE: usize = 8;
+    let (mut running, mut refused) = (JoinSet::new(), Vec::new());
+    let mut ended = |ended: Option<Result<Option<&'static str>, _>>| {
+        refused.extend(ended.and_then(|ended| ended.expect("no panic here")));
+    };
+    for case in cases() {
+        if running.len() == AT_ONCE {
+            ended(running.join_next().await);
+        }
+        let subject = Arc::new(Refusing(Redis::new().await));
+        running.spawn(async move {
+            let run = tokio::spawn(async move { case.run(subject).await });
+            let panic = run.await.err()?.into_panic();
+            let said = panic.downcast_ref::<String>();
+            let is_refusal = said.is_some_and(|said| said.contains("kind: Configuration"));
+            assert!(is_refusal, "{}: {said:?}", case.name());
+            Some(case.name())
+        });
+    }
+    while let Some(last) = running.join_next().await {
+        ended(Some(last));
+    }
+    refused.sort_unstable();
+    // These two write records whose calls run at most once.
+    let at_most_once = [
+        "every_field_comes_back",
+        "purge_deletes_only_what_is_expired",
+    ];
+    assert_eq!(refused, at_most_once);
 }
