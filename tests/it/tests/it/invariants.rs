@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use idempotent_runtime::{
-    Error, How, Status, Step,
+    Error, How, InFlight, Status, Step,
     record::{FencingToken, State},
     store::StoreErrorKind,
     testing::{Fault, Gate, Nth, Operation},
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     charge::{Charge, Found, LEASE, MODES, Mode, is_in_progress, is_uncertain, vanished},
-    harness::World,
+    harness::{Owner, World},
 };
 
 on_every_store![
@@ -386,25 +386,34 @@ async fn i09_a_waiter_that_gives_up_changes_nothing(world: World) {
 
 async fn i10_after_a_crash_a_call_is_answered_within_one_lease(world: World) {
     for (number, mode) in MODES.into_iter().enumerate() {
-        let key = format!("k{number}");
-        let (dead, owner) = (world.owner().await, world.owner().await);
-        Charge::of(&world, &dead)
-            .key(key.as_str())
-            .mode(mode)
-            .vanishes()
+        let owner = world.owner().await;
+        let patient = world
+            .owner_with(|builder| builder.in_flight(InFlight::Wait(DAY)))
             .await;
-        // A waiter that is patient enough is answered as soon as the lease is over.
+        let charge = |by: &Owner, key| {
+            let charge = Charge::of(&world, by).mode(mode);
+            charge.key(format!("{key}{number}"))
+        };
+        for key in ["waited for", "asked later"] {
+            let dead = world.owner().await;
+            charge(&dead, key).vanishes().await;
+        }
+        let waiting = charge(&patient, "waited for").spawn();
+        patient.log.await_step(Step::Waiting).await;
+        patient.timer.await_sleepers(1).await;
+
         world.advance(LEASE).await;
-        let answer = Charge::of(&world, &owner)
-            .key(key.as_str())
-            .mode(mode)
-            .rejecting();
-        let answer = answer.call().await;
-        match mode {
-            Mode::Uncertain | Mode::Reconcile(Found::Unknown) => {
-                assert!(is_uncertain(&answer), "{mode:?}: {answer:?}");
+
+        // Whoever waited need not wait any longer than that, nor does whoever comes later.
+        let waited = waiting.await.expect("no panic");
+        let later = charge(&owner, "asked later").rejecting().call().await;
+        for answer in [waited, later] {
+            match mode {
+                Mode::Uncertain | Mode::Reconcile(Found::Unknown) => {
+                    assert!(is_uncertain(&answer), "{mode:?}: {answer:?}");
+                }
+                _ => assert!(answer.is_ok(), "{mode:?}: {answer:?}"),
             }
-            _ => assert!(answer.is_ok(), "{mode:?}: {answer:?}"),
         }
     }
 }
