@@ -1,10 +1,17 @@
 //! Takes pieces out of the statements of a store, one at a time: a case of the suite for stores must tell.
 
-use std::{collections::BTreeSet, fmt::Debug, sync::Arc};
+use std::{collections::BTreeSet, error::Error, fmt::Debug, sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;
 
-use crate::testing::conformance::{Case, Subject, cases};
+use crate::{
+    identity::RecordId,
+    store::{StoreError, StoreErrorKind},
+    testing::conformance::{
+        Case, Subject, cases,
+        sample::{TTL, claim, completion, heartbeat},
+    },
+};
 
 /// Which statement it is in, a piece of it, what stands there in its place, and the case that tells.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +42,12 @@ impl<Of: Debug> Mutation<Of> {
 
 /// Runs the case of each mutation on what `subject` makes of it, and the same cases on what it makes of none.
 ///
+/// A statement that the server does not even take would fail any case, so each mutant has to [work](works) at first, and must not with
+/// a statement that is none.
+///
 /// # Panics
 ///
-/// Where a sound store fails, and where no case tells of a mutation.
+/// Where a sound store fails, where no case tells of a mutation, and where it is none.
 pub(crate) async fn each_is_noticed<Of: Copy + Debug, S: Subject + 'static>(
     mutations: &[Mutation<Of>],
     subject: impl AsyncFn(Option<Mutation<Of>>) -> S,
@@ -49,7 +59,18 @@ pub(crate) async fn each_is_noticed<Of: Copy + Debug, S: Subject + 'static>(
         .map(|mutation| (Some(*mutation), mutation.3));
     let mut running = JoinSet::new();
     let mut wrong = Vec::new();
+    let mut broken = BTreeSet::new();
+    for Mutation(of, piece, ..) in mutations {
+        if broken.insert(format!("{of:?}")) {
+            let no_statement = Mutation(*of, piece, "that is no statement", "");
+            let asked = works(&subject(Some(no_statement)).await).await;
+            assert!(asked.is_err(), "{of:?} is never asked of the server");
+        }
+    }
     for (mutation, name) in sound.chain(mutated) {
+        if let Err(error) = works(&subject(mutation).await).await {
+            wrong.push(format!("{mutation:?} is refused: {error:?}"));
+        }
         let subject = Arc::new(subject(mutation).await);
         let expected = mutation.is_none();
         let what = format!("{name}: {mutation:?}");
@@ -67,6 +88,42 @@ pub(crate) async fn each_is_noticed<Of: Copy + Debug, S: Subject + 'static>(
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Asks everything that a store does of records that nobody else knows, whatever it answers: what cannot be read is an answer, too, and so
+/// is no row at all.
+async fn works(subject: &dyn Subject) -> Result<(), StoreError> {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let [quick, long, left] = [1, 2, 3].map(|number| RecordId::from_bytes([number; 32]));
+    let begun = claim();
+    is_answer(store.swap(&quick, None, &begun).await)?;
+    is_answer(store.load(&quick).await)?;
+    let done = completion(&begun, "done");
+    is_answer(store.swap(&quick, Some(begun.version), &done).await)?;
+    is_answer(store.swap(&quick, None, &claim()).await)?;
+
+    let begun = claim();
+    is_answer(store.swap(&long, None, &begun).await)?;
+    let prolonged = heartbeat(&begun);
+    is_answer(store.swap(&long, Some(begun.version), &prolonged).await)?;
+    // Whoever has seen nothing may say it in another way.
+    let done = completion(&begun, "done");
+    is_answer(other.swap(&long, Some(prolonged.version), &done).await)?;
+
+    is_answer(store.swap(&left, None, &claim()).await)?;
+    is_answer(store.scan(None, 10).await)?;
+    subject.advance(2 * TTL).await;
+    is_answer(store.purge(10, Duration::ZERO).await)
+}
+
+fn is_answer<T>(answer: Result<T, StoreError>) -> Result<(), StoreError> {
+    let Err(error) = answer else { return Ok(()) };
+    let source = error.source().map(ToString::to_string);
+    let is_no_row = source.is_some_and(|source| source.starts_with("no rows returned"));
+    if is_no_row || error.kind() == StoreErrorKind::Corrupt {
+        return Ok(());
+    }
+    Err(error)
+}
+
 fn named_case(name: &str) -> Case {
     let case = cases().into_iter().find(|case| case.name() == name);
     case.unwrap_or_else(|| panic!("there is no case `{name}`"))
@@ -74,7 +131,7 @@ fn named_case(name: &str) -> Case {
 
 /// Takes `by` off every moment of every record in the table of this prefix.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) fn ageing(prefix: &impl std::fmt::Display, by: std::time::Duration) -> String {
+pub(crate) fn ageing(prefix: &impl std::fmt::Display, by: Duration) -> String {
     let by = crate::record::micros(by);
     format!(
         "UPDATE {prefix}records SET lease_end = lease_end - {by}, created = created - {by},

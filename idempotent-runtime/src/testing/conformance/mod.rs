@@ -35,7 +35,7 @@ mod fields;
 mod histories;
 mod owners;
 mod purges;
-mod sample;
+pub(crate) mod sample;
 mod scans;
 #[cfg(test)]
 mod tests;

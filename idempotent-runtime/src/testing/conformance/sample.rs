@@ -16,7 +16,7 @@ use crate::{
 };
 
 pub(super) const LEASE: Duration = Duration::from_secs(30);
-pub(super) const TTL: Duration = Duration::from_secs(3600);
+pub(crate) const TTL: Duration = Duration::from_secs(3600);
 
 /// Longer than any store takes to answer; only ever reached by a store that hangs.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -55,7 +55,7 @@ pub(super) fn holder() -> Holder {
 }
 
 /// A first claim.
-pub(super) fn claim() -> Draft {
+pub(crate) fn claim() -> Draft {
     Draft {
         version: Version::random(),
         subject: Some(subject("key")),
@@ -97,7 +97,7 @@ pub(super) fn next(of: &Draft, state: State) -> Draft {
     }
 }
 
-pub(super) fn heartbeat(of: &Draft) -> Draft {
+pub(crate) fn heartbeat(of: &Draft) -> Draft {
     Draft {
         lease: Moment::In(LEASE),
         expires: Moment::In(LEASE + TTL),
@@ -105,7 +105,7 @@ pub(super) fn heartbeat(of: &Draft) -> Draft {
     }
 }
 
-pub(super) fn completion(of: &Draft, value: &'static str) -> Draft {
+pub(crate) fn completion(of: &Draft, value: &'static str) -> Draft {
     let outcome = Some(RawOutcome::value(value.as_bytes()).with_schema(3));
     Draft {
         expires: Moment::In(TTL),
