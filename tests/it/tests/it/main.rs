@@ -5,6 +5,7 @@ mod harness;
 
 mod charge;
 mod panics;
+mod tally;
 
 mod after_an_outage;
 mod after_the_body;

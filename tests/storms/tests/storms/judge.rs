@@ -10,6 +10,7 @@ use reqwest::StatusCode;
 
 use crate::{
     programs::{Call, Ended, Told},
+    seen::Tally,
     service::{Receipt, Visit},
 };
 
@@ -22,6 +23,8 @@ pub(crate) struct Evidence {
     pub(crate) in_the_storm: Vec<Visit>,
     /// What was said that the gateway knows to be wrong.
     pub(crate) lies: Vec<String>,
+    /// What befell the network, processes and programs.
+    pub(crate) happened: Tally,
     pub(crate) told: Vec<Told>,
     /// The keys of the calls that each journal holds open.
     pub(crate) open: Vec<Vec<String>>,

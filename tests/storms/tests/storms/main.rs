@@ -8,6 +8,7 @@
 
 mod judge;
 mod programs;
+mod seen;
 mod service;
 
 use std::{cmp::Reverse, net::SocketAddr, panic::resume_unwind, sync::Arc, time::Duration};
@@ -26,6 +27,7 @@ use tokio::task::JoinSet;
 use self::{
     judge::Evidence,
     programs::{Call, Habits, Program, Told},
+    seen::{Tally, how_many},
     service::{Gateway, Process},
 };
 
@@ -44,6 +46,21 @@ const PROGRAMS: usize = 2;
 /// How many calls come in a storm.
 const CALLS: usize = 30;
 
+/// How many storms blow, unless another number is asked for.
+const USUALLY: u64 = 5;
+
+/// What is seen in so many storms, whatever handlers may do after a crash.
+const SEEN: &[&str] = &[
+    "a charge",
+    "a cut",
+    "a process that died",
+    "a program that died",
+    "a store out of reach",
+    "an answer of the journal",
+    "told of other arguments by the journal",
+    "told that nobody knows",
+];
+
 #[test]
 fn one_charge_for_each_intent_in_storms_where_handlers_may_run_again() {
     each(&[OnCrash::Rerun]);
@@ -61,8 +78,8 @@ fn one_charge_for_each_intent_in_storms_where_processes_chose_differently() {
 
 /// Blows a storm for each seed, in which each process chooses one of these. `IDEMPOTENT_TEST_STORMS=500` blows so many, in place of five.
 fn each(on_crash: &'static [OnCrash]) {
-    let asked = std::env::var("IDEMPOTENT_TEST_STORMS").ok();
-    let storms = asked.map_or(5, |asked| asked.parse().expect("a number of storms"));
+    let storms = how_many("IDEMPOTENT_TEST_STORMS", USUALLY);
+    let mut tally = Tally::default();
     for seed in 0..storms {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -70,6 +87,10 @@ fn each(on_crash: &'static [OnCrash]) {
             .expect("a runtime");
         let evidence = runtime.block_on(async { Storm::new(seed, on_crash).await.blow().await });
         evidence.judge(&format!("{on_crash:?}, seed {seed}"));
+        evidence.count(&mut tally);
+    }
+    if storms >= USUALLY {
+        tally.assert_saw(SEEN, &format!("{on_crash:?}"));
     }
 }
 
@@ -86,6 +107,8 @@ struct Storm {
     programs: Vec<Program>,
     calls: JoinSet<Option<Told>>,
     told: Vec<Told>,
+    /// What befell the network, processes and programs.
+    happened: Tally,
     /// In a long storm machines sleep now and then, until keys are forgotten. How long is it since the last time?
     is_long: bool,
     since_sleep: u32,
@@ -114,6 +137,7 @@ impl Storm {
             programs: Vec::new(),
             calls: JoinSet::new(),
             told: Vec::new(),
+            happened: Tally::default(),
             _folder: folder,
             clock,
             journals,
@@ -199,6 +223,7 @@ impl Storm {
             visits: self.gateway.visits(),
             in_the_storm,
             lies: self.gateway.lies(),
+            happened: self.happened,
             told: self.told,
             open,
         }
@@ -239,19 +264,25 @@ impl Storm {
             0..60 => {
                 let cut = cuts[self.dice.random_range(0..cuts.len())];
                 self.network.cut_next(cut);
+                self.happened.saw("a cut");
             }
             60..64 => self.network.cut_all(),
             64..67 => {
+                self.happened.saw("a process that died");
                 self.processes.swap_remove(process).die();
                 self.start_process();
             }
             116..118 => self.processes[process].shut(),
             67..70 => {
+                self.happened.saw("a program that died");
                 let program = self.dice.random_range(0..self.programs.len());
                 self.restart(program);
                 self.resume(program);
             }
-            70..74 => self.processes[process].lose_store(),
+            70..74 => {
+                self.happened.saw("a store out of reach");
+                self.processes[process].lose_store();
+            }
             74..90 => self.processes[process].find_store(),
             90..92 => {
                 let store = Arc::clone(&self.store);

@@ -15,11 +15,14 @@ use super::{
     case::{Case, Stood, key_of, stood},
     witness::Ledger,
 };
+use crate::tally::Tally;
 
 /// All that is known of a gale that is over.
 pub(super) struct Evidence {
     pub(super) ledger: Arc<Ledger>,
     pub(super) told: Vec<Told>,
+    /// How many were told nothing, because they left, or their process ended, or they panicked.
+    pub(super) left: usize,
     /// What stands in the store.
     pub(super) remains: Vec<Arc<Record>>,
     /// What every call said, or nothing where each said what it liked.
@@ -31,7 +34,7 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    pub(super) fn judge(&self, about: &str) {
+    pub(super) fn judge(&self, about: &str, tally: &mut Tally) {
         let pages = self.ledger.pages();
         let case = Case {
             about,
@@ -55,6 +58,7 @@ impl Evidence {
             let is_left = record.state == State::Running;
             case.holds(!is_left, "a record stays running", key_of(record));
         }
+        case.count(tally);
     }
 }
 

@@ -12,6 +12,7 @@ mod callers;
 mod case;
 mod judge;
 mod places;
+mod seen;
 mod versions;
 mod witness;
 
@@ -37,11 +38,35 @@ use self::{
     places::{Place, Product},
     witness::{Ledger, Link, Witness},
 };
-use crate::panics::came_of;
+use crate::{
+    panics::came_of,
+    tally::{Tally, how_many},
+};
 
 /// How many calls come in a gale, and how many keys they share.
 const CALLS: usize = 28;
 const KEYS: u64 = 3;
+
+/// How many gales blow, unless another number is asked for.
+const USUALLY: u64 = 12;
+
+/// What is seen in so many gales, whatever they blow over.
+const SEEN: &[&str] = &[
+    "a body",
+    "a body that is gone",
+    "a body's word",
+    "a calm request",
+    "a heartbeat, or a lease ended",
+    "a replay",
+    "an answer",
+    "an outcome",
+    "lost on the way",
+    "told of other arguments",
+    "told that nobody knows",
+];
+
+/// What is seen besides, where connections can be cut.
+const SEEN_OF_CUTS: &[&str] = &["a write that the connection lost"];
 
 /// How many gales blow at once, since they mostly wait.
 const AT_ONCE: usize = 6;
@@ -86,8 +111,7 @@ fn i01_to_i13_hold_in_gales_on_redis_cluster() {
 
 /// Blows a gale for each seed. `IDEMPOTENT_TEST_GALES=500` blows so many, in place of twelve.
 fn each(product: Product) {
-    let asked = std::env::var("IDEMPOTENT_TEST_GALES").ok();
-    let gales = asked.map_or(12, |asked| asked.parse().expect("a number of gales"));
+    let gales = how_many("IDEMPOTENT_TEST_GALES", USUALLY);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -98,9 +122,10 @@ fn each(product: Product) {
         let opened = place.open(place.address(), PATIENCE).await;
         drop(opened.expect("the store answers"));
         let mut blowing = JoinSet::new();
-        let judge = |blown: Result<(u64, Evidence), _>| {
+        let mut tally = Tally::default();
+        let mut judge = |blown: Result<(u64, Evidence), _>| {
             let (seed, evidence) = blown.expect("no panic");
-            evidence.judge(&format!("{product:?}, seed {seed}"));
+            evidence.judge(&format!("{product:?}, seed {seed}"), &mut tally);
         };
         for seed in 0..gales {
             if blowing.len() == AT_ONCE
@@ -113,6 +138,11 @@ fn each(product: Product) {
         }
         while let Some(blown) = blowing.join_next().await {
             judge(blown);
+        }
+        if gales >= USUALLY {
+            tally.assert_saw(SEEN, &format!("{product:?}"));
+            let cuts = place.address().map(|_| SEEN_OF_CUTS);
+            tally.assert_saw(cuts.unwrap_or_default(), &format!("{product:?}"));
         }
     });
 }
@@ -222,6 +252,7 @@ impl Gale {
             }
             self.happen().await;
         }
+        let left = CALLS - told.len();
         for process in &self.processes {
             process.link.calm();
         }
@@ -249,6 +280,7 @@ impl Gale {
         let remains = self.remains().await;
         Evidence {
             ledger: self.ledger,
+            left,
             told,
             remains,
             on_crash: self.on_crash,

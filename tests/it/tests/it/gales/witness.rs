@@ -43,7 +43,7 @@ pub(super) struct Link {
 
 /// What a request meets.
 #[derive(Clone, Copy, Debug)]
-enum Gust {
+pub(super) enum Gust {
     /// It is answered.
     None,
     /// It never arrives.
@@ -66,6 +66,8 @@ pub(super) struct Pages {
     pub(super) writes: Vec<Write>,
     pub(super) looks: Vec<Look>,
     pub(super) deeds: Vec<Deed>,
+    /// What every request met.
+    pub(super) gusts: Vec<Gust>,
     /// What the store's clock was known to have come to, and since when.
     pub(super) times: Vec<(u64, Time)>,
     pub(super) books: Books,
@@ -222,6 +224,7 @@ impl Witness {
             return Err(silence());
         }
         let (gust, pause) = self.link.blow();
+        self.ledger.pages().gusts.push(gust);
         let answer = match gust {
             Gust::LosesTheRequest => Err(silence()),
             Gust::Panics => panic!("a driver that panics"),

@@ -85,6 +85,7 @@ pub(super) enum What {
     Began,
     /// The body came to its end, and said this; as it is stored.
     Ended(String, Option<Say>),
+    Panicked,
     /// The reconciling function was asked.
     Asked(Finds),
 }
@@ -249,7 +250,10 @@ impl Call {
         timer.sleep(self.takes).await;
         let text = self.text(under);
         let (result, say) = match self.ends {
-            Ends::Panic => panic!("a body that panics"),
+            Ends::Panic => {
+                diary.note(under, What::Panicked);
+                panic!("a body that panics")
+            }
             Ends::Value => (Ok(text), None),
             Ends::Error(say) => (Err(Failure::Declined { text, say }), Some(say)),
         };

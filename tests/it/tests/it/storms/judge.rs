@@ -9,7 +9,7 @@ use idempotent_runtime::{
 
 use super::{
     callers::{Deed, Failure, Finds, Say, Token, Told, What, is_settled},
-    weather::{Entry, Season},
+    weather::{Entry, Gust, Season},
 };
 
 /// All that is known of a storm that is over.
@@ -17,6 +17,10 @@ pub(super) struct Evidence {
     pub(super) ledger: Vec<Entry>,
     pub(super) deeds: Vec<Deed>,
     pub(super) told: Vec<Told>,
+    /// How many were told nothing, because they left, or their process died, or they panicked.
+    pub(super) left: usize,
+    /// What every call of the store met.
+    pub(super) gusts: Vec<Gust>,
     pub(super) budget: u32,
     pub(super) season: Season,
 }
@@ -53,8 +57,11 @@ impl Evidence {
             let takes_over = entry.before.as_deref().is_some_and(|before| {
                 before.state == State::Running && before.attempt_id != after.attempt_id
             });
+            // What an operator lets be tried again is, whatever the budget is.
+            let is_resumed = |before: &Record| before.attempt_id == AttemptId::RESUMED;
+            let at_least = u32::from(entry.before.as_deref().is_some_and(is_resumed));
             assert!(
-                !takes_over || after.attempt <= self.budget + 1,
+                !takes_over || after.attempt <= self.budget.max(at_least) + 1,
                 "more takeovers than the budget allows: {about}"
             );
         }
@@ -237,14 +244,14 @@ impl Evidence {
         })
     }
 
-    fn under(&self, token: Token) -> impl Iterator<Item = &What> {
+    pub(super) fn under(&self, token: Token) -> impl Iterator<Item = &What> {
         let of_it = move |deed: &&Deed| deed.under == token;
         self.deeds.iter().filter(of_it).map(|deed| &deed.what)
     }
 }
 
 impl Entry {
-    fn token(&self, record: &Record) -> Token {
+    pub(super) fn token(&self, record: &Record) -> Token {
         let key = str::from_utf8(&record.subject.key).expect("keys are text");
         (
             key.parse().expect("keys are numbers"),

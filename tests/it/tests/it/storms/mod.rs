@@ -9,6 +9,7 @@
 
 mod callers;
 mod judge;
+mod seen;
 mod weather;
 
 use std::{sync::Arc, time::Duration};
@@ -24,13 +25,60 @@ use self::{
     judge::Evidence,
     weather::{Season, Weather},
 };
-use crate::{charge::LEASE, panics::came_of};
+use crate::{
+    charge::LEASE,
+    panics::came_of,
+    tally::{Tally, how_many},
+};
 
 /// How many keys the calls of a storm share.
 const KEYS: u32 = 3;
 
 /// How many calls come in a storm.
 const CALLS: usize = 30;
+
+/// How many storms blow, unless another number is asked for.
+const USUALLY: u64 = 100;
+
+/// What is seen in so many storms, whatever calls say.
+const SEEN: &[&str] = &[
+    "a body",
+    "a body's panic",
+    "a body's word",
+    "a caller that left, or died",
+    "a driver's panic",
+    "a failure",
+    "a heartbeat, or a lease ended",
+    "a lost answer",
+    "a lost request",
+    "a purge",
+    "a release",
+    "a straggler",
+    "an answer",
+    "an outcome",
+    "left uncertain",
+    "one's own write recognised",
+    "told of other arguments",
+    "told that it runs",
+    "told that nobody knows",
+    "told that the store is away",
+];
+
+/// What is seen besides, where calls say this.
+fn seen_besides(on_crash: Option<OnCrash>) -> &'static [&'static str] {
+    match on_crash {
+        Some(OnCrash::Rerun) => &[
+            "a takeover",
+            "parked",
+            "told that it is parked",
+            "a replay",
+            "a replay after waiting",
+        ],
+        Some(OnCrash::Reconcile) => &["a reconciliation"],
+        Some(_) => &["a replay", "a replay after waiting"],
+        None => &["a reconciliation", "a replay", "a replay after waiting"],
+    }
+}
 
 #[test]
 fn i01_to_i13_hold_in_storms_where_bodies_may_run_again() {
@@ -54,9 +102,9 @@ fn i01_to_i13_hold_in_storms_where_callers_disagree() {
 
 /// Blows a storm for each seed. `IDEMPOTENT_TEST_STORMS=5000` blows so many, in place of a hundred.
 fn each(on_crash: Option<OnCrash>) {
-    let asked = std::env::var("IDEMPOTENT_TEST_STORMS").ok();
-    let storms = asked.map_or(100, |asked| asked.parse().expect("a number of storms"));
+    let storms = how_many("IDEMPOTENT_TEST_STORMS", USUALLY);
     let blow = move || {
+        let mut tally = Tally::default();
         for seed in 0..storms {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -64,6 +112,11 @@ fn each(on_crash: Option<OnCrash>) {
                 .expect("a runtime");
             let evidence = runtime.block_on(Storm::new(seed).blow(on_crash));
             evidence.judge(&format!("seed {seed}"));
+            evidence.count(&mut tally);
+        }
+        if storms >= USUALLY {
+            tally.assert_saw(SEEN, &format!("{on_crash:?}"));
+            tally.assert_saw(seen_besides(on_crash), &format!("{on_crash:?}"));
         }
     };
     let name = format!("storms {on_crash:?}");
@@ -123,7 +176,7 @@ impl Storm {
             dead: Vec::new(),
             asides: JoinSet::new(),
             diary: Diary::default(),
-            budget: dice.random_range(1..6),
+            budget: [0, 0, 1, 2, 4][dice.random_range(0..5)],
             ttl: LEASE * [1_000, 2][dice.random_range(0..2)],
             is_tiered: dice.random(),
             dice,
@@ -210,7 +263,9 @@ impl Storm {
         Evidence {
             ledger: self.weather.ledger(),
             deeds: self.diary.deeds(),
+            left: CALLS + KEYS as usize - told.len(),
             told,
+            gusts: self.weather.gusts(),
             budget: self.budget,
             season: self.season,
         }

@@ -44,6 +44,7 @@ struct Sky {
 struct Cells {
     standing: BTreeMap<RecordId, Arc<Record>>,
     ledger: Vec<Entry>,
+    gusts: Vec<Gust>,
 }
 
 /// One write: what stood under an id before it, and after.
@@ -53,6 +54,8 @@ pub(super) struct Entry {
     pub(super) id: RecordId,
     pub(super) before: Option<Arc<Record>>,
     pub(super) after: Option<Arc<Record>>,
+    /// Whether nobody was told.
+    pub(super) is_lost: bool,
 }
 
 /// How bad the weather is.
@@ -68,7 +71,7 @@ pub(super) enum Season {
 
 /// What a call meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gust {
+pub(super) enum Gust {
     /// It is answered.
     None,
     /// It never arrives.
@@ -127,6 +130,11 @@ impl Weather {
         self.sky.cells().ledger.clone()
     }
 
+    /// What every call has met so far.
+    pub(super) fn gusts(&self) -> Vec<Gust> {
+        self.sky.cells().gusts.clone()
+    }
+
     pub(super) fn now(&self) -> Time {
         Clock::now(&self.sky.clock)
     }
@@ -146,13 +154,14 @@ impl Weather {
             return Err(silence());
         }
         let (gust, before, after) = self.sky.blow();
+        self.sky.cells().gusts.push(gust);
         if gust == Gust::Straggles {
             let straggler = Straggler::new(&self.sky);
             tokio::spawn(async move {
                 let sky = &straggler.0;
                 // Sooner than a lease: for so long a claim that was given up is kept from standing.
                 sky.pause((before + after) / 2).await;
-                sky.act(act);
+                sky.act(gust, act);
             });
             self.sky.pause(before).await;
             return Err(silence());
@@ -167,7 +176,7 @@ impl Weather {
             Gust::Panics => panic!("a driver that panics"),
             Gust::None | Gust::LosesTheAnswer | Gust::Straggles => {}
         }
-        let answer = self.sky.act(act);
+        let answer = self.sky.act(gust, act);
         self.sky.pause(after).await;
         if gust == Gust::LosesTheAnswer {
             return Err(silence());
@@ -215,9 +224,14 @@ impl Sky {
         }
     }
 
-    fn act<T>(&self, act: impl FnOnce(&mut Cells, Time) -> T) -> T {
+    fn act<T>(&self, gust: Gust, act: impl FnOnce(&mut Cells, Time) -> T) -> T {
         let mut cells = self.cells();
-        act(&mut cells, Clock::now(&self.clock))
+        let from = cells.ledger.len();
+        let answer = act(&mut cells, Clock::now(&self.clock));
+        for entry in &mut cells.ledger[from..] {
+            entry.is_lost = gust != Gust::None;
+        }
+        answer
     }
 
     fn cells(&self) -> MutexGuard<'_, Cells> {
@@ -262,6 +276,7 @@ impl Cells {
             id,
             before,
             after: Some(after),
+            is_lost: false,
         });
         Swap::Applied(stamp)
     }
@@ -280,6 +295,7 @@ impl Cells {
                 id: *id,
                 before,
                 after: None,
+                is_lost: false,
             });
         }
         ids.len() as u64
