@@ -8,10 +8,10 @@ use tokio::task::yield_now;
 /// How many are cancelled.
 pub(super) const BEGINS: u32 = 400;
 
-/// A pool that begins at once: if it pinged before, that is what would be cancelled.
+/// A pool of one connection, so that whoever comes next gets that one. It does not ping before: that is what would be cancelled.
 pub(super) async fn pool<D: Database>(url: &str) -> Pool<D> {
     let options = PoolOptions::new()
-        .max_connections(4)
+        .max_connections(1)
         .test_before_acquire(false);
     options.connect(url).await.expect("a pool")
 }
