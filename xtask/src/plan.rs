@@ -13,6 +13,8 @@ pub(crate) struct Step {
     pub(crate) environment: Vec<(&'static str, String)>,
     /// Whether the servers have to run, and their addresses to stand in its environment.
     pub(crate) needs_servers: bool,
+    /// How many tests must have passed: a filter that finds none fails nothing by itself.
+    pub(crate) least_passed: u32,
 }
 
 /// Features of the runtime that must stand alone; the empty one is the core.
@@ -154,6 +156,7 @@ fn step(title: &str, command: &str) -> Step {
         arguments: command.split(' ').map(str::to_owned).collect(),
         environment: Vec::new(),
         needs_servers: false,
+        least_passed: u32::from(command.starts_with("test ") || command.starts_with("nextest ")),
     }
 }
 
@@ -178,4 +181,17 @@ fn target() -> PathBuf {
         .ok()
         .and_then(|program| Some(program.parent()?.parent()?.to_owned()))
         .unwrap_or_else(|| root().join("target"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_that_runs_tests_must_have_run_some() {
+        for step in test() {
+            let runs_tests = !matches!(step.arguments[0].as_str(), "build" | "check");
+            assert_eq!(step.least_passed > 0, runs_tests, "{}", step.title);
+        }
+    }
 }

@@ -124,8 +124,17 @@ fn watch(step: &Step, environment: &[(&'static str, String)]) -> io::Result<(boo
         tally += errors.join().unwrap_or_default();
         tally
     });
-    let tail = tail.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((child.wait()?.success(), tally, tail))
+    let mut tail = tail.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut succeeded = child.wait()?.success();
+    let (passed, least) = (tally.passed, step.least_passed);
+    if succeeded && passed < least {
+        succeeded = false;
+        let why =
+            format!("{passed} tests passed, and at least {least} must: does a filter find none?");
+        eprintln!("{why}");
+        tail.push(&why);
+    }
+    Ok((succeeded, tally, tail))
 }
 
 fn echo(from: Option<impl Read>, mut to: impl Write, tail: &Mutex<Tail>) -> Tally {
@@ -161,4 +170,28 @@ fn command_line(step: &Step, environment: &[(&'static str, String)]) -> String {
         }
     }));
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_in_which_too_few_tests_passed_fails_and_says_so() {
+        for (least_passed, succeeds) in [(0, true), (1, false)] {
+            let step = Step {
+                title: "no tests".to_owned(),
+                arguments: vec!["--version".to_owned()],
+                environment: Vec::new(),
+                needs_servers: false,
+                least_passed,
+            };
+
+            let (succeeded, _, tail) = watch(&step, &[]).expect("cargo runs");
+
+            assert_eq!(succeeded, succeeds);
+            let said = tail.lines().last().expect("it says something");
+            assert_ne!(said.contains("at least 1 must"), succeeds, "{said}");
+        }
+    }
 }

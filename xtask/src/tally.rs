@@ -5,7 +5,7 @@ use std::{fmt, iter::Sum, ops::AddAssign};
 /// What the runners counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    passed: u32,
+    pub(crate) passed: u32,
     failed: u32,
     ignored: u32,
 }
