@@ -1,14 +1,16 @@
 //! The checklist of the client, item by item, and the table that is made of it.
 
-use std::{fmt::Write as _, fs, path::Path};
+use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
 
 use expect_test::expect_file;
+
+use crate::sources;
 
 /// An item: its id, where it comes from, what is checked, and what is open about it.
 struct Item(&'static str, &'static str, &'static str, Result);
 
 enum Result {
-    /// Tests that bear its id pass.
+    /// Tests bear its id, and `cargo xtask test` fails when one of them does.
     Tested,
     /// They do, and this is left out.
     Partly(&'static str),
@@ -309,7 +311,8 @@ fn the_table_is_that_of_the_checklist() {
     let mut table = String::from(
         "# The client's checklist\n\n\
          Checked by the tests of this package that bear the id (`c34_…`), and by those of `idempotent-runtime/src/client` for what needs no\n\
-         connection. \"implements draft-07\" means draft-ietf-httpapi-idempotency-key-header-07, which is no RFC. This file is made by\n\
+         connection. \"implements draft-07\" means draft-ietf-httpapi-idempotency-key-header-07, which is no RFC. *passes* means that such\n\
+         tests stand in the sources, where `cargo xtask test` compiles and runs them, and fails when one of them does. This file is made by\n\
          `conformance.rs`.\n\n\
          | id | source | what is checked | result |\n|---|---|---|---|\n",
     );
@@ -325,23 +328,30 @@ fn the_table_is_that_of_the_checklist() {
 
 #[test]
 fn every_item_has_a_test_and_every_test_has_an_item() {
-    let mut ids = Vec::new();
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client");
-    for entry in fs::read_dir(here).expect("the tests are here") {
-        let text = fs::read_to_string(entry.expect("the folder is read").path()).expect("text");
-        let tests = text.split("fn c").skip(1).filter_map(|rest| rest.get(..2));
-        ids.extend(
-            tests
-                .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-                .map(|number| format!("C-{number}")),
-        );
-    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let library = here.join("../../idempotent-runtime/src/lib.rs");
+    let without_connection = ids(&library, "client::");
+    let ids = ids(&here.join("tests/client/main.rs"), "");
+
     for Item(id, ..) in &ITEMS {
-        assert!(ids.iter().any(|test| test == id), "{id} has no test");
+        assert!(ids.contains(*id), "{id} has no test");
     }
-    for id in &ids {
+    assert!(!without_connection.is_empty());
+    for id in ids.union(&without_connection) {
         assert!(ITEMS.iter().any(|item| item.0 == id), "{id} is no item");
     }
+}
+
+/// The ids that the tests of a crate bear whose paths begin so.
+fn ids(root: &Path, begin: &str) -> BTreeSet<String> {
+    let tests = sources::tests(root);
+    let tests = tests.iter().filter(|path| path.starts_with(begin));
+    let names = tests.filter_map(|path| path.rsplit(':').next());
+    let numbers = names.filter_map(|name| name.strip_prefix('c')?.get(..2));
+    numbers
+        .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        .map(|number| format!("C-{number}"))
+        .collect()
 }
 
 /// Whatever takes time is moved by the test.

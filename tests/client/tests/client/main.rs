@@ -1,6 +1,8 @@
 //! The client, over real sockets: a test for each item of its checklist, named for it.
 
 mod kit;
+#[path = "../../../http/tests/http/sources.rs"]
+mod sources;
 
 mod accounts;
 mod answers;

@@ -3,20 +3,24 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
 use expect_test::expect_file;
 
-use crate::items::{Item, OPEN, PARTS};
+use crate::{
+    items::{Item, OPEN, PARTS},
+    sources,
+};
 
-/// Where tests of the front end stand, from the root.
-const TESTS: [&str; 4] = [
-    "idempotent-runtime/src/http",
-    "tests/grpc/tests",
-    "tests/http/tests",
-    "tests/it/tests/it/sqlite",
+/// Where tests of the front end stand: a crate, and what of its tests, by the beginning of their paths.
+const TESTS: [(&str, &str); 5] = [
+    ("idempotent-runtime/src/lib.rs", "http::"),
+    ("tests/grpc/tests/grpc/main.rs", ""),
+    ("tests/http/tests/http/main.rs", ""),
+    ("tests/http/tests/memory.rs", ""),
+    ("tests/it/tests/it/main.rs", "sqlite::"),
 ];
 
 /// The page of the client's checklist, from the root.
@@ -65,34 +69,16 @@ fn root() -> PathBuf {
 
 fn tests() -> Tests {
     let mut tests = Tests::new();
-    for folder in TESTS {
-        collect(&root().join(folder), &mut tests).expect("the sources are here");
-    }
-    tests
-}
-
-/// Finds the functions whose names hold the numbers of items: `fn s_59b_…` is a test of S-59b.
-fn collect(folder: &Path, tests: &mut Tests) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, tests)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            for line in fs::read_to_string(&path)?.lines() {
-                let Some(name) = declared(line) else { continue };
-                for id in ids(name) {
-                    tests.entry(id).or_default().insert(name.to_owned());
-                }
+    for (crate_root, begin) in TESTS {
+        let found = sources::tests(&root().join(crate_root));
+        for path in found.iter().filter(|path| path.starts_with(begin)) {
+            let name = path.rsplit(':').next().unwrap_or(path);
+            for id in ids(name) {
+                tests.entry(id).or_default().insert(name.to_owned());
             }
         }
     }
-    Ok(())
-}
-
-fn declared(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let line = line.strip_prefix("async ").unwrap_or(line);
-    line.strip_prefix("fn ")?.split('(').next()
+    tests
 }
 
 /// The numbers of the items in the name of a test.
@@ -116,7 +102,9 @@ fn page(tests: &Tests, client: &str) -> String {
     let mut page = String::from(
         "# Conformance of the HTTP front end and the client\n\n\
          What the layer does with a request, item by item, and the tests that show it; at the end, what the client does. This page is \
-         made by the tests; one of them fails when it is out of step.\n\n\
+         made from the sources; a test fails when it is out of step.\n\n\
+         *holds* and *passes* mean that tests of these names stand in the sources, where `cargo xtask test` compiles and runs them, and fails \
+         when one of them does. How they ended is no part of this page.\n\n\
          `K:` is the value of `Idempotency-Key` on the wire, *runs* counts calls of the handler, and P(x) is the problem whose \
          type ends in x. Draft-07 is draft-ietf-httpapi-idempotency-key-header-07.\n",
     );

@@ -5,6 +5,7 @@ mod said;
 
 mod conformance;
 mod items;
+mod sources;
 
 mod applicability;
 mod bodies;
