@@ -22,6 +22,7 @@ mod failures;
 mod handlers;
 mod header_fields;
 mod identity;
+mod killed;
 mod namesakes;
 mod new_keys;
 mod own_problems;
