@@ -81,7 +81,9 @@ async fn what_a_comparison_does_not_see_in_a_request_changes_nothing() {
     ] {
         let old = Shop::new(before);
         let first = old.send(ask.clone()).await;
-        with_rules(&old, after).send(ask).await.replays(&first);
+        let again = with_rules(&old, after).send(ask).await;
+        // Some of these rules repeat the key.
+        again.replays_but_for(&["idempotency-key"], &first);
     }
 }
 

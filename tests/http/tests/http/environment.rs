@@ -299,7 +299,9 @@ async fn s_122_a_layer_inside_a_layer_lets_pass_what_is_guarded() {
         first.headers["idempotency-key"], "k",
         "the outer one counts"
     );
-    shop.send(charge()).await.replays(&first);
+    let again = shop.send(charge()).await;
+    // The router inside computes the length, and is not asked again.
+    again.replays_but_for(&["content-length"], &first);
     assert_eq!((shop.runs(), shop.store.round_trips()), (1, 0));
 }
 

@@ -153,7 +153,14 @@ async fn s_114_a_replay_is_the_same_in_every_version_of_http() {
         let mut replays = Vec::new();
         for version in VERSIONS {
             let replay = ask(address, version, Some("k"), "amount=12").await;
-            replay.replays(&first);
+            let anew = [
+                "connection",
+                "keep-alive",
+                "x-hop",
+                "idempotency-key",
+                "date",
+            ];
+            replay.replays_but_for(&anew, &first);
             assert_eq!(replay.headers["location"], "/receipts/1");
             let mut replay = without_the_servers(replay);
             // The key as it was written, by each client in its own way.
