@@ -32,13 +32,21 @@ fn shop(scope: Scope) -> (Shop, Gate, ManualClock) {
 
 /// The same, behind a layer that is set up so.
 fn shop_of(set_up: impl FnOnce(Builder<Unscoped>) -> Builder<Scope>) -> (Shop, Gate, ManualClock) {
+    shop_that_takes(3, 10 * SECOND, set_up)
+}
+
+fn shop_that_takes(
+    keys: u32,
+    per: Duration,
+    set_up: impl FnOnce(Builder<Unscoped>) -> Builder<Scope>,
+) -> (Shop, Gate, ManualClock) {
     let clock = ManualClock::new();
     let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
     let idem = Idempotency::builder(store.clone()).timer(clock.clone());
     let idem = idem.build().expect("the settings are sound");
     let layer = set_up(IdempotencyLayer::builder(idem.clone()))
         .rules(Rules::ietf().lease("5s"))
-        .max_new_keys_per_caller(3, 10 * SECOND)
+        .max_new_keys_per_caller(keys, per)
         .build()
         .expect("the settings are sound");
     let gate = Gate::new();
@@ -248,6 +256,38 @@ async fn requests_of_one_moment_claim_as_many_keys_as_may_run() {
         clock.advance(10 * SECOND);
     }
     assert_eq!(shop.store.swaps_to(State::Released), 0);
+}
+
+/// A hundred at once, and one more in each of the 99 moments after the first.
+#[tokio::test]
+async fn ten_thousand_new_keys_in_a_second_run_and_leave_behind_no_more_than_the_bound() {
+    const MOMENTS: u32 = 100;
+    const BOUND: usize = 100 + 99;
+    let (shop, gate, clock) = shop_that_takes(100, SECOND, |layer| layer.scope(by_caller()));
+    gate.open();
+
+    let (mut fresh, mut refused) = (0, 0);
+    for moment in 0..MOMENTS {
+        let asked: Vec<_> = (0..100)
+            .map(|key| spawn(&shop, charge(100 * moment + key)))
+            .collect();
+        for asked in asked {
+            let answer = asked.await.expect("it is answered");
+            if answer.status == StatusCode::CREATED {
+                answer.is_fresh();
+                fresh += 1;
+            } else {
+                answer.is_problem(429, "too_many_keys");
+                refused += 1;
+            }
+        }
+        clock.advance(SECOND / MOMENTS);
+    }
+
+    assert_eq!((fresh, refused), (BOUND, 10_000 - BOUND));
+    assert_eq!(shop.runs(), BOUND);
+    let records = shop.idem.store().scan(None, 10_000).await;
+    assert_eq!(records.expect("the store answers").len(), BOUND);
 }
 
 #[tokio::test]
