@@ -37,6 +37,10 @@ const FEATURES: [&str; 16] = [
     "rust_decimal",
 ];
 
+/// Encryptions, with stores that they are for. `tls-rustls` is a name for `tls-rustls-ring-webpki`; the other one has a line of
+/// its own in the store.
+const ENCRYPTED: [&str; 2] = ["postgres,redis,tls-rustls", "redis,tls-rustls-aws-lc-rs"];
+
 /// Every feature but those that choose an encryption: programs take one, and some need libraries of the system. The package
 /// that tests encryption names its own.
 fn all_features() -> String {
@@ -82,7 +86,8 @@ pub(crate) fn lint() -> Vec<Step> {
             &format!("clippy --workspace {features} --all-targets -- -D warnings"),
         ),
     ];
-    steps.extend(FEATURES.map(|feature| {
+    let alone = FEATURES.into_iter().chain(ENCRYPTED);
+    steps.extend(alone.map(|feature| {
         let title = if feature.is_empty() {
             "no feature"
         } else {
@@ -185,7 +190,38 @@ fn target() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::{collections::BTreeSet, fs};
+
     use super::*;
+
+    /// Features of the library that are not linted alone.
+    const LEFT_OUT: [&str; 4] = [
+        // Nothing, which is linted as no feature.
+        "default",
+        // `tls-rustls` is linted, and means this.
+        "tls-rustls-ring-webpki",
+        // The package that tests encryption is linted with it.
+        "tls-rustls-ring-native-roots",
+        // It needs the headers of the system's OpenSSL, and is nothing to the sources.
+        "tls-native-tls",
+    ];
+
+    #[test]
+    fn every_feature_is_linted_or_left_out_for_a_reason() {
+        let manifest = root().join("idempotent-runtime/Cargo.toml");
+        let manifest = fs::read_to_string(manifest).expect("the library has a manifest");
+        let (_, features) = manifest.split_once("\n[features]\n").expect("features");
+        let (features, _) = features.split_once("\n[").expect("another table");
+        let features = features.lines().filter(|line| !line.starts_with('#'));
+        let features: BTreeSet<_> = features
+            .filter_map(|line| Some(line.split_once(" = ")?.0))
+            .collect();
+
+        let linted = FEATURES.into_iter().chain(ENCRYPTED);
+        let linted = linted.flat_map(|features| features.split(','));
+        let linted = linted.filter(|feature| !feature.is_empty());
+        assert_eq!(features, linted.chain(LEFT_OUT).collect());
+    }
 
     #[test]
     fn every_step_that_runs_tests_must_have_run_some() {
