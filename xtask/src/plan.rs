@@ -102,6 +102,7 @@ pub(crate) fn lint() -> Vec<Step> {
             .extend([feature, "--", "-D", "warnings"].map(str::to_owned));
         alone
     }));
+    steps.push(fuzz());
     let mut docs = step(
         "documentation",
         &format!(
@@ -125,6 +126,20 @@ pub(crate) fn lint() -> Vec<Step> {
         println!("cargo-deny is not installed: licences and advisories are not checked");
     }
     steps
+}
+
+/// What is fuzzed, checked by its own lock file. A library that is named spares its C++, and nothing is linked.
+fn fuzz() -> Step {
+    let mut fuzz = step(
+        "fuzz targets",
+        "clippy --locked --manifest-path fuzz/Cargo.toml --target-dir",
+    );
+    fuzz.arguments.push(target().display().to_string());
+    fuzz.arguments
+        .extend(["--", "-D", "warnings"].map(str::to_owned));
+    fuzz.environment
+        .push(("CUSTOM_LIBFUZZER_PATH", "/none.a".into()));
+    fuzz
 }
 
 /// The library, as the oldest Rust compiles it that its manifest names. What another compiler made is in a folder of its own.
