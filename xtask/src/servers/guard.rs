@@ -129,7 +129,14 @@ fn order(processes: impl Iterator<Item = (u32, Ending)>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{env, fs};
+    use std::{
+        env, fs,
+        io::{BufRead, BufReader, Read},
+        thread,
+    };
+
+    /// The environment variable that has a process hold a guard of this folder.
+    const HELD: &str = "IDEMPOTENT_TEST_GUARDED";
 
     #[test]
     fn the_last_order_names_those_that_take_some_time() {
@@ -157,6 +164,59 @@ mod tests {
         for id in ids {
             let alive = Command::new("kill").args(["-0", &id.to_string()]).output();
             assert!(!alive.expect("`kill` runs").status.success());
+        }
+    }
+
+    /// No test by itself: the entrance of the process that is ended below.
+    #[test]
+    fn holds_a_guard() {
+        let Ok(folder) = env::var(HELD) else { return };
+        let mut guard = Guard::of(Path::new(&folder)).expect("a shell");
+        for ending in [Ending::Kill, Ending::Quit] {
+            let sleep = guard.spawn(Command::new("sleep").arg("1000"), ending);
+            sleep.expect("a process");
+        }
+        println!("\n@ready");
+        loop {
+            thread::park();
+        }
+    }
+
+    #[test]
+    fn when_its_process_is_ended_by_a_signal_its_processes_and_its_folder_are_gone() {
+        for signal in ["INT", "KILL"] {
+            let name = format!("idempotent-guard-{signal}-{}", std::process::id());
+            let folder = env::temp_dir().join(name);
+            fs::create_dir(&folder).expect("a new folder");
+            // Whoever runs the tests in the background may have them ignore what a terminal sends.
+            let mut holder = Command::new("env")
+                .arg("--default-signal=INT")
+                .arg(env::current_exe().expect("it has a file"))
+                .args(["--exact", "servers::guard::tests::holds_a_guard"])
+                .arg("--nocapture")
+                .env(HELD, &folder)
+                .stdout(Stdio::piped())
+                .process_group(0)
+                .spawn()
+                .expect("it starts");
+            let mut said = BufReader::new(holder.stdout.take().expect("it is piped"));
+            let lines = said.by_ref().lines();
+            let mut lines = lines.map(|line| line.expect("it lives"));
+            assert!(lines.any(|line| line == "@ready"));
+
+            // As a terminal does, to the whole group.
+            let group = format!("-{}", holder.id());
+            let mut kill = Command::new("kill");
+            let kill = kill.args(["-s", signal, "--", &group]).status();
+            assert!(kill.expect("`kill` runs").success());
+
+            assert!(!holder.wait().expect("it is ours").success());
+            // The pipe is open for as long as one of those lives that it started.
+            let mut rest = Vec::new();
+            said.read_to_end(&mut rest).expect("its end");
+            while folder.exists() {
+                thread::yield_now();
+            }
         }
     }
 }
