@@ -139,7 +139,8 @@ impl<S> Execution<S> {
                         // The store learns of it before the client does, because this process may die while the body is sent.
                         if let Some(stage) = verdict.stage() {
                             attempt.reach(stage);
-                            guard.settings.handle.keeper().answered(&attempt).await;
+                            // Boxed, so that the future of every run does not hold room for it.
+                            Box::pin(guard.settings.handle.keeper().answered(&attempt)).await;
                         }
                         give(client, Own::Streamed(response));
                         return ending_of_stream(ended, verdict).await;
