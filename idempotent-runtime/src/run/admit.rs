@@ -12,6 +12,7 @@ use crate::{
     record::{Draft, FencingToken, Record, State, Subject, Time, TokenRule, Version},
     request::Request,
     run::{
+        answered,
         held::{Claiming, Held, Won},
         retries::{RETRIES, Retries},
         swap,
@@ -128,7 +129,8 @@ impl<'a> Admitting<'a> {
             }
             sent = handle.timer().now();
             claiming.sent(seen);
-            let error = match swap(handle.store(), &self.id, seen, &draft).await {
+            let answer = handle.store().swap(&self.id, seen, &draft).await;
+            let error = match answered(seen, answer) {
                 Ok(Swap::Applied(_)) if self.is_late(sent) => {
                     claiming.stands();
                     match Box::pin(self.look_at_late(&mut retries)).await {

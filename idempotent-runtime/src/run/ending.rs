@@ -6,7 +6,7 @@ use crate::{
     lease::{Ending, Refusal},
     observe::{Observers, Step},
     record::{OutcomeKind, Record, State, Version},
-    run::{lease::Lease, swap},
+    run::{answered, lease::Lease},
     store::{Snapshot, Store, StoreError, Swap},
 };
 
@@ -42,7 +42,8 @@ pub(crate) async fn end(
     let mut seen = lease.version();
     loop {
         let draft = holding.end(ending, Version::random());
-        match swap(store, attempt.id(), Some(seen), &draft).await? {
+        let answer = store.swap(attempt.id(), Some(seen), &draft).await;
+        match answered(Some(seen), answer)? {
             // The lease does not learn this version: a heartbeat over it would undo the ending.
             Swap::Applied(_) => {
                 tell(step(ending, draft.state));

@@ -44,13 +44,15 @@ pub(crate) async fn swap(
     seen: Option<Version>,
     next: &Draft,
 ) -> Result<Swap, StoreError> {
-    answered(seen, store.swap(id, seen, next).await?)
+    answered(seen, store.swap(id, seen, next).await)
 }
 
 /// What a store answered to a write over `seen`. Where that is refused and `seen` still stands, it would be refused for ever:
 /// something in the database drops it, or a store of somebody's own is not what it has to be.
-fn answered(seen: Option<Version>, answer: Swap) -> Result<Swap, StoreError> {
-    if let (Some(seen), Swap::Refused(snapshot)) = (seen, &answer)
+///
+/// For futures that every call makes, in which [`swap`] would take as much room again as what it waits for.
+fn answered(seen: Option<Version>, answer: Result<Swap, StoreError>) -> Result<Swap, StoreError> {
+    if let (Some(seen), Ok(Swap::Refused(snapshot))) = (seen, &answer)
         && let Some(record) = &snapshot.record
         && record.version == seen
     {
@@ -59,7 +61,7 @@ fn answered(seen: Option<Version>, answer: Swap) -> Result<Swap, StoreError> {
             "nothing is written over what stands there as it was seen: row-level security has no policy by which this user updates it, or a trigger or rule drops the update",
         ));
     }
-    Ok(answer)
+    answer
 }
 
 /// Awaits `work`; `None` where it panics, so that a store which does so takes nothing else along.

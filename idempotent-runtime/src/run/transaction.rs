@@ -102,8 +102,7 @@ impl Admitting<'_> {
             }
             let sent = timer.now();
             let swapped = store.swap_in(connection, &self.id, seen, &draft).await;
-            let swapped = swapped.and_then(|answer| answered(seen, answer));
-            let snapshot = match swapped.map_err(failed)? {
+            let snapshot = match answered(seen, swapped).map_err(failed)? {
                 Swap::Refused(snapshot) => snapshot,
                 Swap::Applied(stamp) => {
                     let step = match meaning {
@@ -178,7 +177,7 @@ impl Underway {
         let swapping = handle
             .store()
             .swap_in(connection, attempt.id(), Some(*version), &draft);
-        let answer = within(self.span(), pin!(swapping)).await?;
+        let answer = within(self.span(), pin!(swapping)).await;
         if let Swap::Refused(_) = answered(Some(*version), answer)? {
             return Ok(false);
         }
