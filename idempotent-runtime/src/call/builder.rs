@@ -1,6 +1,6 @@
 //! The method form, which applications and the layers for HTTP and queues write.
 
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 
 use super::refused;
 use crate::{
@@ -53,8 +53,8 @@ pub struct CallBuilder<P = Recorded, K = Whole> {
 }
 
 impl CallBuilder<Recorded, Whole> {
-    pub(crate) fn new(handle: &Idempotency, name: &str) -> Self {
-        let mut call = Call::named(name.into());
+    pub(crate) fn new(handle: &Idempotency, name: Arc<str>) -> Self {
+        let mut call = Call::named(name);
         call.handle(handle);
         Self {
             call,

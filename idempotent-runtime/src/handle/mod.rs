@@ -136,7 +136,7 @@ impl Idempotency {
 
     /// Begins a call of the operation called `name`: the method form of the attribute.
     pub fn call(&self, name: &str) -> CallBuilder<Recorded, Whole> {
-        CallBuilder::new(self, name)
+        CallBuilder::new(self, name.into())
     }
 
     /// The annotated functions that this handle has seen, by name: what is protected.

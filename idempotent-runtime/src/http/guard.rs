@@ -209,7 +209,8 @@ impl Guard {
             path: uri.path(),
             query: uri.query(),
         };
-        let call = self.settings.handle.call(&self.settings.name).key(identity);
+        let Settings { handle, name, .. } = &*self.settings;
+        let call = CallBuilder::new(handle, Arc::clone(name)).key(identity);
         let mut call = rules
             .comparison
             .describe(call, head, &target, body)

@@ -168,7 +168,7 @@ impl StoredResponse {
         Self::read(bytes, Bytes::copy_from_slice)
     }
 
-    /// Reads what [`encode`](Self::encode) wrote, and shares the body with `bytes` instead of copying it.
+    /// Reads what [`encode`](Self::encode) wrote, and shares the body and the values of fields with `bytes` instead of copying them.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ impl StoredResponse {
         Self::read(bytes, |body| bytes.slice_ref(body))
     }
 
-    fn read(bytes: &[u8], keep: impl FnOnce(&[u8]) -> Bytes) -> Result<Self, UnreadableResponse> {
+    fn read(bytes: &[u8], keep: impl Fn(&[u8]) -> Bytes) -> Result<Self, UnreadableResponse> {
         let (&format, rest) = bytes.split_first().ok_or(UnreadableResponse::Corrupt)?;
         if format != FORMAT {
             return Err(UnreadableResponse::UnknownFormat { format });
@@ -191,12 +191,12 @@ impl StoredResponse {
         Self::read_checked(&mut rest, keep).ok_or(UnreadableResponse::Corrupt)
     }
 
-    fn read_checked(rest: &mut &[u8], keep: impl FnOnce(&[u8]) -> Bytes) -> Option<Self> {
+    fn read_checked(rest: &mut &[u8], keep: impl Fn(&[u8]) -> Bytes) -> Option<Self> {
         let (status, fields) = rest.split_first_chunk()?;
         *rest = fields;
         let status = StatusCode::from_u16(u16::from_be_bytes(*status)).ok()?;
-        let headers = read_fields(rest)?;
-        let trailers = read_fields(rest)?;
+        let headers = read_fields(rest, &keep)?;
+        let trailers = read_fields(rest, &keep)?;
         let allowed = rest.is_empty() || may_have_body(status);
         allowed.then(|| Self::new(status, headers, keep(rest), trailers))
     }
@@ -275,7 +275,7 @@ fn write_fields(bytes: &mut Vec<u8>, fields: &HeaderMap) {
     }
 }
 
-fn read_fields(bytes: &mut &[u8]) -> Option<HeaderMap> {
+fn read_fields(bytes: &mut &[u8], keep: impl Fn(&[u8]) -> Bytes) -> Option<HeaderMap> {
     let count = read_number(bytes)?;
     // The number is not trusted with an allocation: a field takes three bytes at least, and so many must be there.
     let mut fields = HeaderMap::new();
@@ -283,7 +283,7 @@ fn read_fields(bytes: &mut &[u8]) -> Option<HeaderMap> {
         let name = read_framed(bytes)?;
         let (&sensitive, rest) = bytes.split_first()?;
         *bytes = rest;
-        let mut value = HeaderValue::from_bytes(read_framed(bytes)?).ok()?;
+        let mut value = HeaderValue::from_maybe_shared(keep(read_framed(bytes)?)).ok()?;
         value.set_sensitive(match sensitive {
             0 => false,
             1 => true,
