@@ -71,11 +71,15 @@ impl Job {
             };
             drop(turn);
             let tried = keeper.timer.now().saturating_sub(began);
-            let is_refused = tried > lease && !error.is_transient();
-            if is_refused && self.happened_without_outcome(store, keeper).await {
+            let is_over = tried > at_most;
+            let is_refused = is_over || (tried > lease && error.kind() != StoreErrorKind::Denied);
+            if is_refused
+                && !error.is_transient()
+                && self.happened_without_outcome(store, keeper).await
+            {
                 return;
             }
-            if tried > at_most {
+            if is_over {
                 let (operation, id) = self.call();
                 tracing::error!(operation, %id, %error, "gave up a write in the background: the lease decides what happens next");
                 return;
@@ -114,8 +118,10 @@ impl Job {
     }
 
     /// A store that will not take the outcome, perhaps because of its size, can still say that the call happened; whether it did.
-    /// Where it takes that no more than the outcome, this is not what is in the way, and is kept: the disk may be full, or the
-    /// server may be read-only until another one takes over.
+    /// Where it takes that no more than the outcome, this is not what is in the way, and is kept: the disk may be full.
+    ///
+    /// A right that is missing mostly says nothing of the outcome: a server that was read-only, because another one takes over, takes all of
+    /// it from then on. So there this is the last thing that is tried.
     async fn happened_without_outcome(&mut self, store: &dyn Store, keeper: &Shared) -> bool {
         let Some(outcome) = self.replace_outcome(RawOutcome::not_replayable()) else {
             return false;

@@ -23,6 +23,8 @@ on_every_store![
     an_outcome_is_recorded_while_a_heartbeat_is_under_way,
     an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease,
     an_outcome_that_the_store_never_takes_is_recorded_as_happened,
+    an_outcome_that_the_store_denies_is_not_left_out,
+    an_outcome_that_the_store_denies_for_good_is_recorded_as_happened,
     an_outcome_is_recorded_by_a_store_that_was_full_for_longer_than_a_lease,
     an_outcome_is_recorded_by_a_store_that_denied_for_longer_than_a_lease,
     an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than_a_lease,
@@ -215,6 +217,48 @@ async fn an_outcome_that_the_store_never_takes_is_recorded_as_happened(world: Wo
     assert_eq!(world.runs("k"), 1);
 }
 
+/// The second write may go to another server than the first, as where a primary was read-only until another one took over.
+async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
+    let owner = world.owner().await;
+    let denied = Fault::Fail(StoreErrorKind::Denied);
+    owner.store.fault(Operation::Outcome, Nth::Every, denied);
+    let answer = Charge::of(&world, &owner).call().await;
+    assert_eq!(answer, Ok("charged".into()));
+
+    let began = owner.timer.now();
+    let for_two_leases = |owner: &Owner| owner.timer.now() > began + 2 * LEASE;
+    pass_time(&world, &owner, 0, for_two_leases).await;
+    assert_eq!(world.record().await.state, State::Running);
+    owner.store.heal();
+    pass_time(&world, &owner, 0, recorded).await;
+    owner.settled().await;
+
+    assert_eq!(Charge::of(&world, &owner).call().await, answer);
+    assert_eq!(world.runs("k"), 1);
+}
+
+/// As a rule of the database may that goes by what is written.
+async fn an_outcome_that_the_store_denies_for_good_is_recorded_as_happened(world: World) {
+    let owner = world
+        .owner_with(|builder| builder.max_hold(LEASE * 2))
+        .await;
+    let denied = Fault::Fail(StoreErrorKind::Denied);
+    owner.store.fault(Operation::Outcome, Nth::Every, denied);
+    let answer = Charge::of(&world, &owner).call().await;
+    assert_eq!(answer, Ok("charged".into()));
+
+    let left_out = |owner: &Owner| owner.log.count(Step::RecordedNotReplayable) > 0;
+    pass_time(&world, &owner, 0, left_out).await;
+    owner.settled().await;
+
+    let duplicate = Charge::of(&world, &owner).call().await;
+    assert!(
+        matches!(duplicate, Err(Error::NotReplayable { .. })),
+        "{duplicate:?}"
+    );
+    assert_eq!(world.runs("k"), 1);
+}
+
 /// Whoever reads it finds the record, and why.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_said_in_the_background_names_the_call_and_the_cause() {
@@ -271,8 +315,10 @@ async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreEr
         let endings = owner.store.calls(Operation::Ending);
         endings.saturating_sub(owner.store.calls(Operation::Outcome))
     };
-    let tried = in_its_place(&owner);
-    pass_time(world, &owner, 0, |owner| in_its_place(owner) > tried).await;
+    if refusal != StoreErrorKind::Denied {
+        let tried = in_its_place(&owner);
+        pass_time(world, &owner, 0, |owner| in_its_place(owner) > tried).await;
+    }
     owner.store.heal();
     pass_time(world, &owner, 0, |owner| {
         recorded(owner) || owner.log.count(Step::RecordedNotReplayable) > 0
