@@ -223,13 +223,25 @@ impl<S: Server> Lending<S> {
 impl<S: Server> Lent<'_, S> {
     /// Passes an answer on, and the connection back. Where the server did not answer, this connection is closed, and so
     /// are those that lie idle: they are as old as this one, and as broken. So are those that are not new where the server may
-    /// not be written: it may have been the primary once, and whoever connects anew finds the one that is now.
+    /// not be written: it may have been the primary once, and whoever connects anew finds the one that is now. Where what is wrong may be
+    /// the session's alone, such as a statement that a proxy has lost, this one is closed unless it is new.
     pub(crate) fn settle<T>(self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         self.settle_at(answer, Moment::now())
     }
 
     fn settle_at<T>(self, answer: Result<T, StoreError>, now: Moment) -> Result<T, StoreError> {
         let Self { open, lending, .. } = self;
+        let is_old = now.since(open.opened) >= NEW;
+        let may_be_its_own = answer.as_ref().is_err_and(|error| {
+            matches!(
+                error.kind(),
+                StoreErrorKind::Configuration | StoreErrorKind::Schema | StoreErrorKind::Other
+            )
+        });
+        if may_be_its_own && is_old {
+            drop(open);
+            return answer;
+        }
         let mut idle = lending.idle();
         idle.push(Open { used: now, ..open });
         if let Err(error) = &answer {
@@ -458,13 +470,20 @@ mod tests {
         assert_eq!(began.elapsed(), Limits::default().connect);
     }
 
-    /// As where a primary was demoted, and its name leads to another server now.
+    /// As where a primary was demoted, and its name leads to another server now, or what is wrong is the session's alone.
     #[tokio::test]
     async fn a_server_that_may_not_be_written_is_looked_for_anew_and_not_again_and_again() {
-        let lending = Lending::new(Numbered::default(), Limits::default());
-        let denied = Err(StoreErrorKind::Denied);
-        for (number, after) in [(0, 0), (0, 9), (0, 10), (1, 0), (1, 11), (2, 0)] {
-            assert_eq!(lent(&lending, denied, after).await, number, "{after}");
+        for kind in [
+            StoreErrorKind::Denied,
+            StoreErrorKind::Configuration,
+            StoreErrorKind::Schema,
+            StoreErrorKind::Other,
+        ] {
+            let lending = Lending::new(Numbered::default(), Limits::default());
+            for (number, after) in [(0, 0), (0, 9), (0, 10), (1, 0), (1, 11), (2, 0)] {
+                let lent = lent(&lending, Err(kind), after).await;
+                assert_eq!(lent, number, "{kind:?} after {after} s");
+            }
         }
     }
 
