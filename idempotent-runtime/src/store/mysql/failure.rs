@@ -54,13 +54,16 @@ fn kind_of_number(number: u16) -> StoreErrorKind {
         1040 | 1203 | 1226 | 1129
         // A server that shuts down; a connection that it ended, or that timed out.
         | 1053 | 1152 | 1158..=1161 | 1184 | 1927 | 3169 | 4031
-        // A node of a cluster that has not joined it; a server that has prepared as many statements as it may.
-        | 1047 | 1461
+        // A node of a cluster that has not joined it; a server that is offline for a while, has no thread left, or has prepared as many
+        // statements as it may.
+        | 1047 | 3032 | 1135 | 1461
         // What a proxy passes on: the numbers are those of clients, and it was the client of a server that has gone. The last one is
         // ProxySQL's own, for a server that it does not reach.
         | 2000..=2999 | 9001 => StoreErrorKind::Unavailable,
         // A lock that was not to be had, a deadlock, a row that changed under a statement.
         1205 | 1213 | 1020
+        // A table that changed under a statement, or under the transaction's snapshot: nothing was done.
+        | 1615 | 1412
         // A statement that was stopped, or took too long on MariaDB or MySQL; another node of the cluster was first.
         | 1317 | 1969 | 3024 | 3101 => StoreErrorKind::Busy,
         // No right to the database, the table, a column, an administrator's statement.
