@@ -54,6 +54,14 @@ use crate::{
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
 ///
+/// # Failover
+///
+/// One server at a time may take writes: in a cluster with several, say one of them, because leases count by the clock of the one that
+/// writes. A replica that takes over without what the primary acknowledged has lost it: a call whose record is gone so runs again, also
+/// under `on_crash = uncertain`, and is not told so, and one whose body was running gets [`Error::LeaseLost`](crate::Error::LeaseLost) in
+/// place of its value. Semi-synchronous replication that never gives up waiting, and promoting none but a replica that it waits for, keep
+/// that from happening.
+///
 /// # Encryption
 ///
 /// With one of the `tls-` features, the URL switches it on, for heartbeats too:

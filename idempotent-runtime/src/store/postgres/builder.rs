@@ -85,9 +85,12 @@ impl PostgresBuilder {
     }
 
     /// Says that the server is behind a proxy that pools transactions, such as PgBouncer in transaction mode: nothing is
-    /// prepared, no setting is made, and waiters look by themselves because notifications do not come through. Unsaid, statements
-    /// fail there with [`Configuration`], where the proxy keeps none that are prepared; where it does, what the store sets stays with
-    /// connections that others get, too: the isolation by default, how plans are made, and how long locks are awaited.
+    /// prepared, no setting is made, and waiters look by themselves because notifications do not come through.
+    ///
+    /// Never leave it unsaid there. Statements fail then with [`Configuration`], or, worse, meet one that another client has prepared
+    /// under the same name: that of a store with another table prefix, whose records answer. Where the proxy keeps apart what is prepared,
+    /// what the store sets stays with connections that others get, too: the isolation by default, how plans are made, and how long locks
+    /// are awaited.
     ///
     /// Where the database's own default is a stricter isolation than READ COMMITTED, the store cannot set another one then: some
     /// of its statements fail under contention and are sent again, which no caller sees but in its latency.

@@ -54,6 +54,14 @@ use crate::{
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
 ///
+/// # Failover
+///
+/// A standby that takes over without what the primary acknowledged has lost it: a call whose record is gone so runs again, also under
+/// `on_crash = uncertain`, and is not told so, and one whose body was running gets [`Error::LeaseLost`](crate::Error::LeaseLost) in place
+/// of its value. `synchronous_standby_names`, and promoting none but a standby that it waits for, keep that from happening. While a
+/// primary may only be read, outcomes are kept in the processes that have them, and tried again for as long as
+/// [`max_hold`](crate::handle::Builder::max_hold) says; after a lease, another call may take over first.
+///
 /// # Rights
 ///
 /// The user needs SELECT, INSERT, UPDATE and DELETE on the table of the records, SELECT on the other one, and EXECUTE on `pg_notify`, which
