@@ -71,15 +71,17 @@ impl Job {
             };
             drop(turn);
             let tried = keeper.timer.now().saturating_sub(began);
-            let is_over = tried > at_most;
-            let is_refused = is_over || (tried > lease && error.kind() != StoreErrorKind::Denied);
-            if is_refused
-                && !error.is_transient()
-                && self.happened_without_outcome(store, keeper).await
-            {
+            // A right that is missing mostly says nothing of the outcome: a server that was read-only, because another one takes over,
+            // takes all of it from then on.
+            let patience = match error.kind() {
+                StoreErrorKind::Denied => at_most,
+                _ => lease.min(at_most),
+            };
+            let is_refused = tried > patience && !error.is_transient();
+            if is_refused && self.happened_without_outcome(store, keeper).await {
                 return;
             }
-            if is_over {
+            if tried > at_most {
                 let (operation, id) = self.call();
                 tracing::error!(operation, %id, %error, "gave up a write in the background: the lease decides what happens next");
                 return;
@@ -119,9 +121,6 @@ impl Job {
 
     /// A store that will not take the outcome, perhaps because of its size, can still say that the call happened; whether it did.
     /// Where it takes that no more than the outcome, this is not what is in the way, and is kept: the disk may be full.
-    ///
-    /// A right that is missing mostly says nothing of the outcome: a server that was read-only, because another one takes over, takes all of
-    /// it from then on. So there this is the last thing that is tried.
     async fn happened_without_outcome(&mut self, store: &dyn Store, keeper: &Shared) -> bool {
         let Some(outcome) = self.replace_outcome(RawOutcome::not_replayable()) else {
             return false;
