@@ -231,27 +231,19 @@ impl<S: Server> Lent<'_, S> {
 
     fn settle_at<T>(self, answer: Result<T, StoreError>, now: Moment) -> Result<T, StoreError> {
         let Self { open, lending, .. } = self;
-        let is_old = now.since(open.opened) >= NEW;
-        let may_be_its_own = answer.as_ref().is_err_and(|error| {
-            matches!(
-                error.kind(),
-                StoreErrorKind::Configuration | StoreErrorKind::Schema | StoreErrorKind::Other
-            )
-        });
-        if may_be_its_own && is_old {
-            drop(open);
-            return answer;
-        }
         let mut idle = lending.idle();
         idle.push(Open { used: now, ..open });
         if let Err(error) = &answer {
-            let kind = error.kind();
-            let is_over = |open: &mut Open<_>| match kind {
-                StoreErrorKind::Unavailable => true,
-                StoreErrorKind::Denied => now.since(open.opened) >= NEW,
-                _ => false,
+            let is_not_new = |open: &mut Open<_>| now.since(open.opened) >= NEW;
+            let over: Vec<_> = match error.kind() {
+                StoreErrorKind::Unavailable => std::mem::take(&mut *idle),
+                StoreErrorKind::Denied => idle.extract_if(.., is_not_new).collect(),
+                // The last one is this one.
+                StoreErrorKind::Configuration | StoreErrorKind::Schema | StoreErrorKind::Other => {
+                    idle.pop_if(is_not_new).into_iter().collect()
+                }
+                _ => Vec::new(),
             };
-            let over: Vec<_> = idle.extract_if(.., is_over).collect();
             drop(idle);
             drop(over);
         }
