@@ -2,11 +2,15 @@
 
 use std::{future::poll_fn, task::Poll};
 
+use idempotent_runtime::{Error, Idempotency};
 use sqlx::{Database, Pool, pool::PoolOptions};
 use tokio::task::yield_now;
 
-/// How many are cancelled.
-pub(super) const BEGINS: u32 = 400;
+/// How many are begun, and left after a poll or two.
+const BEGINS: u32 = 400;
+
+/// How many of them are under way then, at least. On a machine that has much to do most are through by then, and more are begun.
+const CANCELLED: u32 = BEGINS / 4;
 
 /// A pool of one connection, so that whoever comes next gets that one. It does not ping before: that is what would be cancelled.
 pub(super) async fn pool<D: Database>(url: &str) -> Pool<D> {
@@ -16,14 +20,31 @@ pub(super) async fn pool<D: Database>(url: &str) -> Pool<D> {
     options.connect(url).await.expect("a pool")
 }
 
-/// Cancels a `begin()` before each of these pieces of work, and asserts that many were under way.
-pub(super) async fn before_each<D: Database>(pool: &Pool<D>, mut work: impl AsyncFnMut(u32)) {
-    let mut cancelled = 0;
-    for number in 0..BEGINS {
-        cancelled += u32::from(cancel(pool, 1 + number % 2).await);
-        work(number).await;
+/// Cancels a `begin()` before each of many writes, and asserts that some of the plain ones through the pool were acknowledged and did not
+/// stand, and that all of ours stand for the other handle. `writes` says whether a plain one stands.
+pub(super) async fn loses_nothing<D: Database>(
+    pool: &Pool<D>,
+    [ours, other]: [&Idempotency; 2],
+    mut writes: impl AsyncFnMut(u32) -> bool,
+) {
+    let (mut begun, mut cancelled, mut in_the_air) = (0, 0, 0);
+    while begun < BEGINS || cancelled < CANCELLED {
+        assert!(begun < 50 * BEGINS, "only {cancelled} were under way");
+        cancelled += u32::from(cancel(pool, 1 + begun % 2).await);
+        in_the_air += u32::from(!writes(begun).await);
+        assert_eq!(call(ours, begun, begun).await.ok(), Some(begun));
+        begun += 1;
     }
-    assert!(cancelled > BEGINS / 4, "{cancelled} were under way");
+    assert!(in_the_air > 0, "no transaction was left open");
+    for number in 0..begun {
+        let again = call(other, number, u32::MAX).await;
+        assert_eq!(again.ok(), Some(number), "its outcome is lost");
+    }
+}
+
+async fn call(idem: &Idempotency, key: u32, value: u32) -> Result<u32, Error> {
+    let call = idem.call("charge").key(&key);
+    call.run(|_| async move { Ok(value) }).await
 }
 
 /// Begins a transaction, and leaves it after so many polls; whether it was under way.
