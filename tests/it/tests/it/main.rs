@@ -6,6 +6,7 @@ mod harness;
 mod charge;
 mod panics;
 mod tally;
+mod told;
 
 mod after_an_outage;
 mod after_the_body;

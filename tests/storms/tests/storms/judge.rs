@@ -10,7 +10,6 @@ use reqwest::StatusCode;
 
 use crate::{
     programs::{Call, Ended, Told},
-    seen::Tally,
     service::{Receipt, Visit},
 };
 
@@ -24,7 +23,7 @@ pub(crate) struct Evidence {
     /// What was said that the gateway knows to be wrong.
     pub(crate) lies: Vec<String>,
     /// What befell the network, processes and programs.
-    pub(crate) happened: Tally,
+    pub(crate) happened: Vec<&'static str>,
     pub(crate) told: Vec<Told>,
     /// The keys of the calls that each journal holds open.
     pub(crate) open: Vec<Vec<String>>,

@@ -10,6 +10,8 @@ mod judge;
 mod programs;
 mod seen;
 mod service;
+#[path = "../../../it/tests/it/tally.rs"]
+mod tally;
 
 use std::{cmp::Reverse, net::SocketAddr, panic::resume_unwind, sync::Arc, time::Duration};
 
@@ -27,8 +29,8 @@ use tokio::task::JoinSet;
 use self::{
     judge::Evidence,
     programs::{Call, Habits, Program, Told},
-    seen::{Tally, how_many},
     service::{Gateway, Process},
+    tally::{Tally, how_many},
 };
 
 /// How long a call is held.
@@ -108,7 +110,7 @@ struct Storm {
     calls: JoinSet<Option<Told>>,
     told: Vec<Told>,
     /// What befell the network, processes and programs.
-    happened: Tally,
+    happened: Vec<&'static str>,
     /// In a long storm machines sleep now and then, until keys are forgotten. How long is it since the last time?
     is_long: bool,
     since_sleep: u32,
@@ -137,7 +139,7 @@ impl Storm {
             programs: Vec::new(),
             calls: JoinSet::new(),
             told: Vec::new(),
-            happened: Tally::default(),
+            happened: Vec::new(),
             _folder: folder,
             clock,
             journals,
@@ -264,23 +266,23 @@ impl Storm {
             0..60 => {
                 let cut = cuts[self.dice.random_range(0..cuts.len())];
                 self.network.cut_next(cut);
-                self.happened.saw("a cut");
+                self.happened.push("a cut");
             }
             60..64 => self.network.cut_all(),
             64..67 => {
-                self.happened.saw("a process that died");
+                self.happened.push("a process that died");
                 self.processes.swap_remove(process).die();
                 self.start_process();
             }
             116..118 => self.processes[process].shut(),
             67..70 => {
-                self.happened.saw("a program that died");
+                self.happened.push("a program that died");
                 let program = self.dice.random_range(0..self.programs.len());
                 self.restart(program);
                 self.resume(program);
             }
             70..74 => {
-                self.happened.saw("a store out of reach");
+                self.happened.push("a store out of reach");
                 self.processes[process].lose_store();
             }
             74..90 => self.processes[process].find_store(),

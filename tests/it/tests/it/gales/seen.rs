@@ -1,16 +1,13 @@
 //! What was seen in a gale that is over.
 
-use idempotent_runtime::{
-    Error, How,
-    record::{State, TokenRule},
-};
+use idempotent_runtime::record::{State, TokenRule};
 
 use super::{
     callers::{Failure, What},
     case::{Case, Stood, key_of},
     witness::{Answer, Gust, Write},
 };
-use crate::tally::Tally;
+use crate::{tally::Tally, told};
 
 impl Case<'_> {
     pub(super) fn count(&self, tally: &mut Tally) {
@@ -47,25 +44,9 @@ impl Case<'_> {
             });
         }
         for told in &self.evidence.told {
-            tally.saw(match (&told.result, &told.how) {
-                (Err(Failure::Refused(refusal)), _) => match refusal {
-                    Error::InProgress { .. } => "told that it runs",
-                    Error::KeyReused { .. } => "told of other arguments",
-                    Error::Uncertain { .. } => "told that nobody knows",
-                    Error::Parked { .. } => "told that it is parked",
-                    Error::LeaseLost { .. } => "told that the lease is lost",
-                    Error::Store(_) => "told that the store is away",
-                    _ => "told something else",
-                },
-                (_, Some(How::Replayed { waited: true, .. })) => "a replay after waiting",
-                (_, Some(How::Replayed { .. })) => "a replay",
-                (
-                    _,
-                    Some(How::Executed {
-                        recorded: false, ..
-                    }),
-                ) => "an answer not recorded yet",
-                _ => "an answer",
+            tally.saw(match &told.result {
+                Err(Failure::Refused(refusal)) => told::of_refusal(refusal),
+                _ => told::of_answer(told.how.as_ref()),
             });
         }
         tally.saw_so_many("a caller that left, or died", self.evidence.left);

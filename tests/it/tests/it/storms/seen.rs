@@ -1,7 +1,7 @@
 //! What was seen in a storm that is over.
 
 use idempotent_runtime::{
-    Error, How, OnCrash,
+    How, OnCrash,
     record::{Record, State},
 };
 
@@ -10,7 +10,7 @@ use super::{
     judge::Evidence,
     weather::{Entry, Gust},
 };
-use crate::tally::Tally;
+use crate::{tally::Tally, told};
 
 impl Evidence {
     pub(super) fn count(&self, tally: &mut Tally) {
@@ -41,25 +41,9 @@ impl Evidence {
             });
         }
         for told in &self.told {
-            tally.saw(match (&told.result, &told.how) {
-                (Err(Failure::Refused(refusal)), _) => match refusal {
-                    Error::InProgress { .. } => "told that it runs",
-                    Error::KeyReused { .. } => "told of other arguments",
-                    Error::Uncertain { .. } => "told that nobody knows",
-                    Error::Parked { .. } => "told that it is parked",
-                    Error::LeaseLost { .. } => "told that the lease is lost",
-                    Error::Store(_) => "told that the store is away",
-                    _ => "told something else",
-                },
-                (_, Some(How::Replayed { waited: true, .. })) => "a replay after waiting",
-                (_, Some(How::Replayed { .. })) => "a replay",
-                (
-                    _,
-                    Some(How::Executed {
-                        recorded: false, ..
-                    }),
-                ) => "an answer not recorded yet",
-                _ => "an answer",
+            tally.saw(match &told.result {
+                Err(Failure::Refused(refusal)) => told::of_refusal(refusal),
+                _ => told::of_answer(told.how.as_ref()),
             });
         }
         tally.saw_so_many("a caller that left, or died", self.left);

@@ -1,0 +1,28 @@
+//! What callers are told in storms and gales, in a word.
+
+use idempotent_runtime::{Error, How};
+
+/// By an error of ours.
+pub(crate) fn of_refusal(refusal: &Error) -> &'static str {
+    match refusal {
+        Error::InProgress { .. } => "told that it runs",
+        Error::KeyReused { .. } => "told of other arguments",
+        Error::Uncertain { .. } => "told that nobody knows",
+        Error::Parked { .. } => "told that it is parked",
+        Error::LeaseLost { .. } => "told that the lease is lost",
+        Error::Store(_) => "told that the store is away",
+        _ => "told something else",
+    }
+}
+
+/// By an answer that came about so, as far as that is known.
+pub(crate) fn of_answer(how: Option<&How>) -> &'static str {
+    match how {
+        Some(How::Replayed { waited: true, .. }) => "a replay after waiting",
+        Some(How::Replayed { .. }) => "a replay",
+        Some(How::Executed {
+            recorded: false, ..
+        }) => "an answer not recorded yet",
+        _ => "an answer",
+    }
+}
