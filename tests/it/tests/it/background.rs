@@ -195,21 +195,29 @@ async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
 
 async fn an_outcome_that_the_store_never_takes_is_recorded_as_happened(world: World) {
     let owner = world.owner().await;
-    let full = Fault::Fail(StoreErrorKind::Full);
-    owner.store.fault(Operation::Outcome, Nth::Every, full);
-    let answer = Charge::of(&world, &owner).call().await;
+    // For a lease it is tried as it is, and then without it, too.
+    is_recorded_as_happened(&world, &owner, StoreErrorKind::Full, LEASE).await;
+}
+
+/// Asserts that an outcome which the store refuses so is left out, and no sooner.
+async fn is_recorded_as_happened(
+    world: &World,
+    owner: &Owner,
+    refusal: StoreErrorKind,
+    no_sooner: Duration,
+) {
+    let refuses = Fault::Fail(refusal);
+    owner.store.fault(Operation::Outcome, Nth::Every, refuses);
+    let answer = Charge::of(world, owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
 
-    // For a lease it is tried as it is, and then without it, too.
     let began = owner.timer.now();
-    pass_time(&world, &owner, 0, |owner| {
-        owner.log.count(Step::RecordedNotReplayable) > 0
-    })
-    .await;
-    assert!(owner.timer.now() > began + LEASE);
+    let left_out = |owner: &Owner| owner.log.count(Step::RecordedNotReplayable) > 0;
+    pass_time(world, owner, 0, left_out).await;
+    assert!(owner.timer.now() > began + no_sooner);
     owner.settled().await;
 
-    let duplicate = Charge::of(&world, &owner).call().await;
+    let duplicate = Charge::of(world, owner).call().await;
     assert!(
         matches!(duplicate, Err(Error::NotReplayable { .. })),
         "{duplicate:?}"
@@ -242,21 +250,7 @@ async fn an_outcome_that_the_store_denies_for_good_is_recorded_as_happened(world
     let owner = world
         .owner_with(|builder| builder.max_hold(LEASE * 2))
         .await;
-    let denied = Fault::Fail(StoreErrorKind::Denied);
-    owner.store.fault(Operation::Outcome, Nth::Every, denied);
-    let answer = Charge::of(&world, &owner).call().await;
-    assert_eq!(answer, Ok("charged".into()));
-
-    let left_out = |owner: &Owner| owner.log.count(Step::RecordedNotReplayable) > 0;
-    pass_time(&world, &owner, 0, left_out).await;
-    owner.settled().await;
-
-    let duplicate = Charge::of(&world, &owner).call().await;
-    assert!(
-        matches!(duplicate, Err(Error::NotReplayable { .. })),
-        "{duplicate:?}"
-    );
-    assert_eq!(world.runs("k"), 1);
+    is_recorded_as_happened(&world, &owner, StoreErrorKind::Denied, LEASE * 2).await;
 }
 
 /// Whoever reads it finds the record, and why.

@@ -109,14 +109,20 @@ async fn b26_who_saw_the_old_name_held_goes_on_under_the_new_one(world: World) {
     one_runs(world, &first, learns.clone(), released).await;
 }
 
+/// Runs a call as the build before does, and releases it; the key that its gateway has seen.
+async fn released(old: &Owner) -> String {
+    let before = old.call("roll_out.old").key("k").release_errors();
+    let sent = before.run(async |attempt| Err::<String, _>(Sent(attempt.child_key("gateway"))));
+    match sent.await {
+        Err(Sent(key)) => key,
+        Ok(_) => panic!("the gateway did not answer"),
+    }
+}
+
 /// Whoever releases because what is downstream knows a key that it has seen relies on that key in every retry.
 async fn b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream(world: World) {
     let (old, new) = (world.owner().await, world.owner().await);
-    let before = old.call("roll_out.old").key("k").release_errors();
-    let sent = before.run(async |attempt| Err::<String, _>(Sent(attempt.child_key("gateway"))));
-    let Err(Sent(before)) = sent.await else {
-        panic!("the gateway did not answer")
-    };
+    let before = released(&old).await;
 
     let again = |new: &Owner| {
         let call = new.call("roll_out.new").also_accept_name("roll_out.old");
@@ -133,11 +139,7 @@ async fn b26_what_was_released_under_the_old_name_runs_unprotected_under_the_sam
     world: World,
 ) {
     let (old, new) = (world.owner().await, world.owner().await);
-    let before = old.call("roll_out.old").key("k").release_errors();
-    let sent = before.run(async |attempt| Err::<String, _>(Sent(attempt.child_key("gateway"))));
-    let Err(Sent(before)) = sent.await else {
-        panic!("the gateway did not answer")
-    };
+    let before = released(&old).await;
     new.store
         .fault(Operation::Claim, Nth::Every, Fault::LoseRequest);
     let call = new.call("roll_out.new").also_accept_name("roll_out.old");
@@ -205,11 +207,7 @@ async fn b26_what_goes_on_under_the_old_name_stays_there_where_its_claim_was_ans
     world: World,
 ) {
     let (old, new) = (world.owner().await, world.owner().await);
-    let before = old.call("roll_out.old").key("k").release_errors();
-    let sent = before.run(async |attempt| Err::<String, _>(Sent(attempt.child_key("gateway"))));
-    let Err(Sent(before)) = sent.await else {
-        panic!("the gateway did not answer")
-    };
+    let before = released(&old).await;
     let late = Gate::new();
     let answer = Fault::DelayAnswer(late.clone());
     new.store.fault(Operation::Claim, Nth::Call(1), answer);
