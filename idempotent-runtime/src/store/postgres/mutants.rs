@@ -464,7 +464,7 @@ impl Mutant {
             };
             let max = i64::MAX.to_string();
             let words = [("NOW", NOW), ("ARRIVED", ARRIVED), ("MAX", &max)];
-            *statement = mutation.mutated(statement, &words).into();
+            statement.text = mutation.mutated(&statement.text, &words).into();
         }
         Self {
             sound,

@@ -3,13 +3,13 @@
 use std::{borrow::Cow, fmt::Write as _, sync::Arc, time::Duration};
 
 use sqlx::{
-    AssertSqlSafe, Executor,
+    AssertSqlSafe, Executor, Row as _,
     postgres::{PgArguments, PgConnection, PgRow, Postgres},
     query::Query,
 };
 
-use super::failure;
-use crate::store::{StoreError, sql::Value};
+use super::{failure, statements::Statement};
+use crate::store::{StoreError, StoreErrorKind, sql::Value};
 
 /// How a statement reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub(super) enum Way {
     Text,
 }
 
+/// Why an answer is none.
+const ANOTHER: &str =
+    "another statement answered: say `transaction_pooling()` where a proxy pools transactions";
+
 /// How often a statement that gave way to another one is sent again, where it is a transaction of its own.
 pub(super) const MEETINGS: u32 = 10;
 
@@ -28,12 +32,30 @@ pub(super) const MEETINGS: u32 = 10;
 pub(super) async fn run(
     connection: &mut PgConnection,
     way: Way,
-    text: &Arc<str>,
+    statement: &Statement,
     values: &[Value<'_>],
     doing: &'static str,
 ) -> Result<Vec<PgRow>, StoreError> {
-    let rows = send(connection, way, text, values).await;
-    rows.map_err(|error| failure::of(error, doing))
+    let rows = send(connection, way, statement, values).await;
+    own(statement, rows, doing)
+}
+
+/// What was answered, if it was this statement that did.
+fn own(
+    statement: &Statement,
+    rows: sqlx::Result<Vec<PgRow>>,
+    doing: &'static str,
+) -> Result<Vec<PgRow>, StoreError> {
+    let rows = rows.map_err(|error| failure::of(error, doing))?;
+    let Some(row) = rows.first() else {
+        return Ok(rows);
+    };
+    let last = row.len().saturating_sub(1);
+    match row.try_get::<i64, _>(last) {
+        Ok(name) if name == statement.name => Ok(rows),
+        // What it did instead, nobody knows.
+        _ => Err(StoreError::new(StoreErrorKind::Other, doing).with_source(ANOTHER)),
+    }
 }
 
 /// The same for a statement whose last parameter is the channel on which a record is told that somebody waits for.
@@ -43,20 +65,20 @@ pub(super) async fn run(
 pub(super) async fn run_and_tell(
     connection: &mut PgConnection,
     way: Way,
-    text: &Arc<str>,
+    statement: &Statement,
     mut values: Vec<Value<'_>>,
     meetings: u32,
     doing: &'static str,
 ) -> Result<Vec<PgRow>, StoreError> {
     let mut met = 0;
     loop {
-        match send_and_tell(connection, way, text, &mut values).await {
+        match send_and_tell(connection, way, statement, &mut values).await {
             Err(error) if met < meetings && failure::gave_way(&error) => {
                 met += 1;
                 let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(met)));
                 tokio::time::sleep(pause).await;
             }
-            rows => return rows.map_err(|error| failure::of(error, doing)),
+            rows => return own(statement, rows, doing),
         }
     }
 }
@@ -66,15 +88,15 @@ pub(super) async fn run_and_tell(
 async fn send_and_tell(
     connection: &mut PgConnection,
     way: Way,
-    text: &Arc<str>,
+    statement: &Statement,
     values: &mut [Value<'_>],
 ) -> sqlx::Result<Vec<PgRow>> {
-    match send(connection, way, text, values).await {
+    match send(connection, way, statement, values).await {
         Err(error) if failure::has_no_room_to_tell(&error) => {
             if let Some(channel) = values.last_mut() {
                 *channel = Value::Text(None);
             }
-            send(connection, way, text, values).await
+            send(connection, way, statement, values).await
         }
         rows => rows,
     }
@@ -83,16 +105,16 @@ async fn send_and_tell(
 async fn send(
     connection: &mut PgConnection,
     way: Way,
-    text: &Arc<str>,
+    statement: &Statement,
     values: &[Value<'_>],
 ) -> sqlx::Result<Vec<PgRow>> {
     match way {
         Way::Prepared => {
-            let query = sqlx::query(AssertSqlSafe(Arc::clone(text)));
+            let query = sqlx::query(AssertSqlSafe(Arc::clone(&statement.text)));
             connection.fetch_all(values.iter().fold(query, bind)).await
         }
         Way::Text => {
-            let query = AssertSqlSafe(written_out(text, values));
+            let query = AssertSqlSafe(written_out(&statement.text, values));
             connection.fetch_all(sqlx::raw_sql(query)).await
         }
     }

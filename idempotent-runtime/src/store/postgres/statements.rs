@@ -2,7 +2,10 @@
 //! them, and 21 is the channel on which a moved record is told, or NULL where none is; for a completion as
 //! [`sql::completed`](crate::store::sql::completed) does, and the channel is 8; for a purge it is 3.
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use super::rows::Way;
 use crate::{
@@ -25,7 +28,33 @@ pub(super) mod place {
     pub(in super::super) const RECORD: usize = 5;
 }
 
-/// The text of every statement, for one table, and how they reach the server.
+/// Stands for a statement's name in its text.
+const NAME: &str = "<name>";
+
+/// A statement, whose name is the last column of whatever it answers.
+///
+/// The driver counts what it prepares on a connection. Behind a proxy that was to be named and was not, another client's statement may
+/// be what answers to that number: one of the same form, of a store with another table prefix.
+#[derive(Debug)]
+pub(super) struct Statement {
+    pub(super) text: Arc<str>,
+    pub(super) name: i64,
+}
+
+impl Statement {
+    /// Draws the name of a statement from its text, and puts it in.
+    fn new(text: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        let name = hasher.finish().cast_signed() & i64::MAX;
+        Self {
+            text: text.replace(NAME, &format!("{name}::bigint")).into(),
+            name,
+        }
+    }
+}
+
+/// Every statement, for one table, and how they reach the server.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which the record can expire, and `waited`,
 /// which says that somebody waits for it. Only `purge_from` and the id are indexed, and as a rule only a claim changes them,
@@ -33,14 +62,14 @@ pub(super) mod place {
 #[derive(Debug)]
 pub(super) struct Statements {
     pub(super) way: Way,
-    pub(super) load: Arc<str>,
-    pub(super) again: Arc<str>,
-    pub(super) create: Arc<str>,
-    pub(super) replace: Arc<str>,
-    pub(super) complete: Arc<str>,
-    pub(super) mark: Arc<str>,
-    pub(super) purge: Arc<str>,
-    pub(super) scan: Arc<str>,
+    pub(super) load: Statement,
+    pub(super) again: Statement,
+    pub(super) create: Statement,
+    pub(super) replace: Statement,
+    pub(super) complete: Statement,
+    pub(super) mark: Statement,
+    pub(super) purge: Statement,
+    pub(super) scan: Statement,
     pub(super) channel: Arc<str>,
 }
 
@@ -58,11 +87,11 @@ impl Statements {
         let packed = format!("record_send(ROW({columns}))");
         let load = format!(
             "WITH {clock}
-             SELECT {REFUSED}::bigint, clock.now, {no_stamp}, CASE WHEN id IS NOT NULL THEN {packed} END
+             SELECT {REFUSED}::bigint, clock.now, {no_stamp}, CASE WHEN id IS NOT NULL THEN {packed} END, {NAME}
              FROM clock LEFT JOIN {table} ON id = $1::bytea"
         );
         let again = format!(
-            "SELECT {NOW}, outcome FROM {table}
+            "SELECT {NOW}, outcome, {NAME} FROM {table}
              WHERE id = $1::bytea AND version = $2::bytea AND state = {done} AND expires = $3::bigint"
         );
         // One statement claims or shows what stands. Where the record was written after the statement's snapshot was taken,
@@ -79,9 +108,9 @@ impl Statements {
                  FROM clock
                  ON CONFLICT (id) DO NOTHING
                  RETURNING created, token, lease_end, expires)
-             SELECT {APPLIED}::bigint, created, token, lease_end, expires, NULL::bytea FROM claimed
+             SELECT {APPLIED}::bigint, created, token, lease_end, expires, NULL::bytea, {NAME} FROM claimed
              UNION ALL
-             SELECT {REFUSED}::bigint, clock.now, {no_stamp}, {packed} FROM clock, {table}
+             SELECT {REFUSED}::bigint, clock.now, {no_stamp}, {packed}, {NAME} FROM clock, {table}
              WHERE id = $1::bytea AND NOT EXISTS (SELECT FROM claimed)"
         );
         // A claim says anew when the record can expire at the earliest; whatever else is written can only make it earlier.
@@ -114,7 +143,7 @@ impl Statements {
                  RETURNING now, token, lease_end, expires, waited)
              SELECT {APPLIED}::bigint, now, token, lease_end, expires,
                     CASE WHEN waited AND $21::text IS NOT NULL AND ($8::bigint <> {running} OR $15::bigint = 0)
-                        THEN pg_notify($21::text, encode($1::bytea, 'hex'))::text END
+                        THEN pg_notify($21::text, encode($1::bytea, 'hex'))::text END, {NAME}
              FROM written"
         );
         // The same for what most calls write second, with a third of the parameters, which takes the server two thirds of the time.
@@ -126,7 +155,7 @@ impl Statements {
                  purge_from = least(purge_from, {ARRIVED} + least($4::bigint, {max} - {ARRIVED}))
              WHERE id = $1::bytea AND version = $3::bytea
              RETURNING {APPLIED}::bigint, finished, token, lease_end, expires,
-                 CASE WHEN waited AND $8::text IS NOT NULL THEN pg_notify($8::text, encode($1::bytea, 'hex'))::text END"
+                 CASE WHEN waited AND $8::text IS NOT NULL THEN pg_notify($8::text, encode($1::bytea, 'hex'))::text END, {NAME}"
         );
         // Who waits does not wait in the server, where that keeps a connection: somebody may have locked the record for long.
         let mark = format!(
@@ -135,7 +164,7 @@ impl Statements {
                  WHERE id = (SELECT id FROM {table} WHERE id = $1::bytea AND version = $2::bytea AND NOT waited
                      FOR NO KEY UPDATE SKIP LOCKED)
                  RETURNING id)
-             SELECT waited OR EXISTS (SELECT FROM marked) FROM {table}
+             SELECT waited OR EXISTS (SELECT FROM marked), {NAME} FROM {table}
              WHERE id = $1::bytea AND version = $2::bytea"
         );
         // `SKIP LOCKED` lets several purge at once, and leaves alone what somebody writes at this moment.
@@ -150,21 +179,21 @@ impl Statements {
                  FOR UPDATE SKIP LOCKED)
              DELETE FROM {table} AS record USING gone WHERE record.id = gone.id
              RETURNING record.id,
-                 CASE WHEN waited AND $3::text IS NOT NULL THEN pg_notify($3::text, encode(record.id, 'hex'))::text END"
+                 CASE WHEN waited AND $3::text IS NOT NULL THEN pg_notify($3::text, encode(record.id, 'hex'))::text END, {NAME}"
         );
         let scan = format!(
-            "SELECT {columns} FROM {table} WHERE id > $1::bytea ORDER BY id LIMIT $2::bigint"
+            "SELECT {columns}, {NAME} FROM {table} WHERE id > $1::bytea ORDER BY id LIMIT $2::bigint"
         );
         Self {
             way,
-            load: load.into(),
-            again: again.into(),
-            create: create.into(),
-            replace: replace.into(),
-            complete: complete.into(),
-            mark: mark.into(),
-            purge: purge.into(),
-            scan: scan.into(),
+            load: Statement::new(&load),
+            again: Statement::new(&again),
+            create: Statement::new(&create),
+            replace: Statement::new(&replace),
+            complete: Statement::new(&complete),
+            mark: Statement::new(&mark),
+            purge: Statement::new(&purge),
+            scan: Statement::new(&scan),
             channel: format!("{prefix}moved").into(),
         }
     }

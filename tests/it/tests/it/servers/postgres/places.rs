@@ -153,6 +153,48 @@ async fn a_proxy_that_pools_transactions_unsaid_is_a_matter_of_configuration() {
     assert_eq!(kinds, [None, Some(StoreErrorKind::Configuration)]);
 }
 
+/// As `load` of the second store, sent to where the first one has prepared its own under the same name.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_proxy_that_pools_transactions_unsaid_never_answers_with_the_record_of_another_store() {
+    let mut side = side(&url(URL)).await;
+    let database = database(&mut side).await;
+    let proxied = proxied(&database);
+    let id = RecordId::from_bytes([1; 32]);
+    let mut stores = Vec::new();
+    for prefix in ["first_", "second_"] {
+        let builder = || PostgresStore::builder().table_prefix(prefix);
+        let said = builder().transaction_pooling().connect(&proxied).await;
+        let said = said.expect("the tables are made");
+        let swap = said.swap(&id, None, &claim()).await;
+        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        let unsaid = builder().options(proxied.parse().expect("a URL"));
+        stores.push(unsaid.expect("the options can be used"));
+    }
+    let [first, second] = stores.try_into().expect("two stores");
+    let mut holders = Vec::new();
+    for _ in 0..2 {
+        let holder = PgConnection::connect(&proxied).await;
+        holders.push(holder.expect("the proxy answers"));
+    }
+    let [mut one, mut other] = <[_; 2]>::try_from(holders).expect("two connections");
+
+    // The proxy gives out what came back last.
+    run(&mut one, "BEGIN".to_owned()).await;
+    let prepared = first.load(&id).await;
+    run(&mut other, "BEGIN".to_owned()).await;
+    run(&mut one, "COMMIT".to_owned()).await;
+    let prepared = (prepared, second.load(&id).await);
+    run(&mut other, "COMMIT".to_owned()).await;
+    let answer = second.load(&id).await;
+
+    gone(&mut side, database).await;
+    assert!(matches!(prepared, (Ok(_), Ok(_))), "{prepared:?}");
+    let error = answer.map(|snapshot| snapshot.record);
+    let error = error.expect_err("what was sent is not what was prepared there");
+    assert_eq!(error.kind(), StoreErrorKind::Other);
+}
+
 /// Behind a proxy the store can set nothing, and reads what comes as text.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
