@@ -50,6 +50,17 @@ impl StoreError {
         self
     }
 
+    /// The same where what failed is how to learn what became of a write: it may stand.
+    #[cfg(any(feature = "mysql", feature = "redis"))]
+    pub(super) fn after_a_write(self) -> Self {
+        let kind = if self.is_transient() {
+            self.kind
+        } else {
+            StoreErrorKind::Other
+        };
+        Self { kind, ..self }
+    }
+
     /// Of which kind the failure is.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {

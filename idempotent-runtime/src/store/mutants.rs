@@ -116,9 +116,11 @@ async fn works(subject: &dyn Subject) -> Result<(), StoreError> {
 
 fn is_answer<T>(answer: Result<T, StoreError>) -> Result<(), StoreError> {
     let Err(error) = answer else { return Ok(()) };
-    let source = error.source().map(ToString::to_string);
-    let is_no_row = source.is_some_and(|source| source.starts_with("no rows returned"));
-    if is_no_row || error.kind() == StoreErrorKind::Corrupt {
+    let source = error.source().map(ToString::to_string).unwrap_or_default();
+    let is_answered = ["no rows returned", "the column `"]
+        .iter()
+        .any(|answered| source.starts_with(answered));
+    if is_answered || error.kind() == StoreErrorKind::Corrupt {
         return Ok(());
     }
     Err(error)

@@ -89,7 +89,8 @@ impl Statements {
             if let Some(stamp) = stamped(next, None, answer.told) {
                 return Ok(Swap::Applied(stamp));
             }
-            snapshot = self.load_current(session, id).await?;
+            let looked = self.load_current(session, id).await;
+            snapshot = looked.map_err(StoreError::after_a_write)?;
             if let Some(stamp) = found(next, &snapshot) {
                 return Ok(Swap::Applied(stamp));
             }
@@ -204,7 +205,8 @@ impl Statements {
         if let Some(stamp) = stamped(next, previous, answer.told) {
             return Ok(Some(stamp));
         }
-        let snapshot = self.load_current(session, id).await?;
+        let looked = self.load_current(session, id).await;
+        let snapshot = looked.map_err(StoreError::after_a_write)?;
         let gone = "it was written, and something else at once after it";
         let gone = || StoreError::new(StoreErrorKind::Unavailable, WRITING).with_source(gone);
         found(next, &snapshot).map(Some).ok_or_else(gone)

@@ -72,7 +72,7 @@ impl Inner {
         };
         let arguments = arguments(&written, next.keep, stays);
         let answer = self.run(&self.scripts.swap, id, &arguments, doing).await?;
-        let cells = Cells::of(answer, doing)?;
+        let cells = Cells::of(answer, doing).map_err(StoreError::after_a_write)?;
         if sql::is_applied(&cells, doing)? {
             return sql::stamp(&cells, place::NOW, next.version, doing).map(Swap::Applied);
         }

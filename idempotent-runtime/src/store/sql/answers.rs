@@ -20,12 +20,12 @@ pub(crate) const REFUSED: i64 = 0;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 pub(crate) const APPLIED: i64 = 1;
 
-/// Tells whether a write was applied.
+/// Tells whether a write was applied. Where that cannot be read, it may have been.
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 pub(crate) fn is_applied(row: &impl Row, doing: &'static str) -> Result<bool, StoreError> {
     row.number(0)
         .map(|answer| answer == Some(APPLIED))
-        .map_err(|error| StoreError::new(StoreErrorKind::Corrupt, doing).with_source(error))
+        .map_err(|error| StoreError::new(StoreErrorKind::Other, doing).with_source(error))
 }
 
 /// Reads what a write of `version` answered. Where it was refused, the columns of the record begin at `record`.
@@ -83,14 +83,16 @@ pub(crate) fn again(
     }))
 }
 
-/// Reads the stamp of a write, whose time, token, end of lease and end of retention begin at `first`.
+/// Reads the stamp of a write, whose time, token, end of lease and end of retention begin at `first`. Where one of them is damaged, the
+/// write stands all the same.
 pub(crate) fn stamp(
     row: &impl Row,
     first: usize,
     version: Version,
     doing: &'static str,
 ) -> Result<Stamp, StoreError> {
-    decode::stamp(row, first, version).map_err(|damaged| corrupt(damaged, doing))
+    decode::stamp(row, first, version)
+        .map_err(|damaged| StoreError::new(StoreErrorKind::Other, doing).with_source(damaged))
 }
 
 pub(super) fn corrupt(damaged: Damaged, doing: &'static str) -> StoreError {

@@ -299,6 +299,23 @@ async fn s_59n_a_fingerprint_of_another_version_is_compared_with_none() {
     assert!(matches!(call(13).await, Err(Error::KeyReused { .. })));
 }
 
+/// A damaged record is no reason to say that nothing was written.
+#[tokio::test]
+async fn f20_a_write_over_a_damaged_row_may_stand() {
+    let folder = folder();
+    let (path, store, draft) = claimed(&folder).await;
+    let mut side = side(&path).await;
+    run(&mut side, "UPDATE idempotent_records SET token = -5").await;
+
+    let ending = completion(&draft, vec![]);
+    let answer = store.swap(&ID, Some(draft.version), &ending).await;
+
+    run(&mut side, "UPDATE idempotent_records SET token = 5").await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Other));
+    let stands = store.load(&ID).await.expect("it is sound again").record;
+    assert_eq!(stands.map(|record| record.version), Some(ending.version));
+}
+
 #[tokio::test]
 async fn f20_a_damaged_file_is_a_typed_error() {
     let folder = folder();
