@@ -377,9 +377,12 @@ impl<P, K> CallBuilder<P, K> {
     /// by that clock, and where `sql_mode` has MariaDB's `EMPTY_STRING_IS_NULL`, a call without a scope is refused with an
     /// [`Error::Store`] of the kind [`Schema`](crate::store::StoreErrorKind::Schema), and nothing is written.
     ///
-    /// That a transaction is open is known from sqlx, which does not see a `COMMIT` of your own, or that MariaDB and MySQL commit before a
-    /// DDL statement and undo everything after a deadlock: what is written then stands by itself. Hand errors of the database on. On
-    /// MariaDB and MySQL `LAST_INSERT_ID()`, and on SQLite `last_insert_rowid()`, tell of the record afterwards.
+    /// That a transaction is open is known from sqlx. MariaDB, MySQL and SQLite are asked, too, in a message of its own, because they end
+    /// one by themselves: the first two commit before a DDL statement and undo everything after a deadlock, the third undoes everything
+    /// where the disk is full, and a call after that is refused. What commits the transaction while a body runs, and on Postgres a
+    /// `COMMIT` of your own, nobody sees: what is written then stands by itself. Hand errors of the database on, and on SQLite close the
+    /// connection then: sqlx 0.9.0 goes on counting the transaction. On MariaDB and MySQL `LAST_INSERT_ID()`, and on SQLite
+    /// `last_insert_rowid()`, tell of the record afterwards.
     ///
     /// # Committing an `Err`
     ///

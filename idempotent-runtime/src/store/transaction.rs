@@ -20,18 +20,20 @@ pub trait SqlConnection: sealed::Sealed {}
 pub(crate) mod sealed {
     use std::any::Any;
 
+    use crate::store::StoreError;
+
     pub trait Sealed: Any + Send {
         /// As its store knows it again.
         fn connection(&mut self) -> &mut (dyn Any + Send);
 
-        /// Whether a transaction is open on it, as far as sqlx knows.
-        fn is_in_transaction(&mut self) -> impl Future<Output = bool> + Send;
+        /// Whether a transaction is open on it, as sqlx knows and, where the database may have ended it by itself, as that does.
+        fn is_in_transaction(&mut self) -> impl Future<Output = Result<bool, StoreError>> + Send;
     }
 }
 
-/// The connections, and whether a transaction that was dropped is counted until a thread has rolled it back.
+/// The connections, and what a database is asked that may have ended a transaction by itself.
 macro_rules! connections {
-    ($($feature:literal $connection:ident $counts_dropped:literal,)*) => { $(
+    ($($feature:literal $connection:ident $(asks $has_transaction:path)?,)*) => { $(
         #[cfg(feature = $feature)]
         #[cfg_attr(docsrs, doc(cfg(feature = $feature)))]
         impl SqlConnection for sqlx::$connection {}
@@ -42,30 +44,31 @@ macro_rules! connections {
                 self
             }
 
-            async fn is_in_transaction(&mut self) -> bool {
-                if $counts_dropped {
-                    // The thread answers when it has done so. Where it does not, nor is the claim written, which says why.
-                    let _ = sqlx::Connection::ping(self).await;
-                }
-                sqlx::Connection::is_in_transaction(self)
+            async fn is_in_transaction(&mut self) -> Result<bool, StoreError> {
+                // An error may be how a database says, and only once, that it has ended the transaction.
+                $(if !$has_transaction(self, "writing a record").await? {
+                    return Ok(false);
+                })?
+                // Only now: what counts a transaction of SQLite that was dropped is a thread, which has answered.
+                Ok(sqlx::Connection::is_in_transaction(self))
             }
         }
     )* };
 }
 
 connections! {
-    "mysql" MySqlConnection false,
-    "postgres" PgConnection false,
-    "sqlite" SqliteConnection true,
+    "mysql" MySqlConnection asks super::mysql::has_transaction,
+    "postgres" PgConnection,
+    "sqlite" SqliteConnection asks super::sqlite::has_transaction,
 }
 
 /// Refuses what would commit every statement by itself.
 pub(crate) async fn check_open(connection: &mut impl SqlConnection) -> Result<(), Error> {
-    if sealed::Sealed::is_in_transaction(connection).await {
+    if sealed::Sealed::is_in_transaction(connection).await? {
         return Ok(());
     }
     Err(Error::InvalidPolicy(
-        "no transaction is open on the connection, so that record and rows would not commit together: pass `&mut *transaction`, where `begin()` gave `transaction`",
+        "no transaction is open on the connection, so that record and rows would not commit together: pass `&mut *transaction`, where `begin()` gave `transaction` and the database has not ended it since, as it may after a deadlock or a DDL statement",
     ))
 }
 
@@ -79,4 +82,35 @@ pub(crate) fn connection_of<'a, C: Any>(
             "the transaction is one of another kind of database than the store, which is {kind}"
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection of which this is found out.
+    #[derive(Debug)]
+    struct Found(Result<bool, StoreError>);
+
+    impl SqlConnection for Found {}
+
+    impl sealed::Sealed for Found {
+        fn connection(&mut self) -> &mut (dyn Any + Send) {
+            self
+        }
+
+        async fn is_in_transaction(&mut self) -> Result<bool, StoreError> {
+            self.0.clone()
+        }
+    }
+
+    #[tokio::test]
+    async fn only_an_answer_that_a_transaction_is_open_lets_a_call_join_it() {
+        let deadlock = StoreError::new(StoreErrorKind::Busy, "writing a record");
+        assert_eq!(check_open(&mut Found(Ok(true))).await, Ok(()));
+        let closed = check_open(&mut Found(Ok(false))).await;
+        assert!(matches!(closed, Err(Error::InvalidPolicy(_))), "{closed:?}");
+        let undone = check_open(&mut Found(Err(deadlock.clone()))).await;
+        assert_eq!(undone, Err(Error::Store(deadlock)));
+    }
 }

@@ -117,6 +117,19 @@ fn settings(lock_wait: Duration) -> String {
     )
 }
 
+/// Tells whether a transaction is open on a connection: elsewhere a savepoint is made and forgotten in one.
+pub(crate) async fn has_transaction(
+    connection: &mut MySqlConnection,
+    doing: &'static str,
+) -> Result<bool, StoreError> {
+    let point = "SAVEPOINT idempotent_here; RELEASE SAVEPOINT idempotent_here";
+    match connection.execute(sqlx::raw_sql(point)).await {
+        Ok(_) => Ok(true),
+        Err(error) if failure::is_no_savepoint(&error) => Ok(false),
+        Err(error) => Err(failure::of(error, doing)),
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Product {
     MariaDb,

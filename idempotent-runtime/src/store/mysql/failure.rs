@@ -15,6 +15,11 @@ pub(super) fn is_deadlock(error: &Error) -> bool {
     number(error) == Some(1213)
 }
 
+/// Tells whether a savepoint is not there.
+pub(super) fn is_no_savepoint(error: &Error) -> bool {
+    number(error) == Some(1305)
+}
+
 /// Tells whether a table is not there.
 pub(super) fn is_missing_table(error: &Error) -> bool {
     number(error) == Some(1146)

@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use sqlx::MySqlPool;
 
 pub use self::builder::MySqlBuilder;
+pub(crate) use self::connection::has_transaction;
 use self::{
     connection::{Connected, MySql, Session},
     inner::Inner,

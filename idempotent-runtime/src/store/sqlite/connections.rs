@@ -123,22 +123,32 @@ async fn is_exclusive(pool: &SqlitePool) -> sqlx::Result<bool> {
     Ok(row.try_get::<&str, _>(0)? == "exclusive")
 }
 
+/// Tells whether a transaction is open on a connection. Inside one, this statement is refused when it is prepared, and elsewhere it
+/// changes nothing.
+pub(crate) async fn has_transaction(
+    connection: &mut SqliteConnection,
+    doing: &'static str,
+) -> Result<bool, StoreError> {
+    const ERROR: &str = "1";
+    let harmless = sqlx::raw_sql("PRAGMA temp.synchronous = FULL");
+    match connection.execute(harmless).await {
+        Ok(_) => Ok(false),
+        Err(Error::Database(said)) if said.code().as_deref() == Some(ERROR) => Ok(true),
+        Err(error) => Err(failure::of(error, doing)),
+    }
+}
+
 /// Refuses a connection in which the application left a transaction open: what is written there is answered, and lost where that is
-/// rolled back. Inside one, this statement is refused when it is prepared, and elsewhere it changes nothing.
+/// rolled back.
 async fn check_alone(
     connection: &mut SqliteConnection,
     doing: &'static str,
 ) -> Result<(), StoreError> {
-    const ERROR: &str = "1";
-    let harmless = sqlx::raw_sql("PRAGMA temp.synchronous = FULL");
-    match connection.execute(harmless).await {
-        Ok(_) => Ok(()),
-        Err(Error::Database(said)) if said.code().as_deref() == Some(ERROR) => {
-            let source = "a connection came back to the pool with a transaction open: commit or roll back what begins with a `BEGIN` of your own, or give the store a pool of its own";
-            Err(StoreError::new(StoreErrorKind::Configuration, doing).with_source(source))
-        }
-        Err(error) => Err(failure::of(error, doing)),
+    if !has_transaction(connection, doing).await? {
+        return Ok(());
     }
+    let source = "a connection came back to the pool with a transaction open: commit or roll back what begins with a `BEGIN` of your own, or give the store a pool of its own";
+    Err(StoreError::new(StoreErrorKind::Configuration, doing).with_source(source))
 }
 
 impl Held {

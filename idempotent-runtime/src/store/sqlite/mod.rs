@@ -17,9 +17,9 @@ use async_trait::async_trait;
 use sqlx::{SqliteConnection, SqlitePool};
 
 pub use self::builder::SqliteBuilder;
-pub(crate) use self::connections::Connections;
 #[cfg(feature = "client")]
 pub(crate) use self::connections::Held;
+pub(crate) use self::connections::{Connections, has_transaction};
 use self::{calls::finishes, connections::PATIENCE, line::Line, statements::Statements};
 use crate::{
     clock::{SystemTimer, Timer},

@@ -7,7 +7,7 @@ use idempotent_runtime::{Error, Idempotency, OnCrash, testing::Gate};
 use crate::harness::in_time;
 
 use super::{
-    PlaceError, Placed, begin_outside, place, place_in,
+    PlaceError, Placed, begin_outside, is_refused, place, place_in,
     shop::{MariaDbShop, PostgresShop, Shop, SqliteShop},
 };
 
@@ -300,6 +300,8 @@ async fn g07_a_claim_that_a_deadlock_undid_is_not_sent_again() {
     let second = place_in(&*shop, &idem, &mut transaction, "k", 7).await;
 
     assert!(is_to_be_tried_again(&second), "{second:?}");
+    let other = place_in(&*shop, &idem, &mut transaction, "other", 8).await;
+    assert!(is_refused(&other), "{other:?}");
     drop(transaction);
     assert_eq!(first.await.expect("no panic").ok(), Some(7));
     assert_eq!(place(&*shop, &idem, "k", 7).await.ok(), Some(7));

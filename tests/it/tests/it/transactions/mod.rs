@@ -56,6 +56,14 @@ impl From<sqlx::Error> for PlaceError {
 
 type Placed = Result<i64, PlaceError>;
 
+/// Whether a call was refused that is no part of a transaction, or cannot be.
+fn is_refused(placed: &Placed) -> bool {
+    matches!(
+        placed,
+        Err(PlaceError::Idempotency(Error::InvalidPolicy(_)))
+    )
+}
+
 /// Places an order in the transaction that is open on a connection.
 async fn place_in<S: Shop>(
     shop: &S,

@@ -9,8 +9,8 @@ use idempotent_runtime::{
 use sqlx::Connection;
 
 use super::{
-    PlaceError, Placed, place_in,
-    shop::{Shop, SqliteShop},
+    PlaceError, Placed, is_refused, place_in,
+    shop::{MariaDbShop, Shop, SqliteShop},
 };
 
 on_every_database![
@@ -24,14 +24,40 @@ async fn a_connection_without_a_transaction_is_refused(shop: impl Shop) {
     let idem = Idempotency::new(shop.store());
     let mut connection = shop.pool().acquire().await.expect("a connection");
     let placed = place_in(&shop, &idem, &mut connection, "k", 7).await;
-    assert!(
-        matches!(
-            placed,
-            Err(PlaceError::Idempotency(Error::InvalidPolicy(_)))
-        ),
-        "{placed:?}"
-    );
+    assert!(is_refused(&placed), "{placed:?}");
     assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+/// Each statement of a call would stand by itself.
+async fn no_call_joins_what_the_database_ended<S: Shop>(shop: S, ends: &str) {
+    let idem = Idempotency::new(shop.store());
+    let mut transaction = shop.begin().await.expect("a transaction");
+    let placed = place_in(&shop, &idem, &mut transaction, "first", 7).await;
+    assert_eq!(placed.ok(), Some(7));
+    let ended = S::run(
+        &mut transaction,
+        ends.replace("orders", &format!("{}orders", shop.prefix())),
+    );
+    let _ = ended.await;
+
+    let placed = place_in(&shop, &idem, &mut transaction, "second", 8).await;
+
+    assert!(is_refused(&placed), "{placed:?}");
+    drop(transaction);
+    assert!(!shop.orders().await.contains(&8));
+}
+
+#[tokio::test]
+async fn g07_no_call_joins_a_transaction_that_sqlite_ended() {
+    let fails = "INSERT OR ROLLBACK INTO orders VALUES (NULL)";
+    no_call_joins_what_the_database_ended(SqliteShop::new().await, fails).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn g07_no_call_joins_a_transaction_that_mariadb_ended() {
+    let commits = "ALTER TABLE orders COMMENT 'of today'";
+    no_call_joins_what_the_database_ended(MariaDbShop::new().await, commits).await;
 }
 
 /// The store is not one of the transaction's database: the body does not run.
@@ -62,7 +88,7 @@ async fn a_store_that_has_no_transactions_is_refused(shop: impl Shop) {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_store_of_another_kind_of_database_is_refused() {
-    use super::shop::{MariaDbShop, PostgresShop};
+    use super::shop::PostgresShop;
 
     let (sqlite, postgres, mariadb) = (
         SqliteShop::new().await,
@@ -96,13 +122,7 @@ async fn what_has_no_meaning_in_a_transaction_is_refused(shop: impl Shop) {
                 Ok(7)
             })
             .await;
-        assert!(
-            matches!(
-                placed,
-                Err(PlaceError::Idempotency(Error::InvalidPolicy(_)))
-            ),
-            "{placed:?}"
-        );
+        assert!(is_refused(&placed), "{placed:?}");
         transaction.commit().await.expect("there is nothing in it");
     }
     assert_eq!(shop.orders().await, [0_i64; 0]);
@@ -137,13 +157,7 @@ async fn a_transaction_of_sqlite_that_was_dropped_is_none() {
         let mut connection = shop.pool().acquire().await.expect("a connection");
         drop(connection.begin().await.expect("a transaction"));
         let placed = place_in(&shop, &idem, &mut connection, "k", 7).await;
-        assert!(
-            matches!(
-                placed,
-                Err(PlaceError::Idempotency(Error::InvalidPolicy(_)))
-            ),
-            "{placed:?}"
-        );
+        assert!(is_refused(&placed), "{placed:?}");
         assert_eq!(shop.orders().await, [0_i64; 0]);
     }
 }
