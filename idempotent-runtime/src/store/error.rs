@@ -114,3 +114,29 @@ impl Error for StoreError {
         self.source.as_deref().map(|source| source as _)
     }
 }
+
+#[cfg(all(test, any(feature = "mysql", feature = "redis")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_whose_fate_was_not_learned_may_stand() {
+        let told = |kind| StoreError::new(kind, "looking").after_a_write().kind();
+        for nothing_written in [
+            StoreErrorKind::Denied,
+            StoreErrorKind::Full,
+            StoreErrorKind::Schema,
+            StoreErrorKind::Corrupt,
+            StoreErrorKind::Configuration,
+        ] {
+            assert_eq!(told(nothing_written), StoreErrorKind::Other);
+        }
+        for may_stand in [
+            StoreErrorKind::Unavailable,
+            StoreErrorKind::Busy,
+            StoreErrorKind::Other,
+        ] {
+            assert_eq!(told(may_stand), may_stand);
+        }
+    }
+}

@@ -40,24 +40,6 @@ pub(super) async fn run(
     own(statement, rows, doing)
 }
 
-/// What was answered, if it was this statement that did.
-fn own(
-    statement: &Statement,
-    rows: sqlx::Result<Vec<PgRow>>,
-    doing: &'static str,
-) -> Result<Vec<PgRow>, StoreError> {
-    let rows = rows.map_err(|error| failure::of(error, doing))?;
-    let Some(row) = rows.first() else {
-        return Ok(rows);
-    };
-    let last = row.len().saturating_sub(1);
-    match row.try_get::<i64, _>(last) {
-        Ok(name) if name == statement.name => Ok(rows),
-        // What it did instead, nobody knows.
-        _ => Err(StoreError::new(StoreErrorKind::Other, doing).with_source(ANOTHER)),
-    }
-}
-
 /// The same for a statement whose last parameter is the channel on which a record is told that somebody waits for.
 ///
 /// It is sent again up to `meetings` times where it gave way to another one that writes the same rows, as a strict isolation demands:
@@ -80,6 +62,24 @@ pub(super) async fn run_and_tell(
             }
             rows => return own(statement, rows, doing),
         }
+    }
+}
+
+/// What was answered, if it was this statement that did.
+fn own(
+    statement: &Statement,
+    rows: sqlx::Result<Vec<PgRow>>,
+    doing: &'static str,
+) -> Result<Vec<PgRow>, StoreError> {
+    let rows = rows.map_err(|error| failure::of(error, doing))?;
+    let Some(row) = rows.first() else {
+        return Ok(rows);
+    };
+    let last = row.len().saturating_sub(1);
+    match row.try_get::<i64, _>(last) {
+        Ok(name) if name == statement.name => Ok(rows),
+        // What it did instead, nobody knows.
+        _ => Err(StoreError::new(StoreErrorKind::Other, doing).with_source(ANOTHER)),
     }
 }
 
