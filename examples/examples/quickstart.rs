@@ -1,4 +1,4 @@
-use idempotent_runtime::{Error, Idempotency, current, idempotent};
+use idempotent_runtime::{Error, ErrorVerdict, Idempotency, current, idempotent};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize)]
@@ -13,10 +13,12 @@ struct Receipt {
     charge: String,
 }
 
-#[derive(Debug, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Serialize, Deserialize, ErrorVerdict, thiserror::Error)]
 enum PayError {
+    #[verdict(replay)] // an answer: every duplicate gets it
     #[error("the card was declined")]
     Declined,
+    #[verdict(release)] // nothing happened: a retry runs again
     #[error(transparent)]
     Idempotency(#[from] Error),
 }
@@ -33,7 +35,14 @@ impl Gateway {
     }
 }
 
-#[idempotent(name = "payments.charge", key = req.order_id, scope = req.merchant, ttl = "24h", skip(gateway))]
+#[idempotent(
+    name = "payments.charge",
+    key = req.order_id,
+    scope = req.merchant,
+    ttl = "24h",
+    on_error = ErrorVerdict::verdict,
+    skip(gateway)
+)]
 async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
     gateway
         .charge(req, current().child_key("gateway.charge"))

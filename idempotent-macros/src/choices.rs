@@ -1,7 +1,7 @@
 //! The arguments whose value is a word: what becomes of duplicates, errors, crashes and outages.
 
 use syn::parse::ParseStream;
-use syn::{Error, Expr, Ident, Result};
+use syn::{Error, Expr, ExprLit, Ident, Lit, Result};
 
 use crate::errors::{closest, either};
 use crate::values::{Period, expression, function_path, period, said};
@@ -54,15 +54,18 @@ pub(crate) fn in_flight(name: &Ident, input: ParseStream<'_>) -> Result<InFlight
             written,
             "`wait` takes one duration, the longest wait: `wait(\"10s\")`",
         )),
-        ("", _) | (_, Some(_)) => Err(Error::new_spanned(written, FORM)),
+        ("", _) | (_, Some(_)) => Err(malformed(&written, FORM)),
         (word, None) => Err(misread(&written, word, &["wait", "reject"], FORM)),
     }
 }
 
 pub(crate) fn on_error(name: &Ident, input: ParseStream<'_>) -> Result<OnError> {
     const WORDS: [&str; 3] = ["replay", "release", "uncertain"];
-    const FORM: &str =
-        "`on_error` is `replay`, `release`, `uncertain` or a path to a `fn(&E) -> Verdict`";
+    /// Words that are tried, and that are hardly the name of a function.
+    const NOT_VERDICTS: [&str; 9] = [
+        "retry", "rerun", "ignore", "record", "store", "cache", "fail", "abort", "verdict",
+    ];
+    const FORM: &str = "`on_error` is `replay`, `release`, `uncertain`, or a path to a `fn(&E) -> Verdict` such as `ErrorVerdict::verdict`";
     let written = expression(name, input, "on_error = release")?;
     let (word, values) = said(&written);
     match (word.as_str(), values.as_deref()) {
@@ -70,7 +73,7 @@ pub(crate) fn on_error(name: &Ident, input: ParseStream<'_>) -> Result<OnError> 
         ("release", None) => Ok(OnError::Release),
         ("uncertain", None) => Ok(OnError::Uncertain),
         ("", _) | (_, Some(_)) => {
-            function_path(&written, FORM)?;
+            function_path(&written, FORM).map_err(|_| malformed(&written, FORM))?;
             Ok(OnError::Classify(written))
         }
         (word, None) => match closest(word, &WORDS) {
@@ -78,6 +81,12 @@ pub(crate) fn on_error(name: &Ident, input: ParseStream<'_>) -> Result<OnError> 
                 &written,
                 format!(
                     "unknown verdict `{word}`, did you mean `{close}`? a function of that name is written `self::{word}`"
+                ),
+            )),
+            None if NOT_VERDICTS.contains(&word) => Err(Error::new_spanned(
+                &written,
+                format!(
+                    "unknown verdict `{word}`: {FORM}; a function of that name is written `self::{word}`"
                 ),
             )),
             None => Ok(OnError::Classify(written)),
@@ -103,7 +112,7 @@ pub(crate) fn on_crash(name: &Ident, input: ParseStream<'_>) -> Result<OnCrash> 
             written,
             "`reconcile` takes one function, the one that asks what happened: `reconcile(ask_gateway)`",
         )),
-        ("", _) | (_, Some(_)) => Err(Error::new_spanned(written, FORM)),
+        ("", _) | (_, Some(_)) => Err(malformed(&written, FORM)),
         (word, None) => Err(misread(
             &written,
             word,
@@ -145,13 +154,23 @@ fn one_of<T: Copy>(name: &Ident, input: ParseStream<'_>, choices: &[(&str, T)]) 
     let (word, values) = said(&written);
     let word = word.as_str();
     if word.is_empty() || values.is_some() {
-        return Err(Error::new_spanned(written, form));
+        return Err(malformed(&written, &form));
     }
     choices
         .iter()
         .find(|(choice, _)| *choice == word)
         .map(|(_, value)| *value)
         .ok_or_else(|| misread(&written, word, &words, &form))
+}
+
+/// A value that is no word at all; most often the word stands in quotes.
+fn malformed(written: &Expr, form: &str) -> Error {
+    match written {
+        Expr::Lit(ExprLit {
+            lit: Lit::Str(_), ..
+        }) => Error::new_spanned(written, format!("{form}: leave the quotes out")),
+        _ => Error::new_spanned(written, form),
+    }
 }
 
 fn misread(written: &Expr, word: &str, words: &[&str], form: &str) -> Error {

@@ -1,6 +1,6 @@
 //! The mistakes of one attribute, gathered so that all of them are shown at once.
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
 
 /// Collects mistakes; [`Errors::finish`] must be asked before it is dropped.
@@ -52,6 +52,18 @@ impl Drop for Errors {
             "mistakes were gathered and never looked at"
         );
     }
+}
+
+/// The mistakes as calls of `compile_error!`, without the path `::core` that syn writes before it: a
+/// crate of the user's may be called so.
+pub(crate) fn compile_error(error: syn::Error) -> TokenStream {
+    let tokens = error.into_compile_error().into_iter();
+    let is_path = |token: &TokenTree| match token {
+        TokenTree::Punct(punct) => punct.as_char() == ':',
+        TokenTree::Ident(ident) => ident == "core",
+        _ => false,
+    };
+    tokens.filter(|token| !is_path(token)).collect()
 }
 
 /// "unknown argument `tll`, did you mean `ttl`? known are `key`, `scope` and `ttl`"

@@ -23,21 +23,21 @@ use crate::values::{AlsoAccept, Period};
 //
 // Output:
 //     async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
-//         let prepared_idempotent_call = {
+//         let __idempotent_prepared = {
 //             static __IDEMPOTENT_SITE: Site = Site::new("payments.charge").key("req.order_id").ttl(Duration::new(86400, 0));
-//             let mut __call = begin(&__IDEMPOTENT_SITE);
-//             Call::key(&mut __call, &req.order_id);
-//             Call::argument(&mut __call, "req", req);
-//             __call
+//             let mut __idempotent_call = begin(&__IDEMPOTENT_SITE);
+//             Call::key(&mut __idempotent_call, &req.order_id);
+//             Call::argument(&mut __idempotent_call, "req", req);
+//             __idempotent_call
 //         };
-//         let __body = async move {
-//             if let Some(__ret) = None::<Result<Receipt, PayError>> { return __ret; }
+//         let __idempotent_body = async move {
+//             if let Some(__idempotent_outcome) = None::<Result<Receipt, PayError>> { return __idempotent_outcome; }
 //             let _ = (&req, &gateway);
 //             { BODY }
 //         };
-//         let __body = pin!(Some(__body));
-//         let __ret = prepared_idempotent_call.run(__body, Recorded, Whole).await;
-//         __ret
+//         let __idempotent_body = pin!(Some(__idempotent_body));
+//         let __idempotent_outcome = __idempotent_prepared.run(__idempotent_body, Recorded, Whole).await;
+//         return __idempotent_outcome;
 //     }
 pub(crate) fn expand(model: &Model<'_>) -> TokenStream {
     let expansion = Expansion {
@@ -46,7 +46,7 @@ pub(crate) fn expand(model: &Model<'_>) -> TokenStream {
             let runtime = &model.runtime;
             quote!(#runtime::__private)
         },
-        call: Ident::new("__call", Span::mixed_site()),
+        call: ours("call"),
     };
     model.function.with_body(|body| expansion.protect(body))
 }
@@ -64,7 +64,7 @@ impl Expansion<'_> {
     ///
     /// The first statement of the body never returns; it tells what `?` and `return` give, as a signature would.
     /// The call itself stands at the return type with all its tokens, so that a failing bound is reported there, once;
-    /// hence a name without hygiene. The `let` around it is there to carry a lint attribute that leaves the body alone.
+    /// hence a name without hygiene.
     fn protect(&self, body: &Group) -> TokenStream {
         let Self { private, call, .. } = self;
         let site = site::declare(self.model, private);
@@ -73,15 +73,14 @@ impl Expansion<'_> {
         let owned = self.owned(body);
         let hidden = hidden(body);
         let here = output.span();
-        let prepared = Ident::new("prepared_idempotent_call", here);
+        let prepared = Ident::new("__idempotent_prepared", here);
         let on_error = self.on_error();
         let (kept, keep) = self.keep();
         let reconcile = self.reconcile();
-        let returned = Ident::new("__ret", Span::mixed_site());
-        let unpolled = Ident::new("__body", Span::mixed_site());
+        let (returned, unpolled) = (ours("outcome"), ours("body"));
         let protected = quote! {
             async move {
-                if let ::core::option::Option::Some(#returned) = ::core::option::Option::None::<#output> {
+                if let #private::core::option::Option::Some(#returned) = #private::core::option::Option::None::<#output> {
                     return #returned;
                 }
                 #owned
@@ -94,14 +93,13 @@ impl Expansion<'_> {
             Some(OnCancel::Stop) | None => (
                 "run",
                 Some(quote! {
-                    let #unpolled = ::core::pin::pin!(::core::option::Option::Some(#unpolled));
+                    let #unpolled = #private::core::pin::pin!(#private::core::option::Option::Some(#unpolled));
                 }),
             ),
         };
         let run = Ident::new(run, here);
         let awaited = quote_spanned!(here=> #prepared.#run(#unpolled, #on_error, #keep).await);
         quote! {
-            #[allow(clippy::used_underscore_binding)]
             let #prepared = {
                 static __IDEMPOTENT_SITE: #private::Site = #site;
                 let mut #call = #private::begin(&__IDEMPOTENT_SITE);
@@ -111,9 +109,8 @@ impl Expansion<'_> {
             #kept
             let #unpolled = #protected;
             #pinned
-            #[allow(clippy::large_futures)]
             let #returned = #awaited;
-            #returned
+            return #returned;
         }
     }
 
@@ -243,13 +240,14 @@ impl Expansion<'_> {
         }
     }
 
-    /// Mentions every argument, the last one first, so that the body owns each of them whole, also where it says only a part
-    /// of it, or nothing: a permit is then held for as long as the body runs, detached or not, and what is dropped at its end
-    /// is dropped in the order of any function. What stands beside the body keeps the arguments that it mentions itself, and
-    /// what the key and its like were given away to is gone when the body begins. What may be gone is mentioned where the body does so,
-    /// too, and where the body goes on without the caller: nothing else would hold it.
+    /// Mentions every argument that the body mentions, the last one first. The body then owns each of
+    /// them whole, also where it says only a part of it, and what is dropped at its end is dropped in
+    /// the order of any function. What the body does not mention stays with the caller until the call
+    /// ends, and the compiler can say that it is unused. A body that goes on without the caller takes
+    /// it along, because nothing else would hold it. What stands beside the body keeps its arguments.
     fn owned(&self, body: &Group) -> TokenStream {
-        let (beside, first) = (self.beside(), self.model.evaluated_first());
+        let beside = self.beside();
+        let goes_on = self.model.policies.on_cancel == Some(OnCancel::Detach);
         let stays = |name: &str| {
             let names: Names = [name.to_owned()].into_iter().collect();
             let name_in_body = match (name, self.model.self_name) {
@@ -257,16 +255,10 @@ impl Expansion<'_> {
                 _ => name,
             };
             let in_body: Names = [name_in_body.to_owned()].into_iter().collect();
-            let goes_on = self.model.policies.on_cancel == Some(OnCancel::Detach);
-            let is_needed = goes_on || in_body.in_tokens(body.stream());
-            beside
-                .iter()
-                .any(|expression| names.mentioned_in(expression))
-                || first.iter().any(|written| names.given_away_in(written))
-                || !is_needed
-                    && first
-                        .iter()
-                        .any(|written| names.may_be_given_away_in(written))
+            !(goes_on || in_body.in_tokens(body.stream()))
+                || beside
+                    .iter()
+                    .any(|expression| names.mentioned_in(expression))
         };
         let function = self.model.function;
         let arguments = function.arguments.iter().rev();
@@ -285,10 +277,7 @@ impl Expansion<'_> {
         if mentioned.is_empty() {
             return TokenStream::new();
         }
-        quote! {
-            #[allow(clippy::used_underscore_binding)]
-            let _ = (#(#mentioned,)*);
-        }
+        quote!(let _ = (#(#mentioned,)*);)
     }
 
     /// The expressions that are handed over together with the body.
@@ -334,11 +323,9 @@ impl Expansion<'_> {
         let reconcile = at(here, quote!(#private::reconcile));
         let asked = self.renamed(quote!(#ask(#receiver #(#arguments)*)));
         let asked = quote_spanned!(here=> #reconcile::<#output, _, _>(|| #asked).await);
-        let answer = Ident::new("__answer", Span::mixed_site());
+        let answer = ours("answer");
         quote! {
-            #[allow(clippy::large_futures, clippy::used_underscore_binding)]
-            let #answer = #asked;
-            if let ::core::option::Option::Some(#answer) = #answer {
+            if let #private::core::option::Option::Some(#answer) = #asked {
                 return #answer;
             }
         }
@@ -350,6 +337,11 @@ impl Expansion<'_> {
             SelfName::Renamed => rename_self(tokens.into_token_stream()),
         }
     }
+}
+
+/// A name of the expansion's own. Where it is bound, a constant of the user's with that name would be taken for a pattern.
+fn ours(name: &str) -> Ident {
+    Ident::new(&format!("__idempotent_{name}"), Span::mixed_site())
 }
 
 /// `&expression`, or the expression where it is a reference by its tokens. A tuple borrows its elements.
@@ -421,6 +413,9 @@ fn rename_self(tokens: TokenStream) -> TokenStream {
     }
     renamed
 }
+
+#[cfg(test)]
+pub(crate) use self::tests::what_a_user_may_have_forbidden;
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! The annotated function: its signature is read, its body stays the tokens that were written.
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt as _, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::visit::{self, Visit};
@@ -156,6 +156,8 @@ impl Function {
                 regroup(block, quote!(#(#inner_attributes)* #wrapped)).into_token_stream()
             }
         };
+        let mut signature = signature.clone();
+        signature.inputs.iter_mut().for_each(use_quietly);
         quote!(#(#attributes)* #visibility #signature #body)
     }
 
@@ -190,6 +192,27 @@ impl Function {
             }));
         }
         arguments
+    }
+}
+
+/// Makes `_note @ _` of `_note`. The expansion may use that argument, and clippy then warns of an
+/// underscore where the whole pattern is the user's own.
+fn use_quietly(input: &mut FnArg) {
+    let FnArg::Typed(argument) = input else {
+        return;
+    };
+    if let Pat::Ident(pattern) = &mut *argument.pat
+        && pattern.by_ref.is_none()
+        && pattern.mutability.is_none()
+        && pattern.ident.to_string().starts_with('_')
+    {
+        let wild = || {
+            (
+                Token![@](Span::call_site()),
+                Box::new(Pat::Verbatim(quote!(_))),
+            )
+        };
+        pattern.subpat.get_or_insert_with(wild);
     }
 }
 

@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Expr, ExprLit, Lit, Result};
 
+use crate::derive::gather;
 use crate::template::Template;
 use crate::values::bare;
 
@@ -27,16 +28,8 @@ impl Key {
                 if let Some(ninth) = tuple.elems.get(MOST_PARTS) {
                     return Err(syn::Error::new_spanned(ninth, TOO_MANY_PARTS));
                 }
-                let mut elements = Vec::new();
-                let mut mistakes: Option<syn::Error> = None;
-                for element in &tuple.elems {
-                    match (Self::read(element), &mut mistakes) {
-                        (Ok(element), _) => elements.push(element),
-                        (Err(mistake), Some(mistakes)) => mistakes.combine(mistake),
-                        (Err(mistake), None) => mistakes = Some(mistake),
-                    }
-                }
-                mistakes.map_or_else(|| Ok(Self::Tuple(written.clone(), elements)), Err)
+                let elements = gather(tuple.elems.iter().map(Self::read))?;
+                Ok(Self::Tuple(written.clone(), elements))
             }
             Expr::Lit(ExprLit {
                 lit: Lit::Str(text),

@@ -10,6 +10,7 @@ use syn::{
     Result, Type, Variant, parse_quote,
 };
 
+use crate::derive::{gather, quiet, runtime};
 use crate::function::bare;
 
 // Input:
@@ -24,9 +25,11 @@ use crate::function::bare;
 //     }
 pub(crate) fn derive(item: TokenStream) -> Result<TokenStream> {
     let mut input: DeriveInput = syn::parse2(item)?;
-    let runtime = runtime(&input)?;
+    let runtime = runtime(&input.attrs, "key_part", |meta| {
+        Err(meta.error("`key_part` knows one argument: `crate = path`"))
+    })?;
     nothing_inside(&input)?;
-    let name = input.ident.clone();
+    let name = quiet(&input.ident);
     let body = match &input.data {
         Data::Struct(data) => {
             let fields = parts(&input, &data.fields)?;
@@ -35,7 +38,7 @@ pub(crate) fn derive(item: TokenStream) -> Result<TokenStream> {
         }
         Data::Enum(data) => {
             let variants: Vec<&Variant> = data.variants.iter().collect();
-            write_variant(&name, &variants)?
+            write_variant(&input.ident, &variants)?
         }
         Data::Union(data) => {
             return Err(Error::new(
@@ -47,7 +50,6 @@ pub(crate) fn derive(item: TokenStream) -> Result<TokenStream> {
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
-        #[allow(deprecated)]
         impl #impl_generics #runtime::KeyPart for #name #type_generics #where_clause {
             fn write(&self, key: &mut #runtime::KeyWriter) {
                 #body
@@ -97,6 +99,7 @@ fn is_phantom(field: &Field) -> bool {
 fn write_fields(parts: &[Part], runtime: &Path) -> TokenStream {
     let writes = parts.iter().map(|Part { member, ty }| {
         let here = Span::call_site().located_at(ty.span());
+        let (member, ty) = (quiet(member), quiet(ty));
         quote_spanned!(here=> #runtime::KeyWriter::part::<#ty>(key, &self.#member);)
     });
     quote!(#(#writes)*)
@@ -109,6 +112,7 @@ fn bound_fields(generics: &mut Generics, parts: &[Part], runtime: &Path) {
         .map(|parameter| parameter.ident.clone())
         .collect();
     for Part { ty, .. } in parts.iter().filter(|part| mentions(&part.ty, &parameters)) {
+        let ty = quiet(ty);
         generics
             .make_where_clause()
             .predicates
@@ -143,30 +147,21 @@ fn write_variant(name: &Ident, variants: &[&Variant]) -> Result<TokenStream> {
             format!("`{name}` has no variant, so no key can hold one"),
         ));
     }
-    let mut mistakes: Option<Error> = None;
-    let mut arms = Vec::new();
-    for variant in variants {
+    let arms = gather(variants.iter().map(|variant| {
         let ident = &variant.ident;
         if matches!(variant.fields, Fields::Unit) {
             let text = ident.unraw().to_string();
-            arms.push(quote!(Self::#ident => key.text(#text),));
-            continue;
+            let ident = quiet(ident);
+            return Ok(quote!(Self::#ident => key.text(#text),));
         }
-        let mistake = Error::new_spanned(
+        Err(Error::new_spanned(
             &variant.fields,
             format!(
                 "`{name}::{ident}` holds data, and the derive writes plain variants only: implement `KeyPart` by hand, or use the data itself as the key"
             ),
-        );
-        match &mut mistakes {
-            Some(mistakes) => mistakes.combine(mistake),
-            None => mistakes = Some(mistake),
-        }
-    }
-    match mistakes {
-        Some(mistakes) => Err(mistakes),
-        None => Ok(quote!(match self { #(#arms)* })),
-    }
+        ))
+    }))?;
+    Ok(quote!(match self { #(#arms)* }))
 }
 
 /// Refuses `#[key_part(…)]` on fields and variants: whoever writes one there means that it changes the key.
@@ -194,25 +189,6 @@ fn nothing_inside(input: &DeriveInput) -> Result<()> {
     inside.0.map_or(Ok(()), Err)
 }
 
-/// `::idempotent_runtime`, or what `#[key_part(crate = path)]` says.
-fn runtime(input: &DeriveInput) -> Result<Path> {
-    let mut runtime: Path = parse_quote!(::idempotent_runtime);
-    for attribute in input
-        .attrs
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("key_part"))
-    {
-        attribute.parse_nested_meta(|meta| {
-            if !meta.path.is_ident("crate") {
-                return Err(meta.error("`key_part` knows one argument: `crate = path`"));
-            }
-            runtime = meta.value()?.call(Path::parse_mod_style)?;
-            Ok(())
-        })?;
-    }
-    Ok(runtime)
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
@@ -221,6 +197,8 @@ mod tests {
 
     fn picture(item: TokenStream, expected: &Expect) {
         let derived = derive(item).unwrap();
+        let forbidden = crate::expand::what_a_user_may_have_forbidden(&derived.to_string());
+        assert_eq!(forbidden, None);
         expected.assert_eq(&prettyplease::unparse(&syn::parse2(derived).unwrap()));
     }
 
@@ -239,7 +217,6 @@ mod tests {
             // Output:
             &expect![[r#"
                 #[automatically_derived]
-                #[allow(deprecated)]
                 impl<'a, T, M> my::runtime::KeyPart for Line<'a, T, M>
                 where
                     T: Clone,
@@ -262,7 +239,6 @@ mod tests {
             // Output:
             &expect![[r##"
                 #[automatically_derived]
-                #[allow(deprecated)]
                 impl ::idempotent_runtime::KeyPart for Channel {
                     fn write(&self, key: &mut ::idempotent_runtime::KeyWriter) {
                         match self {

@@ -24,6 +24,8 @@ mod expand;
 mod site;
 mod source;
 
+mod derive;
+mod error_verdict;
 mod key_part;
 
 mod errors;
@@ -56,7 +58,20 @@ pub fn idempotent(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_derive(KeyPart, attributes(key_part))]
 pub fn key_part(item: TokenStream) -> TokenStream {
     key_part::derive(item.into())
-        .unwrap_or_else(|error| error.to_compile_error())
+        .unwrap_or_else(errors::compile_error)
+        .into()
+}
+
+/// Implements `ErrorVerdict`: `#[verdict(replay)]`, `#[verdict(release)]` or `#[verdict(uncertain)]`
+/// says of each variant of an error type, or of a whole struct, what becomes of a call that ends with it.
+///
+/// Every variant needs one, so that a new variant is decided and not forgotten. Use it by
+/// `on_error = ErrorVerdict::verdict`. `#[verdict(crate = path)]` on the type says where the runtime
+/// is, when it is renamed. See `idempotent_runtime::ErrorVerdict`.
+#[proc_macro_derive(ErrorVerdict, attributes(verdict))]
+pub fn error_verdict(item: TokenStream) -> TokenStream {
+    error_verdict::derive(item.into())
+        .unwrap_or_else(errors::compile_error)
         .into()
 }
 
@@ -68,7 +83,7 @@ fn protect(arguments: TokenStream2, item: TokenStream2) -> TokenStream2 {
         valid::check(&args, function, &mut errors);
     }
     if let Err(error) = errors.finish() {
-        let message = error.to_compile_error();
+        let message = errors::compile_error(error);
         return quote!(#message #item);
     }
     function

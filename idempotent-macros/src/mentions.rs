@@ -1,4 +1,4 @@
-//! Whether an expression mentions an argument, and whether it takes its value, as far as the tokens show.
+//! Whether an expression mentions an argument, as far as the tokens show.
 //!
 //! A name counts where it stands as an expression, and inside macros as any token or as `{name}` in a string, but not in those
 //! whose value stands in the program, such as `stringify!` and `concat!`.
@@ -10,9 +10,8 @@ use syn::parse::Parser as _;
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{
-    BinOp, Expr, ExprBinary, ExprCall, ExprField, ExprIndex, ExprLet, ExprMacro, ExprMatch,
-    ExprMethodCall, ExprPath, ExprReference, ExprUnary, Ident, LitStr, LocalInit, Macro, PatIdent,
-    Path, PathSegment, Token, UnOp,
+    Expr, ExprCall, ExprMacro, ExprMethodCall, ExprPath, Ident, LitStr, Macro, PatIdent, Path,
+    PathSegment, Token,
 };
 
 use crate::values::bare;
@@ -34,30 +33,6 @@ impl Names {
             found: false,
         };
         search.visit_expr(written);
-        search.found
-    }
-
-    /// Whether the value of one of the names is taken from it, where `written` is borrowed, and of a tuple each element.
-    pub(crate) fn given_away_in(&self, written: &Expr) -> bool {
-        self.taken_in(written, false)
-    }
-
-    /// Whether it may be, as in `match id { … }` and `id.unwrap_or_default()`, which look at some values and take others.
-    pub(crate) fn may_be_given_away_in(&self, written: &Expr) -> bool {
-        self.taken_in(written, true)
-    }
-
-    fn taken_in(&self, written: &Expr, or_looked_at: bool) -> bool {
-        if let Expr::Tuple(tuple) = written {
-            let mut elements = tuple.elems.iter();
-            return elements.any(|element| self.taken_in(element, or_looked_at));
-        }
-        let mut search = GivenAway {
-            names: self,
-            found: false,
-            or_looked_at,
-        };
-        search.borrowed(written);
         search.found
     }
 
@@ -132,133 +107,6 @@ impl Visit<'_> for Search<'_> {
             !is_constant(&invocation.path) && self.names.in_tokens(invocation.tokens.clone());
     }
 }
-
-/// Looks for names whose value is taken. Where it can be copied it is not lost by that, which the tokens do not show.
-struct GivenAway<'a> {
-    names: &'a Names,
-    found: bool,
-    /// Whether it counts, too, what is perhaps only looked at: by a pattern, or by a method that is called like one which takes it.
-    or_looked_at: bool,
-}
-
-impl GivenAway<'_> {
-    /// Looks into what is borrowed: as far as it is a place, its value stays there.
-    fn borrowed(&mut self, written: &Expr) {
-        match bare(written) {
-            Expr::Path(_) => {}
-            Expr::Field(field) => self.borrowed(&field.base),
-            Expr::Unary(ExprUnary {
-                op: UnOp::Deref(_),
-                expr,
-                ..
-            }) => self.borrowed(expr),
-            other => self.visit_expr(other),
-        }
-    }
-
-    fn taken_or_looked_at(&mut self, written: &Expr) {
-        if self.or_looked_at {
-            self.visit_expr(written);
-        } else {
-            self.borrowed(written);
-        }
-    }
-}
-
-impl Visit<'_> for GivenAway<'_> {
-    fn visit_expr_path(&mut self, path: &ExprPath) {
-        let name = path.path.get_ident();
-        self.found |= name.is_some_and(|name| self.names.has(name));
-    }
-
-    fn visit_expr_reference(&mut self, reference: &ExprReference) {
-        self.borrowed(&reference.expr);
-    }
-
-    fn visit_expr_index(&mut self, index: &ExprIndex) {
-        self.borrowed(&index.expr);
-        self.visit_expr(&index.index);
-    }
-
-    fn visit_expr_binary(&mut self, operation: &ExprBinary) {
-        use BinOp::{Eq, Ge, Gt, Le, Lt, Ne};
-        let compares = matches!(operation.op, Eq(_) | Ne(_) | Lt(_) | Le(_) | Gt(_) | Ge(_));
-        for operand in [&operation.left, &operation.right] {
-            if compares {
-                self.borrowed(operand);
-            } else {
-                self.visit_expr(operand);
-            }
-        }
-    }
-
-    fn visit_expr_field(&mut self, field: &ExprField) {
-        self.taken_or_looked_at(&field.base);
-    }
-
-    fn visit_expr_unary(&mut self, operation: &ExprUnary) {
-        if matches!(operation.op, UnOp::Deref(_)) {
-            self.taken_or_looked_at(&operation.expr);
-        } else {
-            self.visit_expr(&operation.expr);
-        }
-    }
-
-    fn visit_expr_match(&mut self, written: &ExprMatch) {
-        self.taken_or_looked_at(&written.expr);
-        written.arms.iter().for_each(|arm| self.visit_arm(arm));
-    }
-
-    /// `if let`
-    fn visit_expr_let(&mut self, written: &ExprLet) {
-        self.taken_or_looked_at(&written.expr);
-    }
-
-    fn visit_local_init(&mut self, value: &LocalInit) {
-        self.taken_or_looked_at(&value.expr);
-    }
-
-    fn visit_expr_call(&mut self, call: &ExprCall) {
-        self.borrowed(&call.func);
-        call.args.iter().for_each(|given| self.visit_expr(given));
-    }
-
-    fn visit_expr_method_call(&mut self, call: &ExprMethodCall) {
-        let method = call.method.to_string();
-        let first_word = method.split('_').next().unwrap_or_default();
-        if first_word == "into" {
-            self.visit_expr(&call.receiver);
-        } else if [&method, first_word]
-            .iter()
-            .any(|word| TAKE_AN_OPTION.contains(word))
-        {
-            self.taken_or_looked_at(&call.receiver);
-        } else {
-            self.borrowed(&call.receiver);
-        }
-        call.args.iter().for_each(|given| self.visit_expr(given));
-    }
-}
-
-/// What methods of options and results are called that take them, or begin with.
-const TAKE_AN_OPTION: [&str; 16] = [
-    "and",
-    "err",
-    "expect",
-    "filter",
-    "flatten",
-    "is_err_and",
-    "is_none_or",
-    "is_ok_and",
-    "is_some_and",
-    "map",
-    "ok",
-    "or",
-    "transpose",
-    "unwrap",
-    "xor",
-    "zip",
-];
 
 /// Adds what closures and `match` arms bind.
 struct LocalNames<'a>(&'a mut Names);

@@ -123,32 +123,4 @@ impl<'a> Model<'a> {
             },
         })
     }
-
-    /// The expressions that are evaluated before the body begins.
-    pub(crate) fn evaluated_first(&self) -> Vec<&Expr> {
-        let policies = &self.policies;
-        let key = match &self.identity {
-            Identity::Key(key) => Some(key),
-            Identity::Arguments => None,
-        };
-        let keys = key.into_iter().chain(&policies.scope);
-        let mut expressions: Vec<&Expr> = keys.flat_map(Key::expressions).collect();
-        if let Some(AlsoAccept::Key(old)) = &policies.also_accept {
-            expressions.extend(old.parts());
-        }
-        if let Fingerprint::Expression(expression) = &self.fingerprint {
-            expressions.push(expression);
-        }
-        let wait = match &policies.in_flight {
-            Some(InFlight::Wait(limit)) => Some(limit),
-            Some(InFlight::Reject) | None => None,
-        };
-        for period in policies.ttl.iter().chain(&policies.lease).chain(wait) {
-            if let Period::Computed(expression) = period {
-                expressions.push(expression);
-            }
-        }
-        expressions.extend(&policies.handle);
-        expressions
-    }
 }

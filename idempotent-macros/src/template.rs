@@ -1,6 +1,7 @@
 //! Template keys: `"{req.cart}:{req.seq}"`.
 
-use syn::{Error, Expr, LitStr, Result};
+use syn::ext::IdentExt as _;
+use syn::{Error, Expr, Ident, LitStr, Result, parse_quote};
 
 pub(crate) struct Template {
     pub(crate) written: LitStr,
@@ -82,7 +83,16 @@ fn part(written: &LitStr, inside: &str) -> Result<Expr> {
             ),
         ));
     }
-    LitStr::new(inside, written.span()).parse().map_err(|_| {
+    let text = LitStr::new(inside, written.span());
+    // A keyword names the raw argument, as it does in `format!`.
+    if let Ok(word) = text.parse_with(Ident::parse_any)
+        && syn::parse_str::<Ident>(&word.to_string()).is_err()
+        && !["self", "Self", "super", "crate", "_"].contains(&word.to_string().as_str())
+    {
+        let raw = Ident::new_raw(&word.to_string(), word.span());
+        return Ok(parse_quote!(#raw));
+    }
+    text.parse().map_err(|_| {
         Error::new(
             written.span(),
             format!("`{{{inside}}}` is not an expression: write one like `{{req.cart}}`"),
@@ -131,6 +141,11 @@ mod tests {
         assert_eq!(parse("{id}/refund").unwrap(), ["id", "\"/refund\""]);
         assert_eq!(parse("{Kind::of(x)}").unwrap(), ["Kind :: of (x)"]);
         assert_eq!(parse("{{{id}}}").unwrap(), ["\"{\"", "id", "\"}\""]);
+    }
+
+    #[test]
+    fn first_hour_03_a_keyword_is_the_raw_name_as_in_format() {
+        assert_eq!(parse("{type}:{self}").unwrap(), ["r#type", "\":\"", "self"]);
     }
 
     #[test]

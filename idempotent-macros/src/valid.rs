@@ -1,7 +1,7 @@
 use proc_macro2::Span;
 use quote::ToTokens as _;
 use syn::visit::Visit;
-use syn::{Expr, ExprLit, FnArg, Ident, Lit, ReceiverKind, Type, TypeImplTrait};
+use syn::{Expr, ExprLit, FnArg, Lit, ReceiverKind, Type, TypeImplTrait};
 
 use crate::args::Args;
 use crate::choices::OnCancel;
@@ -305,16 +305,23 @@ fn detach(args: &Args, function: &Function, errors: &mut Errors) {
 }
 
 fn transaction(args: &Args, function: &Function, errors: &mut Errors) {
-    let Some(tx) = args.tx.named() else { return };
-    let skipped = args
-        .tx
-        .value()
-        .filter(|name| function.binds(name))
-        .map_or_else(|| "…".to_owned(), Ident::to_string);
-    errors.on(
-        tx,
-        format!("`tx` comes with a later release: until then a call shares a transaction by `call(…).run_in_transaction(…)`; here write `skip({skipped})`, and commit inside the body"),
-    );
+    let (Some(tx), Some(name)) = (args.tx.named(), args.tx.value()) else {
+        return;
+    };
+    if function.binds(name) {
+        errors.on(
+            tx,
+            format!("`tx` comes with a later release: until then a call shares a transaction by `call(…).run_in_transaction(…)`; here write `skip({name})`, and commit inside the body"),
+        );
+    } else {
+        errors.on(
+            name,
+            format!(
+                "no argument binds `{name}`: `tx` takes {}",
+                choice(&function.arguments)
+            ),
+        );
+    }
     for (conflicting, why) in [
         (
             args.on_crash.named(),
@@ -332,15 +339,6 @@ fn transaction(args: &Args, function: &Function, errors: &mut Errors) {
                 format!("`{conflicting}` has no meaning with `tx`, where {why}: leave it out"),
             );
         }
-    }
-    if let Some(name) = args.tx.value().filter(|name| !function.binds(name)) {
-        errors.on(
-            name,
-            format!(
-                "no argument binds `{name}`: `tx` takes {}",
-                choice(&function.arguments)
-            ),
-        );
     }
 }
 

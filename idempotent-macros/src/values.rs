@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use quote::ToTokens as _;
 use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
 use syn::{
     Error, Expr, ExprCall, ExprLit, ExprPath, Ident, Lit, LitInt, LitStr, Path, Result, Token,
 };
 
+use crate::derive::gather;
 use crate::duration;
 use crate::key::Key;
 use crate::template::Template;
@@ -120,21 +122,10 @@ pub(crate) fn skip(name: &Ident, input: ParseStream<'_>) -> Result<Vec<Ident>> {
             "`skip` names nothing: write `skip(gateway)`, or leave it away",
         ));
     }
-    let mut mistakes: Option<Error> = None;
-    let mut skipped = Vec::new();
-    for name in names {
-        match single_ident(&name) {
-            Some(ident) => skipped.push(ident.clone()),
-            None => {
-                let mistake = Error::new_spanned(&name, FORM);
-                match &mut mistakes {
-                    Some(mistakes) => mistakes.combine(mistake),
-                    None => mistakes = Some(mistake),
-                }
-            }
-        }
-    }
-    mistakes.map_or(Ok(skipped), Err)
+    gather(names.iter().map(|name| match single_ident(name) {
+        Some(ident) => Ok(ident.clone()),
+        None => Err(Error::new_spanned(name, FORM)),
+    }))
 }
 
 pub(crate) fn transaction(name: &Ident, input: ParseStream<'_>) -> Result<Ident> {
@@ -235,6 +226,13 @@ fn text_of(written: &Expr, name: &Ident, example: &str) -> Result<LitStr> {
             lit: Lit::Str(text),
             ..
         }) => Ok(text.clone()),
+        Expr::Macro(invocation) => Err(Error::new_spanned(
+            written,
+            format!(
+                "`{name}` is a literal, and `{}!` is not expanded here: write `{example}`",
+                invocation.mac.path.to_token_stream()
+            ),
+        )),
         other => Err(Error::new_spanned(
             other,
             format!("`{name}` is a string: write `{example}`"),

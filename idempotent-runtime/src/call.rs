@@ -61,6 +61,8 @@ impl Call {
         K: Keep<T, Reading: Send> + Clone + Send + Sync + 'static,
     {
         let request = self.prepare();
+        // Boxed, so that the future of an annotated function is small, whatever its body holds.
+        let body = Box::pin(body);
         async move {
             match request {
                 Ok(request) => {

@@ -129,9 +129,9 @@ pub mod testing;
 
 #[doc(inline)]
 pub use crate::call::{CallBuilder, RawEnding};
-pub use idempotent_macros::KeyPart;
 #[doc = include_str!("idempotent.md")]
 pub use idempotent_macros::idempotent;
+pub use idempotent_macros::{ErrorVerdict, KeyPart};
 
 pub use crate::{
     attempt::{Attempt, ChildId, current, try_current},
@@ -145,8 +145,8 @@ pub use crate::{
     operation::Operation,
     outcome::Stored,
     policy::{
-        InFlight, OnCancel, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled, Unrecorded,
-        Verdict,
+        ErrorVerdict, InFlight, OnCancel, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled,
+        Unrecorded, Verdict,
     },
     record::{FencingToken, OutcomeKind, RawOutcome, Time},
     store::{MemoryStore, Store, StoreError, StoreErrorKind},

@@ -66,7 +66,9 @@ impl<E: From<Error>> FromRefusal for E {
     message = "the outcome `{Self}` cannot be stored for replay",
     label = "needs `serde::Serialize` and `serde::Deserialize`",
     note = "derive both, or keep only a reference to it with `outcome = reference(save, load)`",
-    note = "for axum's `Json`, return `http::Json` of `idempotent-runtime` (feature `axum`); for another foreign type, a type of your own; for a type parameter, write `T: serde::Serialize + serde::de::DeserializeOwned`"
+    note = "for axum's `Json`, return `http::Json` of `idempotent-runtime` (feature `axum`); for a status such as 201, return the value alone, \
+            and let the handler that calls this write `(StatusCode::CREATED, Json(value))`, or protect the route by `http::IdempotencyLayer`, \
+            which stores whole responses; for another foreign type, a type of your own; for a type parameter, write `T: serde::Serialize + serde::de::DeserializeOwned`"
 )]
 pub trait Storable: Serialize + DeserializeOwned {}
 
@@ -77,9 +79,10 @@ impl<T: Serialize + DeserializeOwned> Storable for T {}
 #[diagnostic::on_unimplemented(
     message = "the error type `{Self}` cannot be stored for replay",
     label = "needs `serde::Serialize` and `serde::Deserialize`",
-    note = "derive both (`#[serde(into = \"…\", from = \"…\")]` helps where a field cannot), or choose what becomes of an `Err`: \
-            `on_error = release`, only if an `Err` means that nothing happened; `on_error = uncertain`, if nobody knows; \
-            or a classifier returning `Unrecorded`, which decides case by case",
+    note = "say what becomes of each variant: derive `ErrorVerdict`, `serde::Serialize` and `serde::Deserialize`, write `on_error = ErrorVerdict::verdict`, \
+            and `#[serde(skip)]` on a variant that holds a foreign error",
+    note = "or say it for every `Err`: `on_error = release`, only if an `Err` means that nothing happened; `on_error = uncertain`, if nobody knows; \
+            or write a classifier returning `Unrecorded`, which decides case by case",
     note = "for a type parameter, write `E: serde::Serialize + serde::de::DeserializeOwned`"
 )]
 pub trait StorableError: Serialize + DeserializeOwned {}

@@ -86,6 +86,52 @@ pub enum Verdict {
     Uncertain,
 }
 
+/// An error type that says of each of its variants what becomes of a call that ends with it.
+///
+/// Derive it, and use it by `on_error = ErrorVerdict::verdict`. The type needs serde for what it
+/// replays; a variant that serde skips can be released or left uncertain.
+///
+/// ```
+/// use idempotent_runtime::{Error, ErrorVerdict, Idempotency, idempotent};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Debug, Serialize, Deserialize, ErrorVerdict, thiserror::Error)]
+/// enum PayError {
+///     #[verdict(replay)] // an answer: every duplicate gets it
+///     #[error("the card was declined")]
+///     Declined,
+///     #[verdict(release)] // nothing happened: a retry runs again
+///     #[serde(skip)]
+///     #[error("the database failed")]
+///     Database(#[from] std::io::Error),
+///     #[verdict(uncertain)] // nobody knows
+///     #[error("the gateway did not answer")]
+///     NoAnswer,
+///     #[verdict(release)] // a call in the body got no answer
+///     #[error(transparent)]
+///     Idempotency(#[from] Error),
+/// }
+///
+/// #[idempotent(key = order, on_error = ErrorVerdict::verdict)]
+/// async fn charge(order: u64, cents: u64) -> Result<u64, PayError> {
+///     Err(PayError::Declined)
+/// }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Error> {
+/// # Idempotency::memory().install()?;
+/// # for _ in 0..2 { assert!(matches!(charge(1, 5).await, Err(PayError::Declined))); }
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the error type `{Self}` does not say what becomes of a call that ends with it",
+    label = "needs `ErrorVerdict`",
+    note = "write `#[derive(ErrorVerdict)]`, and `#[verdict(replay)]`, `#[verdict(release)]` or `#[verdict(uncertain)]` on every variant"
+)]
+pub trait ErrorVerdict {
+    /// Returns what becomes of a call that ends with this error.
+    fn verdict(&self) -> Verdict;
+}
+
 /// The verdicts that store nothing of the error, so that its type needs no serde:
 /// what a classifier for `anyhow::Error` or `Box<dyn Error>` returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -72,68 +72,6 @@ fn text_reads_as_an_argument_or_as_a_field_of_one() {
 }
 
 #[test]
-fn what_is_borrowed_is_not_given_away() {
-    let given: [Expr; 11] = [
-        parse_quote!(text_of(id)),
-        parse_quote!(trimmed(&text_of(id))),
-        parse_quote!((1, Some((id)))),
-        parse_quote!(id.into_text().trim()),
-        parse_quote!(id.into()),
-        parse_quote!(other.join(id)),
-        parse_quote!(id + "/" + &other),
-        parse_quote!(id?),
-        parse_quote!([id].concat()),
-        parse_quote!(Pair { id, other }.text()),
-        parse_quote!(if other { id } else { req.text() }),
-    ];
-    let perhaps: [Expr; 8] = [
-        parse_quote!(text_of(id.field)),
-        parse_quote!(text_of(*id)),
-        parse_quote!(id.unwrap_or_default()),
-        parse_quote!((1, id.map(OrderId::new))),
-        parse_quote!(match id {
-            Some(id) => other,
-            None => 0,
-        }),
-        parse_quote!(if let Some(other) = id { other } else { 0 }),
-        parse_quote!({
-            let Pair { other, .. } = id;
-            other
-        }),
-        parse_quote!(other.is_some_and(|_| id.is_some_and(|id| true))),
-    ];
-    let kept: [Expr; 11] = [
-        parse_quote!(id),
-        parse_quote!((id, (id.field, *id))),
-        parse_quote!(&id),
-        parse_quote!(text_of(&id)),
-        parse_quote!(text_of(&(*id).field)),
-        parse_quote!(id.text()),
-        parse_quote!(id.field.as_deref().unwrap_or("none")),
-        parse_quote!(text_of(id[0])),
-        parse_quote!(id == other && id.field > *id),
-        parse_quote!(other.id.into_text()),
-        parse_quote!(id(&other)),
-    ];
-    assert!(given.iter().all(|written| names().given_away_in(written)));
-    for (written, taken, perhaps_taken) in [
-        (&given[..], true, true),
-        (&perhaps, false, true),
-        (&kept, false, false),
-    ] {
-        for written in written {
-            let text = written.to_token_stream();
-            assert_eq!(names().given_away_in(written), taken, "{text}");
-            assert_eq!(
-                names().may_be_given_away_in(written),
-                perhaps_taken,
-                "{text}"
-            );
-        }
-    }
-}
-
-#[test]
 fn a_call_beside_an_argument_must_mention_one_too() {
     assert_eq!(
         detached(&parse_quote!((id, Uuid::new_v4()))),

@@ -250,14 +250,20 @@ where
     call.know(Ending::Done(RawOutcome::not_replayable()));
     let encoder = Encoder(request.handle.coder());
     let _of_other_encoders = take_mark();
-    let encoded = match own {
-        Ok(value) => typed.keep.encode(value, &encoder).map(RawOutcome::value),
-        Err(error) => typed
-            .on_error
-            .encode(error, &encoder)
-            .map(RawOutcome::error),
+    let (encoded, otherwise) = match own {
+        Ok(value) => (
+            typed.keep.encode(value, &encoder).map(RawOutcome::value),
+            "the value cannot be encoded: let serde store it, or write `outcome = reference(save, load)`",
+        ),
+        Err(error) => (
+            typed
+                .on_error
+                .encode(error, &encoder)
+                .map(RawOutcome::error),
+            "the `Err` cannot be encoded: let serde store it, or write `on_error = ErrorVerdict::verdict`, and `#[verdict(release)]` or `#[verdict(uncertain)]` on its variant",
+        ),
     };
-    let outcome = match fit_to_keep(request, encoded) {
+    let outcome = match fit_to_keep(request, encoded, otherwise) {
         Ok(outcome) => outcome,
         Err(ending) => return ending,
     };
@@ -308,6 +314,7 @@ async fn load<T, E, P, K>(
 fn fit_to_keep(
     request: &Request,
     encoded: Result<RawOutcome, BoxError>,
+    cannot_be_encoded: &str,
 ) -> Result<RawOutcome, Ending> {
     // The mark counts also where encoding went well: a type of the application's may put other words in the refusal's place.
     if take_mark() {
@@ -325,7 +332,7 @@ fn fit_to_keep(
             &format_args!("{} bytes", outcome.bytes.len()),
         )),
         // What a `Serialize` says may quote the value.
-        Err(_) => Err(not_replayable(request, &"it cannot be encoded")),
+        Err(_) => Err(not_replayable(request, &cannot_be_encoded)),
     }
 }
 
@@ -409,7 +416,8 @@ where
     use crate::policy::Reconciled;
 
     let attempt = attempt::try_current().filter(|attempt| attempt.stage() == Stage::Ask)?;
-    let (stage, answer) = match ask().await {
+    // Boxed for the same reason as what is loaded: it is rare, and may be large.
+    let (stage, answer) = match Box::pin(ask()).await {
         Reconciled::Happened(value) => (Stage::Answered, Some(Ok(value))),
         Reconciled::Failed(error) => (Stage::Answered, Some(Err(error))),
         Reconciled::Unknown => {

@@ -285,6 +285,11 @@ pub async fn looked_at_by_a_pattern(channel: Channel, parts: (Secret, Secret)) -
     Ok(Done(channel as u64))
 }
 
+#[idempotent(key = "{type}:{id}")]
+pub async fn a_keyword_in_a_template(r#type: u64, id: u64) -> Result<Done, Error> {
+    Ok(Done(id + r#type))
+}
+
 fn made(app: idempotent_runtime::Idempotency) -> idempotent_runtime::Idempotency {
     app
 }

@@ -28,40 +28,53 @@ fn a_function_with_a_skipped_argument() {
             /// Charges once.
             #[must_use]
             pub async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
-                #[allow(clippy::used_underscore_binding)]
-                let prepared_idempotent_call = {
+                let __idempotent_prepared = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             "payments.charge",
                         )
                         .key("req.order_id")
                         .scope("req.merchant")
                         .ttl(::idempotent_runtime::__private::Duration::new(86400u64, 0u32));
-                    let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    ::idempotent_runtime::__private::Call::key(&mut __call, &req.order_id);
-                    ::idempotent_runtime::__private::Call::scope(&mut __call, &req.merchant);
-                    ::idempotent_runtime::__private::Call::argument(&mut __call, "req", req);
-                    __call
+                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
+                        &__IDEMPOTENT_SITE,
+                    );
+                    ::idempotent_runtime::__private::Call::key(
+                        &mut __idempotent_call,
+                        &req.order_id,
+                    );
+                    ::idempotent_runtime::__private::Call::scope(
+                        &mut __idempotent_call,
+                        &req.merchant,
+                    );
+                    ::idempotent_runtime::__private::Call::argument(
+                        &mut __idempotent_call,
+                        "req",
+                        req,
+                    );
+                    __idempotent_call
                 };
-                let __body = async move {
-                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                let __idempotent_body = async move {
+                    if let ::idempotent_runtime::__private::core::option::Option::Some(
+                        __idempotent_outcome,
+                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
                         Result<Receipt, PayError>,
                     > {
-                        return __ret;
+                        return __idempotent_outcome;
                     }
-                    #[allow(clippy::used_underscore_binding)]
                     let _ = (&req, &gateway);
                     { gateway.charge(req).await }
                 };
-                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
-                #[allow(clippy::large_futures)]
-                let __ret = prepared_idempotent_call
+                let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
+                    ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                );
+                let __idempotent_outcome = __idempotent_prepared
                     .run(
-                        __body,
+                        __idempotent_body,
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
                     )
                     .await;
-                __ret
+                return __idempotent_outcome;
             }
         "#]],
     );
@@ -84,8 +97,7 @@ fn a_derived_name_and_a_pattern() {
                 State(app): State<App<T>>,
                 Json(body): Json<Order>,
             ) -> Result<Json<Order>, ApiError> {
-                #[allow(clippy::used_underscore_binding)]
-                let prepared_idempotent_call = {
+                let __idempotent_prepared = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
                                 ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
@@ -93,34 +105,42 @@ fn a_derived_name_and_a_pattern() {
                             ),
                         )
                         .key("body.id");
-                    let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    ::idempotent_runtime::__private::Call::key(&mut __call, &body.id);
-                    ::idempotent_runtime::__private::Call::argument(&mut __call, "body", &body);
-                    __call
+                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
+                        &__IDEMPOTENT_SITE,
+                    );
+                    ::idempotent_runtime::__private::Call::key(&mut __idempotent_call, &body.id);
+                    ::idempotent_runtime::__private::Call::argument(
+                        &mut __idempotent_call,
+                        "body",
+                        &body,
+                    );
+                    __idempotent_call
                 };
-                let __body = async move {
-                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                let __idempotent_body = async move {
+                    if let ::idempotent_runtime::__private::core::option::Option::Some(
+                        __idempotent_outcome,
+                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
                         Result<Json<Order>, ApiError>,
                     > {
-                        return __ret;
+                        return __idempotent_outcome;
                     }
-                    #[allow(clippy::used_underscore_binding)]
                     let _ = (&body, &app);
                     {
                         app.insert(&body).await?;
                         Ok(Json(body))
                     }
                 };
-                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
-                #[allow(clippy::large_futures)]
-                let __ret = prepared_idempotent_call
+                let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
+                    ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                );
+                let __idempotent_outcome = __idempotent_prepared
                     .run(
-                        __body,
+                        __idempotent_body,
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
                     )
                     .await;
-                __ret
+                return __idempotent_outcome;
             }
         "#]],
     );
@@ -161,7 +181,7 @@ fn a_method_that_async_trait_has_boxed() {
                 fn pay<'life0, 'life1, 'async_trait>(
                     &'life0 self,
                     app: &'life1 App,
-                    __arg2: Json<Body>,
+                    __arg2 @ _: Json<Body>,
                 ) -> ::core::pin::Pin<
                     Box<
                         dyn ::core::future::Future<
@@ -186,49 +206,50 @@ fn a_method_that_async_trait_has_boxed() {
                             __arg2
                         };
                         let __ret: Result<Paid, PayError> = {
-                            #[allow(clippy::used_underscore_binding)]
-                            let prepared_idempotent_call = {
+                            let __idempotent_prepared = {
                                 static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                                         "pay",
                                     )
                                     .key("(self.shop, body.id)");
-                                let mut __call = ::idempotent_runtime::__private::begin(
+                                let mut __idempotent_call = ::idempotent_runtime::__private::begin(
                                     &__IDEMPOTENT_SITE,
                                 );
                                 ::idempotent_runtime::__private::Call::key(
-                                    &mut __call,
+                                    &mut __idempotent_call,
                                     &(
                                         ::idempotent_runtime::__private::part(&__self.shop),
                                         ::idempotent_runtime::__private::part(&body.id),
                                     ),
                                 );
                                 ::idempotent_runtime::__private::Call::argument(
-                                    &mut __call,
+                                    &mut __idempotent_call,
                                     "body",
                                     &body,
                                 );
-                                __call
+                                __idempotent_call
                             };
-                            let __body = async move {
-                                if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                            let __idempotent_body = async move {
+                                if let ::idempotent_runtime::__private::core::option::Option::Some(
+                                    __idempotent_outcome,
+                                ) = ::idempotent_runtime::__private::core::option::Option::None::<
                                     Result<Paid, PayError>,
                                 > {
-                                    return __ret;
+                                    return __idempotent_outcome;
                                 }
-                                #[allow(clippy::used_underscore_binding)]
                                 let _ = (&body, &app, &__self);
                                 { __self.pay_now(app, body).await }
                             };
-                            let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
-                            #[allow(clippy::large_futures)]
-                            let __ret = prepared_idempotent_call
+                            let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
+                                ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                            );
+                            let __idempotent_outcome = __idempotent_prepared
                                 .run(
-                                    __body,
+                                    __idempotent_body,
                                     ::idempotent_runtime::__private::Recorded,
                                     ::idempotent_runtime::__private::Whole,
                                 )
                                 .await;
-                            __ret
+                            return __idempotent_outcome;
                         };
                         #[allow(unreachable_code)] __ret
                     })
@@ -248,13 +269,13 @@ fn a_wrong_attribute_leaves_the_function_as_written() {
         },
         // Output:
         &expect![[r#"
-            ::core::compile_error! {
+            compile_error! {
                 "unknown unit `x` in the duration `1x`; the units are `w`, `d`, `h`, `m`, `s` and `ms`, as in `\"24h\"`, `\"1h30m\"` or `\"500ms\"`"
             }
-            ::core::compile_error! {
+            compile_error! {
                 "unknown argument `tll`, did you mean `ttl`? known are `key`, `scope`, `ttl`, `name`, `skip`, `in_flight`, `on_error`, `on_crash`, `on_cancel`, `lease`, `handle`, `key_from_arguments`, `fingerprint`, `on_missing_key`, `on_outage`, `tx`, `outcome`, `version`, `upgrade`, `also_accept` and `crate`"
             }
-            ::core::compile_error! {
+            compile_error! {
                 "`#[idempotent]` needs a `key`, which says when two calls are the same one: write `key = …` with the argument `req`, or `key_from_arguments`"
             }
             async fn charge(req: &Charge) -> Result<Receipt, PayError> {

@@ -23,16 +23,17 @@ fn a_method_with_a_tuple_key() {
         &expect![[r#"
             impl Shop {
                 async fn add(&self, item: u64) -> Result<(), CartError> {
-                    #[allow(clippy::used_underscore_binding)]
-                    let prepared_idempotent_call = {
+                    let __idempotent_prepared = {
                         static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                                 "cart.add",
                             )
                             .key("(&self.cart, (item, \"eu\"))")
                             .scope("self.tenant()");
-                        let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
+                        let mut __idempotent_call = ::idempotent_runtime::__private::begin(
+                            &__IDEMPOTENT_SITE,
+                        );
                         ::idempotent_runtime::__private::Call::key(
-                            &mut __call,
+                            &mut __idempotent_call,
                             &(
                                 ::idempotent_runtime::__private::part(&self.cart),
                                 ::idempotent_runtime::__private::part(
@@ -43,30 +44,39 @@ fn a_method_with_a_tuple_key() {
                                 ),
                             ),
                         );
-                        ::idempotent_runtime::__private::Call::scope(&mut __call, &self.tenant());
-                        ::idempotent_runtime::__private::Call::argument(&mut __call, "item", &item);
-                        __call
+                        ::idempotent_runtime::__private::Call::scope(
+                            &mut __idempotent_call,
+                            &self.tenant(),
+                        );
+                        ::idempotent_runtime::__private::Call::argument(
+                            &mut __idempotent_call,
+                            "item",
+                            &item,
+                        );
+                        __idempotent_call
                     };
-                    let __body = async move {
-                        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                    let __idempotent_body = async move {
+                        if let ::idempotent_runtime::__private::core::option::Option::Some(
+                            __idempotent_outcome,
+                        ) = ::idempotent_runtime::__private::core::option::Option::None::<
                             Result<(), CartError>,
                         > {
-                            return __ret;
+                            return __idempotent_outcome;
                         }
-                        #[allow(clippy::used_underscore_binding)]
                         let _ = (&item, &self);
                         { self.push(item).await }
                     };
-                    let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
-                    #[allow(clippy::large_futures)]
-                    let __ret = prepared_idempotent_call
+                    let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
+                        ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                    );
+                    let __idempotent_outcome = __idempotent_prepared
                         .run(
-                            __body,
+                            __idempotent_body,
                             ::idempotent_runtime::__private::Recorded,
                             ::idempotent_runtime::__private::Whole,
                         )
                         .await;
-                    __ret
+                    return __idempotent_outcome;
                 }
             }
         "#]],
@@ -88,8 +98,7 @@ fn a_template_key_and_the_old_one() {
         // Output:
         &expect![[r#"
             async fn put(req: Put) -> Result<u32, Error> {
-                #[allow(clippy::used_underscore_binding)]
-                let prepared_idempotent_call = {
+                let __idempotent_prepared = {
                     static __IDEMPOTENT_SITE: my::runtime::__private::Site = my::runtime::__private::Site::new(
                             my::runtime::__private::core::concat!(
                                 my::runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
@@ -97,40 +106,43 @@ fn a_template_key_and_the_old_one() {
                             ),
                         )
                         .key("\"{req.cart}:{req.seq}\"");
-                    let mut __call = my::runtime::__private::begin(&__IDEMPOTENT_SITE);
+                    let mut __idempotent_call = my::runtime::__private::begin(&__IDEMPOTENT_SITE);
                     my::runtime::__private::Call::key(
-                        &mut __call,
+                        &mut __idempotent_call,
                         &my::runtime::__private::Template::new()
                             .part(&req.cart)
                             .literal(":")
                             .part(&req.seq),
                     );
                     my::runtime::__private::Call::also_accept_key(
-                        &mut __call,
+                        &mut __idempotent_call,
                         &my::runtime::__private::Template::new()
                             .part(&req.cart)
                             .literal("/")
                             .part(&req.seq),
                     );
-                    my::runtime::__private::Call::argument(&mut __call, "req", &req);
-                    __call
+                    my::runtime::__private::Call::argument(&mut __idempotent_call, "req", &req);
+                    __idempotent_call
                 };
-                let __body = async move {
-                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
-                        Result<u32, Error>,
-                    > {
-                        return __ret;
+                let __idempotent_body = async move {
+                    if let my::runtime::__private::core::option::Option::Some(
+                        __idempotent_outcome,
+                    ) = my::runtime::__private::core::option::Option::None::<Result<u32, Error>> {
+                        return __idempotent_outcome;
                     }
-                    #[allow(clippy::used_underscore_binding)]
-                    let _ = (&req,);
                     { Ok(1) }
                 };
-                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
-                #[allow(clippy::large_futures)]
-                let __ret = prepared_idempotent_call
-                    .run(__body, my::runtime::__private::Recorded, my::runtime::__private::Whole)
+                let __idempotent_body = my::runtime::__private::core::pin::pin!(
+                    my::runtime::__private::core::option::Option::Some(__idempotent_body)
+                );
+                let __idempotent_outcome = __idempotent_prepared
+                    .run(
+                        __idempotent_body,
+                        my::runtime::__private::Recorded,
+                        my::runtime::__private::Whole,
+                    )
                     .await;
-                __ret
+                return __idempotent_outcome;
             }
         "#]],
     );
@@ -166,8 +178,7 @@ fn all_arguments_as_the_key() {
                 [u8; N]: Sized,
             {
                 #![allow(clippy::unused_async)]
-                #[allow(clippy::used_underscore_binding)]
-                let prepared_idempotent_call = {
+                let __idempotent_prepared = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
                                 ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
@@ -177,33 +188,46 @@ fn all_arguments_as_the_key() {
                         .in_flight(::idempotent_runtime::__private::InFlight::Reject)
                         .on_crash(::idempotent_runtime::__private::OnCrash::Rerun)
                         .on_cancel(::idempotent_runtime::__private::OnCancel::Stop);
-                    let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    ::idempotent_runtime::__private::Call::key_from_arguments(&mut __call);
+                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
+                        &__IDEMPOTENT_SITE,
+                    );
+                    ::idempotent_runtime::__private::Call::key_from_arguments(
+                        &mut __idempotent_call,
+                    );
                     #[cfg(feature = "mail")]
-                    ::idempotent_runtime::__private::Call::argument(&mut __call, "to", &to);
-                    ::idempotent_runtime::__private::Call::argument(&mut __call, "type", &r#type);
-                    __call
+                    ::idempotent_runtime::__private::Call::argument(
+                        &mut __idempotent_call,
+                        "to",
+                        &to,
+                    );
+                    ::idempotent_runtime::__private::Call::argument(
+                        &mut __idempotent_call,
+                        "type",
+                        &r#type,
+                    );
+                    __idempotent_call
                 };
-                let __body = async move {
-                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                let __idempotent_body = async move {
+                    if let ::idempotent_runtime::__private::core::option::Option::Some(
+                        __idempotent_outcome,
+                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
                         Result<(), MailError>,
                     > {
-                        return __ret;
+                        return __idempotent_outcome;
                     }
-                    #[allow(clippy::used_underscore_binding)]
-                    let _ = (&r#type, #[cfg(feature = "mail")] &to);
                     { Ok(()) }
                 };
-                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
-                #[allow(clippy::large_futures)]
-                let __ret = prepared_idempotent_call
+                let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
+                    ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                );
+                let __idempotent_outcome = __idempotent_prepared
                     .run(
-                        __body,
+                        __idempotent_body,
                         ::idempotent_runtime::__private::Recorded,
                         ::idempotent_runtime::__private::Whole,
                     )
                     .await;
-                __ret
+                return __idempotent_outcome;
             }
         "#]],
     );

@@ -23,49 +23,61 @@ fn reconcile_asks_with_every_argument() {
         &expect![[r#"
             impl Shop {
                 async fn pay(&self, bank: &Bank, conn: Conn, req: Payout) -> Result<Paid, PayError> {
-                    #[allow(clippy::used_underscore_binding)]
-                    let prepared_idempotent_call = {
+                    let __idempotent_prepared = {
                         static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                                 "payout",
                             )
                             .key("req.id")
                             .on_crash(::idempotent_runtime::__private::OnCrash::Reconcile);
-                        let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                        ::idempotent_runtime::__private::Call::key(&mut __call, &req.id);
-                        ::idempotent_runtime::__private::Call::argument(&mut __call, "conn", &conn);
-                        ::idempotent_runtime::__private::Call::argument(&mut __call, "req", &req);
-                        __call
+                        let mut __idempotent_call = ::idempotent_runtime::__private::begin(
+                            &__IDEMPOTENT_SITE,
+                        );
+                        ::idempotent_runtime::__private::Call::key(&mut __idempotent_call, &req.id);
+                        ::idempotent_runtime::__private::Call::argument(
+                            &mut __idempotent_call,
+                            "conn",
+                            &conn,
+                        );
+                        ::idempotent_runtime::__private::Call::argument(
+                            &mut __idempotent_call,
+                            "req",
+                            &req,
+                        );
+                        __idempotent_call
                     };
-                    let __body = async move {
-                        if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                    let __idempotent_body = async move {
+                        if let ::idempotent_runtime::__private::core::option::Option::Some(
+                            __idempotent_outcome,
+                        ) = ::idempotent_runtime::__private::core::option::Option::None::<
                             Result<Paid, PayError>,
                         > {
-                            return __ret;
+                            return __idempotent_outcome;
                         }
-                        #[allow(clippy::used_underscore_binding)]
-                        let _ = (&req, &conn, &bank, &self);
-                        #[allow(clippy::large_futures, clippy::used_underscore_binding)]
-                        let __answer = ::idempotent_runtime::__private::reconcile::<
+                        let _ = (&req, &bank);
+                        if let ::idempotent_runtime::__private::core::option::Option::Some(
+                            __idempotent_answer,
+                        ) = ::idempotent_runtime::__private::reconcile::<
                             Result<Paid, PayError>,
                             _,
                             _,
                         >(|| Self::ask(self, bank, &conn, &req))
-                            .await;
-                        if let ::core::option::Option::Some(__answer) = __answer {
-                            return __answer;
+                            .await
+                        {
+                            return __idempotent_answer;
                         }
                         { bank.pay(req).await }
                     };
-                    let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
-                    #[allow(clippy::large_futures)]
-                    let __ret = prepared_idempotent_call
+                    let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
+                        ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                    );
+                    let __idempotent_outcome = __idempotent_prepared
                         .run(
-                            __body,
+                            __idempotent_body,
                             ::idempotent_runtime::__private::LeftUncertain,
                             ::idempotent_runtime::__private::Whole,
                         )
                         .await;
-                    __ret
+                    return __idempotent_outcome;
                 }
             }
         "#]],
@@ -87,8 +99,7 @@ fn a_reference_is_stored_in_place_of_the_value() {
         // Output:
         &expect![[r#"
             async fn make(mut id: u64) -> Result<Order, MakeError> {
-                #[allow(clippy::used_underscore_binding)]
-                let prepared_idempotent_call = {
+                let __idempotent_prepared = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
                                 ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
@@ -96,33 +107,41 @@ fn a_reference_is_stored_in_place_of_the_value() {
                             ),
                         )
                         .key("id");
-                    let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    ::idempotent_runtime::__private::Call::key(&mut __call, &id);
-                    ::idempotent_runtime::__private::Call::argument(&mut __call, "id", &id);
-                    __call
+                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
+                        &__IDEMPOTENT_SITE,
+                    );
+                    ::idempotent_runtime::__private::Call::key(&mut __idempotent_call, &id);
+                    ::idempotent_runtime::__private::Call::argument(
+                        &mut __idempotent_call,
+                        "id",
+                        &id,
+                    );
+                    __idempotent_call
                 };
                 let (saves_idempotent_outcome, loads_idempotent_outcome) = (
                     |order: &Order| order.id,
                     load,
                 );
-                let __body = async move {
-                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                let __idempotent_body = async move {
+                    if let ::idempotent_runtime::__private::core::option::Option::Some(
+                        __idempotent_outcome,
+                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
                         Result<Order, MakeError>,
                     > {
-                        return __ret;
+                        return __idempotent_outcome;
                     }
-                    #[allow(clippy::used_underscore_binding)]
                     let _ = (&id,);
                     {
                         id += 1;
                         Err(MakeError(id))
                     }
                 };
-                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
-                #[allow(clippy::large_futures)]
-                let __ret = prepared_idempotent_call
+                let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
+                    ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                );
+                let __idempotent_outcome = __idempotent_prepared
                     .run(
-                        __body,
+                        __idempotent_body,
                         ::idempotent_runtime::__private::Replayed,
                         ::idempotent_runtime::__private::Reference(
                             saves_idempotent_outcome,
@@ -130,7 +149,7 @@ fn a_reference_is_stored_in_place_of_the_value() {
                         ),
                     )
                     .await;
-                __ret
+                return __idempotent_outcome;
             }
         "#]],
     );

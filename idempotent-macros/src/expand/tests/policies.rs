@@ -31,8 +31,7 @@ fn every_policy() {
         // Output:
         &expect![[r#"
             async fn reserve(app: App, req: Reserve) -> Result<Receipt, StockError> {
-                #[allow(clippy::used_underscore_binding)]
-                let prepared_idempotent_call = {
+                let __idempotent_prepared = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             "stock.reserve",
                         )
@@ -49,31 +48,43 @@ fn every_policy() {
                         .on_outage(::idempotent_runtime::__private::OnOutage::ReadOnly)
                         .version(2u32)
                         .also_accept_name("stock.hold");
-                    let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    ::idempotent_runtime::__private::Call::handle(&mut __call, &app.idempotency);
-                    ::idempotent_runtime::__private::Call::key(&mut __call, &lookup(&req).await?);
-                    ::idempotent_runtime::__private::Call::argument(&mut __call, "req", &req);
-                    __call
+                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
+                        &__IDEMPOTENT_SITE,
+                    );
+                    ::idempotent_runtime::__private::Call::handle(
+                        &mut __idempotent_call,
+                        &app.idempotency,
+                    );
+                    ::idempotent_runtime::__private::Call::key(
+                        &mut __idempotent_call,
+                        &lookup(&req).await?,
+                    );
+                    ::idempotent_runtime::__private::Call::argument(
+                        &mut __idempotent_call,
+                        "req",
+                        &req,
+                    );
+                    __idempotent_call
                 };
-                let __body = async move {
-                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                let __idempotent_body = async move {
+                    if let ::idempotent_runtime::__private::core::option::Option::Some(
+                        __idempotent_outcome,
+                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
                         Result<Receipt, StockError>,
                     > {
-                        return __ret;
+                        return __idempotent_outcome;
                     }
-                    #[allow(clippy::used_underscore_binding)]
                     let _ = (&req, &app);
                     { app.stock.reserve(req).await }
                 };
-                #[allow(clippy::large_futures)]
-                let __ret = prepared_idempotent_call
+                let __idempotent_outcome = __idempotent_prepared
                     .run_detached(
-                        __body,
+                        __idempotent_body,
                         ::idempotent_runtime::__private::Classified(classify),
                         ::idempotent_runtime::__private::Upgraded(Receipt::read_old),
                     )
                     .await;
-                __ret
+                return __idempotent_outcome;
             }
         "#]],
     );
@@ -97,8 +108,7 @@ fn computed_durations_and_a_fingerprint() {
         // Output:
         &expect![[r#"
             async fn add(a: u64, b: u64) -> anyhow::Result<u64> {
-                #[allow(clippy::used_underscore_binding)]
-                let prepared_idempotent_call = {
+                let __idempotent_prepared = {
                     static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
                             ::idempotent_runtime::__private::core::concat!(
                                 ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
@@ -106,35 +116,47 @@ fn computed_durations_and_a_fingerprint() {
                             ),
                         )
                         .key("a + b");
-                    let mut __call = ::idempotent_runtime::__private::begin(&__IDEMPOTENT_SITE);
-                    ::idempotent_runtime::__private::Call::key(&mut __call, &(a + b));
-                    ::idempotent_runtime::__private::Call::fingerprint(&mut __call, &(&a, &b));
-                    ::idempotent_runtime::__private::Call::ttl(&mut __call, Duration::from_secs(a));
-                    ::idempotent_runtime::__private::Call::lease(&mut __call, LEASE);
+                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
+                        &__IDEMPOTENT_SITE,
+                    );
+                    ::idempotent_runtime::__private::Call::key(&mut __idempotent_call, &(a + b));
+                    ::idempotent_runtime::__private::Call::fingerprint(
+                        &mut __idempotent_call,
+                        &(&a, &b),
+                    );
+                    ::idempotent_runtime::__private::Call::ttl(
+                        &mut __idempotent_call,
+                        Duration::from_secs(a),
+                    );
+                    ::idempotent_runtime::__private::Call::lease(&mut __idempotent_call, LEASE);
                     ::idempotent_runtime::__private::Call::in_flight(
-                        &mut __call,
+                        &mut __idempotent_call,
                         ::idempotent_runtime::__private::InFlight::Wait(PATIENCE),
                     );
-                    __call
+                    __idempotent_call
                 };
-                let __body = async move {
-                    if let ::core::option::Option::Some(__ret) = ::core::option::Option::None::<
+                let __idempotent_body = async move {
+                    if let ::idempotent_runtime::__private::core::option::Option::Some(
+                        __idempotent_outcome,
+                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
                         anyhow::Result<u64>,
                     > {
-                        return __ret;
+                        return __idempotent_outcome;
                     }
+                    let _ = (&b, &a);
                     { Ok(a + b) }
                 };
-                let __body = ::core::pin::pin!(::core::option::Option::Some(__body));
-                #[allow(clippy::large_futures)]
-                let __ret = prepared_idempotent_call
+                let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
+                    ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                );
+                let __idempotent_outcome = __idempotent_prepared
                     .run(
-                        __body,
+                        __idempotent_body,
                         ::idempotent_runtime::__private::Released,
                         ::idempotent_runtime::__private::Whole,
                     )
                     .await;
-                __ret
+                return __idempotent_outcome;
             }
         "#]],
     );

@@ -20,6 +20,7 @@ mod crash_matrix;
 mod crash_points;
 mod failures;
 mod fingerprints;
+mod first_hour;
 mod gales;
 mod in_flight;
 mod invariants;

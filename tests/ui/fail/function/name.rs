@@ -54,4 +54,9 @@ trait Shop {
     }
 }
 
+#[idempotent(name = concat!("shop", ".pay"), key = order.id)]
+async fn name_of_a_macro(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
 fn main() {}

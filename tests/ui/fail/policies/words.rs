@@ -77,4 +77,19 @@ async fn on_cancel_in_quotes(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
+#[idempotent(key = order.id, on_crash = "uncertain")]
+async fn on_crash_in_quotes(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
+#[idempotent(key = order.id, on_error = "release", in_flight = "reject")]
+async fn two_in_quotes(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
+#[idempotent(key = order.id, on_error = retry)]
+async fn on_error_other(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
 fn main() {}

@@ -55,4 +55,14 @@ async fn error_not_storable_but_replayed(order: Order) -> Answer<u64> {
     Ok(order.id)
 }
 
+struct StatusCode;
+
+#[derive(Serialize, Deserialize)]
+struct Json<T>(T);
+
+#[idempotent(key = order.id)]
+async fn status_and_value(order: Order) -> Result<(StatusCode, Json<u64>), Error> {
+    Ok((StatusCode, Json(order.id)))
+}
+
 fn main() {}
