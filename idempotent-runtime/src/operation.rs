@@ -105,12 +105,43 @@ impl Site {
         self.shared_name.get_or_init(|| self.name.into())
     }
 
+    /// Warns of an old name that no function can have had, when it is first met: the calls under the right name would run again.
+    pub(crate) fn warn_of_an_impossible_old_name(&self) {
+        if let Some((old, flaw)) = self
+            .also_accept
+            .and_then(|old| Some((old, flaw_of_a_derived_name(old)?)))
+        {
+            tracing::warn!(
+                operation = self.name,
+                also_accept = old,
+                "`also_accept` finds no record: {flaw}; a name that was not given reads `my-package::my_crate::module::function`"
+            );
+        }
+    }
+
     pub(crate) fn is_known_to(&self, handle: u64) -> bool {
         self.known_to.load(Ordering::Relaxed) == handle
     }
 
     pub(crate) fn becomes_known_to(&self, handle: u64) {
         self.known_to.store(handle, Ordering::Relaxed);
+    }
+}
+
+/// Why the attribute has never derived this name of an operation. Without `::`, a name was given, and may be anything.
+fn flaw_of_a_derived_name(name: &str) -> Option<&'static str> {
+    let (package, rest) = name.split_once("::")?;
+    let is_path = |part: &str| {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        !part.is_empty() && part.chars().all(is_word)
+    };
+    match () {
+        () if package.is_empty() => Some("the name of the package is missing"),
+        () if !rest.contains("::") => Some("one of package, crate and function is missing"),
+        () if !rest.split("::").all(is_path) => {
+            Some("a crate, a module and a function have no hyphen, and `_` stands in its place")
+        }
+        () => None,
     }
 }
 
@@ -156,6 +187,33 @@ impl From<&Site> for Operation {
             on_outage: site.policy.on_outage,
             on_cancel: site.on_cancel,
             version: site.policy.version,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::flaw_of_a_derived_name;
+
+    #[test]
+    fn first_hour_04_names_that_were_never_derived_have_a_flaw() {
+        for possible in [
+            "payments.charge",
+            "pay-ments",
+            "my-package::my_crate::charge",
+            "my-package::my_crate::cards::charge",
+        ] {
+            assert_eq!(flaw_of_a_derived_name(possible), None, "{possible}");
+        }
+        for impossible in [
+            "my_crate::charge",
+            "::my_crate::charge",
+            "my-package::my-crate::charge",
+            "my-package::my_crate::",
+            "my-package::my_crate::Cards::<u8>::charge",
+        ] {
+            let flaw = flaw_of_a_derived_name(impossible);
+            assert!(flaw.is_some(), "{impossible}");
         }
     }
 }

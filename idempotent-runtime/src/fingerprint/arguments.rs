@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::digests::ArgumentDigests;
 use super::encode::{Encoder, tag};
 use super::entries::Entries;
+use super::fields::FieldNames;
 use super::{Fingerprint, FingerprintError, FingerprintKey, hash};
 
 /// Keeps fingerprints apart from every other hash, and one version of the encoding from the next.
@@ -109,6 +110,7 @@ impl Arguments {
             digests: Digests::ToCompute {
                 encoding: self.encoder.buffer,
                 entries: self.entries,
+                fields: self.encoder.fields,
                 key: key.cloned(),
                 computed: OnceLock::new(),
             },
@@ -146,6 +148,7 @@ enum Digests {
     ToCompute {
         encoding: Vec<u8>,
         entries: Entries,
+        fields: FieldNames,
         key: Option<FingerprintKey>,
         /// What was computed once: a call that writes a record asks for it twice.
         computed: OnceLock<ArgumentDigests>,
@@ -184,13 +187,14 @@ impl Fingerprinted {
             Digests::ToCompute {
                 encoding,
                 entries,
+                fields,
                 key,
                 computed,
             } => {
                 let compute = || {
                     let end = encoding.len() - [tag::MAP_END].len();
                     let entries = entries.ranges(end).map(|range| &encoding[range]);
-                    ArgumentDigests::of_entries(entries, key.as_ref())
+                    ArgumentDigests::of_entries(entries, fields, key.as_ref())
                 };
                 computed.get_or_init(compute).clone()
             }

@@ -119,6 +119,7 @@ impl ser::SerializeStruct for Map<'_> {
         name: &'static str,
         value: &T,
     ) -> Result<(), EncodeFailure> {
+        self.encoder.note_field(name);
         self.entries.field(self.encoder, name, value)
     }
 

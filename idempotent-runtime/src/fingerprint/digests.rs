@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use super::encode::tag;
+use super::fields::FieldNames;
 use super::{FingerprintKey, hash};
 use crate::framing::{Hex, read_framed, write_framed};
 
@@ -15,8 +17,8 @@ const FORM: u8 = 1;
 
 const DIGEST: usize = 8;
 
-/// The names of a call's arguments with a digest of eight bytes each: enough to say *which* arguments
-/// differ from those of an earlier call, and nothing about their values.
+/// The names of a call's arguments with a digest of eight bytes each, and of the fields of those that are structs, as `order.amount`:
+/// enough to say *which* of them differ from those of an earlier call, and nothing about their values.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ArgumentDigests(Vec<(String, [u8; DIGEST])>);
 
@@ -24,32 +26,64 @@ impl ArgumentDigests {
     /// Takes encoded entries, each a name and a value.
     pub(super) fn of_entries<'a>(
         entries: impl Iterator<Item = &'a [u8]>,
+        fields: &FieldNames,
         key: Option<&FingerprintKey>,
     ) -> Self {
         let mut hashed = DOMAIN.to_vec();
-        let mut digests: Vec<_> = entries
-            .filter_map(|entry| {
-                hashed.truncate(DOMAIN.len());
-                hashed.extend_from_slice(entry);
-                let name = String::from_utf8(read_framed(&mut entry.get(1..)?)?.to_vec()).ok()?;
-                let digest = hash(key, &mut hashed).first_chunk().copied()?;
-                Some((name, digest))
-            })
-            .collect();
+        let mut digests = Vec::new();
+        let mut tell = |name: &str, value: &[u8]| {
+            hashed.truncate(DOMAIN.len());
+            hashed.push(tag::TEXT);
+            write_framed(&mut hashed, name.as_bytes());
+            hashed.extend_from_slice(value);
+            if let Some(digest) = hash(key, &mut hashed).first_chunk() {
+                digests.push((name.to_owned(), *digest));
+            }
+        };
+        for mut entry in entries {
+            let name = entry
+                .split_off_first()
+                .and_then(|_| read_framed(&mut entry));
+            if let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) {
+                tell(name, entry);
+                fields.each(name, entry, &mut tell);
+            }
+        }
         digests.sort_unstable();
         Self(digests)
     }
 
     /// The names of the arguments that differ, and of those that only one side has, in the order of the alphabet.
+    ///
+    /// Where both sides know fields of an argument, and some of them differ, they are named in its place.
     #[must_use]
     pub fn differing(&self, other: &Self) -> Vec<String> {
         let (ours, theirs): (BTreeSet<_>, BTreeSet<_>) =
             (self.0.iter().collect(), other.0.iter().collect());
-        let names: BTreeSet<_> = ours
+        let names: BTreeSet<&str> = ours
             .symmetric_difference(&theirs)
-            .map(|(name, _)| name)
+            .map(|(name, _)| name.as_str())
             .collect();
-        names.into_iter().cloned().collect()
+        let holds = |holder: &str, name: &str| {
+            let rest = name.strip_prefix(holder);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        let knows_fields =
+            |side: &Self, holder: &str| side.0.iter().any(|(name, _)| holds(holder, name));
+        let is_told_by_fields = |holder: &str| {
+            let differs = names.iter().any(|name| holds(holder, name));
+            differs && knows_fields(self, holder) && knows_fields(other, holder)
+        };
+        // A field counts where all that hold it are told by their fields.
+        let is_reached = |name: &str| {
+            let dots = name.match_indices('.').map(|(dot, _)| &name[..dot]);
+            let mut holders = dots.filter(|holder| names.contains(holder));
+            holders.all(is_told_by_fields)
+        };
+        let named = names
+            .iter()
+            .filter(|name| is_reached(name) && !is_told_by_fields(name));
+        named.map(|name| (*name).to_owned()).collect()
     }
 
     /// The form in which a store keeps them: a version byte, then each name, framed by its length, with its digest.

@@ -6,6 +6,7 @@ use serde::ser::{self, Serializer};
 use super::compound::{Map, Sequence};
 use super::entries::Entries;
 use super::failure::EncodeFailure;
+use super::fields::FieldNames;
 use crate::framing::{write_framed, write_framed_display, write_number, write_wide_number};
 
 /// How many values may stand inside one another.
@@ -39,12 +40,17 @@ const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 /// Appends values to `buffer`.
 pub(super) struct Encoder {
     pub(super) buffer: Vec<u8>,
+    pub(super) fields: FieldNames,
     depth: usize,
 }
 
 impl Encoder {
     pub(super) fn new(buffer: Vec<u8>) -> Self {
-        Self { buffer, depth: 0 }
+        Self {
+            buffer,
+            fields: FieldNames::default(),
+            depth: 0,
+        }
     }
 
     #[inline]
@@ -61,6 +67,12 @@ impl Encoder {
         } else {
             Ok(())
         }
+    }
+
+    /// Notes the field of a struct, so that an error can name it.
+    #[inline]
+    pub(super) fn note_field(&mut self, name: &'static str) {
+        self.fields.note(self.depth, name);
     }
 
     #[inline]

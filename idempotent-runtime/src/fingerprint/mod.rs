@@ -8,6 +8,7 @@ mod digests;
 mod encode;
 mod entries;
 mod failure;
+mod fields;
 
 pub use arguments::{Arguments, Fingerprinted};
 pub use digests::{ArgumentDigests, MalformedDigests};

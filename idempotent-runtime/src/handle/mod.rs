@@ -193,6 +193,7 @@ impl Idempotency {
             btree_map::Entry::Occupied(_) => {}
             btree_map::Entry::Vacant(vacant) => {
                 vacant.insert(site);
+                site.warn_of_an_impossible_old_name();
             }
         }
         site.becomes_known_to(self.0.id);

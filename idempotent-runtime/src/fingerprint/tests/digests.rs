@@ -1,6 +1,9 @@
 //! Which arguments differ, and what a store may give back.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
+use serde::Serialize;
 
 use super::super::{ArgumentDigests, Arguments, FingerprintKey};
 
@@ -24,6 +27,85 @@ fn b19_the_arguments_that_differ_are_named() {
     let other = digests(&[("order", "o-1"), ("amount", "13"), ("express", "yes")]);
     assert_eq!(first.differing(&other), ["amount", "express", "note"]);
     assert_eq!(other.differing(&first), ["amount", "express", "note"]);
+}
+
+#[derive(Clone, Serialize)]
+struct Order {
+    amount: Amount,
+    note: Option<String>,
+    labels: BTreeMap<String, u8>,
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, Serialize)]
+struct Amount {
+    minor: u64,
+    currency: &'static str,
+}
+
+#[derive(Clone, Serialize)]
+struct Line {
+    sku: u32,
+}
+
+fn of<T: Serialize>(value: &T) -> ArgumentDigests {
+    let mut collected = Arguments::new();
+    collected.argument("order", value);
+    collected.argument("by", "phone");
+    collected
+        .finish(None)
+        .expect("it can be serialized")
+        .digests()
+}
+
+#[test]
+fn first_hour_04_the_fields_that_differ_are_named_and_never_a_value() {
+    let order = Order {
+        amount: Amount {
+            minor: 1_200,
+            currency: "EUR",
+        },
+        note: None,
+        labels: BTreeMap::from([("secret".to_owned(), 1)]),
+        lines: vec![Line { sku: 7 }],
+    };
+    let first = of(&order);
+    let differing = |change: fn(&mut Order)| {
+        let mut other = order.clone();
+        change(&mut other);
+        let other = of(&Some(other));
+        assert_eq!(first.differing(&other), other.differing(&first));
+        first.differing(&other)
+    };
+    assert_eq!(differing(|_| {}), Vec::<String>::new());
+    assert_eq!(
+        differing(|order| order.amount.minor = 5),
+        ["order.amount.minor"]
+    );
+    assert_eq!(
+        differing(|order| order.note = Some("x".into())),
+        ["order.note"]
+    );
+    assert_eq!(differing(|order| order.lines.clear()), ["order.lines"]);
+    assert_eq!(differing(|order| order.lines[0].sku = 8), ["order.lines"]);
+    // The keys of a map are values.
+    assert_eq!(differing(|order| order.labels.clear()), ["order.labels"]);
+    let both = differing(|order| (order.amount.currency, order.note) = ("USD", Some("x".into())));
+    assert_eq!(both, ["order.amount.currency", "order.note"]);
+}
+
+#[test]
+fn first_hour_04_an_argument_is_named_where_one_side_knows_no_fields() {
+    let order = of(&Amount {
+        minor: 1,
+        currency: "EUR",
+    });
+    let map = of(&BTreeMap::from([("minor", 2)]));
+    assert_eq!(order.differing(&map), ["order"]);
+    assert_eq!(map.differing(&order), ["order"]);
+    // What an older release stored has no fields.
+    let older = digests(&[("order", "o-1"), ("by", "phone")]);
+    assert_eq!(order.differing(&older), ["order"]);
 }
 
 #[test]
