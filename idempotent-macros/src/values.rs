@@ -58,12 +58,25 @@ pub(crate) fn upgrade(name: &Ident, input: ParseStream<'_>) -> Result<Expr> {
     Ok(written)
 }
 
+/// As at run time, where a manual clock takes shorter ones.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
 pub(crate) fn ttl(name: &Ident, input: ParseStream<'_>) -> Result<Period> {
     period(expression(name, input, "ttl = \"24h\"")?)
 }
 
 pub(crate) fn lease(name: &Ident, input: ParseStream<'_>) -> Result<Period> {
-    period(expression(name, input, "lease = \"30s\"")?)
+    let lease = period(expression(name, input, "lease = \"30s\"")?)?;
+    match &lease {
+        Period::Fixed { written, duration } if *duration < SHORTEST_LEASE => Err(Error::new(
+            written.span(),
+            format!(
+                "the `lease` (`{}`) is shorter than `100ms`, so that it would be over before a busy store answers: write a longer one, `\"30s\"` is usual",
+                written.value()
+            ),
+        )),
+        _ => Ok(lease),
+    }
 }
 
 pub(crate) fn operation_name(name: &Ident, input: ParseStream<'_>) -> Result<LitStr> {

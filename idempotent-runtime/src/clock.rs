@@ -25,6 +25,11 @@ pub trait Timer: Debug + Send + Sync {
     /// Resolves after `duration`.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
+    /// Tells whether it stands still until a test moves it, so that no lease is too short by it. No, unless it says so.
+    fn is_manual(&self) -> bool {
+        false
+    }
+
     /// Resolves at `moment`, as [`now`](Self::now) counts; at once where that is past. A timer that is moved by hand
     /// does so also when it was moved after the caller looked at it.
     fn sleep_until(&self, moment: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {

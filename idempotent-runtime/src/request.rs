@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     attempt::is_held,
+    clock::Timer,
     error::Error,
     fingerprint::Arguments,
     handle::{AsHandle, Idempotency, in_force},
@@ -226,7 +227,7 @@ impl Description {
             self.policy.ttl.unwrap_or(defaults.ttl),
             self.policy.lease.unwrap_or(defaults.lease),
         );
-        check_durations(ttl, lease)?;
+        check_durations(ttl, lease, handle.timer())?;
         check_lease(self.policy.ttl, self.policy.lease)?;
         check_expired(self.policy.on_expired, defaults.keep)?;
         let operation = self.name;
@@ -424,14 +425,24 @@ pub(crate) fn check_lease(ttl: Option<Duration>, lease: Option<Duration>) -> Res
     }
 }
 
+/// The shortest lease by a timer that nobody moves by hand: now and then, a store takes some ten milliseconds to answer.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
 /// Refuses durations that no store can keep its promises with.
-pub(crate) fn check_durations(ttl: Duration, lease: Duration) -> Result<(), Error> {
+pub(crate) fn check_durations(
+    ttl: Duration,
+    lease: Duration,
+    timer: &dyn Timer,
+) -> Result<(), Error> {
     match () {
         () if ttl < Duration::from_millis(1) => Err(Error::InvalidPolicy(
             "the ttl is shorter than a millisecond: an outcome would answer no duplicate",
         )),
         () if lease < Duration::from_millis(1) => Err(Error::InvalidPolicy(
             "the lease is shorter than a millisecond: no holder could keep it",
+        )),
+        () if lease < SHORTEST_LEASE && !timer.is_manual() => Err(Error::InvalidPolicy(
+            "the lease is shorter than 100 ms, so that it would be over before a busy store answers: give at least `\"100ms\"`, 30 seconds are usual; only by a manual clock it may be shorter",
         )),
         () if ttl > LONGEST || lease > LONGEST => Err(Error::InvalidPolicy(
             "the ttl or the lease is longer than a hundred years",

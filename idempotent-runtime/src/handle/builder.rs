@@ -130,7 +130,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, or too long, when both `ttl` and
+    /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, too short, or too long, when both `ttl` and
     /// `lease` are said and the lease is not shorter, or when `on_crash` is `Reconcile`.
     pub fn build(mut self) -> Result<Idempotency, Error> {
         if let Some(mistake) = self.mistake {
@@ -140,7 +140,7 @@ impl Builder {
         let defaults = &mut self.parts.defaults;
         defaults.ttl = self.ttl.unwrap_or(defaults.ttl);
         defaults.lease = self.lease.unwrap_or(defaults.lease);
-        check_durations(defaults.ttl, defaults.lease)?;
+        check_durations(defaults.ttl, defaults.lease, &*self.parts.timer)?;
         if defaults.max_hold.is_zero() {
             return Err(Error::InvalidPolicy(
                 "heartbeats are to keep a body for no time at all: give `max_hold` a longer one",
@@ -178,7 +178,8 @@ impl Builder {
         self
     }
 
-    /// Sets how long a holder may be silent: `"30s"`, or a `Duration`. Heartbeats come at a third of it.
+    /// Sets how long a holder may be silent: `"30s"`, or a `Duration`. Heartbeats come at a third of it. The shortest is 100 milliseconds,
+    /// except where [`timer`](Self::timer) is a manual clock.
     pub fn lease(mut self, lease: impl IntoDuration) -> Self {
         self.lease = self.read(lease).or(self.lease);
         self

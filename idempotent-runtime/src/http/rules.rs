@@ -277,7 +277,7 @@ impl Rules {
         self
     }
 
-    /// Sets how long the holder of a key may be silent, in place of the handle's lease.
+    /// Sets how long the holder of a key may be silent, in place of the handle's lease: at least 100 milliseconds.
     pub fn lease(mut self, lease: impl IntoDuration) -> Self {
         match lease.into_duration() {
             Ok(lease) => self.lease = Some(lease),

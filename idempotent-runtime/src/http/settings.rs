@@ -274,7 +274,7 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
         rules.ttl.unwrap_or(defaults.ttl),
         rules.lease.unwrap_or(defaults.lease),
     );
-    check_durations(ttl, lease)?;
+    check_durations(ttl, lease, handle.timer())?;
     check_lease(rules.ttl, rules.lease)?;
     check_expired(rules.on_expired, defaults.keep)
 }

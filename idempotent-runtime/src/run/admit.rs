@@ -14,7 +14,7 @@ use crate::{
     run::{
         answered,
         held::{Claiming, Held, Won},
-        retries::{RETRIES, Retries},
+        retries::{RETRIES, Refusals, Retries},
         swap,
     },
     store::{Snapshot, StoreError, StoreErrorKind, Swap},
@@ -85,6 +85,7 @@ impl<'a> Admitting<'a> {
         let mut draft = first(self.claim, Version::random());
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
         let (mut sent, mut retries) = (Duration::ZERO, Retries::new());
+        let mut refusals = Refusals::default();
         loop {
             while let Some(snapshot) = found.take() {
                 match self.decide_here(&snapshot, sent) {
@@ -111,7 +112,10 @@ impl<'a> Admitting<'a> {
                     Next::Done(admission) => return admission,
                     Next::Wait(record, left) => {
                         match Box::pin(self.wait(&record, snapshot.now, left)).await {
-                            Ok(later) => found = Some(later),
+                            Ok(later) => {
+                                found = Some(later);
+                                refusals = Refusals::default();
+                            }
                             Err(error) => return Admission::Refused(error),
                         }
                     }
@@ -126,6 +130,11 @@ impl<'a> Admitting<'a> {
                 if is_held(&self.id) {
                     return self.recursive();
                 }
+            }
+            match refusals.pause(|| self.patience()) {
+                Ok(Duration::ZERO) => {}
+                Ok(pause) => handle.timer().sleep(pause).await,
+                Err(error) => return Admission::Refused(error.into()),
             }
             sent = handle.timer().now();
             claiming.sent(seen);
@@ -148,6 +157,7 @@ impl<'a> Admitting<'a> {
                 }
                 Ok(Swap::Refused(snapshot)) => {
                     claiming.answered();
+                    refusals.met(&snapshot);
                     found = Some(snapshot);
                     continue;
                 }
@@ -346,6 +356,18 @@ impl<'a> Admitting<'a> {
         }
     }
 
+    /// For how much longer it may wait: as long as it says from the first time on that there is a reason to.
+    fn patience(&mut self) -> Duration {
+        let now = self.request.handle.timer().now();
+        match self.request.in_flight {
+            InFlight::Reject => Duration::ZERO,
+            InFlight::Wait(at_most) => {
+                let deadline = *self.deadline.get_or_insert(now.saturating_add(at_most));
+                deadline.saturating_sub(now)
+            }
+        }
+    }
+
     /// Waits until the record may have changed, and looks at it again; an error when the call may not wait (any longer).
     async fn wait(
         &mut self,
@@ -355,13 +377,7 @@ impl<'a> Admitting<'a> {
     ) -> Result<Snapshot, Error> {
         let handle = &self.request.handle;
         let now = handle.timer().now();
-        let patience = match self.request.in_flight {
-            InFlight::Reject => Duration::ZERO,
-            InFlight::Wait(at_most) => {
-                let deadline = *self.deadline.get_or_insert(now.saturating_add(at_most));
-                deadline.saturating_sub(now)
-            }
-        };
+        let patience = self.patience();
         if patience.is_zero() {
             return Err(self.in_progress(record, seen_at, left));
         }

@@ -13,6 +13,7 @@ use crate::{
         held::claimed,
         keeper::{Place, Shared},
         lease::Lease,
+        retries::Refusals,
         swap,
     },
     store::{Store, StoreError, StoreErrorKind, Swap},
@@ -187,7 +188,7 @@ impl Job {
             Job::Abandon {
                 id, claim, seen, ..
             } => {
-                let mut snapshot = store.load(id).await?;
+                let (mut snapshot, mut refusals) = (store.load(id).await?, Refusals::default());
                 while let Some((over, draft)) = claim.give_up(*seen, &snapshot, Version::random()) {
                     match swap(store, id, over, &draft).await? {
                         Swap::Applied(_) => {
@@ -205,7 +206,12 @@ impl Job {
                             }
                             break;
                         }
-                        Swap::Refused(stands) => snapshot = stands,
+                        Swap::Refused(stands) => {
+                            refusals.met(&stands);
+                            // It is tried again as after any other failure.
+                            refusals.pause(|| Duration::ZERO)?;
+                            snapshot = stands;
+                        }
                     }
                 }
                 Ok(())

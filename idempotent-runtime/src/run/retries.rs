@@ -2,7 +2,10 @@
 
 use std::{slice, time::Duration};
 
-use crate::{clock::Timer, store::StoreError};
+use crate::{
+    clock::Timer,
+    store::{Snapshot, StoreError, StoreErrorKind},
+};
 
 /// How often a claim is sent again after the store failed, and how long after: a claim whose
 /// answer was lost is recognised as one's own, so repeating it is safe.
@@ -30,5 +33,51 @@ impl Retries {
     pub(super) fn count(&mut self, error: StoreError) -> Result<Duration, StoreError> {
         let pause = self.0.next().filter(|_| error.is_transient());
         pause.copied().ok_or(error)
+    }
+}
+
+/// How often in a row a claim may be refused that found nothing to wait for, before it pauses: mostly somebody else was quicker.
+const AT_ONCE: u32 = 16;
+
+/// How often it pauses then, each time for twice as long: no store that works refuses it still.
+const PAUSES: u32 = 6;
+
+/// The refusals that a claim has met in a row.
+#[derive(Default)]
+pub(super) struct Refusals {
+    met: u32,
+    shows_nothing: bool,
+}
+
+impl Refusals {
+    pub(super) fn met(&mut self, refused: &Snapshot) {
+        self.met += 1;
+        self.shows_nothing = refused.record.is_none();
+    }
+
+    /// How long to pause before the next claim; an error where the caller's patience is over, or nobody's would help.
+    pub(super) fn pause(
+        &self,
+        patience: impl FnOnce() -> Duration,
+    ) -> Result<Duration, StoreError> {
+        let Some(paused) = self.met.checked_sub(AT_ONCE) else {
+            return Ok(Duration::ZERO);
+        };
+        let patience = patience();
+        if paused < PAUSES && !patience.is_zero() {
+            return Ok(patience.min(RETRIES[0] * 2_u32.pow(paused)));
+        }
+        let (kind, source) = if self.shows_nothing {
+            (
+                StoreErrorKind::Denied,
+                "every claim is refused, and no record is shown: something hides it, or the store is not what it has to be",
+            )
+        } else {
+            (
+                StoreErrorKind::Busy,
+                "the record moves before each claim of it",
+            )
+        };
+        Err(StoreError::new(kind, "claiming a record").with_source(source))
     }
 }

@@ -153,6 +153,10 @@ impl Timer for ManualClock {
         self.hands().elapsed
     }
 
+    fn is_manual(&self) -> bool {
+        true
+    }
+
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let until = self.hands().elapsed.saturating_add(duration);
         self.sleep_until(until)

@@ -69,7 +69,7 @@ impl Postgres {
     fn question(&self) -> String {
         // Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
         let settings = match self.way {
-            Way::Prepared => settings(self.lock_wait),
+            Way::Prepared | Way::Unnamed => settings(self.lock_wait),
             Way::Text => String::new(),
         };
         let table = format!("to_regclass('{}records')::oid", self.prefix);

@@ -321,7 +321,7 @@ impl Store for PostgresStore {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let connection = connection_of::<PgConnection>(connection, KIND)?;
-        let statements = &self.inner.statements;
+        let statements = self.inner.statements.unnamed();
         match seen {
             None => statements.create(connection, id, next).await,
             Some(seen) => statements.replace(connection, id, seen, next, None).await,

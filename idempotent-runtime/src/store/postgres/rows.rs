@@ -16,6 +16,9 @@ use crate::store::{StoreError, StoreErrorKind, sql::Value};
 pub(super) enum Way {
     /// Prepared once a connection: parsed and planned once.
     Prepared,
+    /// Prepared anew each time, and without a name: on a connection of the application's, which may forget what has a name by
+    /// `DISCARD ALL` or `DEALLOCATE ALL`.
+    Unnamed,
     /// As one text: behind a proxy that pools transactions, what one message prepares the next one may not find, and the
     /// driver sends two.
     Text,
@@ -109,8 +112,9 @@ async fn send(
     values: &[Value<'_>],
 ) -> sqlx::Result<Vec<PgRow>> {
     match way {
-        Way::Prepared => {
+        Way::Prepared | Way::Unnamed => {
             let query = sqlx::query(AssertSqlSafe(Arc::clone(&statement.text)));
+            let query = query.persistent(way == Way::Prepared);
             connection.fetch_all(values.iter().fold(query, bind)).await
         }
         Way::Text => {

@@ -35,7 +35,7 @@ const NAME: &str = "<name>";
 ///
 /// The driver counts what it prepares on a connection. Behind a proxy that was to be named and was not, another client's statement may
 /// be what answers to that number: one of the same form, of a store with another table prefix.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Statement {
     pub(super) text: Arc<str>,
     pub(super) name: i64,
@@ -59,7 +59,7 @@ impl Statement {
 /// Beside the columns of a record the table has `purge_from`, the least moment at which the record can expire, and `waited`,
 /// which says that somebody waits for it. Only `purge_from` and the id are indexed, and as a rule only a claim changes them,
 /// so that every other update is HOT: it writes no index.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) way: Way,
     pub(super) load: Statement,
@@ -195,6 +195,18 @@ impl Statements {
             purge: Statement::new(&purge),
             scan: Statement::new(&scan),
             channel: format!("{prefix}moved").into(),
+        }
+    }
+
+    /// The same for a connection that is not ours, on which nothing of ours keeps a name.
+    pub(super) fn unnamed(&self) -> Self {
+        let way = match self.way {
+            Way::Prepared | Way::Unnamed => Way::Unnamed,
+            Way::Text => Way::Text,
+        };
+        Self {
+            way,
+            ..self.clone()
         }
     }
 }

@@ -181,6 +181,7 @@ fn a_duration_that_cannot_be_one_is_a_mistake_wherever_it_stands() {
     for rules in [
         || Rules::ietf().ttl(Duration::ZERO),
         || Rules::ietf().lease(Duration::ZERO),
+        || Rules::ietf().lease("99ms"),
         || Rules::ietf().ttl(Duration::MAX),
         || Rules::ietf().lease("1h").ttl("1m"),
     ] {

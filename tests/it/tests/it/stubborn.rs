@@ -1,23 +1,24 @@
-//! A store that never writes over what stands there, and says only that something does: a trigger drops it, for example.
+//! Stores that never write, and say only that something stands there: a trigger drops the write, for example.
 
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, How, Idempotency, OnCrash, StoreError, StoreErrorKind,
+    Error, How, Idempotency, InFlight, OnCrash, OnOutage, StoreError, StoreErrorKind,
+    clock::Timer,
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{MemoryStore, Snapshot, Store, Swap},
-    testing::ManualClock,
+    testing::{Gate, ManualClock},
 };
 
-use crate::harness::in_time;
+use crate::harness::{in_time, while_time_goes_on};
 
 #[derive(Debug)]
 struct Stubborn {
@@ -123,4 +124,107 @@ async fn what_is_never_written_over_is_not_settled_either() {
     let settled = in_time(settled.as_done()).await;
 
     assert!(settled.is_err_and(|error| is_denied(&error)));
+}
+
+/// Refuses every write, and shows nothing in its way.
+#[derive(Debug, Default)]
+struct Hiding {
+    inner: MemoryStore,
+    refused: AtomicU32,
+    /// Where its first write is held.
+    gate: Option<Gate>,
+}
+
+#[async_trait]
+impl Store for Hiding {
+    async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
+        self.inner.load(id).await
+    }
+
+    async fn swap(
+        &self,
+        id: &RecordId,
+        _seen: Option<Version>,
+        _next: &Draft,
+    ) -> Result<Swap, StoreError> {
+        let refused = self.refused.fetch_add(1, Ordering::SeqCst);
+        if let (0, Some(gate)) = (refused, &self.gate) {
+            gate.pass().await;
+        }
+        assert!(refused < 1_000, "it asks without a pause");
+        self.inner.load(id).await.map(Swap::Refused)
+    }
+
+    async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
+        self.inner.purge(limit, keep).await
+    }
+
+    async fn scan(
+        &self,
+        after: Option<RecordId>,
+        limit: u32,
+    ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
+        self.inner.scan(after, limit).await
+    }
+}
+
+#[tokio::test]
+async fn first_hour_20_a_store_that_refuses_and_shows_nothing_is_given_up_in_the_caller_s_patience()
+{
+    let store = Arc::new(Hiding::default());
+    for (in_flight, at_most) in [
+        (InFlight::Reject, 0),
+        (InFlight::Wait(Duration::from_millis(300)), 300),
+        (InFlight::Wait(Duration::from_secs(3_600)), 2_000),
+    ] {
+        store.refused.store(0, Ordering::SeqCst);
+        let clock = ManualClock::new();
+        let idem = Idempotency::builder(Arc::clone(&store))
+            .timer(clock.clone())
+            .in_flight(in_flight)
+            .on_outage(OnOutage::Open)
+            .build()
+            .expect("the set-up is sound");
+        let began = Timer::now(&clock);
+        let charging = async move {
+            let call = idem.call("stubborn.charge").key("k");
+            call.run(async |_| Ok::<_, Error>(1)).await
+        };
+
+        let charged = in_time(while_time_goes_on(&clock, charging)).await;
+
+        let error = charged.expect_err("nobody knows whether it may run");
+        assert!(is_denied(&error), "{error:?}");
+        let took = Timer::now(&clock) - began;
+        assert!(took <= Duration::from_millis(at_most + 5), "{took:?}");
+        assert!(store.refused.load(Ordering::SeqCst) < 30);
+    }
+}
+
+#[tokio::test]
+async fn first_hour_20_a_claim_that_is_dropped_at_such_a_store_is_given_up_with_pauses() {
+    let (clock, gate) = (ManualClock::new(), Gate::new());
+    let store = Arc::new(Hiding {
+        gate: Some(gate.clone()),
+        ..Hiding::default()
+    });
+    let idem = Idempotency::builder(Arc::clone(&store))
+        .timer(clock.clone())
+        .lease("3s")
+        .build()
+        .expect("the set-up is sound");
+    let its = idem.clone();
+    let charging = tokio::spawn(async move {
+        let call = its.call("stubborn.charge").key("k");
+        call.run(async |_| Ok::<_, Error>(1)).await
+    });
+    gate.arrived(1).await;
+    charging.abort();
+    assert!(charging.await.is_err_and(|error| error.is_cancelled()));
+
+    let ended = async move { idem.shutdown(Duration::MAX).await };
+    assert!(in_time(while_time_goes_on(&clock, ended)).await);
+
+    let refused = store.refused.load(Ordering::SeqCst);
+    assert!(refused < 500, "it asked {refused} times in a lease");
 }

@@ -205,6 +205,31 @@ async fn a29_response_hook_on_replay_only(world: World) {
     assert_eq!(world.records().await, recorded);
 }
 
+/// A real store may take longer to answer; a clock that stands still lets no lease go by.
+#[tokio::test]
+async fn first_hour_22_a_lease_under_100_ms_is_refused_but_on_a_manual_clock() {
+    let builder = || Idempotency::builder(MemoryStore::new());
+    let says_so =
+        |error: &Error| matches!(error, Error::InvalidPolicy(said) if said.contains("100 ms"));
+    for short in ["1ms", "99ms"] {
+        let built = builder().lease(short).build();
+        assert!(built.is_err_and(|error| says_so(&error)), "{short}");
+
+        let idem = builder().lease("100ms").build().expect("it is the least");
+        let call = idem.call("switches.lease").key("k").lease(short);
+        let answer = call.run(async |_| Ok::<_, Error>(())).await;
+        assert!(answer.is_err_and(|error| says_so(&error)), "{short}");
+
+        let by_hand = builder()
+            .timer(idempotent_runtime::testing::ManualClock::new())
+            .lease(short)
+            .build();
+        let idem = by_hand.expect("time stands still");
+        let call = idem.call("switches.lease").key("k").lease("1ms");
+        assert_eq!(call.run(async |_| Ok::<_, Error>(())).await, Ok(()));
+    }
+}
+
 /// Nothing is built, and nothing is run, with durations that no store can keep its promises with.
 #[tokio::test]
 async fn f28_ttl_validation() {

@@ -1,6 +1,6 @@
-//! How many storms or gales blow, and what is seen in all of them.
+//! Which storms or gales blow, and what is seen in all of them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 /// How often each kind of thing was seen.
 #[derive(Debug, Default)]
@@ -23,19 +23,36 @@ impl Tally {
     }
 }
 
-/// How many blow, where this variable may ask for another number.
+/// Which seeds blow: the first `usually`, or what this variable says, a number of them or a range such as `480..500`.
 ///
 /// # Panics
 ///
-/// Where it asks for none, or for what is no number: nothing would be tested.
-pub(crate) fn how_many(variable: &str, usually: u64) -> u64 {
+/// Where it names none, or is neither: nothing would be tested.
+pub(crate) fn seeds(variable: &str, usually: u64) -> Range<u64> {
     let Ok(asked) = std::env::var(variable) else {
-        return usually;
+        return 0..usually;
     };
-    let number = asked.parse().unwrap_or(0);
-    assert!(
-        number > 0,
-        "{variable} is `{asked}`, and is to be 1 or more"
-    );
-    number
+    range(&asked).unwrap_or_else(|| {
+        panic!("`{variable}` is `{asked}`: give a number from 1 on, or a range of seeds such as `480..500`")
+    })
+}
+
+fn range(asked: &str) -> Option<Range<u64>> {
+    let (first, end) = asked.split_once("..").unwrap_or(("0", asked));
+    let seeds = first.parse().ok()?..end.parse().ok()?;
+    (!seeds.is_empty()).then_some(seeds)
+}
+
+/// Whether these seeds are enough for everything to be seen that is seen in so many.
+pub(crate) fn are_enough(seeds: &Range<u64>, usually: u64) -> bool {
+    seeds.start == 0 && seeds.end >= usually
+}
+
+#[test]
+fn first_hour_24_a_number_or_a_range_of_seeds_blows() {
+    assert_eq!(range("500"), Some(0..500));
+    assert_eq!(range("480..500"), Some(480..500));
+    for nothing in ["", "0", "many", "5..5", "6..5", "..5", "5..", "-1..5"] {
+        assert_eq!(range(nothing), None, "{nothing}");
+    }
 }

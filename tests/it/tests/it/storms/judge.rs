@@ -1,16 +1,24 @@
 //! Asks every invariant of what was written, done and told.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use idempotent_runtime::{
-    Error, How, OnCrash,
-    record::{AttemptId, OutcomeKind, Record, State},
+    Error, How, OnCrash, Store,
+    identity::RecordId,
+    record::{AttemptId, Draft, OutcomeKind, Record, State, Subject},
+    store::Swap,
+    testing::ManualClock,
 };
 
 use super::{
     callers::{Deed, Failure, Finds, Say, Token, Told, What, is_settled},
-    weather::{Entry, Gust, Season},
+    weather::{Entry, Gust, Season, Weather},
 };
+use crate::harness::{claim, completion};
 
 /// All that is known of a storm that is over.
 pub(super) struct Evidence {
@@ -53,10 +61,12 @@ impl Evidence {
             if let Some(before) = entry.before.as_deref() {
                 judge_write(entry, before, after, draws, about);
             }
-            // What is uncertain is asked about as often as anybody likes.
-            let takes_over = entry.before.as_deref().is_some_and(|before| {
-                before.state == State::Running && before.attempt_id != after.attempt_id
-            });
+            // What is uncertain is asked about as often as anybody likes, and an operator settles what nobody may take over.
+            let claims = draws && after.state == State::Running;
+            let takes_over = claims
+                && entry.before.as_deref().is_some_and(|before| {
+                    before.state == State::Running && before.attempt_id != after.attempt_id
+                });
             // What an operator lets be tried again is, whatever the budget is.
             let is_resumed = |before: &Record| before.attempt_id == AttemptId::RESUMED;
             let at_least = u32::from(entry.before.as_deref().is_some_and(is_resumed));
@@ -329,4 +339,56 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
         }
         _ => {}
     }
+}
+
+/// Judges what is written over a record whose lease is over and which has seen a takeover, where the budget has none.
+async fn judge_beyond_the_budget(over: impl FnOnce(&Draft) -> Draft) {
+    let clock = ManualClock::new();
+    let weather = Weather::new(clock.clone(), 0, Season::Autumn);
+    weather.calm();
+    let id = RecordId::from_bytes([1; 32]);
+    let mut running = claim();
+    running.attempt = 2;
+    running.subject = running.subject.map(|subject| {
+        Arc::new(Subject {
+            key: b"1".to_vec(),
+            ..Subject::clone(&subject)
+        })
+    });
+    let claimed = weather.swap(&id, None, &running).await;
+    assert!(matches!(claimed, Ok(Swap::Applied(_))), "{claimed:?}");
+    clock.advance(Duration::from_secs(3_600));
+    let next = over(&running);
+    let written = weather.swap(&id, Some(running.version), &next).await;
+    assert!(matches!(written, Ok(Swap::Applied(_))), "{written:?}");
+    let evidence = Evidence {
+        ledger: weather.ledger(),
+        deeds: Vec::new(),
+        told: Vec::new(),
+        left: 0,
+        gusts: weather.gusts(),
+        budget: 0,
+        season: Season::Autumn,
+    };
+    evidence.judge("beyond the budget");
+}
+
+#[tokio::test]
+async fn first_hour_24_an_operator_settles_beyond_the_budget_of_takeovers() {
+    judge_beyond_the_budget(|running| Draft {
+        attempt_id: AttemptId::NOBODY,
+        ..completion(running, b"\"any of 1 by an operator\"".to_vec())
+    })
+    .await;
+}
+
+#[tokio::test]
+#[should_panic = "more takeovers than the budget allows"]
+async fn first_hour_24_a_takeover_beyond_the_budget_is_found() {
+    judge_beyond_the_budget(|_| Draft {
+        attempt: 3,
+        subject: None,
+        ..claim()
+    })
+    .await;
 }

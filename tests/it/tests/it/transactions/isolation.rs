@@ -202,7 +202,7 @@ async fn what_completes_meanwhile_is_never_uncertain_on_postgres() {
 
 /// A transaction still sees what has expired and was purged since.
 async fn late_for_one_that_was_purged<S: Shop>(shop: S, set: &str) -> Placed {
-    let short = Idempotency::builder(shop.store()).lease("10ms").ttl("20ms");
+    let short = Idempotency::builder(shop.store()).ttl("20ms");
     let idem = short.build().expect("a handle");
     assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
     let mut transaction = shop.pool().begin().await.expect("a transaction");

@@ -16,7 +16,7 @@ on_every_database![
 ];
 
 async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
-    let short = Idempotency::builder(shop.store()).lease("50ms").build();
+    let short = Idempotency::builder(shop.store()).lease("100ms").build();
     let idem = short.expect("a handle");
     commit_half(&shop, &idem).await;
     let inside = once_it_is_over(&shop, &idem).await;
@@ -30,7 +30,7 @@ async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
 /// What refuses them is rolled back with them, so that no call leaves anything but what was there before.
 async fn what_is_only_seen_in_transactions_can_be_settled(shop: impl Shop) {
     let short = Idempotency::builder(shop.store())
-        .lease("50ms")
+        .lease("100ms")
         .takeover_budget(0);
     let idem = short.build().expect("a handle");
     let settle = || {
@@ -84,7 +84,7 @@ async fn somebody_dies(idem: &Idempotency) {
 
 async fn too_many_takeovers_park_in_a_transaction_too(shop: impl Shop) {
     let never = Idempotency::builder(shop.store())
-        .lease("20ms")
+        .lease("100ms")
         .takeover_budget(0);
     let idem = never.build().expect("a handle");
     somebody_dies(&idem).await;
@@ -103,7 +103,7 @@ async fn too_many_takeovers_park_in_a_transaction_too(shop: impl Shop) {
 }
 
 async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
-    let short = Idempotency::builder(shop.store()).lease("20ms").build();
+    let short = Idempotency::builder(shop.store()).lease("100ms").build();
     let idem = short.expect("a handle");
     somebody_dies(&idem).await;
 
@@ -134,7 +134,7 @@ async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
 
 /// It speaks for itself, and not for the call outside, which may have done something.
 async fn a_takeover_in_a_transaction_that_releases_leaves_what_it_found(shop: impl Shop) {
-    let short = Idempotency::builder(shop.store()).lease("20ms").build();
+    let short = Idempotency::builder(shop.store()).lease("100ms").build();
     let idem = short.expect("a handle");
     somebody_dies(&idem).await;
 
@@ -168,10 +168,7 @@ async fn a_takeover_in_a_transaction_that_releases_leaves_what_it_found(shop: im
 }
 
 async fn what_is_expired_is_placed_again(shop: impl Shop) {
-    let short = Idempotency::builder(shop.store())
-        .lease("10ms")
-        .ttl("20ms")
-        .build();
+    let short = Idempotency::builder(shop.store()).ttl("20ms").build();
     let idem = short.expect("a handle");
     assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
     let mut others = 0;

@@ -24,6 +24,7 @@ macro_rules! on_every_database {
     };
 }
 mod commits;
+mod discarded;
 mod isolation;
 mod leftovers;
 mod meetings;
