@@ -4,7 +4,23 @@ use std::{cell::Cell, error::Error as StdError, fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
-use crate::{fingerprint::FingerprintError, key::KeyError, store::StoreError};
+use crate::{
+    fingerprint::FingerprintError, handle::NotSettled, identity::RecordId, key::KeyError,
+    store::StoreError,
+};
+
+/// How a handle is made with what this build has.
+const SET_UP: &str = if cfg!(feature = "sqlite") {
+    "Idempotency::sqlite(\"idempotency.db\").await?"
+} else if cfg!(feature = "postgres") {
+    "Idempotency::postgres(url).await?"
+} else if cfg!(feature = "mysql") {
+    "Idempotency::mysql(url).await?"
+} else if cfg!(feature = "redis") {
+    "Idempotency::redis(url).await?"
+} else {
+    "Idempotency::memory()"
+};
 
 /// Says why a call got no answer. The body did not run, unless the variant says otherwise.
 ///
@@ -51,17 +67,19 @@ pub enum Error {
     /// Nobody knows whether an earlier call happened. Somebody must find out and settle it, unless its first holder was only
     /// paused, and wakes up and tells.
     #[error(
-        "nobody knows whether an earlier call of `{operation}` happened, find out and settle it with `Idempotency::settle`"
+        "nobody knows whether an earlier call of `{operation}` happened, find out and settle it with `Idempotency::settle_id`: its record is {}", .id.to_hex()
     )]
     #[non_exhaustive]
     Uncertain {
         /// The operation.
         operation: Arc<str>,
+        /// The record of the call.
+        id: RecordId,
     },
 
     /// Too many holders of this key vanished. Somebody must look at it.
     #[error(
-        "`{operation}` was given up after {attempts} attempts that vanished, look at it, then settle it or resume it with `Idempotency::settle`"
+        "`{operation}` was given up after {attempts} attempts that vanished, look at it, then settle it or resume it with `Idempotency::settle_id`: its record is {}", .id.to_hex()
     )]
     #[non_exhaustive]
     Parked {
@@ -69,6 +87,8 @@ pub enum Error {
         operation: Arc<str>,
         /// How many attempts vanished.
         attempts: u32,
+        /// The record of the call.
+        id: RecordId,
     },
 
     /// The body ran, but its lease was lost meanwhile and another attempt has no outcome yet.
@@ -193,12 +213,22 @@ pub enum Error {
 
     /// No handle was set up.
     #[error(
-        "no store is set up for `{operation}`: call `Idempotency::sqlite(\"idempotency.db\").await?.install()?` at the start of the program, or run the call inside `idem.enter(…)`, which a task that is spawned there does not inherit, or give `handle = …`"
+        "no store is set up for `{operation}`: call `{SET_UP}.install()?` at the start of the program, or run the call inside `idem.enter(…)`, which a task that is spawned there does not inherit, or give `handle = …`"
     )]
     #[non_exhaustive]
     NotConfigured {
         /// The operation.
         operation: Arc<str>,
+    },
+
+    /// Nothing was settled or resumed.
+    #[error("nothing was settled of `{operation}`: {reason}")]
+    #[non_exhaustive]
+    NotSettled {
+        /// The operation.
+        operation: Arc<str>,
+        /// Why.
+        reason: NotSettled,
     },
 
     /// A handle is installed already; it stays.
@@ -209,7 +239,7 @@ pub enum Error {
 
     /// The store failed. Whether the call is under way there is unknown; its body did not run, unless it shares a transaction, of
     /// which nothing may be committed then.
-    #[error("the store failed")]
+    #[error(transparent)]
     Store(#[from] StoreError),
 }
 

@@ -1,6 +1,6 @@
 //! Where a call's record is found, and the keys and ids that are derived from it.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use crate::framing::{Hex, write_framed};
 use crate::sha256::sha256;
@@ -92,6 +92,31 @@ impl RecordId {
         std::array::from_fn(|index| half[index])
     }
 }
+
+/// Reads what [`RecordId::to_hex`] gives, as it stands in an error or a log.
+impl FromStr for RecordId {
+    type Err = MalformedRecordId;
+
+    fn from_str(text: &str) -> Result<Self, MalformedRecordId> {
+        let digits = text.as_bytes();
+        let is_hex = digits.len() == 64 && digits.iter().all(u8::is_ascii_hexdigit);
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+            let pair = std::str::from_utf8(pair).ok();
+            let read = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok());
+            *byte = read.filter(|_| is_hex).ok_or(MalformedRecordId)?;
+        }
+        match is_hex {
+            true => Ok(Self(bytes)),
+            false => Err(MalformedRecordId),
+        }
+    }
+}
+
+/// A text is no record id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a record id is 64 hexadecimal digits, as errors and `RecordId::to_hex` show it")]
+pub struct MalformedRecordId;
 
 impl fmt::Display for RecordId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -139,7 +139,7 @@ pub use crate::{
     duration::IntoDuration,
     error::{BoxError, Error, Unreadable},
     fingerprint::FingerprintKey,
-    handle::{AsHandle, Builder, Idempotency, Kept, Purger, Settle, Status},
+    handle::{AsHandle, Builder, Idempotency, Kept, NotSettled, Purger, Settle, Status},
     key::{KeyPart, KeyWriter, text},
     observe::{Answer, Answered, How, Observer, Purged, Step, Transition, Unprotected},
     operation::Operation,

@@ -1,14 +1,19 @@
 //! What an annotated function declares about itself.
 
 use std::{
+    any::type_name,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use crate::policy::{InFlight, OnCancel, OnCrash, OnExpired, OnMissingKey, OnOutage};
+use crate::{
+    outcome::Stored,
+    policy::{InFlight, OnCancel, OnCrash, OnExpired, OnMissingKey, OnOutage},
+    record::OutcomeKind,
+};
 
 /// An annotated function: what the attribute says, in a static of its own.
 #[derive(Debug)]
@@ -16,12 +21,25 @@ pub struct Site {
     pub(crate) name: &'static str,
     shared_name: OnceLock<Arc<str>>,
     known_to: AtomicU64,
+    reads: OnceLock<Reads>,
+    returns_several_types: AtomicBool,
     key: Option<&'static str>,
     scope: Option<&'static str>,
     pub(crate) also_accept: Option<&'static str>,
     pub(crate) policy: Policy,
     on_cancel: OnCancel,
 }
+
+/// How a function that returns this type reads stored outcomes back.
+#[derive(Clone, Copy, Debug)]
+struct Reads {
+    returned: &'static str,
+    value: Reader,
+    error: Reader,
+}
+
+/// Whether something stored can be read.
+type Reader = fn(&Stored) -> bool;
 
 /// The policies of a call: what it says itself, over what its handle says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +86,8 @@ impl Site {
             name,
             shared_name: OnceLock::new(),
             known_to: AtomicU64::new(0),
+            reads: OnceLock::new(),
+            returns_several_types: AtomicBool::new(false),
             key: None,
             scope: None,
             also_accept: None,
@@ -103,6 +123,34 @@ impl Site {
 
     pub(crate) fn name(&self) -> &Arc<str> {
         self.shared_name.get_or_init(|| self.name.into())
+    }
+
+    /// Notes how a function that returns `R` reads its outcomes back. A generic one has one static for all that it returns.
+    pub(crate) fn reads<R>(&self, value: Reader, error: Reader) {
+        let returned = type_name::<R>();
+        let known = self.reads.get_or_init(|| Reads {
+            returned,
+            value,
+            error,
+        });
+        if known.returned != returned {
+            self.returns_several_types.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the function could read an outcome back; yes where that is not known.
+    pub(crate) fn can_read(&self, stored: &Stored) -> bool {
+        let Some(reads) = self.reads.get() else {
+            return true;
+        };
+        if self.returns_several_types.load(Ordering::Relaxed) {
+            return true;
+        }
+        match stored.kind() {
+            OutcomeKind::Value => (reads.value)(stored),
+            OutcomeKind::Error => (reads.error)(stored),
+            OutcomeKind::NotReplayable => true,
+        }
     }
 
     /// Warns of an old name that no function can have had, when it is first met: the calls under the right name would run again.

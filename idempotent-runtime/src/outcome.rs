@@ -11,8 +11,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     codec::Coder,
     error::{BoxError, Error},
+    fingerprint::looks_like,
     policy::{Unrecorded, Verdict},
-    record::RawOutcome,
+    record::{OutcomeKind, RawOutcome},
 };
 
 /// What a protected call returns: a `Result`, or an alias of one.
@@ -104,6 +105,12 @@ pub trait OnError<E> {
     /// Decodes a recorded error.
     #[doc(hidden)]
     fn decode(&self, stored: &Stored) -> Result<E, BoxError>;
+    /// Tells whether a recorded error can be decoded.
+    #[doc(hidden)]
+    fn reads(stored: &Stored) -> Result<(), BoxError>;
+    /// Tells whether what was decoded is the error that was encoded.
+    #[doc(hidden)]
+    fn is_copy(error: &E, copy: &E) -> bool;
 }
 
 /// What an implementation encodes with; opaque.
@@ -128,6 +135,12 @@ macro_rules! on_error {
             fn decode(&self, stored: &Stored) -> Result<E, BoxError> {
                 stored.decode()
             }
+            fn reads(stored: &Stored) -> Result<(), BoxError> {
+                stored.decode::<E>().map(drop)
+            }
+            fn is_copy(error: &E, copy: &E) -> bool {
+                looks_like(error, copy)
+            }
         }
     };
     ($(#[$doc:meta])* $name:ident, $verdict:expr, forgotten) => {
@@ -141,6 +154,12 @@ macro_rules! on_error {
             }
             fn decode(&self, _: &Stored) -> Result<E, BoxError> {
                 not_stored()
+            }
+            fn reads(_: &Stored) -> Result<(), BoxError> {
+                not_stored()
+            }
+            fn is_copy(_: &E, _: &E) -> bool {
+                true
             }
         }
     };
@@ -182,6 +201,8 @@ pub trait Classification<E>: Into<Verdict> {
     fn encode(error: &E, coder: &Encoder<'_>) -> Result<Vec<u8>, BoxError>;
     #[doc(hidden)]
     fn decode(stored: &Stored) -> Result<E, BoxError>;
+    #[doc(hidden)]
+    fn is_copy(error: &E, copy: &E) -> bool;
 }
 
 impl<E: StorableError> Classification<E> for Verdict {
@@ -191,6 +212,9 @@ impl<E: StorableError> Classification<E> for Verdict {
     fn decode(stored: &Stored) -> Result<E, BoxError> {
         stored.decode()
     }
+    fn is_copy(error: &E, copy: &E) -> bool {
+        looks_like(error, copy)
+    }
 }
 
 impl<E> Classification<E> for Unrecorded {
@@ -199,6 +223,9 @@ impl<E> Classification<E> for Unrecorded {
     }
     fn decode(_: &Stored) -> Result<E, BoxError> {
         not_stored()
+    }
+    fn is_copy(_: &E, _: &E) -> bool {
+        true
     }
 }
 
@@ -211,6 +238,12 @@ impl<E, V: Classification<E>, F: Fn(&E) -> V> OnError<E> for Classified<F> {
     }
     fn decode(&self, stored: &Stored) -> Result<E, BoxError> {
         V::decode(stored)
+    }
+    fn reads(stored: &Stored) -> Result<(), BoxError> {
+        V::decode(stored).map(drop)
+    }
+    fn is_copy(error: &E, copy: &E) -> bool {
+        V::is_copy(error, copy)
     }
 }
 
@@ -225,6 +258,10 @@ pub struct Stored {
 impl Stored {
     pub(crate) fn new(outcome: RawOutcome, coder: Coder) -> Self {
         Self { outcome, coder }
+    }
+
+    pub(crate) fn kind(&self) -> OutcomeKind {
+        self.outcome.kind
     }
 
     /// The schema version that was current when they were written.
@@ -261,11 +298,13 @@ pub trait Keep<T> {
     #[doc(hidden)]
     const LOADS: bool = false;
 
-    /// Whether what leads there can be decoded.
+    /// Tells whether what is stored can be decoded: the value, or what leads to it.
     #[doc(hidden)]
-    fn leads(&self, _stored: &Stored) -> Result<(), BoxError> {
-        Ok(())
-    }
+    fn reads(stored: &Stored) -> Result<(), BoxError>;
+
+    /// Tells whether what was decoded is the value that was encoded.
+    #[doc(hidden)]
+    fn is_copy(value: &T, copy: &T) -> bool;
 
     /// What [`read`](Keep::read) returns.
     #[doc(hidden)]
@@ -310,6 +349,12 @@ impl<T: Storable> Keep<T> for Whole {
         };
         ready(read.map_err(Unread::Undecodable))
     }
+    fn reads(stored: &Stored) -> Result<(), BoxError> {
+        stored.decode::<T>().map(drop)
+    }
+    fn is_copy(value: &T, copy: &T) -> bool {
+        looks_like(value, copy)
+    }
     type Reading = Ready<Result<T, Unread>>;
 }
 
@@ -332,6 +377,12 @@ where
             _ => Err(other_version(&stored, current)),
         };
         ready(read.map_err(Unread::Undecodable))
+    }
+    fn reads(stored: &Stored) -> Result<(), BoxError> {
+        stored.decode::<T>().map(drop)
+    }
+    fn is_copy(value: &T, copy: &T) -> bool {
+        looks_like(value, copy)
     }
     type Reading = Ready<Result<T, Unread>>;
 }
@@ -363,8 +414,11 @@ where
         }
     }
     const LOADS: bool = true;
-    fn leads(&self, stored: &Stored) -> Result<(), BoxError> {
+    fn reads(stored: &Stored) -> Result<(), BoxError> {
         stored.decode::<R>().map(drop)
+    }
+    fn is_copy(_: &T, _: &T) -> bool {
+        true
     }
     type Reading = ReadBack<F>;
 }

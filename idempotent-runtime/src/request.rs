@@ -15,6 +15,7 @@ use crate::{
     lease::{Claim, replays},
     observe::{Answer, Answered, Unprotected},
     operation::{Policy, Site},
+    outcome::Stored,
     policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Verdict},
     record::{AttemptId, Record, Subject, Time},
     store::Snapshot,
@@ -142,6 +143,13 @@ impl Call {
     /// Sets the scope.
     pub fn scope<K: KeyPart + ?Sized>(&mut self, scope: &K) {
         self.0.scope = Some(Key::from_part(scope));
+    }
+
+    /// Notes how the annotated function, which returns `R`, reads its outcomes back.
+    pub(crate) fn reads<R>(&self, value: fn(&Stored) -> bool, error: fn(&Stored) -> bool) {
+        if let Some(site) = self.0.site {
+            site.reads::<R>(value, error);
+        }
     }
 
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]

@@ -99,11 +99,7 @@ async fn settle(
             .await
     };
     match settled.await {
-        Ok(true) => Ok(receipt),
-        Ok(false) => Err(Refusal::new(
-            "NothingToSettle",
-            "the record is not uncertain",
-        )),
+        Ok(()) => Ok(receipt),
         Err(error) => Err(Refusal::new("NotSettled", error)),
     }
 }

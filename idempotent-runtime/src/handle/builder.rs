@@ -131,7 +131,8 @@ impl Builder {
     /// # Errors
     ///
     /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, too short, or too long, when both `ttl` and
-    /// `lease` are said and the lease is not shorter, or when `on_crash` is `Reconcile`.
+    /// `lease` are said and the lease is not shorter, or when `on_crash` is `Reconcile`. [`Error::Store`] when the store does not
+    /// [accept](Store::accepts) the crash policy.
     pub fn build(mut self) -> Result<Idempotency, Error> {
         if let Some(mistake) = self.mistake {
             return Err(mistake);
@@ -151,7 +152,9 @@ impl Builder {
                 "records are to be kept for longer than a hundred years",
             ));
         }
-        if !self.parts.enabled {
+        if self.parts.enabled {
+            self.parts.store.accepts(self.parts.defaults.on_crash)?;
+        } else {
             tracing::warn!("idempotency is switched off: every duplicate runs");
         }
         Ok(Idempotency::from_parts(self.parts))

@@ -2,6 +2,7 @@
 
 mod builder;
 mod inspect;
+mod open;
 mod purge;
 mod scope;
 mod settle;
@@ -21,7 +22,7 @@ pub use self::{
     inspect::{Kept, Status},
     purge::Purger,
     scope::AsHandle,
-    settle::Settle,
+    settle::{NotSettled, Settle},
 };
 pub(crate) use self::{
     builder::{Defaults, Parts},
@@ -38,7 +39,7 @@ use crate::{
     key::Key,
     observe::Observers,
     operation::{Operation, Site},
-    outcome::{Recorded, Whole},
+    outcome::{Recorded, Stored, Whole},
     record::Holder,
     run::keeper::Keeper,
     store::{MemoryStore, Store},
@@ -94,21 +95,6 @@ impl Idempotency {
         Self::from_parts(Parts::new(Arc::new(MemoryStore::new())))
     }
 
-    /// A handle over a SQLite file, which is made where it is missing: the embedded default, which
-    /// needs no server.
-    ///
-    /// The path `":memory:"` names no file: it opens a store in memory, without a word, that forgets everything when the
-    /// handle is gone. Say [`Idempotency::memory`] where that is meant.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Store`] when the file cannot be opened or its tables cannot be brought up to date.
-    #[cfg(feature = "sqlite")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
-    pub async fn sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, Error> {
-        Ok(Self::new(crate::store::SqliteStore::open(path).await?))
-    }
-
     /// A handle over a store, with the defaults of [`Builder`].
     pub fn new(store: impl Store) -> Self {
         Self::from_parts(Parts::new(Arc::new(store)))
@@ -153,6 +139,22 @@ impl Idempotency {
             .collect()
     }
 
+    /// Tells whether the store accepts the crash policies of these operations: ask when the program starts, instead of at the first call.
+    /// [`operations`](Self::operations) of a handle in a test gives the list.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`], of the kind [`Configuration`](crate::StoreErrorKind::Configuration), where the store does not
+    /// [accept](Store::accepts) one of them.
+    pub fn check_operations(&self, operations: &[Operation]) -> Result<(), Error> {
+        let usual = self.defaults().on_crash;
+        let policies = operations.iter().map(|operation| operation.on_crash);
+        policies
+            .map(|on_crash| self.0.parts.store.accepts(on_crash.unwrap_or(usual)))
+            .collect::<Result<(), _>>()?;
+        Ok(())
+    }
+
     /// The store.
     #[must_use]
     pub fn store(&self) -> &dyn Store {
@@ -179,6 +181,9 @@ impl Idempotency {
         if site.is_known_to(self.0.id) {
             return Ok(());
         }
+        if let Some(on_crash) = site.policy.on_crash {
+            self.0.parts.store.accepts(on_crash)?;
+        }
         let mut operations = self
             .0
             .operations
@@ -198,6 +203,17 @@ impl Idempotency {
         }
         site.becomes_known_to(self.0.id);
         Ok(())
+    }
+
+    /// Whether an annotated function of this name could read an outcome back; yes where this handle has seen no call of it.
+    pub(crate) fn can_read(&self, operation: &str, stored: &Stored) -> bool {
+        let operations = self
+            .0
+            .operations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let site = operations.get(operation);
+        site.is_none_or(|site| site.can_read(stored))
     }
 
     /// The schema version of the outcomes of an annotated function that this handle has seen, by its name or by the one that it had in

@@ -11,10 +11,37 @@ use crate::{
     key::KeyPart,
     lease::{Settlement, settle},
     observe::Step,
-    record::{Draft, RawOutcome, Record, State, Version},
+    outcome::Stored,
+    record::{Draft, RawOutcome, Record, State, Time, Version},
     run::swap,
     store::{Snapshot, Stamp, StoreError, Swap},
 };
+
+/// Why nothing was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotSettled {
+    /// The store has no record of this operation. A store with a thousand records or more is not looked through, and the key is named.
+    #[error("the store knows no operation of this name")]
+    UnknownOperation,
+    /// No record stands under this scope and key: none was made, it was released, or it has expired.
+    #[error("no call with this scope and key is known, or it was released, or has expired")]
+    UnknownKey,
+    /// It has an outcome.
+    #[error("it has an outcome already")]
+    AlreadySettled,
+    /// Its holder lives, or this handle is about to record what its body returned.
+    #[error("it is still running: wait until its lease is over")]
+    StillRunning,
+    /// Only a parked record can be resumed, and one that the next call would park.
+    #[error("it is not parked: settle it with an outcome, or let the next call take over")]
+    NotParked,
+    /// The function that was settled could not read the value, or the error, back.
+    #[error(
+        "the function could not read this back: give a value of the type that it returns, or an error where it replays errors"
+    )]
+    Unreadable,
+}
 
 /// Settles one record, on somebody's word. Only an uncertain or a parked record can be settled, and a running one whose lease is over,
 /// unless it [has expired](crate::record::Record::is_expired): no call has come since that would leave it uncertain, parked, or to the
@@ -77,13 +104,13 @@ impl Idempotency {
     /// # assert!(add(1, 2).await.is_err() && send("a@example.org", "hello").await.is_err());
     ///
     /// let key = Template::new().part(&1).literal(":").part(&2);
-    /// assert!(idem.settle("carts.add", None::<&str>, &key)?.with_value(&3).await?);
+    /// idem.settle("carts.add", None::<&str>, &key)?.with_value(&3).await?;
     ///
     /// let mut arguments = Arguments::new();
     /// arguments.argument("to", "a@example.org");
     /// arguments.argument("subject", "hello");
     /// let key = arguments.finish(None)?.fingerprint();
-    /// assert!(idem.settle("mails.send", None::<&str>, key.as_bytes())?.with_value(&4).await?);
+    /// idem.settle("mails.send", None::<&str>, key.as_bytes())?.with_value(&4).await?;
     /// # assert_eq!((add(1, 2).await?, send("a@example.org", "hello").await?), (3, 4));
     /// # Ok(()) }
     /// ```
@@ -105,6 +132,29 @@ impl Idempotency {
             schema: self.version_of(operation),
         })
     }
+
+    /// Begins to settle the call of a record, as [`scan`](crate::Store::scan), [`Error::Uncertain`] and [`Error::Parked`] name it. One
+    /// that was written down is read by [`parse`](str::parse).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSettled`] when no record stands there, [`Error::Store`] when the store fails.
+    pub async fn settle_id(&self, id: RecordId) -> Result<Settle<'_>, Error> {
+        let snapshot = self.store().load(&id).await?;
+        let Some(record) = snapshot.record else {
+            return Err(Error::NotSettled {
+                operation: "?".into(),
+                reason: NotSettled::UnknownKey,
+            });
+        };
+        let operation = Arc::clone(&record.subject.operation);
+        Ok(Settle {
+            handle: self,
+            schema: self.version_of(&operation),
+            operation,
+            id,
+        })
+    }
 }
 
 impl Settle<'_> {
@@ -122,18 +172,19 @@ impl Settle<'_> {
         &self.id
     }
 
-    /// It happened, with this value, which answers every duplicate from now on. Returns whether there was anything to settle.
+    /// It happened, with this value, which answers every duplicate from now on.
     ///
     /// # Errors
     ///
-    /// When the value cannot be encoded, or the store fails.
-    pub async fn with_value<T: Serialize>(self, value: &T) -> Result<bool, BoxError> {
+    /// [`Error::NotSettled`] when there is nothing to settle, or when this handle has seen a call of the function and it could not read
+    /// the value; when the value cannot be encoded, or the store fails.
+    pub async fn with_value<T: Serialize>(self, value: &T) -> Result<(), BoxError> {
         let bytes = self.handle.coder().encode(value)?;
-        Ok(self.with_outcome(RawOutcome::value(bytes)).await?)
+        let outcome = self.readable(RawOutcome::value(bytes))?;
+        Ok(self.with_outcome(outcome).await?)
     }
 
-    /// It failed for good, with this error, which answers every duplicate from now on. Returns whether there was anything
-    /// to settle.
+    /// It failed for good, with this error, which answers every duplicate from now on.
     ///
     /// A function whose `on_error` is `release`, `uncertain` or a classifier that returns [`Unrecorded`](crate::Unrecorded) reads no
     /// error back: its duplicates get [`Error::Unreadable`], and the body is not run for them either. One that may be settled so takes a
@@ -141,55 +192,72 @@ impl Settle<'_> {
     ///
     /// # Errors
     ///
-    /// When the error cannot be encoded, or the store fails.
-    pub async fn with_error<E: Serialize>(self, error: &E) -> Result<bool, BoxError> {
+    /// [`Error::NotSettled`] when there is nothing to settle, or when this handle has seen a call of the function and it could not read
+    /// the error, or reads none; when the error cannot be encoded, or the store fails.
+    pub async fn with_error<E: Serialize>(self, error: &E) -> Result<(), BoxError> {
         let bytes = self.handle.coder().encode(error)?;
-        Ok(self.with_outcome(RawOutcome::error(bytes)).await?)
+        let outcome = self.readable(RawOutcome::error(bytes))?;
+        Ok(self.with_outcome(outcome).await?)
     }
 
-    /// It happened, and its outcome is not known: duplicates get [`Error::NotReplayable`]. Returns whether there was
-    /// anything to settle.
+    /// It happened, and its outcome is not known: duplicates get [`Error::NotReplayable`].
     ///
     /// # Errors
     ///
-    /// When the store fails.
-    pub async fn as_done(self) -> Result<bool, Error> {
+    /// [`Error::NotSettled`] when there is nothing to settle, [`Error::Store`] when the store fails.
+    pub async fn as_done(self) -> Result<(), Error> {
         self.with_outcome(RawOutcome::not_replayable()).await
     }
 
     /// Lets a *parked* record be tried again, with a fresh budget, and once where that is 0: the next call takes over and runs, or
     /// reconciles where that is its policy. A running one that may be run again, whose lease is over, and which the next call would park
     /// under the budget of this handle, is resumed likewise. Where none comes within the ttl that the call chose, counted from now, it is forgotten as any call that
-    /// may run again. An uncertain record can only be settled. Returns whether there was anything to resume.
+    /// may run again. An uncertain record can only be settled.
     ///
     /// # Errors
     ///
-    /// When the store fails.
-    pub async fn resume(self) -> Result<bool, Error> {
+    /// [`Error::NotSettled`] when there is nothing to resume, [`Error::Store`] when the store fails.
+    pub async fn resume(self) -> Result<(), Error> {
         let takeover_budget = self.handle.defaults().takeover_budget;
         self.write(&Settlement::Resume { takeover_budget }).await
     }
 
     /// Records this outcome, whatever its bytes are.
-    pub(crate) async fn with_outcome(self, outcome: RawOutcome) -> Result<bool, Error> {
+    pub(crate) async fn with_outcome(self, outcome: RawOutcome) -> Result<(), Error> {
         let outcome = outcome.with_schema(self.schema);
         self.write(&Settlement::Outcome(outcome)).await
     }
 
-    async fn write(self, settlement: &Settlement) -> Result<bool, Error> {
+    /// The outcome, if the function could read it back, as far as this handle has seen a call of it.
+    fn readable(&self, outcome: RawOutcome) -> Result<RawOutcome, Error> {
+        let stored = Stored::new(outcome.clone(), self.handle.coder().clone());
+        match self.handle.can_read(&self.operation, &stored) {
+            true => Ok(outcome),
+            false => Err(self.not(NotSettled::Unreadable)),
+        }
+    }
+
+    fn not(&self, reason: NotSettled) -> Error {
+        Error::NotSettled {
+            operation: Arc::clone(&self.operation),
+            reason,
+        }
+    }
+
+    async fn write(self, settlement: &Settlement) -> Result<(), Error> {
         let store = self.handle.store();
         let keep = self.handle.defaults().keep;
         let mut snapshot = store.load(&self.id).await?;
         loop {
             let Some(record) = snapshot.record else {
-                return Ok(false);
+                return Err(self.not(self.unknown().await?));
             };
             if self.is_about_to_be_recorded(&record) {
-                return Ok(false);
+                return Err(self.not(NotSettled::StillRunning));
             }
             let draft = settle(&record, settlement, snapshot.now, keep, Version::random());
             let Some(draft) = draft else {
-                return Ok(false);
+                return Err(self.not(why_not(&record, snapshot.now)));
             };
             match self.put(record.version, &draft).await? {
                 Swap::Applied(_) => {
@@ -199,11 +267,23 @@ impl Settle<'_> {
                         record.attempt,
                         Step::Settled,
                     );
-                    return Ok(true);
+                    return Ok(());
                 }
                 Swap::Refused(stands) => snapshot = stands,
             }
         }
+    }
+
+    /// Which part of the identity nothing stands under.
+    async fn unknown(&self) -> Result<NotSettled, Error> {
+        const MOST: u32 = 1_000;
+        let records = self.handle.store().scan(None, MOST).await?;
+        let is_of_it = |record: &Record| record.subject.operation == self.operation;
+        let is_known = records.iter().any(|(_, record)| is_of_it(record));
+        Ok(match is_known || records.len() >= MOST as usize {
+            true => NotSettled::UnknownKey,
+            false => NotSettled::UnknownOperation,
+        })
     }
 
     /// Whether the body has returned here, and its outcome could not be written yet.
@@ -229,5 +309,16 @@ impl Settle<'_> {
             Ok(Swap::Applied(stamp)) => Ok(Swap::Applied(stamp)),
             Ok(Swap::Refused(_)) | Err(_) => Err(lost),
         }
+    }
+}
+
+/// Why nothing is settled of a record that stands.
+fn why_not(record: &Record, now: Time) -> NotSettled {
+    match record.state {
+        State::Released => NotSettled::UnknownKey,
+        _ if record.is_expired(now) => NotSettled::UnknownKey,
+        State::Done => NotSettled::AlreadySettled,
+        State::Running if !record.lease_is_over(now) => NotSettled::StillRunning,
+        _ => NotSettled::NotParked,
     }
 }

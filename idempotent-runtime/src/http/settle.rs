@@ -40,7 +40,7 @@ impl IdempotencyLayer {
     /// use http::{Response, StatusCode};
     /// use idempotent_runtime::{BoxError, http::IdempotencyLayer};
     ///
-    /// async fn it_happened(layer: &IdempotencyLayer, user: u64, key: &str) -> Result<bool, BoxError> {
+    /// async fn it_happened(layer: &IdempotencyLayer, user: u64, key: &str) -> Result<(), BoxError> {
     ///     // The gateway's dashboard shows the charge.
     ///     let response = Response::builder()
     ///         .status(StatusCode::CREATED)
@@ -64,24 +64,20 @@ impl IdempotencyLayer {
 }
 
 impl Settle<'_> {
-    /// It happened, or failed for good, with this response, which answers every retry from now on. Returns whether there was anything
-    /// to settle.
+    /// It happened, or failed for good, with this response, which answers every retry from now on.
     ///
     /// It is sealed where the layer seals. An `http::Response` loses the header fields that
     /// [`HeaderPolicy::default`](super::HeaderPolicy) does not keep; a [`StoredResponse`] is kept as it is.
     ///
     /// # Errors
     ///
-    /// When the seal or the store fails, or the response is larger than the handle's
+    /// [`Error::NotSettled`] when there is nothing to settle; when the seal or the store fails, or the response is larger than the handle's
     /// [`max_outcome`](crate::handle::Builder::max_outcome). Nothing is settled then, as far as is known.
     ///
     /// # Cancel safety
     ///
     /// Dropped, it has settled the request or has not; settled again, it stays as it was settled first.
-    pub async fn with_response(
-        self,
-        response: impl Into<StoredResponse>,
-    ) -> Result<bool, BoxError> {
+    pub async fn with_response(self, response: impl Into<StoredResponse>) -> Result<(), BoxError> {
         let stored = response.into().encode();
         let bytes = match self.seal {
             Some(seal) => seal.seal(self.record.id(), stored)?,
@@ -93,23 +89,22 @@ impl Settle<'_> {
         Ok(self.record.with_outcome(RawOutcome::value(bytes)).await?)
     }
 
-    /// It happened, and there is no response to give: retries are told that there is a result that cannot be repeated. Returns whether
-    /// there was anything to settle.
+    /// It happened, and there is no response to give: retries are told that there is a result that cannot be repeated.
     ///
     /// # Errors
     ///
-    /// When the store fails.
-    pub async fn as_done(self) -> Result<bool, Error> {
+    /// [`Error::NotSettled`] when there is nothing to do, [`Error::Store`] when the store fails.
+    pub async fn as_done(self) -> Result<(), Error> {
         self.record.as_done().await
     }
 
     /// Lets a request that was *given up*, because too many processes vanished that carried it out, be tried again, and one that the next
-    /// retry would give up. Returns whether there was anything to resume: an unknown outcome can only be settled.
+    /// retry would give up. An unknown outcome can only be settled.
     ///
     /// # Errors
     ///
-    /// When the store fails.
-    pub async fn resume(self) -> Result<bool, Error> {
+    /// [`Error::NotSettled`] when there is nothing to do, [`Error::Store`] when the store fails.
+    pub async fn resume(self) -> Result<(), Error> {
         self.record.resume().await
     }
 }

@@ -104,3 +104,17 @@ fn h35_a_child_id_is_a_uuid_of_version_8() {
     assert_ne!(charge().child_id(), other.child_id());
     assert_eq!(charge().child_id(), charge().child_id());
 }
+
+#[test]
+fn first_hour_10_an_id_is_read_from_its_digits() {
+    let id = RecordId::new("charge", None, b"key");
+    assert_eq!(id.to_hex().parse(), Ok(id));
+    let cut = &id.to_hex()[1..];
+    for malformed in ["", &id.short(), cut, &format!("{cut}x"), &format!("{cut}é")] {
+        assert_eq!(
+            malformed.parse::<RecordId>(),
+            Err(MalformedRecordId),
+            "{malformed}"
+        );
+    }
+}

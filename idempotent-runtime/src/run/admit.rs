@@ -345,6 +345,7 @@ impl<'a> Admitting<'a> {
             Decision::KeyReused(record) => Next::Done(Admission::Refused(self.key_reused(&record))),
             Decision::Uncertain(_) => Next::Done(Admission::Refused(Error::Uncertain {
                 operation: self.operation(),
+                id: self.id,
             })),
             Decision::Expired(_) => Next::Done(Admission::Refused(Error::Expired {
                 operation: self.operation(),
@@ -352,6 +353,7 @@ impl<'a> Admitting<'a> {
             Decision::Parked(record) => Next::Done(Admission::Refused(Error::Parked {
                 operation: self.operation(),
                 attempts: record.attempt,
+                id: self.id,
             })),
         }
     }
@@ -443,16 +445,17 @@ impl<'a> Admitting<'a> {
 
     /// Tells that a record was left to be settled, and what refuses the call.
     pub(super) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
-        let (operation, attempts) = (self.operation(), draft.attempt);
+        let (operation, attempts, id) = (self.operation(), draft.attempt, self.id);
         let (step, refusal) = match meaning {
             Meaning::Park => (
                 Step::Parked,
                 Error::Parked {
                     operation,
                     attempts,
+                    id,
                 },
             ),
-            _ => (Step::LeftUncertain, Error::Uncertain { operation }),
+            _ => (Step::LeftUncertain, Error::Uncertain { operation, id }),
         };
         let observers = self.request.handle.observers();
         observers.transition(&self.request.operation, &self.id, attempts, step);

@@ -270,19 +270,31 @@ where
     if K::LOADS && outcome.kind == OutcomeKind::Value {
         // The reference is what counts, and loading may take a while: it is recorded first.
         let stored = Stored::new(outcome.clone(), request.handle.coder().clone());
-        return match typed.keep.leads(&stored) {
+        return match K::reads(&stored) {
             Ok(()) => Ending::Done(outcome),
             Err(error) => not_replayable(request, &error),
         };
     }
     match decode(request, typed, outcome.clone()).await {
-        Ok(replayed) => {
+        Ok(replayed) if is_copy::<_, _, P, K>(own, &replayed) => {
             *own = replayed;
             Ending::Done(outcome)
         }
+        Ok(_) => not_replayable(
+            request,
+            &"it comes back as another value, as `Some(None)` and `Some(())` do in JSON: return another type, or give the handle another `codec`",
+        ),
         Err(Unread::NotLoaded(error) | Unread::Undecodable(error)) => {
             not_replayable(request, &error)
         }
+    }
+}
+
+fn is_copy<T, E, P: OnError<E>, K: Keep<T>>(own: &Result<T, E>, copy: &Result<T, E>) -> bool {
+    match (own, copy) {
+        (Ok(value), Ok(copy)) => K::is_copy(value, copy),
+        (Err(error), Err(copy)) => P::is_copy(error, copy),
+        _ => false,
     }
 }
 
@@ -422,10 +434,9 @@ where
         Reconciled::Failed(error) => (Stage::Answered, Some(Err(error))),
         Reconciled::Unknown => {
             let operation = Arc::clone(attempt.operation_name());
-            (
-                Stage::Unknown,
-                Some(Err(R::Error::from_refusal(Error::Uncertain { operation }))),
-            )
+            let id = *attempt.id();
+            let refusal = Error::Uncertain { operation, id };
+            (Stage::Unknown, Some(Err(R::Error::from_refusal(refusal))))
         }
         Reconciled::RunAgain => (Stage::RunAgain, None),
     };

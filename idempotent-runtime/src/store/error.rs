@@ -7,6 +7,7 @@ use std::{error::Error, fmt, sync::Arc};
 pub struct StoreError {
     kind: StoreErrorKind,
     doing: &'static str,
+    place: Option<Arc<str>>,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -39,6 +40,7 @@ impl StoreError {
         Self {
             kind,
             doing,
+            place: None,
             source: None,
         }
     }
@@ -47,6 +49,13 @@ impl StoreError {
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(Arc::from(source.into()));
+        self
+    }
+
+    /// Names the file or the host that it is about. A URL is none, because it may hold a password.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<Arc<str>>) -> Self {
+        self.place = Some(place.into());
         self
     }
 
@@ -98,7 +107,11 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Configuration => "the store is not set up rightly",
             StoreErrorKind::Other => "the store failed",
         };
-        write!(f, "{what} while {}", self.doing)
+        write!(f, "{what} while {}", self.doing)?;
+        match &self.place {
+            Some(place) => write!(f, " at `{place}`"),
+            None => Ok(()),
+        }
     }
 }
 

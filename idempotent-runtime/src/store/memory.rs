@@ -29,7 +29,7 @@ use crate::{
 /// ones come in, so that it holds at most about twice as many as were needed at the busiest time. After that it may hold as many
 /// for long, where few come in: [`purge`](Store::purge) sweeps on demand, and [`Idempotency::purger`](crate::Idempotency::purger)
 /// again and again. A record holds its key, its scope, its outcome, and its arguments where they are short: of longer ones than a
-/// kilobyte only a digest each.
+/// kilobyte only a digest each. A clone is the same store.
 ///
 /// # Examples
 ///
@@ -39,10 +39,11 @@ use crate::{
 /// let store: Box<dyn Store> = Box::new(MemoryStore::new());
 /// # drop(store);
 /// ```
+#[derive(Clone)]
 pub struct MemoryStore {
-    clock: Box<dyn Clock>,
+    clock: Arc<dyn Clock>,
     /// In the order of the ids that they hold.
-    shards: Box<[Shard]>,
+    shards: Arc<[Shard]>,
 }
 
 impl MemoryStore {
@@ -56,7 +57,7 @@ impl MemoryStore {
     #[must_use]
     pub fn with_clock(clock: impl Clock + 'static) -> Self {
         Self {
-            clock: Box::new(clock),
+            clock: Arc::new(clock),
             shards: (0..SHARDS).map(|_| Shard::new()).collect(),
         }
     }
@@ -161,7 +162,7 @@ impl Store for MemoryStore {
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let limit = limit as usize;
         let mut purged = 0;
-        for shard in &self.shards {
+        for shard in &*self.shards {
             if purged == limit {
                 break;
             }

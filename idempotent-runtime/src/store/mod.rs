@@ -85,6 +85,7 @@ pub use self::{
 };
 use crate::{
     identity::RecordId,
+    policy::OnCrash,
     record::{Draft, FencingToken, Record, Time, Version},
 };
 
@@ -152,6 +153,18 @@ pub trait Store: Debug + Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError>;
 
+    /// Tells whether calls with this crash policy may be kept here: an error of the kind
+    /// [`Configuration`](StoreErrorKind::Configuration) where the store may forget what it has acknowledged, and a call that must not
+    /// run twice would.
+    ///
+    /// # Errors
+    ///
+    /// As said; by default none.
+    fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
+        let _ = on_crash;
+        Ok(())
+    }
+
     /// Makes the store that heartbeats use, with connections of its own; `None` where sharing is safe.
     /// Called on the heartbeat thread.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
@@ -209,6 +222,9 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         (**self).scan(after, limit).await
+    }
+    fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
+        (**self).accepts(on_crash)
     }
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         (**self).for_heartbeats().await

@@ -12,6 +12,7 @@ use async_trait::async_trait;
 
 use crate::{
     identity::RecordId,
+    policy::OnCrash,
     record::{Draft, Moment, OutcomeKind, RawOutcome, Record, State, TokenRule, Version},
     store::{Snapshot, Store, StoreError, StoreErrorKind, Swap},
     testing::Gate,
@@ -342,6 +343,10 @@ impl Store for FaultyStore {
         let arrived = self.arrive(&[Operation::Scan], None);
         self.through(arrived, "listing records", self.inner.scan(after, limit))
             .await
+    }
+
+    fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
+        self.inner.accepts(on_crash)
     }
 
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {

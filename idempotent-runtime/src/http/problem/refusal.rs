@@ -26,6 +26,7 @@ impl From<&Error> for Problem {
             | Error::InvalidArguments { .. }
             | Error::InvalidPolicy(_)
             | Error::NotConfigured { .. }
+            | Error::NotSettled { .. }
             | Error::AlreadyInstalled => Self::new(Kind::Misconfigured),
         }
     }

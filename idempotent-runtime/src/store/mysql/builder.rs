@@ -104,8 +104,10 @@ impl MySqlBuilder {
         sql::url::is_for(["mysql", "mariadb"], url, DOING)?;
         let options =
             MySqlConnectOptions::from_str(url).map_err(|error| failure::of(error, DOING))?;
+        let server = format!("{}:{}", options.get_host(), options.get_port());
         let store = self.options(options)?;
-        store.migrate().await?;
+        let migrated = store.migrate().await;
+        migrated.map_err(|error| error.at(server))?;
         Ok(store)
     }
 

@@ -117,8 +117,10 @@ impl PostgresBuilder {
     pub async fn connect(self, url: &str) -> Result<PostgresStore, StoreError> {
         sql::url::is_for(["postgres", "postgresql"], url, DOING)?;
         let options = PgConnectOptions::from_str(url).map_err(|error| failure::of(error, DOING))?;
+        let server = format!("{}:{}", options.get_host(), options.get_port());
         let store = self.options(options)?;
-        store.migrate().await?;
+        let migrated = store.migrate().await;
+        migrated.map_err(|error| error.at(server))?;
         Ok(store)
     }
 

@@ -208,7 +208,11 @@ impl RedisBuilder {
         ))]
         super::encryption::choose(&places);
         let link = Link::new(source, self.limits);
-        durability::check(&link, self.at_most_once, DOING).await?;
+        let checked = durability::check(&link, self.at_most_once, DOING).await;
+        checked.map_err(|error| match &*places {
+            [] => error,
+            [server, ..] => error.at(server.get_connection_info().addr().to_string()),
+        })?;
         Ok(RedisStore {
             inner: Arc::new(Inner {
                 link: Arc::new(link),

@@ -240,10 +240,8 @@ impl Store for RedisStore {
         let inner = &self.inner;
         // What begins, or takes over, draws a token. A holder may say of itself at any time that nobody is to run it again.
         let begins = next.state == State::Running && next.token != TokenRule::Keep;
-        if begins && next.on_crash != OnCrash::Rerun && !inner.at_most_once {
-            return Err(
-                StoreError::new(StoreErrorKind::Configuration, DOING).with_source(Forgetful)
-            );
+        if begins {
+            self.accepts(next.on_crash)?;
         }
         if seen.is_none() && next.subject.is_none() {
             // Nothing can begin without a subject.
@@ -351,6 +349,14 @@ impl Store for RedisStore {
 
     /// A connection of its own, on the thread that beats: blocked user code keeps the other from being read. None over a
     /// connection of the application's.
+    fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
+        if on_crash == OnCrash::Rerun || self.inner.at_most_once {
+            return Ok(());
+        }
+        let error = StoreError::new(StoreErrorKind::Configuration, "accepting a crash policy");
+        Err(error.with_source(Forgetful))
+    }
+
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let inner = &self.inner;
         let Some(link) = inner.link.another() else {

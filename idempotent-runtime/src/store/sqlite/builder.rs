@@ -74,7 +74,8 @@ impl SqliteBuilder {
     }
 
     /// Opens the file at `path`, or makes it, and brings its tables up to date. `":memory:"` names no file, but a database
-    /// in memory: [`in_memory`](Self::in_memory) says so.
+    /// in memory: [`in_memory`](Self::in_memory) says so. A path that begins with `sqlite:` is the URL that it looks like, and one
+    /// that holds `://` is refused. Where a file is really called so, write `./` before it.
     ///
     /// # Errors
     ///
@@ -83,6 +84,17 @@ impl SqliteBuilder {
         let path = path.as_ref();
         if path.as_os_str().is_empty() {
             return Err(misuse("the path of the database is empty"));
+        }
+        match path.to_str() {
+            Some(url) if url.starts_with("sqlite:") => {
+                return Box::pin(self.connect_url(url)).await;
+            }
+            Some(url) if url.contains("://") && !url.starts_with(['/', '.']) => {
+                return Err(misuse(
+                    "the path is the URL of something else: write the path of a file, or a URL that begins with `sqlite:`",
+                ));
+            }
+            _ => {}
         }
         let options = SqliteConnectOptions::new()
             .filename(path)
@@ -155,12 +167,16 @@ impl SqliteBuilder {
         let options = options
             .busy_timeout(self.busy_timeout)
             .disable_statement_logging();
-        let connections = Connections::Held(Held::open(options, DOING).await?);
-        let is_in_wal = connections.is_in_wal(DOING).await?;
-        let line = is_in_wal.then(|| Line::new(self.busy_timeout));
-        let store = SqliteStore::over(connections, prefix, line);
-        store.migrate().await?;
-        Ok(store)
+        let file = options.get_filename().display().to_string();
+        let open = async {
+            let connections = Connections::Held(Held::open(options, DOING).await?);
+            let is_in_wal = connections.is_in_wal(DOING).await?;
+            let line = is_in_wal.then(|| Line::new(self.busy_timeout));
+            let store = SqliteStore::over(connections, prefix, line);
+            store.migrate().await?;
+            Ok(store)
+        };
+        open.await.map_err(|error: StoreError| error.at(file))
     }
 }
 

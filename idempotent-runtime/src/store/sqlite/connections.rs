@@ -3,6 +3,7 @@
 use std::{
     future::pending,
     ops::{Deref, DerefMut},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -22,6 +23,9 @@ use crate::{
 
 /// How long a caller stands in line for the connection, or for a lock that another process holds while a file is opened.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a caller waits for the application's pool without a word.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// Gives connections, one at a time to each caller.
 #[derive(Debug)]
@@ -55,7 +59,7 @@ impl Connections {
         match self {
             Connections::Held(held) => held.acquire(doing).await.map(Lent::Held),
             Connections::Pool(pool) => {
-                let acquired = pool.acquire().await;
+                let acquired = acquire_aloud(pool).await;
                 let mut connection = acquired.map_err(|error| failure::of(error, doing))?;
                 check_alone(&mut connection, doing).await?;
                 Ok(Lent::Pool(connection))
@@ -115,6 +119,22 @@ impl Connections {
         }
         pending::<()>().await;
     }
+}
+
+/// Waits for a connection as long as the pool says, and tells after a while that it waits: the caller may be the one that holds the last.
+async fn acquire_aloud(pool: &SqlitePool) -> sqlx::Result<PoolConnection<Sqlite>> {
+    let mut acquiring = pin!(pool.acquire());
+    let limit = tokio::time::timeout(SILENCE, acquiring.as_mut());
+    if let Ok(acquired) = limit.await {
+        return acquired;
+    }
+    let most = pool.options().get_max_connections();
+    tracing::warn!(
+        max_connections = most,
+        "the application's SQLite pool has no free connection: a caller that holds one while it makes a protected call waits for itself; \
+         give it back before the call, or give the pool one connection more"
+    );
+    acquiring.await
 }
 
 async fn is_exclusive(pool: &SqlitePool) -> sqlx::Result<bool> {

@@ -18,6 +18,7 @@ use self::{
 };
 use crate::{
     identity::RecordId,
+    policy::OnCrash,
     record::{Draft, Record, State, Time, Version},
     store::{
         Snapshot, Store, StoreError, Swap,
@@ -293,6 +294,10 @@ impl Store for TieredStore {
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         self.truth.scan(after, limit).await
+    }
+
+    fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
+        self.truth.accepts(on_crash)
     }
 
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {

@@ -462,7 +462,7 @@ async fn s_65_an_unknown_outcome_is_settled_by_the_handle() {
             _ => shop.idem.settle("http", Some("A"), "k"),
         };
         let settled = settle.expect("these are keys").as_done().await;
-        assert_eq!(settled, Ok(true));
+        assert_eq!(settled, Ok(()));
         shop.send(charge())
             .await
             .is_problem(409, "result_unavailable");

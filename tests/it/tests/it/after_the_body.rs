@@ -170,7 +170,7 @@ async fn what_is_settled_is_kept_for_as_long_as_the_call_chose(world: World) {
         .idem
         .settle("charge", None::<&str>, "k")
         .expect("a key");
-    assert_eq!(settle.with_value(&2).await.ok(), Some(true));
+    assert!(settle.with_value(&2).await.is_ok());
 
     let record = world.record().await;
     let finished = record.finished.expect("it is finished");

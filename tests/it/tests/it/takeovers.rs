@@ -12,7 +12,7 @@ use std::sync::{
 };
 
 use idempotent_runtime::{
-    Answer, Attempt, Error, InFlight, OnCrash, Reconciled, Status, Step, Verdict,
+    Answer, Attempt, Error, InFlight, NotSettled, OnCrash, Reconciled, Status, Step, Verdict,
     record::State,
     testing::{Fault, Gate, Nth, Operation},
 };
@@ -21,7 +21,7 @@ use tokio::task::yield_now;
 
 use crate::{
     charge::{Charge, Found, LEASE, MODES, Mode, is_uncertain, vanished},
-    harness::{Owner, World, while_time_goes_on},
+    harness::{Owner, World, not_settled, while_time_goes_on},
 };
 
 on_every_store![
@@ -111,7 +111,7 @@ async fn d21_takeover_budget(world: World) {
     );
 
     let settle = owner.idem.settle("charge", None::<&str>, "k");
-    assert_eq!(settle.expect("a key").resume().await, Ok(true));
+    assert_eq!(settle.expect("a key").resume().await, Ok(()));
     assert_eq!(
         Charge::of(&world, &owner).call().await,
         Ok("charged".into())
@@ -229,14 +229,14 @@ async fn d23_takeover_policy_indeterminate(world: World) {
     ));
     let settle = || owner.idem.settle("charge", None::<&str>, "k");
     assert_eq!(
-        settle().expect("a key").resume().await,
-        Ok(false),
+        not_settled(settle().expect("a key").resume().await),
+        Some(NotSettled::NotParked),
         "nobody may have it run again"
     );
 
     let settled = settle().expect("a key").with_value(&"the bank knows").await;
 
-    assert!(settled.expect("it is settled"));
+    assert!(settled.is_ok());
     let answer = Charge::of(&world, &owner)
         .mode(Mode::Uncertain)
         .call()
@@ -396,9 +396,9 @@ async fn d23_what_somebody_settles_is_told_and_answered(world: World) {
     for key in ["once", "rerun"] {
         let settle = || owner.idem.settle("charge", None::<&str>, key);
         let settled = settle().expect("a key").with_error(&Heard::Refused).await;
-        assert!(settled.expect("the store answers"), "{key}");
+        assert!(settled.is_ok(), "{key}");
         let again = settle().expect("a key").as_done().await;
-        assert_eq!(again, Ok(false), "settled once");
+        assert_eq!(not_settled(again), Some(NotSettled::AlreadySettled));
 
         let status = owner.idem.lookup("charge", None::<&str>, key).await;
         assert!(matches!(status, Ok(Status::Failed(_))), "{status:?}");

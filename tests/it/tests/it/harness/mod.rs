@@ -13,7 +13,9 @@ mod world;
 
 use std::time::Duration;
 
-use idempotent_runtime::{StoreError, StoreErrorKind, testing::ManualClock};
+use idempotent_runtime::{
+    BoxError, Error, NotSettled, StoreError, StoreErrorKind, testing::ManualClock,
+};
 
 #[cfg(unix)]
 pub(crate) use self::library::library;
@@ -21,7 +23,7 @@ pub(crate) use self::{
     drafts::{claim, completion},
     log::{Event, Log},
     owner::Owner,
-    said::{said_during, said_in_the_background},
+    said::{Said, said_during, said_in_the_background},
     world::World,
 };
 
@@ -52,6 +54,15 @@ macro_rules! on_every_store {
             }
         )*
     };
+}
+
+/// Why nothing was settled; `None` where something was.
+pub(crate) fn not_settled<E: Into<BoxError>>(settled: Result<(), E>) -> Option<NotSettled> {
+    let error = settled.err()?.into();
+    match error.downcast_ref() {
+        Some(Error::NotSettled { reason, .. }) => Some(*reason),
+        _ => panic!("{error}"),
+    }
 }
 
 /// Lets the time of a handle go on until `work` is done, so that what is tried again is tried again.

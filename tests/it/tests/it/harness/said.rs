@@ -22,21 +22,12 @@ pub(crate) async fn said_during<F: Future>(future: F) -> (F::Output, String) {
     listen();
     let said = Said::default();
     let output = LISTENER.scope(said.clone(), future).await;
-    let bytes = said
-        .0
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
-    (output, String::from_utf8_lossy(&bytes).into_owned())
+    (output, said.text())
 }
 
 /// Gives every event of heartbeat threads as lines of text, since somebody listened for the first time.
 pub(crate) fn said_in_the_background() -> String {
-    let bytes = background()
-        .0
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    String::from_utf8_lossy(&bytes).into_owned()
+    background().text()
 }
 
 fn background() -> &'static Said {
@@ -68,7 +59,14 @@ fn listen() {
 }
 
 #[derive(Clone, Default)]
-struct Said(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Said(Arc<Mutex<Vec<u8>>>);
+
+impl Said {
+    pub(crate) fn text(&self) -> String {
+        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
 
 impl io::Write for Said {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -36,7 +36,7 @@ async fn d23_what_is_settled_has_the_version_that_its_function_reads(world: Worl
     let settle = owner.idem.settle("settled.versioned", None::<&str>, &7);
     let settled = settle.expect("a key").with_value(&99_u64).await;
 
-    assert!(settled.is_ok_and(|settled| settled));
+    assert!(settled.is_ok(), "{settled:?}");
     assert_eq!(owner.enter(versioned(7)).await, Ok(99));
 }
 
@@ -53,7 +53,7 @@ async fn d23_an_error_is_settled_for_a_function_that_records_none(world: World) 
             let in_doubt = owner.call("charge").key($key).uncertain_errors();
             assert!(in_doubt.run(|_| async { left() }).await.is_err());
             let settled = settle(&owner, $key).with_error(&"it did not happen").await;
-            assert_eq!(settled.ok(), Some(true));
+            assert!(settled.is_ok());
             call().run(|_| async { Ok::<_, Error>(world.happened($key)) }).await
         }};
     }
@@ -116,7 +116,7 @@ async fn d21_a_paused_takeover_that_releases_is_not_told_what_other_arguments_we
     let left = |_| async { RawEnding::Uncertain(RawOutcome::value("")) };
     assert!(other.run_raw(left).await.is_ok());
     let settled = settle(&second, "k").with_value(&"another's").await;
-    assert_eq!(settled.ok(), Some(true));
+    assert!(settled.is_ok());
 
     waits.open();
 
@@ -130,7 +130,7 @@ async fn d21_a_paused_holder_of_what_was_resumed_has_lost(world: World) {
     world.advance_store(LEASE).await;
     let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
     assert!(Charge::of(&world, &owner).call().await.is_err());
-    assert_eq!(settle(&owner, "k").resume().await, Ok(true));
+    assert_eq!(settle(&owner, "k").resume().await, Ok(()));
     let resumed = world.record().await;
 
     gate.open();
@@ -151,7 +151,7 @@ async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: 
     let answer = Charge::of(&world, &next).call().await;
     assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
 
-    assert_eq!(settle(&next, "k").resume().await, Ok(true));
+    assert_eq!(settle(&next, "k").resume().await, Ok(()));
     Charge::of(&world, &owner().await).vanishes().await;
     world.advance(LEASE).await;
 
@@ -161,7 +161,7 @@ async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: 
         matches!(answer, Err(Error::Parked { attempts: 2, .. })),
         "{answer:?}"
     );
-    assert_eq!(settle(&next, "k").resume().await, Ok(true));
+    assert_eq!(settle(&next, "k").resume().await, Ok(()));
     let answer = Charge::of(&world, &next).answers("resumed").call().await;
     assert_eq!(answer, Ok("resumed".into()));
 }
@@ -174,7 +174,7 @@ async fn d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed(world: World
     let answer = Charge::of(&world, &owner).mode(mode).call().await;
     assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
 
-    assert_eq!(settle(&owner, "k").resume().await, Ok(true));
+    assert_eq!(settle(&owner, "k").resume().await, Ok(()));
 
     assert_eq!(world.record().await.state, State::Uncertain);
     let answer = Charge::of(&world, &owner).mode(mode).call().await;
@@ -196,14 +196,14 @@ async fn d21_what_was_resumed_answers_for_as_long_as_its_call_chose(world: World
         let answer = Charge::of(&world, &owner).key(key).mode(mode).call().await;
         assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
 
-        assert_eq!(settle(&owner, key).resume().await, Ok(true));
+        assert_eq!(settle(&owner, key).resume().await, Ok(()));
 
         let stands = of_key(&world, key).await;
         assert_eq!((stands.state, stands.ttl()), (resumed, MONTH), "{mode:?}");
     }
     let owner = world.owner().await;
     let settled = settle(&owner, "asks").with_value(&"settled").await;
-    assert_eq!(settled.ok(), Some(true));
+    assert!(settled.is_ok());
     let settled = of_key(&world, "asks").await;
     let finished = settled.finished.expect("it is done");
     assert_eq!(settled.expires.since(finished), MONTH);
@@ -231,14 +231,28 @@ async fn d23_only_what_nobody_holds_and_nothing_answers_can_be_settled(world: Wo
     let before = world.records().await;
     assert_eq!(before.len(), 4);
 
-    for key in ["missing", "forgotten", "running", "done", "released"] {
-        let settled = settle(&owner, key).with_value(&"settled").await;
-        assert_eq!(settled.ok(), Some(false), "{key}");
-        let settled = settle(&owner, key).with_error(&"settled").await;
-        assert_eq!(settled.ok(), Some(false), "{key}");
-        assert_eq!(settle(&owner, key).as_done().await, Ok(false), "{key}");
-        assert_eq!(settle(&owner, key).resume().await, Ok(false), "{key}");
+    for (key, reason) in [
+        ("missing", NotSettled::UnknownKey),
+        ("forgotten", NotSettled::UnknownKey),
+        ("running", NotSettled::StillRunning),
+        ("done", NotSettled::AlreadySettled),
+        ("released", NotSettled::UnknownKey),
+    ] {
+        let settle = || settle(&owner, key);
+        let value = not_settled(settle().with_value(&"settled").await);
+        let error = not_settled(settle().with_error(&"settled").await);
+        let done = not_settled(settle().as_done().await);
+        let resumed = not_settled(settle().resume().await);
+        assert_eq!([value, error, done, resumed], [Some(reason); 4], "{key}");
     }
+    let other = owner
+        .idem
+        .settle("chrage", None::<&str>, "done")
+        .expect("a key");
+    assert_eq!(
+        not_settled(other.as_done().await),
+        Some(NotSettled::UnknownOperation)
+    );
     assert_eq!(world.records().await, before);
     assert_eq!(owner.log.count(Step::Settled), 0);
     gate.open();
@@ -248,8 +262,9 @@ async fn d23_only_what_nobody_holds_and_nothing_answers_can_be_settled(world: Wo
     let call = owner.call("charge").key("in doubt").uncertain_errors();
     let left = call.run(|_| async { Err::<(), _>(Error::InvalidPolicy("who knows")) });
     assert!(left.await.is_err());
-    assert_eq!(settle(&owner, "in doubt").resume().await, Ok(false));
-    assert_eq!(settle(&owner, "in doubt").as_done().await, Ok(true));
+    let resumed = settle(&owner, "in doubt").resume().await;
+    assert_eq!(not_settled(resumed), Some(NotSettled::NotParked));
+    assert_eq!(settle(&owner, "in doubt").as_done().await, Ok(()));
 }
 
 /// The client whose call it was may never come again.
@@ -264,19 +279,28 @@ async fn d23_what_a_vanished_holder_left_is_settled_before_any_call_comes(world:
         let dead = world.owner().await;
         let charge = Charge::of(&world, &dead).key(key).mode(mode);
         charge.vanishes().await;
-        assert_eq!(settle(&owner, key).as_done().await, Ok(false), "{key}");
+        let settled = settle(&owner, key).as_done().await;
+        assert_eq!(
+            not_settled(settled),
+            Some(NotSettled::StillRunning),
+            "{key}"
+        );
     }
     world.advance(LEASE).await;
 
     for (key, mode) in modes {
         let settled = settle(&owner, key).with_value(&"receipt").await;
-        assert_eq!(settled.ok(), Some(true), "{key}");
+        assert!(settled.is_ok(), "{key}");
 
         let answer = Charge::of(&world, &owner).key(key).mode(mode).call().await;
         assert_eq!(answer, Ok("receipt".into()), "{key}");
         assert_eq!(world.runs(key), 1);
         let again = settle(&owner, key).with_value(&"another").await;
-        assert_eq!(again.ok(), Some(false), "{key}");
+        assert_eq!(
+            not_settled(again),
+            Some(NotSettled::AlreadySettled),
+            "{key}"
+        );
     }
     assert_eq!(owner.log.count(Step::Settled), modes.len());
 }
@@ -288,7 +312,7 @@ async fn d23_a_paused_holder_of_what_was_settled_has_lost(world: World) {
         let (paused, gate) = charge.begun().await;
         world.advance_store(LEASE).await;
         let settled = settle(&owner, key).with_value(&"receipt").await;
-        assert_eq!(settled.ok(), Some(true), "{key}");
+        assert!(settled.is_ok(), "{key}");
 
         gate.open();
 
@@ -304,9 +328,11 @@ async fn d21_what_a_vanished_holder_left_is_tried_again_with_a_fresh_budget(worl
 
     let patient = world.owner().await;
     let resumed = settle(&patient, "k").resume().await;
-    assert_eq!(resumed, Ok(false), "the next call would take over anyway");
-    assert_eq!(settle(&strict, "k").resume().await, Ok(true));
-    assert_eq!(settle(&strict, "k").resume().await, Ok(false), "it is");
+    // The next call would take over anyway.
+    assert_eq!(not_settled(resumed), Some(NotSettled::NotParked));
+    assert_eq!(settle(&strict, "k").resume().await, Ok(()));
+    let again = settle(&strict, "k").resume().await;
+    assert_eq!(not_settled(again), Some(NotSettled::NotParked));
 
     assert!(Charge::of(&world, &strict).call().await.is_ok());
     assert_eq!(world.runs("k"), 2);

@@ -97,7 +97,7 @@ async fn what_is_settled_is_never_given_as_it_was() {
     let settle = process.idem.settle("tiered.charge", None::<&str>, "k");
     let settled = settle.expect("a key").with_value(&7_u32).await;
 
-    assert!(settled.expect("an answer"));
+    assert!(settled.is_ok());
     for _ in 0..3 {
         assert_eq!(process.charge("k", 1).await, Ok(7));
     }

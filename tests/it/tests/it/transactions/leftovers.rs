@@ -40,7 +40,7 @@ async fn what_is_only_seen_in_transactions_can_be_settled(shop: impl Shop) {
     commit_half(&shop, &idem).await;
     assert_uncertain(once_it_is_over(&shop, &idem).await);
 
-    assert_eq!(settle().with_value(&7_i64).await.ok(), Some(true));
+    assert!(settle().with_value(&7_i64).await.is_ok());
 
     assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
     assert_eq!(shop.orders().await, [7]);
