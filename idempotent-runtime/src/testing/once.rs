@@ -13,8 +13,8 @@ use std::{
 /// The last call is a plain retry: what only joins calls that are under way, and forgets them when they end, does not
 /// pass.
 ///
-/// `effects` tells how often the effect has happened so far: the length of a log, the number of charges that a fake
-/// gateway saw. What it says before the calls does not count.
+/// `effects` tells how often the effect has happened so far: the rows of a table, the number of charges that a fake
+/// gateway saw. What it says before the calls does not count. Two errors are the same answer where their `Debug` texts are.
 ///
 /// The calls run in the caller's task, so they may borrow; each of those at the same time begins before any is waited for.
 ///
@@ -36,23 +36,24 @@ use std::{
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// # let gateway = Gateway(AtomicUsize::new(0));
-/// let receipt = assert_once(10, || charge(&gateway, "order-1"), || gateway.charges()).await;
+/// let receipt = assert_once(10, || charge(&gateway, "order-1"), async || gateway.charges()).await;
 /// assert_eq!(receipt.unwrap(), "receipt for order-1");
 /// # }
 /// ```
-pub async fn assert_once<F>(
+pub async fn assert_once<F, T, E>(
     duplicates: usize,
     call: impl Fn() -> F,
-    effects: impl Fn() -> usize,
-) -> F::Output
+    effects: impl AsyncFn() -> usize,
+) -> Result<T, E>
 where
-    F: Future,
-    F::Output: PartialEq + Debug,
+    F: Future<Output = Result<T, E>>,
+    T: PartialEq + Debug,
+    E: Debug,
 {
     assert!(duplicates > 1, "`assert_once` needs at least two calls");
-    let before = effects();
+    let before = effects().await;
     let mut answers = all((0..duplicates).map(|_| call())).await.into_iter();
-    let happened = effects().wrapping_sub(before);
+    let happened = effects().await.wrapping_sub(before);
     let Some(first) = answers.next() else {
         unreachable!("as many answers as calls")
     };
@@ -61,22 +62,31 @@ where
         "the effect of {duplicates} equal calls happened {happened} times; the first answer was {first:?}"
     );
     for (place, other) in (2..).zip(answers) {
-        assert_eq!(
-            first, other,
-            "call 1 and call {place} of {duplicates} equal calls got different answers"
+        assert!(
+            is_same(&first, &other),
+            "call 1 and call {place} of {duplicates} equal calls got different answers: {first:?} and {other:?}"
         );
     }
     let retry = call().await;
-    let again = effects().wrapping_sub(before).wrapping_sub(happened);
+    let again = effects().await;
+    let again = again.wrapping_sub(before).wrapping_sub(happened);
     assert_eq!(
         again, 0,
         "the effect of {duplicates} equal calls happened once, and {again} times in the retry after them, which got {retry:?}"
     );
-    assert_eq!(
-        first, retry,
-        "{duplicates} equal calls got one answer, and the retry after them got another answer"
+    assert!(
+        is_same(&first, &retry),
+        "{duplicates} equal calls got one answer, and the retry after them got another answer: {first:?} and {retry:?}"
     );
     first
+}
+
+fn is_same<T: PartialEq, E: Debug>(one: &Result<T, E>, other: &Result<T, E>) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => one == other,
+        (Err(one), Err(other)) => format!("{one:?}") == format!("{other:?}"),
+        _ => false,
+    }
 }
 
 struct Running<F: Future> {
@@ -118,7 +128,7 @@ async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::{cell::Cell, convert::Infallible};
 
     use super::*;
 
@@ -130,16 +140,17 @@ mod tests {
                 runs.set(4);
             }
             tokio::task::yield_now().await;
-            7
+            Ok::<_, Infallible>(7)
         };
-        assert_eq!(assert_once(5, call, || runs.get()).await, 7);
+        assert_eq!(assert_once(5, call, async || runs.get()).await, Ok(7));
     }
 
     #[tokio::test]
     #[should_panic(expected = "happened 5 times")]
     async fn an_effect_for_each_call_is_found() {
         let runs = Cell::new(0);
-        assert_once(5, || async { runs.set(runs.get() + 1) }, || runs.get()).await;
+        let call = || async { Ok::<_, Infallible>(runs.set(runs.get() + 1)) };
+        let _ = assert_once(5, call, async || runs.get()).await;
     }
 
     /// It remembers a call for as long as one runs, as a function does that only joins calls which are under way.
@@ -154,10 +165,10 @@ mod tests {
             let running = &running;
             async move {
                 tokio::task::yield_now().await;
-                running.set(running.get() - 1);
+                Ok::<_, Infallible>(running.set(running.get() - 1))
             }
         };
-        assert_once(5, call, || runs.get()).await;
+        let _ = assert_once(5, call, async || runs.get()).await;
     }
 
     #[tokio::test]
@@ -166,16 +177,17 @@ mod tests {
         let calls = Cell::new(0);
         let call = || async {
             calls.set(calls.get() + 1);
-            calls.get() > 2
+            Ok::<_, Infallible>(calls.get() > 2)
         };
-        assert_once(2, call, || usize::from(calls.get() > 0)).await;
+        let _ = assert_once(2, call, async || usize::from(calls.get() > 0)).await;
     }
 
     #[tokio::test]
     #[should_panic(expected = "`assert_once` needs at least two calls")]
     async fn one_call_proves_nothing() {
         let runs = Cell::new(0);
-        assert_once(1, || async { runs.set(1) }, || runs.get()).await;
+        let call = || async { Ok::<_, Infallible>(runs.set(1)) };
+        let _ = assert_once(1, call, async || runs.get()).await;
     }
 
     #[tokio::test]
@@ -184,8 +196,37 @@ mod tests {
         let calls = Cell::new(0);
         let call = || async {
             calls.set(calls.get() + 1);
-            calls.get()
+            Ok::<_, Infallible>(calls.get())
         };
-        assert_once(2, call, || usize::from(calls.get() > 0)).await;
+        let _ = assert_once(2, call, async || usize::from(calls.get() > 0)).await;
+    }
+
+    /// As of `sqlx` or `anyhow`: it cannot be compared.
+    #[derive(Debug)]
+    struct PlainError(#[expect(dead_code, reason = "its text is compared")] usize);
+
+    #[tokio::test]
+    async fn first_hour_18_effects_are_counted_async_and_errors_need_no_equality() {
+        let runs = Cell::new(0);
+        let count = async || {
+            tokio::task::yield_now().await;
+            runs.get()
+        };
+        let call = || async {
+            runs.set(1);
+            Err::<(), _>(PlainError(7))
+        };
+        assert!(assert_once(3, call, count).await.is_err());
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "different answers: Err(PlainError(1)) and Err(PlainError(2))")]
+    async fn first_hour_18_different_errors_are_found() {
+        let calls = Cell::new(0);
+        let call = || async {
+            calls.set(calls.get() + 1);
+            Err::<(), _>(PlainError(calls.get()))
+        };
+        let _ = assert_once(2, call, async || usize::from(calls.get() > 0)).await;
     }
 }

@@ -8,7 +8,7 @@ use std::{borrow::Cow, time::Duration};
 
 use http::{
     HeaderName, Method, StatusCode,
-    header::{LINK, LOCATION, RETRY_AFTER},
+    header::{CONTENT_TYPE, LINK, LOCATION, RETRY_AFTER},
 };
 
 use super::{
@@ -201,10 +201,13 @@ impl Contract {
         }
     }
 
-    /// What a CORS layer must allow browsers to send: the fields that carry the key, for `Access-Control-Allow-Headers`.
+    /// What a CORS layer must allow browsers to send, for `Access-Control-Allow-Headers`: the fields that carry the key, and
+    /// `Content-Type`, without which a browser sends no JSON.
     #[must_use]
     pub fn cors_allowed_headers(&self) -> Vec<HeaderName> {
-        self.keys.names().to_vec()
+        let mut names = self.keys.names().to_vec();
+        names.push(CONTENT_TYPE);
+        names
     }
 
     /// What a CORS layer must let browsers read, for `Access-Control-Expose-Headers`: `Idempotent-Replayed`,

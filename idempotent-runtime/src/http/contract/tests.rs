@@ -17,7 +17,7 @@ fn s_113_browsers_may_send_every_field_of_the_key_and_read_what_an_answer_says()
     contract.keys = KeyReader::new().also(HeaderName::from_static("x-idempotency-key"));
     assert_eq!(
         names(&contract.cors_allowed_headers()),
-        ["idempotency-key", "x-idempotency-key"]
+        ["idempotency-key", "x-idempotency-key", "content-type"]
     );
     let exposed = [
         "idempotent-replayed",

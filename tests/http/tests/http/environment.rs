@@ -31,7 +31,10 @@ fn layer_of(rules: Rules) -> IdempotencyLayer {
 #[test]
 fn s_113_a_browser_may_send_and_read_what_it_needs() {
     let contract = layer_of(Rules::ietf()).contract();
-    assert_eq!(contract.cors_allowed_headers(), ["idempotency-key"]);
+    assert_eq!(
+        contract.cors_allowed_headers(),
+        ["idempotency-key", "content-type"]
+    );
     assert_eq!(
         contract.cors_exposed_headers(),
         [

@@ -27,7 +27,7 @@ async fn l01_assert_runs_once(world: World) {
     let receipt = assert_once(
         10,
         || owner.enter(charge(effects, "order-1")),
-        || world.runs("order-1"),
+        async || world.runs("order-1"),
     )
     .await;
 
@@ -40,7 +40,7 @@ async fn l01_assert_finds_what_runs_twice(world: World) {
     let check = tokio::spawn(async move {
         let effects = world.effects();
         let call = || off.enter(charge(effects, "order-1"));
-        let _ = assert_once(2, call, || world.runs("order-1")).await;
+        let _ = assert_once(2, call, async || world.runs("order-1")).await;
     });
 
     let stopped = check.await.expect_err("it ran twice");
