@@ -62,8 +62,8 @@ pub(crate) fn in_flight(name: &Ident, input: ParseStream<'_>) -> Result<InFlight
 pub(crate) fn on_error(name: &Ident, input: ParseStream<'_>) -> Result<OnError> {
     const WORDS: [&str; 3] = ["replay", "release", "uncertain"];
     /// Words that are tried, and that are hardly the name of a function.
-    const NOT_VERDICTS: [&str; 9] = [
-        "retry", "rerun", "ignore", "record", "store", "cache", "fail", "abort", "verdict",
+    const NOT_VERDICTS: [&str; 8] = [
+        "retry", "rerun", "ignore", "record", "store", "cache", "fail", "abort",
     ];
     const FORM: &str = "`on_error` is `replay`, `release`, `uncertain`, or a path to a `fn(&E) -> Verdict` such as `ErrorVerdict::verdict`";
     let written = expression(name, input, "on_error = release")?;

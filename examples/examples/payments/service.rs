@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use idempotent_runtime::{
-    Error, Idempotency, Observer, OnCrash, Transition, Verdict, current, idempotent,
+    Error, ErrorVerdict, Idempotency, Observer, OnCrash, Transition, current, idempotent,
     store::SqliteStore,
 };
 use serde::{Deserialize, Serialize};
@@ -17,28 +17,24 @@ use crate::{
 };
 
 /// Charges an order, once: whatever happens to this process, the gateway sees one key.
-#[idempotent(name = "payments.charge", key = req.order, scope = req.merchant, ttl = "24h", on_error = verdict, skip(gateway))]
+#[idempotent(name = "payments.charge", key = req.order, scope = req.merchant, ttl = "24h", on_error = ErrorVerdict::verdict, skip(gateway))]
 async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
     gateway
         .charge(req, current().child_key("gateway.charge"))
         .await
 }
 
-/// What the gateway decided is the outcome. Where it did not answer, a retry may ask it again, because it knows the key;
-/// of one that knows no keys, `Verdict::Uncertain` would be the truth.
-fn verdict(error: &PayError) -> Verdict {
-    match error {
-        PayError::Declined => Verdict::Replay,
-        PayError::Unreachable(_) | PayError::Idempotency(_) => Verdict::Release,
-    }
-}
-
-#[derive(Debug, Serialize, Deserialize, thiserror::Error)]
+/// The gateway's decision is the outcome. Where it did not answer, a retry may ask it again, because it knows the key;
+/// of one that knows no keys, `uncertain` would be the truth.
+#[derive(Debug, Serialize, Deserialize, ErrorVerdict, thiserror::Error)]
 pub(crate) enum PayError {
+    #[verdict(replay)]
     #[error("the gateway declined the charge")]
     Declined,
+    #[verdict(release)]
     #[error("the gateway did not answer: {0}")]
     Unreachable(String),
+    #[verdict(release)]
     #[error(transparent)]
     Idempotency(#[from] Error),
 }

@@ -148,10 +148,10 @@ impl Idempotency {
     /// [accept](Store::accepts) one of them.
     pub fn check_operations(&self, operations: &[Operation]) -> Result<(), Error> {
         let usual = self.defaults().on_crash;
-        let policies = operations.iter().map(|operation| operation.on_crash);
-        policies
-            .map(|on_crash| self.0.parts.store.accepts(on_crash.unwrap_or(usual)))
-            .collect::<Result<(), _>>()?;
+        for operation in operations {
+            let on_crash = operation.on_crash.unwrap_or(usual);
+            self.0.parts.store.accepts(on_crash)?;
+        }
         Ok(())
     }
 

@@ -47,17 +47,18 @@ use crate::{
 /// assert_idempotent(3, service, request, async || shelf.lock().unwrap().clone()).await;
 /// # }
 /// ```
-pub async fn assert_idempotent<S, B, R, T>(
+pub async fn assert_idempotent<S, B, R, T, C>(
     times: usize,
     mut service: S,
     request: impl Fn() -> Request<B>,
-    state: impl AsyncFn() -> T,
+    state: impl Fn() -> C,
 ) -> Response<Bytes>
 where
     S: Service<Request<B>, Response = Response<R>>,
     S::Error: Debug,
     R: Body<Data = Bytes>,
     R::Error: Into<BoxError>,
+    C: Future<Output = T>,
     T: PartialEq + Debug,
 {
     assert!(times > 1, "`assert_idempotent` needs at least two requests");

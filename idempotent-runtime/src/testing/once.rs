@@ -40,13 +40,14 @@ use std::{
 /// assert_eq!(receipt.unwrap(), "receipt for order-1");
 /// # }
 /// ```
-pub async fn assert_once<F, T, E>(
+pub async fn assert_once<F, T, E, C>(
     duplicates: usize,
     call: impl Fn() -> F,
-    effects: impl AsyncFn() -> usize,
+    effects: impl Fn() -> C,
 ) -> Result<T, E>
 where
     F: Future<Output = Result<T, E>>,
+    C: Future<Output = usize>,
     T: PartialEq + Debug,
     E: Debug,
 {
@@ -149,7 +150,10 @@ mod tests {
     #[should_panic(expected = "happened 5 times")]
     async fn an_effect_for_each_call_is_found() {
         let runs = Cell::new(0);
-        let call = || async { Ok::<_, Infallible>(runs.set(runs.get() + 1)) };
+        let call = || async {
+            runs.set(runs.get() + 1);
+            Ok::<_, Infallible>(())
+        };
         let _ = assert_once(5, call, async || runs.get()).await;
     }
 
@@ -165,7 +169,8 @@ mod tests {
             let running = &running;
             async move {
                 tokio::task::yield_now().await;
-                Ok::<_, Infallible>(running.set(running.get() - 1))
+                running.set(running.get() - 1);
+                Ok::<_, Infallible>(())
             }
         };
         let _ = assert_once(5, call, async || runs.get()).await;
@@ -186,7 +191,10 @@ mod tests {
     #[should_panic(expected = "`assert_once` needs at least two calls")]
     async fn one_call_proves_nothing() {
         let runs = Cell::new(0);
-        let call = || async { Ok::<_, Infallible>(runs.set(1)) };
+        let call = || async {
+            runs.set(1);
+            Ok::<_, Infallible>(())
+        };
         let _ = assert_once(1, call, async || runs.get()).await;
     }
 

@@ -318,7 +318,7 @@ async fn the_reasons_why_a_call_got_no_answer_are_problems() {
         (
             Error::Uncertain {
                 operation: operation.clone(),
-                id: RecordId::from_bytes([7; 32]),
+                id: crate::identity::RecordId::from_bytes([7; 32]),
             },
             Kind::OutcomeUnknown,
             None,
@@ -327,7 +327,7 @@ async fn the_reasons_why_a_call_got_no_answer_are_problems() {
             Error::Parked {
                 operation: operation.clone(),
                 attempts: 5,
-                id: RecordId::from_bytes([7; 32]),
+                id: crate::identity::RecordId::from_bytes([7; 32]),
             },
             Kind::OutcomeUnknown,
             None,
