@@ -1,6 +1,9 @@
 //! What axum needs beyond tower: extractors, and our types as responses and parts of them.
 
-use std::convert::Infallible;
+use std::{
+    convert::Infallible,
+    task::{Context, Poll},
+};
 
 use axum::{
     extract::{
@@ -8,13 +11,16 @@ use axum::{
     },
     response::{IntoResponse, IntoResponseParts, Response, ResponseParts},
 };
+use bytes::Bytes;
 use http::{HeaderMap, Method, request::Parts};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tower_layer::Layer;
+use tower_service::Service;
 
 use crate::{
-    error::Error,
+    error::{BoxError, Error},
     http::{
-        IdempotencyKey, KeyReader, Mark,
+        Body, IdempotencyKey, IdempotencyLayer, IdempotencyService, KeyReader, Mark,
         meeting::take_key,
         problem::{Kind, Problem, Problems, Told},
         routing,
@@ -157,5 +163,65 @@ where
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         axum::Json(self.0).into_response()
+    }
+}
+
+impl IdempotencyLayer {
+    /// The same layer for a `ServiceBuilder` of axum: what stands inside of it is given axum's own body, as `from_fn` and other
+    /// middleware of axum ask for.
+    ///
+    /// ```
+    /// use axum::{Router, middleware::from_fn, extract::Request, middleware::Next, response::Response, routing::post};
+    /// use idempotent_runtime::{Error, Idempotency, http::{IdempotencyLayer, Scope}};
+    /// use tower::ServiceBuilder;
+    ///
+    /// async fn audit(request: Request, next: Next) -> Response {
+    ///     next.run(request).await
+    /// }
+    ///
+    /// # fn app() -> Result<Router, Error> {
+    /// let idempotency = IdempotencyLayer::builder(Idempotency::memory()).scope(Scope::shared_by_all_callers()).build()?;
+    /// let layers = ServiceBuilder::new().layer(from_fn(audit)).layer(idempotency.for_axum()).layer(from_fn(audit));
+    /// let app: Router = Router::new().route("/charges", post(async || "charged")).layer(layers);
+    /// # Ok(app) }
+    /// ```
+    #[must_use]
+    pub fn for_axum(&self) -> AxumIdempotencyLayer {
+        AxumIdempotencyLayer(self.clone())
+    }
+}
+
+/// An [`IdempotencyLayer`] around a service that is given axum's own body: see [`IdempotencyLayer::for_axum`].
+#[derive(Clone, Debug)]
+pub struct AxumIdempotencyLayer(IdempotencyLayer);
+
+impl<S> Layer<S> for AxumIdempotencyLayer {
+    type Service = IdempotencyService<WithAxumBody<S>>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        self.0.layer(WithAxumBody(inner))
+    }
+}
+
+/// Gives a service axum's own body.
+#[derive(Clone, Debug)]
+pub struct WithAxumBody<S>(S);
+
+impl<S, B> Service<http::Request<Body<B>>> for WithAxumBody<S>
+where
+    S: Service<Request>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<Body<B>>) -> S::Future {
+        self.0.call(request.map(axum::body::Body::new))
     }
 }

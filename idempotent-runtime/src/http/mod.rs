@@ -57,7 +57,7 @@ pub(crate) use self::namesakes::Namesakes;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use self::{
-    axum::Json,
+    axum::{AxumIdempotencyLayer, Json, WithAxumBody},
     checked::{Checked, Rejected},
 };
 pub use self::{

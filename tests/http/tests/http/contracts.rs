@@ -103,7 +103,10 @@ async fn s_32_s_125_the_contract_says_where_a_key_is_ignored() {
         assert_eq!(document["operation"]["parameters"], json!([]));
         assert_eq!(document["components"]["schemas"], json!({}));
         // Browsers that send it nevertheless are not stopped by their own check.
-        assert_eq!(contract.cors_allowed_headers(), [KEY, "content-type"]);
+        assert_eq!(
+            contract.cors_allowed_headers(),
+            [KEY, http::header::CONTENT_TYPE]
+        );
     }
 }
 
