@@ -102,7 +102,9 @@ impl Meeting {
         if head.extensions.get::<IsGuarded>().is_some() {
             return Meeting::HandOn(None);
         }
-        let keys_count = rules.methods.contains(&head.method) && !is_for_another_protocol(head);
+        let keys_count = rules.methods.contains(&head.method)
+            && !is_for_another_protocol(head)
+            && (rules.guards_fallback || !routing::is_for_the_fallback(head));
         let hand_on = |ignored| {
             // No key protects it here. What only reads may be repeated, and where keys count for a read, it does more.
             let only_reads = head.method.is_safe() && !keys_count;

@@ -19,6 +19,7 @@ mod crowds;
 mod environment;
 mod expiry;
 mod failures;
+mod fallbacks;
 mod handlers;
 mod header_fields;
 mod identity;
