@@ -189,7 +189,7 @@ impl Guard {
             route: match self.rules.key_scope {
                 KeyScope::Caller => None,
                 KeyScope::Route => {
-                    let path = routing::uri(head).path().to_owned();
+                    let path = routing::normalised(routing::uri(head).path()).into_owned();
                     Some(Box::new((head.method.to_string(), path)))
                 }
             },
@@ -206,7 +206,7 @@ impl Guard {
         let rules = &*self.rules;
         let uri = routing::uri(head);
         let target = Target {
-            path: uri.path(),
+            path: &routing::normalised(uri.path()),
             query: uri.query(),
         };
         let Settings { handle, name, .. } = &*self.settings;

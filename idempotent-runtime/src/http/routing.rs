@@ -1,5 +1,6 @@
 //! What a router outside of the layer has done to a request.
 
+use std::borrow::Cow;
 #[cfg(feature = "axum")]
 use std::{
     future::{Future as _, ready},
@@ -19,6 +20,32 @@ use tower_service::Service as _;
 /// The target as the client sent it: a router that nests another one takes off the beginning of the path.
 pub(crate) fn uri(head: &Parts) -> &Uri {
     original(head).unwrap_or(&head.uri)
+}
+
+/// The path as it is compared: two spellings are one where RFC 3986 says that they mean the same (section 6.2.2). So the digits of
+/// what is percent-encoded are in upper case, and letters, digits and `-._~` are not encoded.
+pub(crate) fn normalised(path: &str) -> Cow<'_, str> {
+    if !path.contains('%') {
+        return Cow::Borrowed(path);
+    }
+    let mut parts = path.split('%');
+    let mut normal = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2).unwrap_or((part, ""));
+        let is_encoded = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        match u8::from_str_radix(digits, 16) {
+            Ok(byte) if is_encoded && is_unreserved(byte) => normal.push(char::from(byte)),
+            Ok(_) if is_encoded => normal.extend(["%", &digits.to_ascii_uppercase()]),
+            // It encodes nothing, and stays as it is.
+            _ => normal.extend(["%", digits]),
+        }
+        normal.push_str(rest);
+    }
+    Cow::Owned(normal)
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
 /// Tells whether a handler is there for the request, as far as is known: a router answers 404 by itself where there is none.
@@ -80,4 +107,29 @@ fn original(_: &Parts) -> Option<&Uri> {
 #[cfg(not(feature = "axum"))]
 fn is_matched(_: &Parts) -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalised;
+
+    #[test]
+    fn first_hour_21_a_path_has_one_spelling() {
+        for (path, normal) in [
+            ("/orders/a", "/orders/a"),
+            ("/orders/%61", "/orders/a"),
+            ("/%7euser/%2D%2e%5f", "/~user/-._"),
+            ("/caf%c3%a9", "/caf%C3%A9"),
+            ("/caf%C3%A9", "/caf%C3%A9"),
+            ("/a%2fb", "/a%2Fb"),
+            ("/%2561", "/%2561"),
+            ("/%", "/%"),
+            ("/%6", "/%6"),
+            ("/%zz%61", "/%zza"),
+            ("/%+1", "/%+1"),
+            ("/%\u{e9}%61", "/%\u{e9}a"),
+        ] {
+            assert_eq!(normalised(path), normal, "{path}");
+        }
+    }
 }
