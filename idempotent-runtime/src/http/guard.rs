@@ -23,13 +23,12 @@ use crate::{
     handle::Status,
     http::{
         IdempotencyKey, StoredResponse,
-        body::{self, Body, Unfinished, read_to_end},
+        body::{self, Body},
         client::{Heard, hear},
         execution::Execution,
         fingerprint::{Target, part},
         grpc,
         limit::Place,
-        meeting::{too_large, unreadable},
         problem::{Kind, Mismatch, Problem, ProblemJson},
         routing,
         rules::{KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
@@ -115,10 +114,9 @@ impl Guard {
             Ok(place) => execution.place = place,
             Err(problem) => return Ok(self.refuse(&problem)),
         }
-        execution.body = match read_to_end(body, self.rules.max_request).await {
+        execution.body = match self.read(body).await {
             Ok(whole) => whole,
-            Err(Unfinished::TooLong(_)) => return Ok(self.refuse(&too_large(&self.rules))),
-            Err(Unfinished::Failed(body)) => return Ok(self.refuse(&unreadable(&body))),
+            Err(problem) => return Ok(self.refuse(&problem)),
         };
         let sent = &execution.body.bytes;
         if self.rules.protocol == Protocol::GrpcUnary && !grpc::is_one_message(sent) {

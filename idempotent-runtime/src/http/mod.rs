@@ -14,6 +14,7 @@
 //! * [`StoredResponse`] is a response as it is kept for retries, and [`HeaderPolicy`] says which of its header fields are.
 //! * [`contract`] tells others what a service does: browsers by CORS lists, programs by an OpenAPI fragment, people by a page.
 
+mod arrival;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod axum;

@@ -12,6 +12,7 @@ use crate::{
     error::Error,
     http::{
         HeaderPolicy, IDEMPOTENCY_KEY, KeyReader,
+        arrival::Patience,
         fingerprint::{BodyComparison, Comparison, QueryComparison},
         outcome::ServerErrors,
     },
@@ -58,6 +59,7 @@ pub struct Rules {
     pub(crate) unrepeatable: Unrepeatable,
     pub(crate) headers: HeaderPolicy,
     pub(crate) max_request: usize,
+    pub(crate) patience: Patience,
     pub(crate) max_response: usize,
     pub(crate) ttl: Option<Duration>,
     pub(crate) on_expired: OnExpired,
@@ -119,6 +121,28 @@ impl Rules {
     /// by default. A body without a key is not counted.
     pub fn max_request(mut self, bytes: usize) -> Self {
         self.max_request = bytes;
+        self
+    }
+}
+
+/// How a request's body arrives.
+impl Rules {
+    /// Sets how long the body of a request with a key may take from one byte to the next: 30 seconds by default. Where it takes
+    /// longer, the request is refused with 408, which a client may repeat, and nothing was done.
+    pub fn body_timeout(mut self, between: impl IntoDuration) -> Self {
+        match between.into_duration() {
+            Ok(between) => self.patience.between = between,
+            Err(error) => self.mistake = Some(error),
+        }
+        self
+    }
+
+    /// Sets how long it may take in all: 10 minutes by default.
+    pub fn body_deadline(mut self, in_all: impl IntoDuration) -> Self {
+        match in_all.into_duration() {
+            Ok(in_all) => self.patience.in_all = in_all,
+            Err(error) => self.mistake = Some(error),
+        }
         self
     }
 }

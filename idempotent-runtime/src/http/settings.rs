@@ -180,6 +180,9 @@ impl<S> Builder<S> {
 
     /// Sets how many handlers may run at once for requests with a key, at least one; more are refused with 503. Unlike a limit outside of the
     /// layer, it counts handlers whose clients have gone away, too.
+    ///
+    /// The body of a request that is still arriving takes the place of a handler, so slow uploads are bounded, too
+    /// ([`Rules::body_timeout`]). Where all places are taken, a request whose body is not there yet is refused with 503, whatever its key.
     pub fn max_in_flight(mut self, handlers: usize) -> Self {
         self.said.bounds.in_all = handlers;
         self

@@ -30,6 +30,8 @@ pub enum Kind {
     BodyTooLarge,
     /// The request's body did not arrive whole: 400.
     BodyUnreadable,
+    /// The request's body did not arrive in time: 408.
+    BodyTimeout,
     /// The store of the keys does not answer: 503.
     StoreUnavailable,
     /// The service is overloaded or shutting down: 503.
@@ -119,6 +121,7 @@ impl Kind {
         Kind::ScopeUnresolved,
         Kind::BodyTooLarge,
         Kind::BodyUnreadable,
+        Kind::BodyTimeout,
         Kind::StoreUnavailable,
         Kind::Overloaded,
         Kind::TooEarly,
@@ -277,6 +280,15 @@ impl Kind {
                 status: StatusCode::BAD_REQUEST,
                 title: "The request body did not arrive whole",
                 detail: "The body could not be read to its end. The request was not executed.",
+                retryable: true,
+                key_action: KeyAction::Keep,
+                retry_after: None,
+            },
+            Kind::BodyTimeout => Usual {
+                slug: "idempotency-body-timeout",
+                status: StatusCode::REQUEST_TIMEOUT,
+                title: "The request body did not arrive in time",
+                detail: "The body took longer to arrive than this service waits. The request was not executed.",
                 retryable: true,
                 key_action: KeyAction::Keep,
                 retry_after: None,

@@ -57,6 +57,10 @@
 //!
 //! The request's body did not arrive whole. Nothing was done; send it again, with the same key.
 //!
+//! # idempotency-body-timeout
+//!
+//! The request's body took longer to arrive than the service waits. Nothing was done; send it again, with the same key.
+//!
 //! # idempotency-store-unavailable
 //!
 //! The service cannot look up keys right now. Nothing was done; try again later, with the same key.

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     http::{
         HeaderPolicy, KeyReader,
+        arrival::Patience,
         fingerprint::{BodyComparison, Comparison, QueryComparison},
         outcome::ServerErrors,
     },
@@ -41,6 +42,7 @@ impl Rules {
             unrepeatable: Unrepeatable::Refused,
             headers: HeaderPolicy::default(),
             max_request: TWO_MIB,
+            patience: Patience::USUAL,
             max_response: TWO_MIB,
             ttl: None,
             on_expired: OnExpired::Run,

@@ -141,7 +141,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { title: "A7 Bodies, streams, limits", items: &[
         item("S-84", "request body known > limit", "413 P(body-too-large) before reading; runs 0, no claim (option: pass through un-deduplicated is off)", "practice"),
         item("S-85", "chunked body crossing the limit", "413, claim (if any) released", "practice"),
-        item("S-86", "body read error / client hangs mid-upload", "400, no claim left behind, no panic", "practice"),
+        item("S-86", "body read error / client hangs mid-upload", "400, no claim left behind, no panic; a body that arrives too slowly: 408 P(body-timeout), and while it arrives it counts against `max_in_flight`", "practice"),
         item("S-87", "handler sees the exact original bytes, Content-Length and (if any) request trailers", "yes; axum `DefaultBodyLimit` still effective", "practice"),
         item("S-88", "SSE (`text/event-stream`) or unknown-length response", r#"delivered unbuffered, first byte not delayed; record → tombstone "completed, not replayable""#, "practice"),
         item("S-89", "retry of S-88", "409 P(result-unavailable) (default) or re-run if the route opts in by `Unrepeatable::RunAgain`; not an empty 200", "practice"),

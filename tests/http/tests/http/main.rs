@@ -42,3 +42,4 @@ mod syntax;
 mod traces;
 mod transactions;
 mod unrepeatable;
+mod uploads;
