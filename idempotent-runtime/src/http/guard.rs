@@ -110,21 +110,15 @@ impl Guard {
         R: HttpBody<Data = Bytes> + Send + 'static,
         R::Error: Into<BoxError>,
     {
-        match self.place(&execution.head).await {
-            Ok(place) => execution.place = place,
-            Err(problem) => return Ok(self.refuse(&problem)),
+        let timer = self.settings.handle.timer();
+        let began = timer.now();
+        if let Err(problem) = self.prepare(&mut execution, body).await {
+            let elapsed = timer.now().saturating_sub(began);
+            let id = self.record(&self.identity(&execution.head)).ok();
+            self.settings.tell_refused(&problem, id, elapsed);
+            return Ok(self.refuse(&problem));
         }
-        execution.body = match self.read(body).await {
-            Ok(whole) => whole,
-            Err(problem) => return Ok(self.refuse(&problem)),
-        };
         let sent = &execution.body.bytes;
-        if self.rules.protocol == Protocol::GrpcUnary && !grpc::is_one_message(sent) {
-            let streams = Problem::new(Kind::NotSupported).with_detail(
-                "An idempotency key is supported for unary calls, which send one message. Nothing was done.",
-            );
-            return Ok(self.refuse(&streams));
-        }
         let identity = self.identity(&execution.head);
         let call = self.describe(&identity, &execution.head, sent);
         let (client, own) = oneshot::channel();
@@ -142,6 +136,23 @@ impl Guard {
         };
         self.rules.repeat_key(&self.headers, &mut response);
         Ok(response)
+    }
+
+    /// Has everything there that a claim needs, its body above all; the refusal of a request that comes to none.
+    async fn prepare<S, B>(&self, execution: &mut Execution<S>, body: B) -> Result<(), Problem>
+    where
+        B: HttpBody<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        execution.place = self.place(&execution.head).await?;
+        execution.body = self.read(body).await?;
+        let is_grpc = self.rules.protocol == Protocol::GrpcUnary;
+        if is_grpc && !grpc::is_one_message(&execution.body.bytes) {
+            return Err(Problem::new(Kind::NotSupported).with_detail(
+                "An idempotency key is supported for unary calls, which send one message. Nothing was done.",
+            ));
+        }
+        Ok(())
     }
 
     /// A place for the key, in case it is new; the refusal of a new one, where its caller has brought as many as it may. One that is
@@ -296,6 +307,11 @@ impl Guard {
             },
             // Who calls with what can be nobody's name is nobody, too.
             Error::InvalidKey { part: "scope", .. } => {
+                let operation = &*self.settings.name;
+                tracing::info!(
+                    operation,
+                    "a request is refused because its caller is no key"
+                );
                 problem.with_status(self.settings.scope.refusal())
             }
             _ => problem,

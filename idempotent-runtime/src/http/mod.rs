@@ -39,6 +39,9 @@ mod namesakes;
 mod outcome;
 pub mod problem;
 mod published;
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+mod replayable;
 mod routes;
 mod routing;
 mod rules;
@@ -60,6 +63,7 @@ pub(crate) use self::namesakes::Namesakes;
 pub use self::{
     axum::Json,
     checked::{Checked, Rejected},
+    replayable::{Replayable, Replayed},
 };
 pub use self::{
     body::Body,

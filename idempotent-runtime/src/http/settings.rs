@@ -3,6 +3,7 @@
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Once},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -24,6 +25,8 @@ use crate::{
         scope::{Caller, Scope},
         seal::Seal,
     },
+    identity::RecordId,
+    observe::{Answer, Answered},
     request::{check_durations, check_expired, check_lease},
 };
 
@@ -315,6 +318,22 @@ impl Settings {
                 );
             });
         })
+    }
+
+    /// Tells operators and observers of a request that the layer refuses by itself. Of one that cannot be said to be anybody's there is
+    /// no record to name.
+    pub(crate) fn tell_refused(&self, problem: &Problem, id: Option<RecordId>, elapsed: Duration) {
+        let (operation, code) = (&*self.name, problem.kind().code());
+        match problem.kind() {
+            Kind::ScopeUnresolved => tracing::info!(operation, code, "a request is refused"),
+            _ => tracing::debug!(operation, code, "a request is refused"),
+        }
+        self.handle.observers().answered(&Answered {
+            operation,
+            id,
+            answer: Answer::Refused,
+            elapsed,
+        });
     }
 
     /// Makes the response that refuses a request of that method and those header fields, in the protocol of its rules and with

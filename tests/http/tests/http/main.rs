@@ -39,6 +39,7 @@ mod settle;
 mod shutdown;
 mod statuses;
 mod syntax;
+mod told;
 mod traces;
 mod transactions;
 mod unrepeatable;
