@@ -291,6 +291,9 @@ impl Guard {
     fn problem(&self, error: &Error, identity: &Identity<'_>) -> Problem {
         let problem = Problem::from(error);
         match error {
+            Error::InProgress { silent: true, .. } => {
+                problem.with_status(self.rules.in_flight_status)
+            }
             Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => problem
                 .with_status(self.rules.in_flight_status)
                 .with_retry_after(self.rules.retry_after),

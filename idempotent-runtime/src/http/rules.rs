@@ -198,7 +198,8 @@ impl Rules {
         self
     }
 
-    /// Sets after how long that refusal says to try again: 1 second by default, in whole seconds.
+    /// Sets after how long that refusal says to try again: 1 second by default, in whole seconds. Where whoever runs the first request
+    /// has missed a heartbeat, and so may have vanished, it says the rest of the lease.
     pub fn retry_after(mut self, wait: impl IntoDuration) -> Self {
         match wait.into_duration() {
             Ok(wait) => self.retry_after = wait,

@@ -44,3 +44,4 @@ mod traces;
 mod transactions;
 mod unrepeatable;
 mod uploads;
+mod wording;
