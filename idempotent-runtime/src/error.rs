@@ -46,6 +46,8 @@ pub enum Error {
         /// The rest of the holder's lease: a bound, not an estimate. The call may end much sooner; a holder that has vanished
         /// is replaced then, and one that lives has prolonged its lease meanwhile.
         retry_after: Duration,
+        /// Whether its holder is silent: it has missed a heartbeat, and may have vanished.
+        silent: bool,
         /// The number of the attempt that runs.
         attempt: u32,
         /// The label of the process that holds it.

@@ -16,7 +16,7 @@ pub trait Observer: Send + Sync {
         let _ = transition;
     }
 
-    /// A call was answered: exactly once for each call that gave its caller something. One that was dropped did not, nor one whose
+    /// A call was answered, or refused: also a request that the layer for HTTP refuses by itself. Exactly once for each call that gave its caller something. One that was dropped did not, nor one whose
     /// body panicked: what became of its record is a [transition](Self::transition). One in a task of its own is answered when its
     /// body has ended, whoever waits for it; where its runtime ends first, nobody is told, also where
     /// [`Error::Stopped`](crate::Error::Stopped) is given.
@@ -208,6 +208,7 @@ impl Observers {
             Step::NotYetRecorded | Step::LeaseLost | Step::Parked | Step::LeftUncertain => {
                 tracing::warn!(operation, %id, attempt, ?step, "idempotent call");
             }
+            Step::TakenOver => tracing::info!(operation, %id, attempt, ?step, "idempotent call"),
             // That a heartbeat failed is said with its cause, where that is known.
             _ => tracing::debug!(operation, %id, attempt, ?step, "idempotent call"),
         }

@@ -1,6 +1,7 @@
 //! From what a body returns to what a store keeps, and back.
 
 use std::{
+    cell::Cell,
     future::{Future, Ready, ready},
     pin::Pin,
     task::{Context, Poll},
@@ -451,4 +452,26 @@ where
             },
         }
     }
+}
+
+thread_local! {
+    static IS_OWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Reads back what the caller's own body has returned, which is no replay, though it is read as one.
+pub(crate) fn as_own<T>(read: impl FnOnce() -> T) -> T {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IS_OWN.set(self.0);
+        }
+    }
+    let _before = Before(IS_OWN.replace(true));
+    read()
+}
+
+/// Tells whether what is being read is the caller's own.
+#[cfg(feature = "axum")]
+pub(crate) fn is_own() -> bool {
+    IS_OWN.get()
 }

@@ -384,7 +384,9 @@ fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) ->
                 Judgement::Stop(Stopped::Unknown(Why::Server))
             }
             Slug::ResultUnavailable | Slug::ResultExpired => Judgement::Stop(Stopped::ResultGone),
-            Slug::BodyUnreadable | Slug::Overloaded | Slug::TooManyKeys => again(Happened::No),
+            Slug::BodyUnreadable | Slug::BodyTimeout | Slug::Overloaded | Slug::TooManyKeys => {
+                again(Happened::No)
+            }
             Slug::TooEarly if !progress.was_early => again(Happened::No),
             Slug::NotSupported => Judgement::Stop(Stopped::Unsupported),
             Slug::KeyMissing

@@ -29,6 +29,8 @@ pub(super) enum Slug {
     BodyTooLarge,
     /// The request did not arrive whole.
     BodyUnreadable,
+    /// The request did not arrive in time; nothing ran.
+    BodyTimeout,
     /// The server's store is out of reach: nothing ran now, and whether it ran before is not to be had.
     StoreUnavailable,
     /// The server has too much to do, or is shutting down; nothing ran.
@@ -45,7 +47,7 @@ pub(super) enum Slug {
     Misconfigured,
 }
 
-const SLUGS: [(&str, Slug); 18] = [
+const SLUGS: [(&str, Slug); 19] = [
     ("idempotency-key-missing", Slug::KeyMissing),
     ("idempotency-key-invalid", Slug::KeyInvalid),
     ("idempotency-key-reused", Slug::KeyReused),
@@ -57,6 +59,7 @@ const SLUGS: [(&str, Slug); 18] = [
     ("idempotency-scope-unresolved", Slug::ScopeUnresolved),
     ("idempotency-body-too-large", Slug::BodyTooLarge),
     ("idempotency-body-unreadable", Slug::BodyUnreadable),
+    ("idempotency-body-timeout", Slug::BodyTimeout),
     ("idempotency-store-unavailable", Slug::StoreUnavailable),
     ("idempotency-overloaded", Slug::Overloaded),
     ("idempotency-too-early", Slug::TooEarly),

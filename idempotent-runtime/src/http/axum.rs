@@ -119,6 +119,7 @@ fn mark(kind: Kind) -> Option<Mark> {
         | Kind::ScopeUnresolved
         | Kind::BodyTooLarge
         | Kind::BodyUnreadable
+        | Kind::BodyTimeout
         | Kind::StoreUnavailable
         | Kind::Overloaded
         | Kind::TooEarly

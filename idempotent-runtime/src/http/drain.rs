@@ -4,13 +4,16 @@ use std::{collections::HashMap, fmt, sync::Arc};
 
 use tokio::sync::watch;
 
-/// Counts the handlers that run, in all and for each caller that it is told of, and is shut once.
+/// Counts the handlers that run and the bodies that arrive, in all and for each caller that it is told of, and is shut once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Door(Arc<watch::Sender<State>>);
 
 #[derive(Default)]
 struct State {
+    /// The handlers.
     inside: usize,
+    /// The bodies.
+    arriving: usize,
     /// By what tells callers apart.
     callers: HashMap<Arc<[u8]>, usize>,
     shut: bool,
@@ -26,7 +29,25 @@ impl fmt::Debug for State {
     }
 }
 
-/// How many handlers may run at once.
+/// What takes room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    /// A handler that runs.
+    Handler,
+    /// The body of a request that is waited for.
+    Body,
+}
+
+impl State {
+    fn number_of(&mut self, occupant: Occupant) -> &mut usize {
+        match occupant {
+            Occupant::Handler => &mut self.inside,
+            Occupant::Body => &mut self.arriving,
+        }
+    }
+}
+
+/// How many handlers may run at once, and bodies be waited for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) in_all: usize,
@@ -45,7 +66,7 @@ impl Bounds {
     }
 }
 
-/// Why a handler is not let in.
+/// Why none is let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Barred {
     Shut,
@@ -53,17 +74,19 @@ pub(crate) enum Barred {
     FullOfThisCaller,
 }
 
-/// A handler that runs.
+/// A handler that runs, or a body that arrives.
 pub(crate) struct Inside {
     door: Door,
+    occupant: Occupant,
     caller: Option<Arc<[u8]>>,
 }
 
 impl Door {
-    /// Lets a handler in, of this caller where callers are counted, unless the door is shut or as many as may be are inside already.
+    /// Lets in what is of this caller where callers are counted, unless the door is shut or as many as may be are inside already.
     /// Whoever finds the door [`empty`](Self::empty) after shutting it knows that it stays so.
     pub(crate) fn enter(
         &self,
+        occupant: Occupant,
         caller: Option<Arc<[u8]>>,
         bounds: Bounds,
     ) -> Result<Inside, Barred> {
@@ -73,21 +96,22 @@ impl Door {
             let of_this_caller = counted.copied().unwrap_or_default();
             answer = match () {
                 () if state.shut => Err(Barred::Shut),
-                () if state.inside >= bounds.in_all => Err(Barred::Full),
+                () if state.inside + state.arriving >= bounds.in_all => Err(Barred::Full),
                 () if of_this_caller >= bounds.of_one_caller => Err(Barred::FullOfThisCaller),
                 () => Ok(()),
             };
             if answer.is_ok() {
-                state.inside += 1;
+                *state.number_of(occupant) += 1;
                 if let Some(caller) = &caller {
                     state.callers.insert(Arc::clone(caller), of_this_caller + 1);
                 }
             }
-            // Nobody waits for a handler that is let in.
+            // Nobody waits for what is let in.
             false
         });
         answer.map(|()| Inside {
             door: self.clone(),
+            occupant,
             caller,
         })
     }
@@ -119,7 +143,7 @@ impl fmt::Debug for Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         self.door.0.send_if_modified(|state| {
-            state.inside -= 1;
+            *state.number_of(self.occupant) -= 1;
             if let Some(caller) = &self.caller
                 && let Some(of_this_caller) = state.callers.get_mut(caller)
             {
@@ -146,18 +170,26 @@ mod tests {
             ..Bounds::NONE
         };
         assert!(!bounds.are_of_callers());
-        let inside = [door.enter(None, bounds), door.enter(None, bounds)];
+        let inside = [
+            door.enter(Occupant::Handler, None, bounds),
+            door.enter(Occupant::Handler, None, bounds),
+        ];
         assert!(inside.iter().all(Result::is_ok));
-        assert_eq!(door.enter(None, bounds).err(), Some(Barred::Full));
+        assert_eq!(
+            door.enter(Occupant::Handler, None, bounds).err(),
+            Some(Barred::Full)
+        );
         drop(inside);
-        assert!(door.enter(None, bounds).is_ok());
+        assert!(door.enter(Occupant::Handler, None, bounds).is_ok());
     }
 
     #[tokio::test]
     async fn who_is_inside_is_not_shown() {
         let door = Door::default();
         let caller = Some(Arc::from(&b"7"[..]));
-        let inside = door.enter(caller, Bounds::NONE).expect("there is room");
+        let inside = door
+            .enter(Occupant::Handler, caller, Bounds::NONE)
+            .expect("there is room");
         for shown in [format!("{door:?}"), format!("{inside:?}")] {
             assert!(!shown.contains(&format!("{}", b'7')), "{shown}");
         }
@@ -172,19 +204,32 @@ mod tests {
             in_all: 3,
             of_one_caller: 2,
         };
-        let first = door.enter(one(), bounds).expect("there is room");
-        let second = door.enter(one(), bounds).expect("there is room");
+        let first = door
+            .enter(Occupant::Handler, one(), bounds)
+            .expect("there is room");
+        let second = door
+            .enter(Occupant::Handler, one(), bounds)
+            .expect("there is room");
         assert_eq!(
-            door.enter(one(), bounds).err(),
+            door.enter(Occupant::Handler, one(), bounds).err(),
             Some(Barred::FullOfThisCaller)
         );
-        let third = door.enter(other(), bounds).expect("there is room");
-        assert_eq!(door.enter(other(), bounds).err(), Some(Barred::Full));
+        let third = door
+            .enter(Occupant::Handler, other(), bounds)
+            .expect("there is room");
+        assert_eq!(
+            door.enter(Occupant::Handler, other(), bounds).err(),
+            Some(Barred::Full)
+        );
         drop((first, second));
-        door.enter(one(), bounds).expect("there is room again");
+        door.enter(Occupant::Handler, one(), bounds)
+            .expect("there is room again");
         drop(third);
         door.shut();
-        assert_eq!(door.enter(one(), bounds).err(), Some(Barred::Shut));
+        assert_eq!(
+            door.enter(Occupant::Handler, one(), bounds).err(),
+            Some(Barred::Shut)
+        );
         door.empty().await;
         assert!(door.0.borrow().callers.is_empty());
     }

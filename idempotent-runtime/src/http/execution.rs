@@ -22,7 +22,7 @@ use crate::{
         IDEMPOTENT_REPLAYED, StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
         client::{OPEN, Own, RELEASED, Told},
-        drain::{Barred, Bounds, Inside},
+        drain::{Bounds, Inside, Occupant},
         grpc,
         guard::{Guard, IsGuarded},
         limit::Place,
@@ -182,26 +182,19 @@ impl Terms {
         place: Option<Place>,
     ) -> Result<Inside, Box<Told<R, E>>> {
         let Settings {
-            door,
             bounds,
             new_keys,
             handle,
             ..
         } = &*self.guard.settings;
-        let counted = bounds.are_of_callers().then(|| self.guard.caller_id());
         // What an earlier handler may have begun is not left lying for want of room.
         let bounds = if attempt.is_takeover() {
             Bounds::NONE
         } else {
             *bounds
         };
-        let inside = door.enter(counted, bounds).map_err(|barred| {
-            let kind = match barred {
-                Barred::Shut | Barred::Full => Kind::Overloaded,
-                Barred::FullOfThisCaller => Kind::TooManyKeys,
-            };
-            self.refused(&Problem::new(kind))
-        })?;
+        let inside = self.guard.enter(Occupant::Handler, bounds);
+        let inside = inside.map_err(|problem| self.refused(&problem))?;
         if let Some(new_keys) = new_keys {
             let caller = self.guard.caller_id();
             let begun = new_keys.begin(place, attempt, &caller, handle.timer());

@@ -75,6 +75,28 @@ pub enum QueryComparison {
     Exact,
     /// As a bag of parameters: their order does not matter, their number and their spelling do.
     AnyOrder,
+    /// Not at all: it says nothing of what is done.
+    Ignored,
+    /// Byte by byte, without the parameters of these names, as a client spells them: what a campaign or a trace adds, say. A query of
+    /// nothing else is none.
+    Without(&'static [&'static str]),
+}
+
+impl QueryComparison {
+    /// What is left of a query for the comparison, where anything is.
+    fn compared(self, query: &str) -> Option<Cow<'_, str>> {
+        let names = match self {
+            QueryComparison::Exact | QueryComparison::AnyOrder => return Some(query.into()),
+            QueryComparison::Ignored => return None,
+            QueryComparison::Without(names) => names,
+        };
+        let is_left = |parameter: &&str| {
+            let name = parameter.split('=').next().unwrap_or_default();
+            !names.contains(&name)
+        };
+        let left: Vec<_> = query.split('&').filter(is_left).collect();
+        (!left.is_empty()).then(|| left.join("&").into())
+    }
 }
 
 /// What is compared of two requests beside their methods, paths and content types, which always are.
@@ -144,7 +166,7 @@ impl Comparison {
     }
 }
 
-/// What a request is sent to: its path, and its query where it has one.
+/// What a request is sent to: its path in normal form, and its query where it has one.
 pub(crate) struct Target<'a> {
     pub(crate) path: &'a str,
     pub(crate) query: Option<&'a str>,
@@ -155,15 +177,12 @@ const FRAMES: usize = 128;
 
 impl Target<'_> {
     fn framed(&self, comparison: QueryComparison) -> Hash {
-        let query = self.query.unwrap_or_default();
-        let mut framed = Vec::with_capacity(self.path.len() + query.len() + FRAMES);
+        let query = self.query.and_then(|query| comparison.compared(query));
+        let length = query.as_ref().map_or(0, |query| query.len());
+        let mut framed = Vec::with_capacity(self.path.len() + length + FRAMES);
         write_framed(&mut framed, self.path.as_bytes());
-        match (self.query, comparison) {
+        match (query, comparison) {
             (None, _) => framed.push(0),
-            (Some(query), QueryComparison::Exact) => {
-                framed.push(1);
-                write_framed(&mut framed, query.as_bytes());
-            }
             (Some(query), QueryComparison::AnyOrder) => {
                 framed.push(2);
                 let mut parameters: Vec<_> = query.split('&').collect();
@@ -171,6 +190,10 @@ impl Target<'_> {
                 for parameter in parameters {
                     write_framed(&mut framed, parameter.as_bytes());
                 }
+            }
+            (Some(query), _) => {
+                framed.push(1);
+                write_framed(&mut framed, query.as_bytes());
             }
         }
         Hash(sha256(&mut framed))

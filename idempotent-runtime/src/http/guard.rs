@@ -23,13 +23,12 @@ use crate::{
     handle::Status,
     http::{
         IdempotencyKey, StoredResponse,
-        body::{self, Body, Unfinished, read_to_end},
+        body::{self, Body},
         client::{Heard, hear},
         execution::Execution,
         fingerprint::{Target, part},
         grpc,
         limit::Place,
-        meeting::{too_large, unreadable},
         problem::{Kind, Mismatch, Problem, ProblemJson},
         routing,
         rules::{KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
@@ -111,22 +110,15 @@ impl Guard {
         R: HttpBody<Data = Bytes> + Send + 'static,
         R::Error: Into<BoxError>,
     {
-        match self.place(&execution.head).await {
-            Ok(place) => execution.place = place,
-            Err(problem) => return Ok(self.refuse(&problem)),
+        let timer = self.settings.handle.timer();
+        let began = timer.now();
+        if let Err(problem) = self.prepare(&mut execution, body).await {
+            let elapsed = timer.now().saturating_sub(began);
+            let id = self.record(&self.identity(&execution.head)).ok();
+            self.settings.tell_refused(&problem, id, elapsed);
+            return Ok(self.refuse(&problem));
         }
-        execution.body = match read_to_end(body, self.rules.max_request).await {
-            Ok(whole) => whole,
-            Err(Unfinished::TooLong(_)) => return Ok(self.refuse(&too_large(&self.rules))),
-            Err(Unfinished::Failed(body)) => return Ok(self.refuse(&unreadable(&body))),
-        };
         let sent = &execution.body.bytes;
-        if self.rules.protocol == Protocol::GrpcUnary && !grpc::is_one_message(sent) {
-            let streams = Problem::new(Kind::NotSupported).with_detail(
-                "An idempotency key is supported for unary calls, which send one message. Nothing was done.",
-            );
-            return Ok(self.refuse(&streams));
-        }
         let identity = self.identity(&execution.head);
         let call = self.describe(&identity, &execution.head, sent);
         let (client, own) = oneshot::channel();
@@ -144,6 +136,23 @@ impl Guard {
         };
         self.rules.repeat_key(&self.headers, &mut response);
         Ok(response)
+    }
+
+    /// Has everything there that a claim needs, its body above all; the refusal of a request that comes to none.
+    async fn prepare<S, B>(&self, execution: &mut Execution<S>, body: B) -> Result<(), Problem>
+    where
+        B: HttpBody<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        execution.place = self.place(&execution.head).await?;
+        execution.body = self.read(body).await?;
+        let is_grpc = self.rules.protocol == Protocol::GrpcUnary;
+        if is_grpc && !grpc::is_one_message(&execution.body.bytes) {
+            return Err(Problem::new(Kind::NotSupported).with_detail(
+                "An idempotency key is supported for unary calls, which send one message. Nothing was done.",
+            ));
+        }
+        Ok(())
     }
 
     /// A place for the key, in case it is new; the refusal of a new one, where its caller has brought as many as it may. One that is
@@ -189,7 +198,7 @@ impl Guard {
             route: match self.rules.key_scope {
                 KeyScope::Caller => None,
                 KeyScope::Route => {
-                    let path = routing::uri(head).path().to_owned();
+                    let path = routing::normalised(routing::uri(head).path()).into_owned();
                     Some(Box::new((head.method.to_string(), path)))
                 }
             },
@@ -206,7 +215,7 @@ impl Guard {
         let rules = &*self.rules;
         let uri = routing::uri(head);
         let target = Target {
-            path: uri.path(),
+            path: &routing::normalised(uri.path()),
             query: uri.query(),
         };
         let Settings { handle, name, .. } = &*self.settings;
@@ -282,6 +291,9 @@ impl Guard {
     fn problem(&self, error: &Error, identity: &Identity<'_>) -> Problem {
         let problem = Problem::from(error);
         match error {
+            Error::InProgress { silent: true, .. } => {
+                problem.with_status(self.rules.in_flight_status)
+            }
             Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => problem
                 .with_status(self.rules.in_flight_status)
                 .with_retry_after(self.rules.retry_after),
@@ -298,6 +310,11 @@ impl Guard {
             },
             // Who calls with what can be nobody's name is nobody, too.
             Error::InvalidKey { part: "scope", .. } => {
+                let operation = &*self.settings.name;
+                tracing::info!(
+                    operation,
+                    "a request is refused because its caller is no key"
+                );
                 problem.with_status(self.settings.scope.refusal())
             }
             _ => problem,

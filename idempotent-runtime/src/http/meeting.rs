@@ -17,6 +17,7 @@ use http_body::Body as HttpBody;
 use http_body_util::LengthLimitError;
 
 use crate::http::{
+    arrival::TooSlow,
     body::Body,
     guard::{Guard, IsGuarded},
     problem::{Kind, Problem},
@@ -102,7 +103,9 @@ impl Meeting {
         if head.extensions.get::<IsGuarded>().is_some() {
             return Meeting::HandOn(None);
         }
-        let keys_count = rules.methods.contains(&head.method) && !is_for_another_protocol(head);
+        let keys_count = rules.methods.contains(&head.method)
+            && !is_for_another_protocol(head)
+            && (rules.guards_fallback || !routing::is_for_the_fallback(head));
         let hand_on = |ignored| {
             // No key protects it here. What only reads may be repeated, and where keys count for a read, it does more.
             let only_reads = head.method.is_safe() && !keys_count;
@@ -203,9 +206,10 @@ pub(crate) fn unreadable<B>(body: &Body<B>) -> Problem {
         .failure()
         .map(|failure| &**failure as &(dyn StdError + 'static));
     let mut causes = successors(first, |cause: &&(dyn StdError + 'static)| (*cause).source());
-    if causes.any(<dyn StdError>::is::<LengthLimitError>) {
-        Problem::new(Kind::BodyTooLarge)
-    } else {
-        Problem::new(Kind::BodyUnreadable)
-    }
+    let kind = causes.find_map(|cause| match cause {
+        cause if cause.is::<LengthLimitError>() => Some(Kind::BodyTooLarge),
+        cause if cause.is::<TooSlow>() => Some(Kind::BodyTimeout),
+        _ => None,
+    });
+    Problem::new(kind.unwrap_or(Kind::BodyUnreadable))
 }

@@ -14,6 +14,7 @@
 //! * [`StoredResponse`] is a response as it is kept for retries, and [`HeaderPolicy`] says which of its header fields are.
 //! * [`contract`] tells others what a service does: browsers by CORS lists, programs by an OpenAPI fragment, people by a page.
 
+mod arrival;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod axum;
@@ -38,6 +39,9 @@ mod namesakes;
 mod outcome;
 pub mod problem;
 mod published;
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+mod replayable;
 mod routes;
 mod routing;
 mod rules;
@@ -59,6 +63,7 @@ pub(crate) use self::namesakes::Namesakes;
 pub use self::{
     axum::{AxumIdempotencyLayer, Json, WithAxumBody},
     checked::{Checked, Rejected},
+    replayable::{Replayable, Replayed},
 };
 pub use self::{
     body::Body,

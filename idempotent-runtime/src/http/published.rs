@@ -140,9 +140,14 @@ fn restrict(answers: &mut Vec<(Kind, StatusCode)>, rules: &Rules) {
 
 fn compared(rules: &Rules) -> Vec<Cow<'static, str>> {
     let comparison = &rules.comparison;
-    let query = match comparison.query {
-        QueryComparison::Exact => "path and query",
-        QueryComparison::AnyOrder => "path and query in any order",
+    let query: Cow<'static, str> = match comparison.query {
+        QueryComparison::Exact => "path and query".into(),
+        QueryComparison::AnyOrder => "path and query in any order".into(),
+        QueryComparison::Ignored => "path".into(),
+        QueryComparison::Without(names) => {
+            let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+            format!("path and query without {}", names.join(", ")).into()
+        }
     };
     let body = match comparison.body {
         BodyComparison::Exact => "body, byte by byte",
@@ -153,8 +158,7 @@ fn compared(rules: &Rules) -> Vec<Cow<'static, str>> {
         .headers
         .iter()
         .map(|name| Cow::Owned(format!("`{name}`")));
-    ["method", query, "content type"]
-        .map(Cow::Borrowed)
+    ["method".into(), query, "content type".into()]
         .into_iter()
         .chain(headers)
         .chain([Cow::Borrowed(body)])

@@ -1,6 +1,7 @@
 //! What holds for a request: the same for all routes, or another one for some.
 
 mod choice;
+mod presets;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::{
     error::Error,
     http::{
         HeaderPolicy, IDEMPOTENCY_KEY, KeyReader,
+        arrival::Patience,
         fingerprint::{BodyComparison, Comparison, QueryComparison},
         outcome::ServerErrors,
     },
@@ -57,6 +59,7 @@ pub struct Rules {
     pub(crate) unrepeatable: Unrepeatable,
     pub(crate) headers: HeaderPolicy,
     pub(crate) max_request: usize,
+    pub(crate) patience: Patience,
     pub(crate) max_response: usize,
     pub(crate) ttl: Option<Duration>,
     pub(crate) on_expired: OnExpired,
@@ -70,111 +73,8 @@ pub struct Rules {
     pub(crate) replay_of_created: ReplayOfCreated,
     pub(crate) echo: Echo,
     pub(crate) early_data: EarlyData,
+    pub(crate) guards_fallback: bool,
     pub(crate) mistake: Option<Error>,
-}
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-const TWO_MIB: usize = 2 * 1024 * 1024;
-
-impl Rules {
-    /// What the draft of the IETF (draft-ietf-httpapi-idempotency-key-header-07) asks for.
-    pub fn ietf() -> Self {
-        Self {
-            protocol: Protocol::Http,
-            presence: Presence::Required,
-            methods: vec![Method::POST, Method::PATCH],
-            reader: KeyReader::new(),
-            key_scope: KeyScope::Caller,
-            comparison: Comparison {
-                body: BodyComparison::Exact,
-                query: QueryComparison::Exact,
-                headers: Vec::new(),
-            },
-            in_flight: InFlight::Reject,
-            rejections: Vec::new(),
-            server_errors: ServerErrors::Replay,
-            storage: Storage::Whole,
-            unrepeatable: Unrepeatable::Refused,
-            headers: HeaderPolicy::default(),
-            max_request: TWO_MIB,
-            max_response: TWO_MIB,
-            ttl: None,
-            on_expired: OnExpired::Run,
-            lease: None,
-            on_crash: None,
-            on_outage: None,
-            mismatch_status: StatusCode::UNPROCESSABLE_ENTITY,
-            mismatch_details: MismatchDetails::Hidden,
-            in_flight_status: StatusCode::CONFLICT,
-            retry_after: Duration::from_secs(1),
-            replay_of_created: ReplayOfCreated::Created,
-            echo: Echo::Off,
-            early_data: EarlyData::Accept,
-            mistake: None,
-        }
-    }
-
-    /// What version 1 of Stripe's API does.
-    pub fn stripe_v1() -> Self {
-        Self {
-            presence: Presence::Optional,
-            methods: vec![Method::POST],
-            ttl: Some(DAY),
-            mismatch_status: StatusCode::BAD_REQUEST,
-            echo: Echo::Key,
-            ..Self::ietf()
-        }
-    }
-
-    /// What a unary method of gRPC needs, as [`ietf`](Rules::ietf) beside that: the key is in the metadata `idempotency-key`, refusals are
-    /// statuses of gRPC, and what a response means is said by its own status. For
-    /// [`Builder::route`](super::Builder::route) with the method's path, such as `/shop.v1.Orders/Place`.
-    ///
-    /// | what | answer |
-    /// |---|---|
-    /// | a key that is missing or malformed | INVALID_ARGUMENT |
-    /// | another message with the key | FAILED_PRECONDITION |
-    /// | the first call still runs | ABORTED, with a `RetryInfo` |
-    /// | its outcome is unknown, cannot be repeated, or has expired | FAILED_PRECONDITION |
-    /// | the store is out of reach | UNAVAILABLE, with a `RetryInfo` |
-    /// | more than one message | UNIMPLEMENTED |
-    ///
-    /// Each has an `ErrorInfo` of the domain `idempotent-runtime`, whose reason is the problem's code. A replay has the metadata
-    /// `idempotent-replayed: true`. PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE and UNAUTHENTICATED are released;
-    /// CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, INTERNAL and DATA_LOSS are what [`server_errors`](Rules::server_errors) speaks of; every
-    /// other status is the outcome.
-    ///
-    /// Never for a streaming method: messages are read to the end, and what waits for an answer before it goes on would wait for
-    /// ever. The statuses that other rules set, and [`Problems`](super::problem::Problems), are of HTTP and have no effect.
-    pub fn grpc_unary() -> Self {
-        Self {
-            protocol: Protocol::GrpcUnary,
-            methods: vec![Method::POST],
-            ..Self::ietf()
-        }
-    }
-
-    /// What the Agentic Commerce Protocol asks for.
-    pub fn acp() -> Self {
-        Self {
-            methods: vec![Method::POST],
-            comparison: Comparison {
-                body: BodyComparison::CanonicalJson,
-                query: QueryComparison::Exact,
-                headers: Vec::new(),
-            },
-            server_errors: ServerErrors::Release,
-            ttl: Some(DAY),
-            echo: Echo::Key,
-            ..Self::ietf()
-        }
-    }
-}
-
-impl Default for Rules {
-    fn default() -> Self {
-        Self::ietf()
-    }
 }
 
 /// Requests and their keys.
@@ -188,6 +88,14 @@ impl Rules {
     /// Sets the methods that keys count for. Every other request is handed on untouched, whatever key it has.
     pub fn methods(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
         self.methods = methods.into_iter().collect();
+        self
+    }
+
+    /// Has requests that no route of axum's router matches guarded as all others are, for a handler of `Router::fallback` or a
+    /// service of `Router::fallback_service` that does something. Without this word they are handed on untouched: nothing is written,
+    /// and one without a key gets the router's 404.
+    pub fn guard_fallback(mut self) -> Self {
+        self.guards_fallback = true;
         self
     }
 
@@ -213,6 +121,28 @@ impl Rules {
     /// by default. A body without a key is not counted.
     pub fn max_request(mut self, bytes: usize) -> Self {
         self.max_request = bytes;
+        self
+    }
+}
+
+/// How a request's body arrives.
+impl Rules {
+    /// Sets how long the body of a request with a key may take from one byte to the next: 30 seconds by default. Where it takes
+    /// longer, the request is refused with 408, which a client may repeat, and nothing was done.
+    pub fn body_timeout(mut self, between: impl IntoDuration) -> Self {
+        match between.into_duration() {
+            Ok(between) => self.patience.between = between,
+            Err(error) => self.mistake = Some(error),
+        }
+        self
+    }
+
+    /// Sets how long it may take in all: 10 minutes by default.
+    pub fn body_deadline(mut self, in_all: impl IntoDuration) -> Self {
+        match in_all.into_duration() {
+            Ok(in_all) => self.patience.in_all = in_all,
+            Err(error) => self.mistake = Some(error),
+        }
         self
     }
 }
@@ -268,7 +198,8 @@ impl Rules {
         self
     }
 
-    /// Sets after how long that refusal says to try again: 1 second by default, in whole seconds.
+    /// Sets after how long that refusal says to try again: 1 second by default, in whole seconds. Where whoever runs the first request
+    /// has missed a heartbeat, and so may have vanished, it says the rest of the lease.
     pub fn retry_after(mut self, wait: impl IntoDuration) -> Self {
         match wait.into_duration() {
             Ok(wait) => self.retry_after = wait,

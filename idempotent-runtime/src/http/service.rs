@@ -5,6 +5,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -68,6 +69,7 @@ where
                 }
             }
             Meeting::Refuse(problem, rules) => {
+                self.settings.tell_refused(&problem, None, Duration::ZERO);
                 let refused = self
                     .settings
                     .refuse(&problem, &rules, &head.method, &head.headers);

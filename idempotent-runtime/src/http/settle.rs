@@ -28,7 +28,8 @@ impl IdempotencyLayer {
     /// *outcome unknown* until then.
     ///
     /// `scope` is what [`Scope::of`](super::Scope::of) gives for its caller; `None::<&str>` where all callers share one space. Under
-    /// [`KeyScope::Route`](super::KeyScope::Route), the key is `(method, path, key)`, each of them text.
+    /// [`KeyScope::Route`](super::KeyScope::Route), the key is `(method, path, key)`, each of them text,
+    /// and the path in the normal form of RFC 3986: `/caf%C3%A9`, with nothing encoded that need not be.
     ///
     /// # Errors
     ///

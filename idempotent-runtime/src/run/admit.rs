@@ -429,6 +429,8 @@ impl<'a> Admitting<'a> {
             operation: self.operation(),
             since: seen_at.since(record.created),
             retry_after: left,
+            // A heartbeat comes after a third of the lease, and may take a while.
+            silent: left < self.claim.lease / 2,
             attempt: record.attempt,
             holder: Arc::clone(&record.holder.label),
             trace_parent: record.holder.trace_parent.clone(),

@@ -11,7 +11,7 @@ use crate::{
     error::{BoxError, Error, take_mark},
     lease::Ending,
     observe::How,
-    outcome::{Encoder, FromRefusal, Keep, OnError, Outcome, Stored, Unread},
+    outcome::{Encoder, FromRefusal, Keep, OnError, Outcome, Stored, Unread, as_own},
     policy::{OnCrash, Verdict},
     record::{OutcomeKind, RawOutcome, Record},
     request::Request,
@@ -275,7 +275,8 @@ where
             Err(error) => not_replayable(request, &error),
         };
     }
-    match decode(request, typed, outcome.clone()).await {
+    let mut reading = pin!(decode(request, typed, outcome.clone()));
+    match poll_fn(|cx| as_own(|| reading.as_mut().poll(cx))).await {
         Ok(replayed) if is_copy::<_, _, P, K>(own, &replayed) => {
             *own = replayed;
             Ending::Done(outcome)

@@ -256,6 +256,7 @@ impl Underway {
         if !self.span.is_disabled() {
             self.span.record("answer", field::debug(answer));
         }
+        self.say(answer);
         if let Some(began) = self.began {
             let handle = &self.request.handle;
             let elapsed = handle.timer().now().saturating_sub(began);
@@ -267,6 +268,16 @@ impl Underway {
             });
         }
         mem::replace(&mut self.how, How::Refused)
+    }
+
+    /// Tells operators how the call was answered: a key that is used for something else is a mistake of a client's, which somebody may
+    /// ask about.
+    fn say(&self, answer: Answer) {
+        let (operation, id) = (&*self.request.operation, &self.request.id);
+        self.span.in_scope(|| match answer {
+            Answer::KeyReused => tracing::info!(operation, %id, ?answer, "idempotent call"),
+            _ => tracing::debug!(operation, %id, ?answer, "idempotent call"),
+        });
     }
 
     pub(crate) fn span(&self) -> &Span {

@@ -493,6 +493,7 @@ fn known_as(kind: crate::http::problem::Kind) -> Slug {
         Kind::ScopeUnresolved => Slug::ScopeUnresolved,
         Kind::BodyTooLarge => Slug::BodyTooLarge,
         Kind::BodyUnreadable => Slug::BodyUnreadable,
+        Kind::BodyTimeout => Slug::BodyTimeout,
         Kind::StoreUnavailable => Slug::StoreUnavailable,
         Kind::Overloaded => Slug::Overloaded,
         Kind::TooEarly => Slug::TooEarly,

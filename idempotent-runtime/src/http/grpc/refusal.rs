@@ -35,6 +35,7 @@ pub(crate) fn code(kind: Kind) -> Code {
         Kind::ScopeUnresolved => Code::UNAUTHENTICATED,
         Kind::BodyTooLarge | Kind::TooManyKeys => Code::RESOURCE_EXHAUSTED,
         Kind::BodyUnreadable
+        | Kind::BodyTimeout
         | Kind::StoreUnavailable
         | Kind::Overloaded
         | Kind::TooEarly

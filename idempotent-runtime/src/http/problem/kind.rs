@@ -30,6 +30,8 @@ pub enum Kind {
     BodyTooLarge,
     /// The request's body did not arrive whole: 400.
     BodyUnreadable,
+    /// The request's body did not arrive in time: 408.
+    BodyTimeout,
     /// The store of the keys does not answer: 503.
     StoreUnavailable,
     /// The service is overloaded or shutting down: 503.
@@ -119,6 +121,7 @@ impl Kind {
         Kind::ScopeUnresolved,
         Kind::BodyTooLarge,
         Kind::BodyUnreadable,
+        Kind::BodyTimeout,
         Kind::StoreUnavailable,
         Kind::Overloaded,
         Kind::TooEarly,
@@ -185,8 +188,8 @@ impl Kind {
             Kind::KeyMissing => Usual {
                 slug: "idempotency-key-missing",
                 status: StatusCode::BAD_REQUEST,
-                title: "Idempotency-Key is missing",
-                detail: "This request requires an Idempotency-Key header field.",
+                title: "The idempotency key is missing",
+                detail: "This request requires an idempotency key.",
                 retryable: false,
                 key_action: KeyAction::Send,
                 retry_after: None,
@@ -194,8 +197,8 @@ impl Kind {
             Kind::KeyInvalid => Usual {
                 slug: "idempotency-key-invalid",
                 status: StatusCode::BAD_REQUEST,
-                title: "Idempotency-Key is malformed",
-                detail: "The Idempotency-Key header field does not hold a key.",
+                title: "The idempotency key is malformed",
+                detail: "What was sent as the idempotency key is no key.",
                 retryable: false,
                 key_action: KeyAction::New,
                 retry_after: None,
@@ -203,7 +206,7 @@ impl Kind {
             Kind::KeyReused => Usual {
                 slug: "idempotency-key-reused",
                 status: StatusCode::UNPROCESSABLE_ENTITY,
-                title: "Idempotency-Key is already used",
+                title: "The idempotency key is already used",
                 detail: "This key was first used with a different request. Resend the original request to get its result, or use a new key for a new operation.",
                 retryable: false,
                 key_action: KeyAction::New,
@@ -212,7 +215,7 @@ impl Kind {
             Kind::RequestInProgress => Usual {
                 slug: "idempotency-request-in-progress",
                 status: StatusCode::CONFLICT,
-                title: "A request is outstanding for this Idempotency-Key",
+                title: "A request is outstanding for this idempotency key",
                 detail: "The first request with this key is still being processed. Retry the identical request with the same key.",
                 retryable: true,
                 key_action: KeyAction::Keep,
@@ -267,7 +270,7 @@ impl Kind {
                 slug: "idempotency-body-too-large",
                 status: StatusCode::PAYLOAD_TOO_LARGE,
                 title: "The request body is too large",
-                detail: "The body is larger than this service takes together with an Idempotency-Key. The request was not executed.",
+                detail: "The body is larger than this service takes together with a key. The request was not executed.",
                 retryable: false,
                 key_action: KeyAction::Keep,
                 retry_after: None,
@@ -277,6 +280,15 @@ impl Kind {
                 status: StatusCode::BAD_REQUEST,
                 title: "The request body did not arrive whole",
                 detail: "The body could not be read to its end. The request was not executed.",
+                retryable: true,
+                key_action: KeyAction::Keep,
+                retry_after: None,
+            },
+            Kind::BodyTimeout => Usual {
+                slug: "idempotency-body-timeout",
+                status: StatusCode::REQUEST_TIMEOUT,
+                title: "The request body did not arrive in time",
+                detail: "The body took longer to arrive than this service waits. The request was not executed.",
                 retryable: true,
                 key_action: KeyAction::Keep,
                 retry_after: None,
@@ -320,7 +332,7 @@ impl Kind {
             Kind::NotSupported => Usual {
                 slug: "idempotency-not-supported",
                 status: StatusCode::NOT_IMPLEMENTED,
-                title: "Idempotency-Key is not supported here",
+                title: "Idempotency keys are not supported here",
                 detail: "This resource cannot tell a repeated request from a new one. The request was not executed.",
                 retryable: false,
                 key_action: KeyAction::None,

@@ -1,7 +1,7 @@
 //! The answers that are not the handler's: problem documents (RFC 9457).
 //!
 //! Each [`Kind`] of problem has a slug, which is its stable name: the document's `type` is the slug behind a base URI
-//! of the service ([`Problems::base`]), and the member `code` is the slug with underscores. Beside the members of RFC
+//! of the service ([`Problems::base`]), or behind `urn:idempotent-runtime:problem:` where it sets none, and the member `code` is the slug with underscores. Beside the members of RFC
 //! 9457, a document says what a client that knows nothing of the service can do: `retryable`, whether the same request
 //! with the same key may succeed later, and `key_action`, what becomes of the key. `retry_after` is in seconds and
 //! equals the header field, `operation_ref` is for a conversation with support, and `reason` and `mismatch` tell what
@@ -56,6 +56,10 @@
 //! # idempotency-body-unreadable
 //!
 //! The request's body did not arrive whole. Nothing was done; send it again, with the same key.
+//!
+//! # idempotency-body-timeout
+//!
+//! The request's body took longer to arrive than the service waits. Nothing was done; send it again, with the same key.
 //!
 //! # idempotency-store-unavailable
 //!

@@ -7,6 +7,11 @@ use crate::{error::Error, key::KeyError};
 impl From<&Error> for Problem {
     fn from(error: &Error) -> Self {
         match error {
+            Error::InProgress {
+                silent: true,
+                retry_after,
+                ..
+            } => Self::new(Kind::RequestInProgress).with_retry_after(*retry_after),
             // The rest of the lease, which the error knows, is a bound: most requests end much sooner.
             Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => {
                 Self::new(Kind::RequestInProgress)

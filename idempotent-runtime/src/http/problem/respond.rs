@@ -10,9 +10,8 @@ use http::{
 
 use super::{Document, Kind, Problem, ProblemJson, Rendered, Renderer};
 
-/// Where the documentation of this library describes each kind, under its slug.
-const OUR_DOCUMENTATION: &str =
-    "https://docs.rs/idempotent-runtime/latest/idempotent_runtime/http/problem/index.html#";
+/// Names what no page of the service describes.
+const NAMES: &str = "urn:idempotent-runtime:problem:";
 
 /// How a service answers with problems: where their types are described, and in which representation they are sent.
 ///
@@ -39,11 +38,11 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Answers in JSON, with types that this library's documentation describes.
+    /// Answers in JSON, with types that are names: `urn:idempotent-runtime:problem:` and the slug.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            base: Arc::from(OUR_DOCUMENTATION),
+            base: Arc::from(NAMES),
             documentation: None,
             renderer: None,
         }

@@ -44,6 +44,7 @@ fn every_kind_is_answered_as_the_registry_of_problems_says() {
         idempotency-scope-unresolved    400 false keep -
         idempotency-body-too-large      413 false keep -
         idempotency-body-unreadable     400 true  keep -
+        idempotency-body-timeout        408 true  keep -
         idempotency-store-unavailable   503 true  keep Retry-After
         idempotency-overloaded          503 true  keep Retry-After
         idempotency-too-early           425 true  send -

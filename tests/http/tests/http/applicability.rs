@@ -177,7 +177,7 @@ async fn s_32_s_122_a_key_that_is_taken_inside_is_not_said_to_be_ignored() {
 
 /// A shop on a clock, where a key that is freed is remembered for a day and held for ten seconds.
 fn lent_for_ten_seconds() -> (Shop, Gate, ManualClock) {
-    on_a_clock(Rules::ietf().ttl("24h").lease("10s"))
+    on_a_clock(Rules::ietf().guard_fallback().ttl("24h").lease("10s"))
 }
 
 async fn records(shop: &Shop) -> usize {
@@ -294,7 +294,7 @@ async fn s_33_a_service_inside_a_router_keeps_no_not_found_and_one_around_it_kee
 #[tokio::test]
 async fn s_33_a_fallback_that_does_something_says_so() {
     for (mark, runs) in [(None, 2), (Some(Mark::Final), 1)] {
-        let shop = Shop::new(Rules::ietf());
+        let shop = Shop::new(Rules::ietf().guard_fallback());
         let count = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&count);
         let fallback = move || async move {

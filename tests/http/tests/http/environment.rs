@@ -289,7 +289,7 @@ async fn s_121_a_renderer_changes_the_body_and_nothing_else() {
 #[tokio::test]
 async fn s_122_a_layer_inside_a_layer_lets_pass_what_is_guarded() {
     let inner = Shop::new(Rules::ietf());
-    let outer = layer_of(Rules::ietf().echo(Echo::Key));
+    let outer = layer_of(Rules::ietf().guard_fallback().echo(Echo::Key));
     let router = Router::new()
         .fallback_service(inner.router.clone())
         .layer(outer);

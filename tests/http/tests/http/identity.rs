@@ -248,6 +248,46 @@ async fn s_59b_the_order_of_a_query_counts_unless_it_is_said_not_to() {
     compare(any_order, one, other, true).await;
 }
 
+#[tokio::test]
+async fn first_hour_21_two_spellings_of_a_path_are_one_request_and_one_route() {
+    for (one, other, same) in [
+        ("/orders/a", "/orders/%61", true),
+        ("/caf%c3%a9", "/caf%C3%A9", true),
+        ("/a%2Fb", "/a/b", false),
+        ("/orders/a", "/orders/A", false),
+    ] {
+        let (one, other) = (post(one).key("k"), post(other).key("k"));
+        let shop = Shop::new(Rules::ietf().key_scope(KeyScope::Route));
+        let first = shop.send(one.clone()).await;
+        let second = shop.send(other.clone()).await;
+        if same {
+            second.replays(&first);
+        } else {
+            second.is_fresh();
+        }
+        compare(Rules::ietf(), one, other, same).await;
+    }
+}
+
+#[tokio::test]
+async fn first_hour_21_a_query_or_some_of_its_parameters_can_be_left_out() {
+    let without = QueryComparison::Without(&["trace", "b"]);
+    for (comparison, one, other, same) in [
+        (QueryComparison::Ignored, "/c?a=1", "/c", true),
+        (QueryComparison::Ignored, "/c?a=1", "/d?a=1", false),
+        (without, "/c?a=1&trace=7", "/c?trace=8&a=1", true),
+        (without, "/c?a=1&b&trace", "/c?a=1", true),
+        (without, "/c?trace=7", "/c", true),
+        (without, "/c?", "/c", false),
+        (without, "/c?a=1&trace=7", "/c?a=2&trace=7", false),
+        (without, "/c?traces=7", "/c?traces=8", false),
+        (without, "/c?a=1&d=2", "/c?d=2&a=1", false),
+    ] {
+        let rules = Rules::ietf().compare_queries(comparison);
+        compare(rules, post(one).key("k"), post(other).key("k"), same).await;
+    }
+}
+
 fn json(body: &'static str) -> Ask {
     post("/charges").key("k").json(body)
 }

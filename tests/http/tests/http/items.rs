@@ -65,7 +65,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-30", "same with `Problems::documentation`", r#"also `Link: <…>; rel="describedby"; type="text/html"`"#, "draft-07 (SHOULD)"),
         item("S-31", "key missing, route optional", "runs 1 per request, no marker", "draft-07"),
         item("S-32", "key sent to a route that is not opted in", "default: ignored; `Presence::Unsupported` → 501, runs 0; `Presence::IgnoredAloud` emits `Idempotency-Status: ignored`", "Azure, OASIS Repeatable Requests"),
-        item("S-33", "unknown route (404 from router), 405", "no outcome stored; the key is free at once, and after one lease nothing is left of it: of an unmarked 404 of no route and of an unmarked 405 without a body, while one with a body is taken for a handler's, which frees the key and is remembered for the ttl; a takeover leaves what it found", "practice"),
+        item("S-33", "unknown route (404 from router), 405", "a request that no route of axum's router matches passes untouched, keyless or not, unless the rules say `guard_fallback()`; elsewhere no outcome stored; the key is free at once, and after one lease nothing is left of it: of an unmarked 404 of no route and of an unmarked 405 without a body, while one with a body is taken for a handler's, which frees the key and is remembered for the ttl; a takeover leaves what it found", "practice"),
         item("S-34", "WebSocket / `Upgrade` by GET, CONNECT", "bypass before body read; any other method with `Upgrade` is enforced", "RFC 9110, decided here"),
     ] },
     Part { title: "A3 First request, replay, mismatch, concurrency", items: &[
@@ -141,7 +141,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { title: "A7 Bodies, streams, limits", items: &[
         item("S-84", "request body known > limit", "413 P(body-too-large) before reading; runs 0, no claim (option: pass through un-deduplicated is off)", "practice"),
         item("S-85", "chunked body crossing the limit", "413, claim (if any) released", "practice"),
-        item("S-86", "body read error / client hangs mid-upload", "400, no claim left behind, no panic", "practice"),
+        item("S-86", "body read error / client hangs mid-upload", "400, no claim left behind, no panic; a body that arrives too slowly: 408 P(body-timeout), and while it arrives it counts against `max_in_flight`", "practice"),
         item("S-87", "handler sees the exact original bytes, Content-Length and (if any) request trailers", "yes; axum `DefaultBodyLimit` still effective", "practice"),
         item("S-88", "SSE (`text/event-stream`) or unknown-length response", r#"delivered unbuffered, first byte not delayed; record → tombstone "completed, not replayable""#, "practice"),
         item("S-89", "retry of S-88", "409 P(result-unavailable) (default) or re-run if the route opts in by `Unrepeatable::RunAgain`; not an empty 200", "practice"),

@@ -161,7 +161,7 @@ async fn s_121_a_renderer_is_asked_with_the_request() {
         assert_eq!(text.headers["content-type"], "text/plain");
         assert!(!text.headers.contains_key("content-language"));
         assert_eq!(text.headers["x-till"], "7");
-        assert!(text.body.ends_with(b"#idempotency-key-reused"));
+        assert!(text.body.ends_with(b":idempotency-key-reused"));
         shop.send(ask()).await.is_problem(422, "key_reused");
     }
 }

@@ -1,0 +1,144 @@
+//! A request's body while it arrives: how long that may take, and whose room it takes.
+
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use pin_project_lite::pin_project;
+
+use crate::{
+    clock::Timer,
+    error::BoxError,
+    http::{
+        body::{Unfinished, Whole, read_to_end},
+        drain::{Barred, Bounds, Inside, Occupant},
+        guard::Guard,
+        meeting::{too_large, unreadable},
+        problem::{Kind, Problem},
+    },
+};
+
+/// How long a body may take to arrive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// From one byte to the next.
+    pub(crate) between: Duration,
+    pub(crate) in_all: Duration,
+}
+
+impl Patience {
+    pub(crate) const USUAL: Self = Self {
+        between: Duration::from_secs(30),
+        in_all: Duration::from_secs(10 * 60),
+    };
+}
+
+/// A body did not arrive in time.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the body of the request did not arrive in time")]
+pub(crate) struct TooSlow;
+
+pin_project! {
+    /// A body that fails where it takes longer than it may.
+    struct Arriving<'a, B> {
+        #[pin]
+        body: B,
+        timer: &'a dyn Timer,
+        patience: Patience,
+        // When all of it has to be there; nothing before it is waited for.
+        deadline: Option<Duration>,
+        // When the next byte has to be there; nothing while none is waited for.
+        limit: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    }
+}
+
+impl<B> HttpBody for Arriving<'_, B>
+where
+    B: HttpBody<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = self.project();
+        if let Poll::Ready(frame) = this.body.poll_frame(cx) {
+            // Frames without a byte cost nothing, and prove nothing.
+            if matches!(&frame, Some(Ok(frame)) if frame.data_ref().is_some_and(|data| !data.is_empty()))
+            {
+                *this.limit = None;
+            }
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let limit = this.limit.get_or_insert_with(|| {
+            let now = this.timer.now();
+            let deadline = this
+                .deadline
+                .get_or_insert(now.saturating_add(this.patience.in_all));
+            let next = now.saturating_add(this.patience.between);
+            this.timer.sleep_until(next.min(*deadline))
+        });
+        limit.as_mut().poll(cx).map(|()| Some(Err(TooSlow.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Guard {
+    /// Reads the body of the request. Where that is not there yet, it takes a handler's place while it is waited for.
+    pub(crate) async fn read<B>(&self, body: B) -> Result<Whole, Problem>
+    where
+        B: HttpBody<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        let arriving = Arriving {
+            body,
+            timer: self.settings.handle.timer(),
+            patience: self.rules.patience,
+            deadline: None,
+            limit: None,
+        };
+        let mut reading = pin!(read_to_end(arriving, self.rules.max_request));
+        let read = match poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
+            Poll::Ready(read) => read,
+            Poll::Pending => {
+                let _place = self.enter(Occupant::Body, self.settings.bounds)?;
+                reading.await
+            }
+        };
+        read.map_err(|unfinished| match unfinished {
+            Unfinished::TooLong(_) => too_large(&self.rules),
+            Unfinished::Failed(body) => unreadable(&body),
+        })
+    }
+
+    /// Lets in what is counted; the refusal where there is no room.
+    pub(crate) fn enter(&self, occupant: Occupant, bounds: Bounds) -> Result<Inside, Problem> {
+        let counted = self
+            .settings
+            .bounds
+            .are_of_callers()
+            .then(|| self.caller_id());
+        let entered = self.settings.door.enter(occupant, counted, bounds);
+        entered.map_err(|barred| {
+            Problem::new(match barred {
+                Barred::Shut | Barred::Full => Kind::Overloaded,
+                Barred::FullOfThisCaller => Kind::TooManyKeys,
+            })
+        })
+    }
+}

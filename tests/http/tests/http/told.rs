@@ -1,0 +1,164 @@
+//! A9: which answers operators, observers and clients are told of.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{Router, body::Body, routing::post as posted};
+use http::{Request, Response};
+use idempotent_runtime::{
+    Answer, Answered, Error, Idempotency, MemoryStore, Observer,
+    http::{IdempotencyKey, IdempotencyLayer, Json, Replayable, Replayed, Rules},
+    idempotent,
+    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+};
+use tower::ServiceExt;
+
+use crate::{
+    harness::{Shop, by_caller, charge, post, spawn, stream},
+    said::said_during,
+};
+
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<(Answer, bool)>>>);
+
+impl Observer for Told {
+    fn answered(&self, answered: &Answered<'_>) {
+        let mut told = self.0.lock().expect("nobody panics");
+        told.push((answered.answer, answered.id.is_some()));
+    }
+}
+
+/// A shop of this name, whose first run waits at the gate.
+fn shop(name: &str, observer: &Told) -> (Shop, Gate, ManualClock) {
+    let clock = ManualClock::new();
+    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let idem = Idempotency::builder(store.clone())
+        .timer(clock.clone())
+        .observer(observer.clone())
+        .build()
+        .expect("the settings are sound");
+    let layer = IdempotencyLayer::builder(idem.clone())
+        .name(name)
+        .scope(by_caller())
+        .rules(Rules::ietf().max_request(16))
+        .build()
+        .expect("the settings are sound");
+    let gate = Gate::new();
+    let inside = gate.clone();
+    let shop = Shop::behind(layer, store, idem, move |run, _| {
+        let gate = inside.clone();
+        async move {
+            if run == 1 {
+                gate.pass().await;
+            }
+            Response::default()
+        }
+    });
+    (shop, gate, clock)
+}
+
+#[tokio::test]
+async fn first_hour_16_observers_are_told_of_every_refusal_once() {
+    let told = Told::default();
+    let (shop, gate, _) = shop("told.observers", &told);
+    gate.open();
+    let broken = || stream(vec![Ok("amount".into()), Err("the network")]);
+    let long = || stream(vec![Ok::<_, String>("more than sixteen".into())]);
+    for (request, answer, has_record) in [
+        (post("/c").into(), Answer::Refused, false),
+        (post("/c").key("\"").into(), Answer::Refused, false),
+        (charge().caller("nobody").into(), Answer::Refused, false),
+        (
+            charge().body("more than sixteen").into(),
+            Answer::Refused,
+            false,
+        ),
+        (charge().streaming(long()), Answer::Refused, true),
+        (charge().streaming(broken()), Answer::Refused, true),
+        (charge().into(), Answer::Executed, true),
+        (charge().into(), Answer::Replayed, true),
+        (charge().body("other").into(), Answer::KeyReused, true),
+    ] {
+        let request: Request<Body> = request;
+        shop.send_as_is(request).await;
+        let answers = std::mem::take(&mut *told.0.lock().expect("nobody panics"));
+        assert_eq!(answers, [(answer, has_record)]);
+    }
+}
+
+/// The events of this level that name this operation.
+fn events<'a>(said: &'a str, level: &str, name: &str) -> Vec<&'a str> {
+    let words = ["idempotent call operation", "a request is refused"];
+    let of_ours = |line: &&str| {
+        line.contains(&format!("{level} "))
+            && line.contains(name)
+            && words.iter().any(|word| line.contains(word))
+    };
+    said.lines().filter(of_ours).collect()
+}
+
+#[tokio::test]
+async fn first_hour_16_takeovers_reused_keys_and_refused_scopes_are_said_aloud_and_replays_softly()
+{
+    const NAME: &str = "told.operators";
+    let (shop, gate, clock) = shop(NAME, &Told::default());
+    shop.store
+        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+    let ((), said) = said_during(async {
+        let vanished = spawn(&shop, charge());
+        gate.arrived(1).await;
+        clock.advance(Duration::from_secs(31));
+        shop.send(charge()).await.is_fresh();
+        vanished.abort();
+        shop.send(charge().body("other"))
+            .await
+            .is_problem(422, "key_reused");
+        let nobody = charge().caller("nobody");
+        shop.send(nobody).await.is_problem(400, "scope_unresolved");
+        assert!(shop.send(charge()).await.is_replay());
+    })
+    .await;
+
+    let aloud = events(&said, "INFO", NAME);
+    assert_eq!(aloud.len(), 3, "{aloud:#?}");
+    for (line, word) in aloud
+        .iter()
+        .zip(["TakenOver", "KeyReused", "scope_unresolved"])
+    {
+        assert!(line.contains(word), "{line}");
+        let names_record = line.contains(" id=");
+        assert_eq!(names_record, word != "scope_unresolved", "{line}");
+    }
+    let softly = events(&said, "DEBUG", NAME);
+    assert!(
+        softly.iter().any(|line| line.contains("answer=Replayed")),
+        "{softly:#?}"
+    );
+}
+
+#[idempotent(name = "told.place", key = key, scope = 7, handle = idem, skip(idem), on_cancel = detach)]
+async fn place(
+    axum::extract::State(idem): axum::extract::State<Idempotency>,
+    key: IdempotencyKey,
+) -> Result<Replayable<Json<u64>>, Error> {
+    Ok(Json(42).into())
+}
+
+#[tokio::test]
+async fn first_hour_16_the_response_of_an_annotated_handler_tells_that_it_is_a_replay() {
+    let router: Router = Router::new()
+        .route("/orders", posted(place))
+        .with_state(Idempotency::memory());
+    for is_replay in [false, true, true] {
+        let request: Request<Body> = post("/orders").key("k").into();
+        let response = router.clone().oneshot(request).await.expect("it answers");
+        assert_eq!(response.status(), 200);
+        let header = response.headers().get("idempotent-replayed");
+        assert_eq!(header.is_some_and(|value| value == "true"), is_replay);
+        assert_eq!(response.extensions().get::<Replayed>().is_some(), is_replay);
+        let body = axum::body::to_bytes(response.into_body(), 16).await;
+        assert_eq!(body.expect("it is whole"), "42");
+    }
+}
