@@ -54,8 +54,8 @@ impl Drop for Errors {
     }
 }
 
-/// The mistakes as calls of `compile_error!`, without the path `::core` that syn writes before it: a
-/// crate of the user's may be called so.
+/// The mistakes as calls of `compile_error!`, without the path `::core` that syn writes before it:
+/// a crate of the user's may be called so.
 pub(crate) fn compile_error(error: syn::Error) -> TokenStream {
     let tokens = error.into_compile_error().into_iter();
     let is_path = |token: &TokenTree| match token {

@@ -31,12 +31,15 @@ use crate::values::{AlsoAccept, Period};
 //             __idempotent_call
 //         };
 //         let __idempotent_body = async move {
-//             if let Some(__idempotent_outcome) = None::<Result<Receipt, PayError>> { return __idempotent_outcome; }
+//             if let Some(__idempotent_outcome) = None::<Result<Receipt, PayError>> {
+//                 return __idempotent_outcome;
+//             }
 //             let _ = (&req, &gateway);
 //             { BODY }
 //         };
 //         let __idempotent_body = pin!(Some(__idempotent_body));
-//         let __idempotent_outcome = __idempotent_prepared.run(__idempotent_body, Recorded, Whole).await;
+//         let __idempotent_outcome =
+//             __idempotent_prepared.run(__idempotent_body, Recorded, Whole).await;
 //         return __idempotent_outcome;
 //     }
 pub(crate) fn expand(model: &Model<'_>) -> TokenStream {
@@ -240,11 +243,12 @@ impl Expansion<'_> {
         }
     }
 
-    /// Mentions every argument that the body mentions, the last one first. The body then owns each of
-    /// them whole, also where it says only a part of it, and what is dropped at its end is dropped in
-    /// the order of any function. What the body does not mention stays with the caller until the call
-    /// ends, and the compiler can say that it is unused. A body that goes on without the caller takes
-    /// it along, because nothing else would hold it. What stands beside the body keeps its arguments.
+    /// Mentions every argument that the body mentions, the last one first. The body then owns each
+    /// of them whole, also where it says only a part of it, and what is dropped at its end is
+    /// dropped in the order of any function. What the body does not mention stays with the caller
+    /// until the call ends, and the compiler can say that it is unused. A body that goes on without
+    /// the caller takes it along, because nothing else would hold it. What stands beside the body
+    /// keeps its arguments.
     fn owned(&self, body: &Group) -> TokenStream {
         let beside = self.beside();
         let goes_on = self.model.policies.on_cancel == Some(OnCancel::Detach);
@@ -339,7 +343,8 @@ impl Expansion<'_> {
     }
 }
 
-/// A name of the expansion's own. Where it is bound, a constant of the user's with that name would be taken for a pattern.
+/// A name of the expansion's own. Where it is bound, a constant of the user's with that name would
+/// be taken for a pattern.
 fn ours(name: &str) -> Ident {
     Ident::new(&format!("__idempotent_{name}"), Span::mixed_site())
 }

@@ -62,12 +62,13 @@ pub fn key_part(item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Implements `ErrorVerdict`: `#[verdict(replay)]`, `#[verdict(release)]` or `#[verdict(uncertain)]`
-/// says of each variant of an error type, or of a whole struct, what becomes of a call that ends with it.
+/// Implements `ErrorVerdict`: `#[verdict(replay)]`, `#[verdict(release)]` or
+/// `#[verdict(uncertain)]` says of each variant of an error type, or of a whole struct, what
+/// becomes of a call that ends with it.
 ///
 /// Every variant needs one, so that a new variant is decided and not forgotten. Use it by
-/// `on_error = ErrorVerdict::verdict`. `#[verdict(crate = path)]` on the type says where the runtime
-/// is, when it is renamed. See `idempotent_runtime::ErrorVerdict`.
+/// `on_error = ErrorVerdict::verdict`. `#[verdict(crate = path)]` on the type says where the
+/// runtime is, when it is renamed. See `idempotent_runtime::ErrorVerdict`.
 #[proc_macro_derive(ErrorVerdict, attributes(verdict))]
 pub fn error_verdict(item: TokenStream) -> TokenStream {
     error_verdict::derive(item.into())

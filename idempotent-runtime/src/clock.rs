@@ -25,7 +25,8 @@ pub trait Timer: Debug + Send + Sync {
     /// Resolves after `duration`.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-    /// Tells whether it stands still until a test moves it, so that no lease is too short by it. No, unless it says so.
+    /// Tells whether it stands still until a test moves it, so that no lease is too short by it.
+    /// No, unless it says so.
     fn is_manual(&self) -> bool {
         false
     }

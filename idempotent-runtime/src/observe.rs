@@ -16,9 +16,11 @@ pub trait Observer: Send + Sync {
         let _ = transition;
     }
 
-    /// A call was answered, or refused: also a request that the layer for HTTP refuses by itself. Exactly once for each call that gave its caller something. One that was dropped did not, nor one whose
-    /// body panicked: what became of its record is a [transition](Self::transition). One in a task of its own is answered when its
-    /// body has ended, whoever waits for it; where its runtime ends first, nobody is told, also where
+    /// A call was answered, or refused: also a request that the layer for HTTP refuses by itself.
+    /// Exactly once for each call that gave its caller something. One that was dropped did not, nor
+    /// one whose body panicked: what became of its record is a [transition](Self::transition). One
+    /// in a task of its own is answered when its body has ended, whoever waits for it; where its
+    /// runtime ends first, nobody is told, also where
     /// [`Error::Stopped`](crate::Error::Stopped) is given.
     fn answered(&self, answered: &Answered<'_>) {
         let _ = answered;

@@ -125,7 +125,8 @@ impl Site {
         self.shared_name.get_or_init(|| self.name.into())
     }
 
-    /// Notes how a function that returns `R` reads its outcomes back. A generic one has one static for all that it returns.
+    /// Notes how a function that returns `R` reads its outcomes back. A generic one has one static
+    /// for all that it returns.
     pub(crate) fn reads<R>(&self, value: Reader, error: Reader) {
         let returned = type_name::<R>();
         let known = self.reads.get_or_init(|| Reads {
@@ -153,7 +154,8 @@ impl Site {
         }
     }
 
-    /// Warns of an old name that no function can have had, when it is first met: the calls under the right name would run again.
+    /// Warns of an old name that no function can have had, when it is first met: the calls under
+    /// the right name would run again.
     pub(crate) fn warn_of_an_impossible_old_name(&self) {
         if let Some((old, flaw)) = self
             .also_accept
@@ -176,7 +178,8 @@ impl Site {
     }
 }
 
-/// Why the attribute has never derived this name of an operation. Without `::`, a name was given, and may be anything.
+/// Why the attribute has never derived this name of an operation. Without `::`, a name was given,
+/// and may be anything.
 fn flaw_of_a_derived_name(name: &str) -> Option<&'static str> {
     let (package, rest) = name.split_once("::")?;
     let is_path = |part: &str| {

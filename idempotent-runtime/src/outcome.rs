@@ -458,7 +458,8 @@ thread_local! {
     static IS_OWN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Reads back what the caller's own body has returned, which is no replay, though it is read as one.
+/// Reads back what the caller's own body has returned, which is no replay, though it is read as
+/// one.
 pub(crate) fn as_own<T>(read: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {

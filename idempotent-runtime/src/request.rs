@@ -433,7 +433,8 @@ pub(crate) fn check_lease(ttl: Option<Duration>, lease: Option<Duration>) -> Res
     }
 }
 
-/// The shortest lease by a timer that nobody moves by hand: now and then, a store takes some ten milliseconds to answer.
+/// The shortest lease by a timer that nobody moves by hand: now and then, a store takes some ten
+/// milliseconds to answer.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 /// Refuses durations that no store can keep its promises with.

@@ -27,8 +27,8 @@ fn picture(arguments: TokenStream, function: TokenStream, expected: &Expect) {
     expected.assert_eq(&prettyplease::unparse(&syn::parse2(item).unwrap()));
 }
 
-/// A path to one of Rust's own crates, where a crate of the user's may have that name, or an `allow`,
-/// which the user may have forbidden.
+/// A path to one of Rust's own crates, where a crate of the user's may have that name, or an
+/// `allow`, which the user may have forbidden.
 pub(crate) fn what_a_user_may_have_forbidden(expanded: &str) -> Option<String> {
     let words: Vec<&str> = expanded.split_whitespace().collect();
     let found = words.windows(4).find(|words| {

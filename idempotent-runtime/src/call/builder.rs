@@ -99,7 +99,8 @@ impl<P, K> CallBuilder<P, K> {
         self
     }
 
-    /// Sets how long the holder may be silent: `"30s"`, or a `Duration`. The shortest is 100 milliseconds, except by a manual clock.
+    /// Sets how long the holder may be silent: `"30s"`, or a `Duration`. The shortest is 100
+    /// milliseconds, except by a manual clock.
     pub fn lease(mut self, lease: impl IntoDuration) -> Self {
         match lease.into_duration() {
             Ok(lease) => self.call.lease(lease),

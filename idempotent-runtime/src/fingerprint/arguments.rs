@@ -118,8 +118,9 @@ impl Arguments {
     }
 }
 
-/// Tells whether a value and what was read back for it have the same encoding, but for the order of what is in it: that of a `HashSet`
-/// is another one in every copy. Where one has no encoding, nothing can be told, and they count as equal.
+/// Tells whether a value and what was read back for it have the same encoding, but for the order of
+/// what is in it: that of a `HashSet` is another one in every copy. Where one has no encoding,
+/// nothing can be told, and they count as equal.
 pub(crate) fn looks_like<T: Serialize + ?Sized>(value: &T, copy: &T) -> bool {
     let mut encoder = Encoder::new(Vec::with_capacity(CAPACITY));
     let mut outline = |value: &T| {

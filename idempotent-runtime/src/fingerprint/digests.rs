@@ -17,8 +17,9 @@ const FORM: u8 = 1;
 
 const DIGEST: usize = 8;
 
-/// The names of a call's arguments with a digest of eight bytes each, and of the fields of those that are structs, as `order.amount`:
-/// enough to say *which* of them differ from those of an earlier call, and nothing about their values.
+/// The names of a call's arguments with a digest of eight bytes each, and of the fields of those
+/// that are structs, as `order.amount`: enough to say *which* of them differ from those of an
+/// earlier call, and nothing about their values.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ArgumentDigests(Vec<(String, [u8; DIGEST])>);
 
@@ -55,7 +56,8 @@ impl ArgumentDigests {
 
     /// The names of the arguments that differ, and of those that only one side has, in the order of the alphabet.
     ///
-    /// Where both sides know fields of an argument, and some of them differ, they are named in its place.
+    /// Where both sides know fields of an argument, and some of them differ, they are named in its
+    /// place.
     #[must_use]
     pub fn differing(&self, other: &Self) -> Vec<String> {
         let (ours, theirs): (BTreeSet<_>, BTreeSet<_>) =

@@ -6,15 +6,18 @@ use crate::framing::read_framed;
 /// How many levels of fields are told apart: `order.amount` and `order.amount.currency`.
 const LEVELS: usize = 2;
 
-/// How deep a field may stand to be remembered: an `Option` or a newtype around a struct is a level of the encoding.
+/// How deep a field may stand to be remembered: an `Option` or a newtype around a struct is a level
+/// of the encoding.
 const DEEPEST: usize = 2 * LEVELS;
 
-/// How many names are remembered of one call. A difference in another field is told of what holds it.
+/// How many names are remembered of one call. A difference in another field is told of what holds
+/// it.
 const MOST: usize = 64;
 
 /// The names of the struct fields in a call's arguments.
 ///
-/// Only they are ever shown, because the keys of a map look the same in the encoding, and are values.
+/// Only they are ever shown, because the keys of a map look the same in the encoding, and are
+/// values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FieldNames(Vec<&'static str>);
 
@@ -28,7 +31,8 @@ impl FieldNames {
         }
     }
 
-    /// Calls `tell` with the path and the encoded value of each field in `value`, whose own path is `path`.
+    /// Calls `tell` with the path and the encoded value of each field in `value`, whose own path is
+    /// `path`.
     pub(super) fn each(&self, path: &str, value: &[u8], tell: &mut impl FnMut(&str, &[u8])) {
         self.each_below(1, path, value, tell);
     }
@@ -57,7 +61,8 @@ impl FieldNames {
     }
 }
 
-/// Takes an entry off the front: the text that is its key, or nothing where it is another value, and its encoded value.
+/// Takes an entry off the front: the text that is its key, or nothing where it is another value,
+/// and its encoded value.
 fn entry<'a>(bytes: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let encoded_key = take_value(bytes)?;
     let key = match encoded_key.split_first()? {

@@ -131,7 +131,8 @@ impl Builder {
     /// # Errors
     ///
     /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, too short, or too long, when both `ttl` and
-    /// `lease` are said and the lease is not shorter, or when `on_crash` is `Reconcile`. [`Error::Store`] when the store does not
+    /// `lease` are said and the lease is not shorter, or when `on_crash` is `Reconcile`.
+    /// [`Error::Store`] when the store does not
     /// [accept](Store::accepts) the crash policy.
     pub fn build(mut self) -> Result<Idempotency, Error> {
         if let Some(mistake) = self.mistake {
@@ -181,8 +182,9 @@ impl Builder {
         self
     }
 
-    /// Sets how long a holder may be silent: `"30s"`, or a `Duration`. Heartbeats come at a third of it. The shortest is 100 milliseconds,
-    /// except where [`timer`](Self::timer) is a manual clock.
+    /// Sets how long a holder may be silent: `"30s"`, or a `Duration`. Heartbeats come at a third
+    /// of it. The shortest is 100 milliseconds, except where [`timer`](Self::timer) is a manual
+    /// clock.
     pub fn lease(mut self, lease: impl IntoDuration) -> Self {
         self.lease = self.read(lease).or(self.lease);
         self

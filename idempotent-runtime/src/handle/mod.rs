@@ -139,7 +139,8 @@ impl Idempotency {
             .collect()
     }
 
-    /// Tells whether the store accepts the crash policies of these operations: ask when the program starts, instead of at the first call.
+    /// Tells whether the store accepts the crash policies of these operations: ask when the program
+    /// starts, instead of at the first call.
     /// [`operations`](Self::operations) of a handle in a test gives the list.
     ///
     /// # Errors
@@ -205,7 +206,8 @@ impl Idempotency {
         Ok(())
     }
 
-    /// Whether an annotated function of this name could read an outcome back; yes where this handle has seen no call of it.
+    /// Whether an annotated function of this name could read an outcome back; yes where this handle
+    /// has seen no call of it.
     pub(crate) fn can_read(&self, operation: &str, stored: &Stored) -> bool {
         let operations = self
             .0

@@ -8,9 +8,10 @@ impl Idempotency {
     /// A handle over a SQLite file, which is made where it is missing: the embedded default, which
     /// needs no server.
     ///
-    /// A path that begins with `sqlite:` is read as the URL that it is, such as `sqlite:payments.db?mode=rw`. The path `":memory:"` names
-    /// no file: it opens a store in memory, without a word, that forgets everything when the handle is gone. Say [`Idempotency::memory`]
-    /// where that is meant.
+    /// A path that begins with `sqlite:` is read as the URL that it is, such as
+    /// `sqlite:payments.db?mode=rw`. The path `":memory:"` names no file: it opens a store in
+    /// memory, without a word, that forgets everything when the handle is gone. Say
+    /// [`Idempotency::memory`] where that is meant.
     ///
     /// # Errors
     ///
@@ -23,8 +24,9 @@ impl Idempotency {
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 impl Idempotency {
-    /// A handle over the Postgres server that a URL names, such as `postgres://app@localhost/shop`. The tables are brought up to date.
-    /// With a pool of the application's, it is `Idempotency::new(PostgresStore::new(pool))`.
+    /// A handle over the Postgres server that a URL names, such as `postgres://app@localhost/shop`.
+    /// The tables are brought up to date. With a pool of the application's, it is
+    /// `Idempotency::new(PostgresStore::new(pool))`.
     ///
     /// # Errors
     ///
@@ -37,8 +39,9 @@ impl Idempotency {
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 impl Idempotency {
-    /// A handle over the MariaDB or MySQL server that a URL names, such as `mysql://app@localhost/shop`. The tables are brought up to date.
-    /// With a pool of the application's, it is `Idempotency::new(MySqlStore::new(pool))`.
+    /// A handle over the MariaDB or MySQL server that a URL names, such as
+    /// `mysql://app@localhost/shop`. The tables are brought up to date. With a pool of the
+    /// application's, it is `Idempotency::new(MySqlStore::new(pool))`.
     ///
     /// # Errors
     ///
@@ -51,8 +54,9 @@ impl Idempotency {
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 impl Idempotency {
-    /// A handle over the Redis or Valkey server that a URL names, such as `redis://localhost:6379/0`.
-    /// With a client of the application's, it is `Idempotency::new(RedisStore::builder().client(client).await?)`.
+    /// A handle over the Redis or Valkey server that a URL names, such as
+    /// `redis://localhost:6379/0`. With a client of the application's, it is
+    /// `Idempotency::new(RedisStore::builder().client(client).await?)`.
     ///
     /// # Errors
     ///
@@ -62,7 +66,8 @@ impl Idempotency {
     }
 }
 
-/// The same methods where a build has no such store: they do not compile, and say which feature is missing.
+/// The same methods where a build has no such store: they do not compile, and say which feature is
+/// missing.
 macro_rules! missing {
     ($($method:ident $marker:ident $feature:literal $message:literal)*) => {$(
         /// Holds for nothing.

@@ -21,10 +21,12 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotSettled {
-    /// The store has no record of this operation. A store with a thousand records or more is not looked through, and the key is named.
+    /// The store has no record of this operation. A store with a thousand records or more is not
+    /// looked through, and the key is named.
     #[error("the store knows no operation of this name")]
     UnknownOperation,
-    /// No record stands under this scope and key: none was made, it was released, or it has expired.
+    /// No record stands under this scope and key: none was made, it was released, or it has
+    /// expired.
     #[error("no call with this scope and key is known, or it was released, or has expired")]
     UnknownKey,
     /// It has an outcome.
@@ -133,8 +135,8 @@ impl Idempotency {
         })
     }
 
-    /// Begins to settle the call of a record, as [`scan`](crate::Store::scan), [`Error::Uncertain`] and [`Error::Parked`] name it. One
-    /// that was written down is read by [`parse`](str::parse).
+    /// Begins to settle the call of a record, as [`scan`](crate::Store::scan), [`Error::Uncertain`]
+    /// and [`Error::Parked`] name it. One that was written down is read by [`parse`](str::parse).
     ///
     /// # Errors
     ///
@@ -228,7 +230,8 @@ impl Settle<'_> {
         self.write(&Settlement::Outcome(outcome)).await
     }
 
-    /// The outcome, if the function could read it back, as far as this handle has seen a call of it.
+    /// The outcome, if the function could read it back, as far as this handle has seen a call of
+    /// it.
     fn readable(&self, outcome: RawOutcome) -> Result<RawOutcome, Error> {
         let stored = Stored::new(outcome.clone(), self.handle.coder().clone());
         match self.handle.can_read(&self.operation, &stored) {

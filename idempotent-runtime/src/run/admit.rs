@@ -358,7 +358,8 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// For how much longer it may wait: as long as it says from the first time on that there is a reason to.
+    /// For how much longer it may wait: as long as it says from the first time on that there is a
+    /// reason to.
     fn patience(&mut self) -> Duration {
         let now = self.request.handle.timer().now();
         match self.request.in_flight {

@@ -36,7 +36,8 @@ impl Retries {
     }
 }
 
-/// How often in a row a claim may be refused that found nothing to wait for, before it pauses: mostly somebody else was quicker.
+/// How often in a row a claim may be refused that found nothing to wait for, before it pauses:
+/// mostly somebody else was quicker.
 const AT_ONCE: u32 = 16;
 
 /// How often it pauses then, each time for twice as long: no store that works refuses it still.
@@ -55,7 +56,8 @@ impl Refusals {
         self.shows_nothing = refused.record.is_none();
     }
 
-    /// How long to pause before the next claim; an error where the caller's patience is over, or nobody's would help.
+    /// How long to pause before the next claim; an error where the caller's patience is over, or
+    /// nobody's would help.
     pub(super) fn pause(
         &self,
         patience: impl FnOnce() -> Duration,

@@ -270,8 +270,8 @@ impl Underway {
         mem::replace(&mut self.how, How::Refused)
     }
 
-    /// Tells operators how the call was answered: a key that is used for something else is a mistake of a client's, which somebody may
-    /// ask about.
+    /// Tells operators how the call was answered: a key that is used for something else is a
+    /// mistake of a client's, which somebody may ask about.
     fn say(&self, answer: Answer) {
         let (operation, id) = (&*self.request.operation, &self.request.id);
         self.span.in_scope(|| match answer {

@@ -13,8 +13,9 @@ use std::{
 /// The last call is a plain retry: what only joins calls that are under way, and forgets them when they end, does not
 /// pass.
 ///
-/// `effects` tells how often the effect has happened so far: the rows of a table, the number of charges that a fake
-/// gateway saw. What it says before the calls does not count. Two errors are the same answer where their `Debug` texts are.
+/// `effects` tells how often the effect has happened so far: the rows of a table, the number of
+/// charges that a fake gateway saw. What it says before the calls does not count. Two errors are
+/// the same answer where their `Debug` texts are.
 ///
 /// The calls run in the caller's task, so they may borrow; each of those at the same time begins before any is waited for.
 ///

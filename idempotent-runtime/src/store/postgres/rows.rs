@@ -16,8 +16,8 @@ use crate::store::{StoreError, StoreErrorKind, sql::Value};
 pub(super) enum Way {
     /// Prepared once a connection: parsed and planned once.
     Prepared,
-    /// Prepared anew each time, and without a name: on a connection of the application's, which may forget what has a name by
-    /// `DISCARD ALL` or `DEALLOCATE ALL`.
+    /// Prepared anew each time, and without a name: on a connection of the application's, which may
+    /// forget what has a name by `DISCARD ALL` or `DEALLOCATE ALL`.
     Unnamed,
     /// As one text: behind a proxy that pools transactions, what one message prepares the next one may not find, and the
     /// driver sends two.

@@ -121,7 +121,8 @@ impl Connections {
     }
 }
 
-/// Waits for a connection as long as the pool says, and tells after a while that it waits: the caller may be the one that holds the last.
+/// Waits for a connection as long as the pool says, and tells after a while that it waits: the
+/// caller may be the one that holds the last.
 async fn acquire_aloud(pool: &SqlitePool) -> sqlx::Result<PoolConnection<Sqlite>> {
     let mut acquiring = pin!(pool.acquire());
     let limit = tokio::time::timeout(SILENCE, acquiring.as_mut());

@@ -1,4 +1,5 @@
-//! Stores that never write, and say only that something stands there: a trigger drops the write, for example.
+//! Stores that never write, and say only that something stands there: a trigger drops the write,
+//! for example.
 
 use std::{
     sync::{

@@ -23,7 +23,8 @@ impl Tally {
     }
 }
 
-/// Which seeds blow: the first `usually`, or what this variable says, a number of them or a range such as `480..500`.
+/// Which seeds blow: the first `usually`, or what this variable says, a number of them or a range
+/// such as `480..500`.
 ///
 /// # Panics
 ///

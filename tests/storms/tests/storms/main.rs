@@ -78,8 +78,8 @@ fn one_charge_for_each_intent_in_storms_where_processes_chose_differently() {
     each(&[OnCrash::Rerun, OnCrash::Uncertain]);
 }
 
-/// Blows a storm for each seed, in which each process chooses one of these. `IDEMPOTENT_TEST_STORMS=500` blows so many, in place of
-/// five, and `480..500` those.
+/// Blows a storm for each seed, in which each process chooses one of these.
+/// `IDEMPOTENT_TEST_STORMS=500` blows so many, in place of five, and `480..500` those.
 fn each(on_crash: &'static [OnCrash]) {
     let seeds = seeds("IDEMPOTENT_TEST_STORMS", USUALLY);
     let mut tally = Tally::default();

@@ -109,7 +109,8 @@ fn i01_to_i13_hold_in_gales_on_redis_cluster() {
     each(Product::Cluster);
 }
 
-/// Blows a gale for each seed. `IDEMPOTENT_TEST_GALES=500` blows so many, in place of twelve, and `480..500` those.
+/// Blows a gale for each seed. `IDEMPOTENT_TEST_GALES=500` blows so many, in place of twelve, and
+/// `480..500` those.
 fn each(product: Product) {
     let seeds = seeds("IDEMPOTENT_TEST_GALES", USUALLY);
     let runtime = tokio::runtime::Builder::new_multi_thread()

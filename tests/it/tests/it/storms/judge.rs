@@ -61,7 +61,8 @@ impl Evidence {
             if let Some(before) = entry.before.as_deref() {
                 judge_write(entry, before, after, draws, about);
             }
-            // What is uncertain is asked about as often as anybody likes, and an operator settles what nobody may take over.
+            // What is uncertain is asked about as often as anybody likes, and an operator settles
+            // what nobody may take over.
             let claims = draws && after.state == State::Running;
             let takes_over = claims
                 && entry.before.as_deref().is_some_and(|before| {
@@ -341,7 +342,8 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
     }
 }
 
-/// Judges what is written over a record whose lease is over and which has seen a takeover, where the budget has none.
+/// Judges what is written over a record whose lease is over and which has seen a takeover, where
+/// the budget has none.
 async fn judge_beyond_the_budget(over: impl FnOnce(&Draft) -> Draft) {
     let clock = ManualClock::new();
     let weather = Weather::new(clock.clone(), 0, Season::Autumn);

@@ -100,7 +100,8 @@ fn i01_to_i13_hold_in_storms_where_callers_disagree() {
     each(None);
 }
 
-/// Blows a storm for each seed. `IDEMPOTENT_TEST_STORMS=5000` blows so many, in place of a hundred, and `480..500` those.
+/// Blows a storm for each seed. `IDEMPOTENT_TEST_STORMS=5000` blows so many, in place of a hundred,
+/// and `480..500` those.
 fn each(on_crash: Option<OnCrash>) {
     let seeds = seeds("IDEMPOTENT_TEST_STORMS", USUALLY);
     let blow = move || {

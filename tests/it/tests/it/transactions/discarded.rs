@@ -53,7 +53,8 @@ async fn first_hour_19_a_connection_that_forgot_its_statements_takes_the_next_ca
     assert_eq!(shop.orders().await, [1, 2, 3]);
 }
 
-/// Postgres refuses one of the words inside a transaction, and the body goes on behind its savepoint.
+/// Postgres refuses one of the words inside a transaction, and the body goes on behind its
+/// savepoint.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn first_hour_19_a_body_that_makes_its_connection_forget_is_recorded() {
