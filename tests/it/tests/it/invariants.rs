@@ -265,7 +265,7 @@ async fn i07_first_value_equals_replayed_value(world: World) {
     let owner = world.owner().await;
     let call = || {
         owner.call("charge").key("k").run(|_| async {
-            let (amount, cached, nested) = (0.1 + 0.2, 7, Some(None));
+            let (amount, cached, nested) = (0.1 + 0.2, 7, Some(Some(7)));
             Ok::<_, Error>(Receipt {
                 amount,
                 cached,

@@ -287,7 +287,6 @@ async fn e15_store_error_keeps_cause(world: World) {
     assert_eq!(
         chain,
         [
-            "the store failed",
             "the store has no room left while writing a record",
             "a planned fault"
         ]
