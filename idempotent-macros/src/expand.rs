@@ -245,10 +245,10 @@ impl Expansion<'_> {
 
     /// Mentions every argument that the body mentions, the last one first. The body then owns each
     /// of them whole, also where it says only a part of it, and what is dropped at its end is
-    /// dropped in the order of any function. What the body does not mention stays with the caller
-    /// until the call ends, and the compiler can say that it is unused. A body that goes on without
-    /// the caller takes it along, because nothing else would hold it. What stands beside the body
-    /// keeps its arguments.
+    /// dropped in the order of any function. Another argument stays with the caller until the call
+    /// ends, and the compiler can say that it is unused; one that begins with `_` says that it is
+    /// only held. A body that goes on without the caller takes all of them along, because nothing
+    /// else would hold them. An expression beside the body keeps its arguments.
     fn owned(&self, body: &Group) -> TokenStream {
         let beside = self.beside();
         let goes_on = self.model.policies.on_cancel == Some(OnCancel::Detach);
@@ -259,7 +259,8 @@ impl Expansion<'_> {
                 _ => name,
             };
             let in_body: Names = [name_in_body.to_owned()].into_iter().collect();
-            !(goes_on || in_body.in_tokens(body.stream()))
+            let is_held = goes_on || name.starts_with('_') || in_body.in_tokens(body.stream());
+            !is_held
                 || beside
                     .iter()
                     .any(|expression| names.mentioned_in(expression))

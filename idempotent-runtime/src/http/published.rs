@@ -228,7 +228,7 @@ mod tests {
             "| a retry with another one | is refused with FAILED_PRECONDITION `idempotency-key-reused` |",
             "| a retry after responses: PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE and UNAUTHENTICATED | is processed again |",
             "and `idempotent-replayed: true` |",
-            "#idempotency-not-supported) | UNIMPLEMENTED | no | none |",
+            ":idempotency-not-supported) | UNIMPLEMENTED | no | none |",
         ] {
             assert!(page.contains(row), "{row}\n{page}");
         }
