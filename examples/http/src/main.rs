@@ -63,16 +63,16 @@ async fn pay(then: Then) -> Result<(), Failure> {
     let url = format!("http://{service}/charges");
     println!("\nBy hand:\n");
     println!(
-        "curl -i {url} -H 'Idempotency-Key: \"mine-1\"' -H 'Authorization: Bearer alice' --json '{{\"order\":\"42\",\"cents\":1250}}'"
+        "curl -i {url} -H 'Idempotency-Key: \"mine-1\"' -H 'Authorization: Bearer alice-laptop' --json '{{\"order\":\"42\",\"cents\":1250}}'"
     );
     println!(
-        "curl -i {url} -H 'Idempotency-Key: \"mine-1\"' -H 'Authorization: Bearer alice' --json '{{\"order\":\"42\",\"cents\":1250}}'   # replayed"
+        "curl -i {url} -H 'Idempotency-Key: \"mine-1\"' -H 'Authorization: Bearer alice-laptop' --json '{{\"order\":\"42\",\"cents\":1250}}'   # replayed"
     );
     println!(
-        "curl -i {url} -H 'Idempotency-Key: \"mine-1\"' -H 'Authorization: Bearer alice' --json '{{\"order\":\"42\",\"cents\":9999}}'   # refused: 422"
+        "curl -i {url} -H 'Idempotency-Key: \"mine-1\"' -H 'Authorization: Bearer alice-laptop' --json '{{\"order\":\"42\",\"cents\":9999}}'   # refused: 422"
     );
     println!(
-        "curl -i {url} -H 'Authorization: Bearer alice' --json '{{\"order\":\"42\",\"cents\":1250}}'   # refused: 400"
+        "curl -i {url} -H 'Authorization: Bearer alice-laptop' --json '{{\"order\":\"42\",\"cents\":1250}}'   # refused: 400"
     );
     match then {
         Then::End => println!("\nThe service has ended; `-- stay` lets it go on."),
@@ -102,7 +102,7 @@ const TROUBLES: [Trouble; 10] = [
 async fn call(service: SocketAddr, key: &Key) -> Result<Row, Failure> {
     let request = client()?
         .post(format!("http://{service}/charges"))
-        .bearer_auth("alice")
+        .bearer_auth("alice-laptop")
         .json(&Charge {
             order: "42".into(),
             cents: 1250,

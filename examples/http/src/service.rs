@@ -1,4 +1,4 @@
-//! The service: one route, and one layer around it.
+//! The service: one route, the layer around it, and the authentication around that.
 
 use std::{
     fs::{self, File},
@@ -11,9 +11,10 @@ use std::{
 
 use axum::{
     Extension, Json, Router,
-    extract::State,
-    http::{StatusCode, header::AUTHORIZATION, request::Parts},
-    response::IntoResponse,
+    extract::{Request, State},
+    http::{StatusCode, header::AUTHORIZATION},
+    middleware::{Next, from_fn},
+    response::{IntoResponse, Response},
     routing::post,
 };
 use idempotent_runtime::{
@@ -37,6 +38,18 @@ struct Receipt {
     cents: u64,
 }
 
+/// Who calls, as the authentication found out.
+#[derive(Clone, Copy)]
+struct User {
+    id: u64,
+}
+
+/// The tokens that were given out. A rotated one is still the same user's.
+const TOKENS: [(&str, User); 2] = [
+    ("alice-laptop", User { id: 1 }),
+    ("alice-phone", User { id: 1 }),
+];
+
 /// Listens on a port, a free one if none is named, and serves in the background.
 pub(crate) async fn start(
     idem: Idempotency,
@@ -44,12 +57,15 @@ pub(crate) async fn start(
     port: u16,
 ) -> Result<SocketAddr, Failure> {
     let layer = IdempotencyLayer::builder(idem)
-        .scope(Scope::of(principal))
+        .scope(Scope::of(|request| {
+            Some(request.extensions.get::<User>()?.id)
+        }))
         .rules(Rules::ietf())
         .build()?;
     let app = Router::new()
         .route("/charges", post(charge))
         .layer(layer)
+        .layer(from_fn(authenticate))
         .with_state(journal);
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let address = listener.local_addr()?;
@@ -57,10 +73,20 @@ pub(crate) async fn start(
     Ok(address)
 }
 
-/// Who calls. A real service takes what its authentication found out.
-fn principal(request: &Parts) -> Option<String> {
-    let token = request.headers.get(AUTHORIZATION)?.to_str().ok()?;
-    token.strip_prefix("Bearer ").map(str::to_owned)
+/// Puts the user of the token among the request's extensions. A request of nobody ends here.
+async fn authenticate(mut request: Request, next: Next) -> Response {
+    let Some(user) = user_of(&request) else {
+        return StatusCode::UNAUTHORIZED.into_response();
+    };
+    request.extensions_mut().insert(user);
+    next.run(request).await
+}
+
+fn user_of(request: &Request) -> Option<User> {
+    let header = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
+    let token = header.strip_prefix("Bearer ")?;
+    let (_, user) = TOKENS.iter().find(|(given, _)| *given == token)?;
+    Some(*user)
 }
 
 /// The handler: takes money, which takes a moment, and says so.

@@ -66,7 +66,7 @@ impl Drop for Service {
 }
 
 /// Sends one POST until it is answered, as a client that knows of no other one.
-async fn post(service: SocketAddr, key: Key) -> (u16, String) {
+async fn post(service: SocketAddr, key: Key, token: &'static str) -> (u16, String) {
     let limits = Limits::default()
         .attempts(20)
         .attempt_timeout(Duration::from_secs(2))
@@ -76,7 +76,7 @@ async fn post(service: SocketAddr, key: Key) -> (u16, String) {
         .client(reqwest::Client::builder())
         .expect("a client")
         .post(format!("http://{service}/charges"))
-        .bearer_auth("alice")
+        .bearer_auth(token)
         .header("content-type", "application/json")
         .body(r#"{"order":"42","cents":1250}"#)
         .with_extension(Call::new().key(key))
@@ -89,7 +89,7 @@ async fn post(service: SocketAddr, key: Key) -> (u16, String) {
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
-async fn ten_posts_to_four_processes_over_one_database_are_one_charge() {
+async fn ten_posts_with_two_tokens_of_a_user_to_four_processes_over_one_database_are_one_charge() {
     let database = env::var("IDEMPOTENT_TEST_POSTGRES_URL").expect("`cargo xtask test` sets it");
     let folder = tempfile::tempdir().expect("a folder");
     let journal = folder.path().join("charges.log");
@@ -112,7 +112,11 @@ async fn ten_posts_to_four_processes_over_one_database_are_one_charge() {
     let mut posts = Vec::new();
     for (network, cut) in networks.iter().zip(cuts) {
         network.cut_next(cut);
-        posts.push(tokio::spawn(post(network.address(), key.clone())));
+        posts.push(tokio::spawn(post(
+            network.address(),
+            key.clone(),
+            "alice-laptop",
+        )));
     }
     let mut answers = Vec::new();
     for sent in posts {
@@ -125,7 +129,7 @@ async fn ten_posts_to_four_processes_over_one_database_are_one_charge() {
         .take(6)
     {
         network.cut_next(cut);
-        answers.push(post(network.address(), key.clone()).await);
+        answers.push(post(network.address(), key.clone(), "alice-phone").await);
     }
 
     let charge = (201, r#"{"charge":"ch_1","cents":1250}"#.to_owned());

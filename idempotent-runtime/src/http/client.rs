@@ -1,6 +1,11 @@
 //! The client's side of a call, while its handler runs in a task of its own.
 
-use std::{future::poll_fn, pin::Pin, task::Poll};
+use std::{
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::Poll,
+};
 
 use http::{HeaderValue, Response};
 use tokio::sync::oneshot;
@@ -62,6 +67,14 @@ fn leaves_open(how: &How) -> bool {
         how,
         How::Executed { .. } | How::Unprotected(Unprotected::StoreOutage)
     )
+}
+
+/// Gives it to the client's side. Where nobody takes it any more it ends here, and with it the watch over its body.
+pub(crate) fn give<R, E>(client: oneshot::Sender<Own<R, E>>, own: Own<R, E>) {
+    let given = catch_unwind(AssertUnwindSafe(|| drop(client.send(own))));
+    if given.is_err() {
+        tracing::error!("a response that nobody took panicked when it was dropped");
+    }
 }
 
 /// What the client's side of a call hears of it.

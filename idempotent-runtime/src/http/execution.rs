@@ -21,7 +21,7 @@ use crate::{
     http::{
         IDEMPOTENT_REPLAYED, StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
-        client::{OPEN, Own, RELEASED, Told},
+        client::{OPEN, Own, RELEASED, Told, give},
         drain::{Bounds, Inside, Occupant},
         grpc,
         guard::{Guard, IsGuarded},
@@ -32,6 +32,7 @@ use crate::{
         routing,
         rules::{Protocol, Storage},
         settings::Settings,
+        unkept::{self, Route},
     },
     identity::RecordId,
     policy::OnCrash,
@@ -55,6 +56,7 @@ struct Terms {
     guard: Arc<Guard>,
     record: RecordId,
     is_routed: bool,
+    route: Route,
 }
 
 /// What a run came to.
@@ -96,6 +98,7 @@ impl<S> Execution<S> {
             guard: Arc::clone(&self.guard),
             record: *attempt.id(),
             is_routed: routing::is_routed(&self.head),
+            route: Route::of(&self.head),
         };
         let guard = &*terms.guard;
         let _inside = match terms.enter(&attempt, self.place.take()) {
@@ -119,7 +122,7 @@ impl<S> Execution<S> {
             Some(Ok(response)) => {
                 let (mut head, body) = response.into_parts();
                 let verdict = terms.judge(&mut head, &body);
-                let is_its_own = !is_about_another_call(&head);
+                let is_its_own = !problem::is_about_another_call(&head);
                 if let Some(stage) = verdict.and_then(Verdict::stage) {
                     attempt.reach(stage);
                 }
@@ -217,7 +220,7 @@ impl Terms {
         let mark = head.extensions.remove::<Mark>();
         let errors = self.guard.rules.server_errors;
         let verdict = match (head.status, mark) {
-            (StatusCode::OK, None) if self.guard.rules.protocol == Protocol::GrpcUnary => {
+            (StatusCode::OK, None) if self.is_unary() => {
                 let said = grpc::Code::of(&head.headers)?;
                 self.of_outcome(grpc::verdict(said, errors))
             }
@@ -286,11 +289,11 @@ impl Terms {
         // What is said behind a body that is too long is for its client alone.
         let unread = verdict.unwrap_or_else(|| self.of_outcome(Verdict::Store));
         let limit = self.guard.rules.max_response;
-        let fits = |upper| upper <= limit as u64;
-        let streams = !body.size_hint().upper().is_some_and(fits);
+        let length = body.size_hint().upper();
+        let streams = length.is_none_or(|upper| upper > limit as u64);
         // A unary response has an end, and servers of gRPC do not tell how far away that is.
-        let is_unary = self.guard.rules.protocol == Protocol::GrpcUnary;
-        if streams && !is_unary {
+        if streams && !self.is_unary() {
+            self.tell_unkept(unread, unkept::why(&head.headers, length));
             return Came::to_a_stream(head, Body::untouched(body), unread);
         }
         match read_to_end(body, limit).await {
@@ -326,6 +329,19 @@ impl Terms {
         Box::new(Told { response, outcome })
     }
 
+    /// Tells operators of a response that no retry gets, where the rules neither say nor expect that.
+    fn tell_unkept(&self, verdict: Verdict, why: &str) {
+        let Settings { unkept, name, .. } = &*self.guard.settings;
+        let is_meant = self.guard.rules.storage != Storage::Whole || verdict != Verdict::Store;
+        if !is_meant && !self.is_unary() {
+            unkept.tell(name, &self.route, why);
+        }
+    }
+
+    fn is_unary(&self) -> bool {
+        self.guard.rules.protocol == Protocol::GrpcUnary
+    }
+
     fn stored(&self, head: &Parts, whole: &Whole, verdict: Verdict) -> RawOutcome {
         let is_stored = matches!(verdict, Verdict::Store | Verdict::StoreOrRelease);
         if !is_stored || self.guard.rules.storage != Storage::Whole {
@@ -333,10 +349,7 @@ impl Terms {
         }
         let operation = &*self.guard.settings.name;
         if head.headers.contains_key(CONTENT_ENCODING) {
-            tracing::warn!(
-                operation,
-                "a response is stored compressed and is replayed only to clients that accept that: put compression outside of the layer"
-            );
+            self.tell_unkept(Verdict::Store, unkept::STORED_COMPRESSED);
         }
         let (body, trailers) = (whole.bytes.clone(), whole.trailers.as_ref());
         let stored =
@@ -351,7 +364,10 @@ impl Terms {
             Ok(bytes) if bytes.len() <= self.guard.settings.handle.defaults().max_outcome => {
                 RawOutcome::value(bytes)
             }
-            Ok(_too_large) => nothing(),
+            Ok(_too_large) => {
+                self.tell_unkept(verdict, unkept::LARGER_THAN_AN_OUTCOME);
+                nothing()
+            }
             Err(error) => {
                 tracing::error!(operation, %error, "a response cannot be sealed, so it is not stored");
                 nothing()
@@ -384,18 +400,6 @@ fn is_empty(body: &impl HttpBody) -> bool {
     catch_unwind(AssertUnwindSafe(|| body.is_end_stream())).unwrap_or(false)
 }
 
-/// Whether the handler has answered with the problem of a call that another one holds, or has done already. Its key is released so that
-/// a retry reaches the handler, and not because nothing happened.
-fn is_about_another_call(head: &Parts) -> bool {
-    let problem = head.extensions.get::<problem::Told>();
-    problem.is_some_and(|problem::Told(problem)| {
-        matches!(
-            problem.kind(),
-            Kind::RequestInProgress | Kind::ResultOutOfReach
-        )
-    })
-}
-
 /// Tells the client's side, and says what is to be recorded.
 fn tell<R, E>(
     told: Box<Told<R, E>>,
@@ -414,14 +418,6 @@ async fn ending_of_stream(ended: oneshot::Receiver<Ended>, verdict: Verdict) -> 
         (Ok(Ended::Failed), _) | (_, Verdict::Uncertain) => RawEnding::Uncertain(nothing()),
         (Ok(Ended::Whole) | Err(_), Verdict::StoreOrRelease) => RawEnding::Release(nothing()),
         (Ok(Ended::Whole) | Err(_), _) => RawEnding::RecordWithoutOutcome(nothing()),
-    }
-}
-
-/// Gives it to the client's side. Where nobody takes it any more it ends here, and with it the watch over its body.
-fn give<R, E>(client: oneshot::Sender<Own<R, E>>, own: Own<R, E>) {
-    let given = catch_unwind(AssertUnwindSafe(|| drop(client.send(own))));
-    if given.is_err() {
-        tracing::error!("a response that nobody took panicked when it was dropped");
     }
 }
 

@@ -51,6 +51,7 @@ mod service;
 mod settings;
 mod settle;
 mod stored;
+mod unkept;
 
 use http::HeaderName;
 

@@ -24,6 +24,7 @@ use crate::{
         rules::{Protocol, Rules},
         scope::{Caller, Scope},
         seal::Seal,
+        unkept::Unkept,
     },
     identity::RecordId,
     observe::{Answer, Answered},
@@ -101,6 +102,7 @@ pub(crate) struct Settings {
     pub(crate) bounds: Bounds,
     pub(crate) new_keys: Option<NewKeys>,
     pub(crate) door: Door,
+    pub(crate) unkept: Unkept,
 }
 
 impl Builder<Unscoped> {
@@ -261,6 +263,7 @@ impl Builder<Scope> {
             bounds: said.bounds,
             new_keys: new_keys.map(NewKeys::new),
             door: Door::default(),
+            unkept: Unkept::default(),
         }))
     }
 }

@@ -102,7 +102,9 @@ use std::{borrow::Cow, time::Duration};
 
 use http::{Method, StatusCode};
 
+#[cfg(feature = "axum")]
 pub(crate) use self::retold::Told;
+pub(crate) use self::retold::is_about_another_call;
 pub use self::{
     document::{Document, ProblemJson, Rendered, Renderer},
     kind::{KeyAction, Kind, Mismatch},

@@ -8,11 +8,23 @@ use http::{
 };
 use http_body::Body as HttpBody;
 
-use super::{Problem, Problems, Rendered};
+use super::{Kind, Problem, Problems, Rendered};
 
 /// Stands among the extensions of a response that is this problem, told as where there is no layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Told(pub(crate) Problem);
+
+/// Whether the handler has answered with the problem of a call that another one holds, or has done already. Its key is released so that
+/// a retry reaches the handler, and not because nothing happened.
+pub(crate) fn is_about_another_call(head: &Parts) -> bool {
+    let problem = head.extensions.get::<Told>();
+    problem.is_some_and(|Told(problem)| {
+        matches!(
+            problem.kind(),
+            Kind::RequestInProgress | Kind::ResultOutOfReach
+        )
+    })
+}
 
 impl Problems {
     /// Tells the problem that this response is as the layer tells its own, and gives the body: status and header fields that the

@@ -148,7 +148,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-90", "response > max_response", "full response to first caller, tombstone, retry as S-89, runs 1", "practice"),
         item("S-91", "binary body (invalid UTF-8, NULs, image)", "byte-identical replay", "practice"),
         item("S-92", "compression layer outside: first `Accept-Encoding: gzip`, retry none", "replay plain; and reverse", "practice"),
-        item("S-93", "compression inside (misordered)", "documented, and warned of at each response that is stored compressed, because a layer sees no more of what stands inside than a service; if Content-Encoding stored and not acceptable to the retry → 406-free fallback: tombstone", "decided here"),
+        item("S-93", "compression inside (misordered)", "documented, and warned of once a route, because a layer sees no more of what stands inside than a service; if Content-Encoding stored and not acceptable to the retry → 406-free fallback: tombstone", "decided here"),
         item("S-94", "retry with different `Accept`/`Accept-Language`", "default replays stored representation; option: include in fingerprint", "practice"),
         item("S-95", "response body errors half-way (stream error after 200)", r#"record = outcome uncertain, not "completed 200""#, "decided here"),
         item("S-96", "Range request / 206 on POST", "not stored as complete representation unless whole body read", "RFC 9110, decided here"),

@@ -40,6 +40,7 @@ mod shutdown;
 mod statuses;
 mod syntax;
 mod told;
+mod tower_http;
 mod traces;
 mod transactions;
 mod unrepeatable;

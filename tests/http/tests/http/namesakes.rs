@@ -40,9 +40,11 @@ async fn told(name: &str, make: impl FnOnce(&Idempotency) -> Vec<IdempotencyLaye
 
 #[tokio::test]
 async fn s_51_operators_are_told_once_of_layers_of_one_name_whose_scopes_are_not_one() {
-    let times = told("namesakes", |idem| {
+    let times = told("two of one name", |idem| {
         let scopes = [numbered(CUSTOMER), numbered(MERCHANT), numbered(MERCHANT)];
-        scopes.map(|scope| layer(idem, "namesakes", scope)).into()
+        scopes
+            .map(|scope| layer(idem, "two of one name", scope))
+            .into()
     });
     assert_eq!(times.await, 1);
 

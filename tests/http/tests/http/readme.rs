@@ -1,56 +1,221 @@
-//! What the README shows of the front end.
+//! What the README and the manual show of the front end: the README's listing is this one, and a cut of the manual's.
 
 use std::{fs, path::Path};
 
-use axum::{Router, routing::post};
-use idempotent_runtime::{
-    Error, Idempotency,
-    http::{IdempotencyLayer, Rules, Scope},
+use axum::{
+    Extension, Json, Router,
+    extract::{Request, State},
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse, Response},
+    routing::post,
 };
-use tower::ServiceExt;
+use http::{StatusCode, header::AUTHORIZATION};
+use idempotent_runtime::{
+    Error, ErrorVerdict, Idempotency,
+    http::{Checked, IdempotencyLayer, Mark, Rules, Scope},
+    idempotent,
+};
+use serde::{Deserialize, Serialize};
+use sqlx::SqlitePool;
+use tempfile::TempDir;
 
-use crate::harness::charge;
+use crate::harness::{self, Ask, Shop as Harness};
 
 #[derive(Clone)]
 struct User {
-    id: u64,
+    id: i64,
 }
 
-fn service(idem: Idempotency) -> Result<Router, Error> {
-    let layer = IdempotencyLayer::builder(idem)
-        .scope(Scope::of(|request| {
-            request.extensions.get::<User>().map(|user| user.id)
-        }))
-        .rules(Rules::ietf())
+#[derive(Clone)]
+struct Shop {
+    pool: SqlitePool,
+    idem: Idempotency,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Order {
+    number: String,
+    cents: i64,
+}
+
+#[derive(Debug, Serialize, Deserialize, ErrorVerdict, thiserror::Error)]
+enum ShopError {
+    #[verdict(release)] // a retry runs again
+    #[serde(skip)] // it is not recorded, so serde need not know it
+    #[error("the database failed")]
+    Database(#[from] sqlx::Error),
+    #[verdict(release)]
+    #[error(transparent)]
+    Idempotency(#[from] Error),
+}
+
+async fn place(
+    State(shop): State<Shop>,
+    Extension(user): Extension<User>,
+    Checked(Json(order)): Checked<Json<Order>>, // a body that is no order leaves the key free
+) -> Result<(StatusCode, Json<Order>), ShopError> {
+    Ok((StatusCode::CREATED, Json(charge(shop, user, order).await?)))
+}
+
+#[idempotent(name = "orders.charge", key = order.number, scope = user.id, handle = shop.idem,
+    skip(shop, user), on_error = ErrorVerdict::verdict, on_cancel = detach)]
+async fn charge(shop: Shop, user: User, order: Order) -> Result<Order, ShopError> {
+    let insert = sqlx::query("INSERT INTO charges VALUES (?, ?, ?) ON CONFLICT DO NOTHING");
+    let insert = insert.bind(user.id).bind(&order.number).bind(order.cents);
+    insert.execute(&shop.pool).await?;
+    Ok(order)
+}
+
+fn app(shop: Shop) -> Result<Router, Error> {
+    let scope = Scope::of(|request| Some(request.extensions.get::<User>()?.id));
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .scope(scope)
         .build()?;
-    let app = Router::new()
-        .route("/charges", post(charge_card))
-        .layer(layer);
-    Ok(app)
+    Ok(Router::new()
+        .route("/orders", post(place))
+        .layer(layer)
+        .layer(from_fn_with_state(shop.clone(), authenticate)) // puts the `User` there
+        .with_state(shop))
 }
 
-async fn charge_card(body: String) -> String {
-    body
+impl IntoResponse for ShopError {
+    fn into_response(self) -> Response {
+        match self {
+            // The statement may be carried out again, so a retry runs, whatever became of it.
+            Self::Database(_) => {
+                let failed = "the database failed";
+                (StatusCode::INTERNAL_SERVER_ERROR, Mark::Retryable, failed).into_response()
+            }
+            Self::Idempotency(error) => error.into_response(),
+        }
+    }
+}
+
+async fn authenticate(State(shop): State<Shop>, mut request: Request, next: Next) -> Response {
+    let header = request.headers().get(AUTHORIZATION);
+    let header = header.and_then(|header| header.to_str().ok());
+    let Some(token) = header.and_then(|header| header.strip_prefix("Bearer ")) else {
+        return StatusCode::UNAUTHORIZED.into_response();
+    };
+    let user = sqlx::query_scalar("SELECT user FROM tokens WHERE token = ?").bind(token);
+    match user.fetch_optional(&shop.pool).await {
+        Ok(Some(id)) => request.extensions_mut().insert(User { id }),
+        Ok(None) => return StatusCode::UNAUTHORIZED.into_response(),
+        Err(_) => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    };
+    next.run(request).await
+}
+
+const CHARGES: &str = "CREATE TABLE charges (user, number, cents, PRIMARY KEY (user, number))";
+
+/// The service of the listing over a file, in which nobody can be charged yet.
+async fn open() -> (Harness, SqlitePool, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("shop.db");
+    let idem = Idempotency::sqlite(&path).await.expect("the file opens");
+    let pool = SqlitePool::connect(&format!("sqlite:{}", path.display())).await;
+    let pool = pool.expect("the file opens");
+    run(
+        &pool,
+        "CREATE TABLE tokens (token TEXT PRIMARY KEY, user INTEGER)",
+    )
+    .await;
+    run(
+        &pool,
+        "INSERT INTO tokens VALUES ('old', 1), ('new', 1), ('other', 2)",
+    )
+    .await;
+    let service = app(Shop {
+        pool: pool.clone(),
+        idem,
+    });
+    let service = service.expect("the settings are sound");
+    let shop = Harness::new(Rules::ietf()).routed_by(service);
+    (shop, pool, folder)
+}
+
+async fn run(pool: &SqlitePool, statement: &'static str) {
+    let done = sqlx::query(statement).execute(pool).await;
+    done.expect("the statement is sound");
+}
+
+async fn charges(pool: &SqlitePool) -> i64 {
+    let count = sqlx::query_scalar("SELECT count(*) FROM charges");
+    count.fetch_one(pool).await.expect("a count")
+}
+
+fn order(token: &str, key: &str, body: &'static str) -> Ask {
+    let sent = harness::post("/orders").key(key).json(body);
+    sent.header("authorization", format!("Bearer {token}"))
+}
+
+const ORDER: &str = r#"{"number":"42","cents":1250}"#;
+
+#[tokio::test]
+async fn first_hour_13_the_service_of_the_listings_charges_an_order_of_a_user_once() {
+    let (shop, pool, _folder) = open().await;
+    run(&pool, CHARGES).await;
+
+    let first = shop.send(order("old", "a", ORDER)).await;
+    assert_eq!(
+        (first.status, &*first.body),
+        (StatusCode::CREATED, ORDER.as_bytes())
+    );
+    shop.send(order("old", "a", ORDER)).await.replays(&first);
+    // Another token of the user is the same user.
+    shop.send(order("new", "a", ORDER)).await.replays(&first);
+    let under_another_key = shop.send(order("new", "b", ORDER)).await;
+    assert_eq!(under_another_key.status, StatusCode::CREATED);
+    assert_eq!(charges(&pool).await, 1);
+
+    shop.send(order("other", "a", ORDER)).await.is_fresh();
+    assert_eq!(charges(&pool).await, 2);
+    let nobody = shop.send(order("none", "a", ORDER)).await;
+    assert_eq!(nobody.status, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
-async fn the_listing_of_the_readme_is_this_one_and_works() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(readme).expect("it is there");
-    let (_, listing) = readme.split_once("```rust\nlet layer").expect("a listing");
-    let (listing, _) = listing.split_once("```").expect("its end");
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join("");
-    assert!(
-        words(include_str!("readme.rs")).contains(&words(listing)),
-        "{listing}"
+async fn first_hour_13_a_rejected_body_and_a_failed_database_leave_the_key_free() {
+    let (shop, pool, _folder) = open().await;
+
+    let rejected = shop.send(order("old", "a", r#"{"number":"42"}"#)).await;
+    assert_eq!(rejected.status, StatusCode::UNPROCESSABLE_ENTITY);
+    let failed = shop.send(order("old", "a", ORDER)).await;
+    assert_eq!(failed.status, StatusCode::INTERNAL_SERVER_ERROR);
+    run(&pool, CHARGES).await;
+    let charged = shop.send(order("old", "a", ORDER)).await;
+
+    charged.is_fresh();
+    assert_eq!(charged.status, StatusCode::CREATED);
+    assert_eq!(charges(&pool).await, 1);
+}
+
+/// The first listing of Rust in a page, behind these words.
+fn listing<'a>(page: &'a str, behind: &str, opening: &str) -> &'a str {
+    let (_, page) = page.split_once(behind).expect("the section is there");
+    let (_, listing) = page.split_once(opening).expect("a listing");
+    let (listing, _) = listing.split_once("\n```\n").expect("its end");
+    listing
+}
+
+#[test]
+fn first_hour_13_the_listing_of_the_readme_is_this_one_and_a_cut_of_the_manuals() {
+    let read = |page: &str| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        fs::read_to_string(root.join(page)).expect("the page is there")
+    };
+    let (readme, manual) = (
+        read("README.md"),
+        read("idempotent-runtime/src/http/http.md"),
+    );
+    let shown = listing(&readme, "\n## HTTP\n", "```rust\n");
+    let whole = listing(
+        &manual,
+        "# axum and sqlx in ten minutes\n",
+        "```\n# #![allow(dead_code)]\n",
     );
 
-    let service = service(Idempotency::memory()).expect("the settings are sound");
-    let mut request = http::Request::from(charge());
-    request.extensions_mut().insert(User { id: 1 });
-    let response = service
-        .oneshot(request)
-        .await
-        .expect("a router does not fail");
-    assert_eq!(response.status(), 200);
+    assert!(include_str!("readme.rs").contains(shown), "{shown}");
+    assert!(shown.lines().count() <= 40, "{shown}");
+    assert!(whole.contains(shown), "{whole}");
 }
