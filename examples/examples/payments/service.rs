@@ -24,8 +24,8 @@ async fn charge(gateway: &Gateway, req: &Charge) -> Result<Receipt, PayError> {
         .await
 }
 
-/// The gateway's decision is the outcome. Where it did not answer, a retry may ask it again, because it knows the key;
-/// of one that knows no keys, `uncertain` would be the truth.
+/// The gateway's decision is the outcome. Where it did not answer, a retry may ask it again,
+/// because it knows the key; of one that knows no keys, `uncertain` would be the truth.
 #[derive(Debug, Serialize, Deserialize, ErrorVerdict, thiserror::Error)]
 pub(crate) enum PayError {
     #[verdict(replay)]

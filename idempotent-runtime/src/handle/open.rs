@@ -30,7 +30,7 @@ impl Idempotency {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`], as [`PostgresBuilder::connect`](crate::store::PostgresBuilder::connect) says.
+    /// [`Error::Store`], as [`PostgresBuilder::connect`](crate::store::postgres::PostgresBuilder::connect) says.
     pub async fn postgres(url: &str) -> Result<Self, Error> {
         Ok(Self::new(crate::store::PostgresStore::connect(url).await?))
     }
@@ -45,7 +45,7 @@ impl Idempotency {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`], as [`MySqlBuilder::connect`](crate::store::MySqlBuilder::connect) says.
+    /// [`Error::Store`], as [`MySqlBuilder::connect`](crate::store::mysql::MySqlBuilder::connect) says.
     pub async fn mysql(url: &str) -> Result<Self, Error> {
         Ok(Self::new(crate::store::MySqlStore::connect(url).await?))
     }
@@ -60,7 +60,7 @@ impl Idempotency {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`], as [`RedisBuilder::connect`](crate::store::RedisBuilder::connect) says.
+    /// [`Error::Store`], as [`RedisBuilder::connect`](crate::store::redis::RedisBuilder::connect) says.
     pub async fn redis(url: &str) -> Result<Self, Error> {
         Ok(Self::new(crate::store::RedisStore::connect(url).await?))
     }

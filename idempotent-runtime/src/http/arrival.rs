@@ -99,7 +99,8 @@ where
 }
 
 impl Guard {
-    /// Reads the body of the request. Where that is not there yet, it takes a handler's place while it is waited for.
+    /// Reads the body of the request. Where that is not there yet, it takes a handler's place while
+    /// it is waited for.
     pub(crate) async fn read<B>(&self, body: B) -> Result<Whole, Problem>
     where
         B: HttpBody<Data = Bytes>,

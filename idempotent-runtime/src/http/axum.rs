@@ -168,8 +168,8 @@ impl<T: Serialize> IntoResponse for Json<T> {
 }
 
 impl IdempotencyLayer {
-    /// The same layer for a `ServiceBuilder` of axum: what stands inside of it is given axum's own body, as `from_fn` and other
-    /// middleware of axum ask for.
+    /// The same layer for a `ServiceBuilder` of axum: what stands inside of it is given axum's own
+    /// body, as `from_fn` and other middleware of axum ask for.
     ///
     /// ```
     /// use axum::{Router, middleware::from_fn, extract::Request, middleware::Next, response::Response, routing::post};
@@ -192,7 +192,8 @@ impl IdempotencyLayer {
     }
 }
 
-/// An [`IdempotencyLayer`] around a service that is given axum's own body: see [`IdempotencyLayer::for_axum`].
+/// An [`IdempotencyLayer`] around a service that is given axum's own body: see
+/// [`IdempotencyLayer::for_axum`].
 #[derive(Clone, Debug)]
 pub struct AxumIdempotencyLayer(IdempotencyLayer);
 

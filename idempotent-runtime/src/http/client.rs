@@ -69,7 +69,8 @@ fn leaves_open(how: &How) -> bool {
     )
 }
 
-/// Gives it to the client's side. Where nobody takes it any more it ends here, and with it the watch over its body.
+/// Gives it to the client's side. Where nobody takes it any more it ends here, and with it the
+/// watch over its body.
 pub(crate) fn give<R, E>(client: oneshot::Sender<Own<R, E>>, own: Own<R, E>) {
     let given = catch_unwind(AssertUnwindSafe(|| drop(client.send(own))));
     if given.is_err() {

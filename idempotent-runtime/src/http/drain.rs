@@ -4,7 +4,8 @@ use std::{collections::HashMap, fmt, sync::Arc};
 
 use tokio::sync::watch;
 
-/// Counts the handlers that run and the bodies that arrive, in all and for each caller that it is told of, and is shut once.
+/// Counts the handlers that run and the bodies that arrive, in all and for each caller that it is
+/// told of, and is shut once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Door(Arc<watch::Sender<State>>);
 
@@ -82,8 +83,9 @@ pub(crate) struct Inside {
 }
 
 impl Door {
-    /// Lets in what is of this caller where callers are counted, unless the door is shut or as many as may be are inside already.
-    /// Whoever finds the door [`empty`](Self::empty) after shutting it knows that it stays so.
+    /// Lets in what is of this caller where callers are counted, unless the door is shut or as many
+    /// as may be are inside already. Whoever finds the door [`empty`](Self::empty) after shutting
+    /// it knows that it stays so.
     pub(crate) fn enter(
         &self,
         occupant: Occupant,

@@ -329,7 +329,8 @@ impl Terms {
         Box::new(Told { response, outcome })
     }
 
-    /// Tells operators of a response that no retry gets, where the rules neither say nor expect that.
+    /// Tells operators of a response that no retry gets, where the rules neither say nor expect
+    /// that.
     fn tell_unkept(&self, verdict: Verdict, why: &str) {
         let Settings { unkept, name, .. } = &*self.guard.settings;
         let is_meant = self.guard.rules.storage != Storage::Whole || verdict != Verdict::Store;

@@ -77,8 +77,8 @@ pub enum QueryComparison {
     AnyOrder,
     /// Not at all: it says nothing of what is done.
     Ignored,
-    /// Byte by byte, without the parameters of these names, as a client spells them: what a campaign or a trace adds, say. A query of
-    /// nothing else is none.
+    /// Byte by byte, without the parameters of these names, as a client spells them: what a
+    /// campaign or a trace adds, say. A query of nothing else is none.
     Without(&'static [&'static str]),
 }
 

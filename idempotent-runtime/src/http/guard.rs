@@ -138,7 +138,8 @@ impl Guard {
         Ok(response)
     }
 
-    /// Has everything there that a claim needs, its body above all; the refusal of a request that comes to none.
+    /// Has everything there that a claim needs, its body above all; the refusal of a request that
+    /// comes to none.
     async fn prepare<S, B>(&self, execution: &mut Execution<S>, body: B) -> Result<(), Problem>
     where
         B: HttpBody<Data = Bytes>,

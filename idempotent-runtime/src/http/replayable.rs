@@ -11,14 +11,16 @@ use crate::{http::IDEMPOTENT_REPLAYED, outcome::is_own};
 #[non_exhaustive]
 pub struct Replayed;
 
-/// Around the response of a handler that carries the attribute itself: a replay of it says so, by `Idempotent-Replayed: true` and by
+/// Around the response of a handler that carries the attribute itself: a replay of it says so, by
+/// `Idempotent-Replayed: true` and by
 /// [`Replayed`] among its extensions.
 ///
-/// It knows that it is a replay because it was read from its record, and is stored as what it holds: it may be put around a response, or
-/// taken away, while records stand. An error that is replayed is not inside of it, and says nothing; nor does an outcome that a `load`
-/// gives back.
+/// It knows that it is a replay because it was read from its record, and is stored as what it
+/// holds: it may be put around a response, or taken away, while records stand. An error that is
+/// replayed is not inside of it, and says nothing; nor does an outcome that a `load` gives back.
 ///
-/// A layer around the handler has the last word on the header field, which speaks of its own replays there; the extension stays.
+/// A layer around the handler has the last word on the header field, which speaks of its own
+/// replays there; the extension stays.
 ///
 /// # Examples
 ///

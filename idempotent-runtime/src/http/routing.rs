@@ -22,8 +22,9 @@ pub(crate) fn uri(head: &Parts) -> &Uri {
     original(head).unwrap_or(&head.uri)
 }
 
-/// The path as it is compared: two spellings are one where RFC 3986 says that they mean the same (section 6.2.2). So the digits of
-/// what is percent-encoded are in upper case, and letters, digits and `-._~` are not encoded.
+/// The path as it is compared: two spellings are one where RFC 3986 says that they mean the same
+/// (section 6.2.2). So the digits of what is percent-encoded are in upper case, and letters, digits
+/// and `-._~` are not encoded.
 pub(crate) fn normalised(path: &str) -> Cow<'_, str> {
     if !path.contains('%') {
         return Cow::Borrowed(path);
@@ -53,8 +54,8 @@ pub(crate) fn is_routed(head: &Parts) -> bool {
     original(head).is_none() || is_matched(head)
 }
 
-/// Tells whether a router has found no route for the request, so that its fallback answers. A service that is nested
-/// (`nest_service`) is a route, whatever it finds inside.
+/// Tells whether a router has found no route for the request, so that its fallback answers. A
+/// service that is nested (`nest_service`) is a route, whatever it finds inside.
 pub(crate) fn is_for_the_fallback(head: &Parts) -> bool {
     original(head).is_some() && !is_matched(head) && !is_nested(head)
 }
@@ -70,7 +71,8 @@ fn is_matched(head: &Parts) -> bool {
     head.extensions.get::<MatchedPath>().is_some()
 }
 
-/// Axum tells nobody that a request is for a nested service, but for routers inside of that: their paths have its prefix.
+/// Axum tells nobody that a request is for a nested service, but for routers inside of that: their
+/// paths have its prefix.
 #[cfg(feature = "axum")]
 fn is_nested(head: &Parts) -> bool {
     static INSIDE: LazyLock<Router> = LazyLock::new(|| {

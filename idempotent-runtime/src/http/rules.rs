@@ -91,9 +91,10 @@ impl Rules {
         self
     }
 
-    /// Has requests that no route of axum's router matches guarded as all others are, for a handler of `Router::fallback` or a
-    /// service of `Router::fallback_service` that does something. Without this word they are handed on untouched: nothing is written,
-    /// and one without a key gets the router's 404.
+    /// Has requests that no route of axum's router matches guarded as all others are, for a handler
+    /// of `Router::fallback` or a service of `Router::fallback_service` that does something.
+    /// Without this word they are handed on untouched: nothing is written, and one without a key
+    /// gets the router's 404.
     pub fn guard_fallback(mut self) -> Self {
         self.guards_fallback = true;
         self
@@ -127,8 +128,9 @@ impl Rules {
 
 /// How a request's body arrives.
 impl Rules {
-    /// Sets how long the body of a request with a key may take from one byte to the next: 30 seconds by default. Where it takes
-    /// longer, the request is refused with 408, which a client may repeat, and nothing was done.
+    /// Sets how long the body of a request with a key may take from one byte to the next: 30
+    /// seconds by default. Where it takes longer, the request is refused with 408, which a client
+    /// may repeat, and nothing was done.
     pub fn body_timeout(mut self, between: impl IntoDuration) -> Self {
         match between.into_duration() {
             Ok(between) => self.patience.between = between,
@@ -198,8 +200,9 @@ impl Rules {
         self
     }
 
-    /// Sets after how long that refusal says to try again: 1 second by default, in whole seconds. Where whoever runs the first request
-    /// has missed a heartbeat, and so may have vanished, it says the rest of the lease.
+    /// Sets after how long that refusal says to try again: 1 second by default, in whole seconds.
+    /// Where whoever runs the first request has missed a heartbeat, and so may have vanished, it
+    /// says the rest of the lease.
     pub fn retry_after(mut self, wait: impl IntoDuration) -> Self {
         match wait.into_duration() {
             Ok(wait) => self.retry_after = wait,
@@ -208,7 +211,8 @@ impl Rules {
         self
     }
 
-    /// Sets how long the holder of a key may be silent, in place of the handle's lease: at least 100 milliseconds.
+    /// Sets how long the holder of a key may be silent, in place of the handle's lease: at least
+    /// 100 milliseconds.
     pub fn lease(mut self, lease: impl IntoDuration) -> Self {
         match lease.into_duration() {
             Ok(lease) => self.lease = Some(lease),

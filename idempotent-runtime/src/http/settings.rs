@@ -186,8 +186,9 @@ impl<S> Builder<S> {
     /// Sets how many handlers may run at once for requests with a key, at least one; more are refused with 503. Unlike a limit outside of the
     /// layer, it counts handlers whose clients have gone away, too.
     ///
-    /// The body of a request that is still arriving takes the place of a handler, so slow uploads are bounded, too
-    /// ([`Rules::body_timeout`]). Where all places are taken, a request whose body is not there yet is refused with 503, whatever its key.
+    /// The body of a request that is still arriving takes the place of a handler, so slow uploads
+    /// are bounded, too ([`Rules::body_timeout`]). Where all places are taken, a request whose body
+    /// is not there yet is refused with 503, whatever its key.
     pub fn max_in_flight(mut self, handlers: usize) -> Self {
         self.said.bounds.in_all = handlers;
         self
@@ -323,8 +324,8 @@ impl Settings {
         })
     }
 
-    /// Tells operators and observers of a request that the layer refuses by itself. Of one that cannot be said to be anybody's there is
-    /// no record to name.
+    /// Tells operators and observers of a request that the layer refuses by itself. Of one that
+    /// cannot be said to be anybody's there is no record to name.
     pub(crate) fn tell_refused(&self, problem: &Problem, id: Option<RecordId>, elapsed: Duration) {
         let (operation, code) = (&*self.name, problem.kind().code());
         match problem.kind() {

@@ -29,7 +29,8 @@ impl IdempotencyLayer {
     ///
     /// `scope` is what [`Scope::of`](super::Scope::of) gives for its caller; `None::<&str>` where all callers share one space. Under
     /// [`KeyScope::Route`](super::KeyScope::Route), the key is `(method, path, key)`, each of them text,
-    /// and the path in the normal form of RFC 3986: `/caf%C3%A9`, with nothing encoded that need not be.
+    /// and the path in the normal form of RFC 3986: `/caf%C3%A9`, with nothing encoded that need
+    /// not be.
     ///
     /// # Errors
     ///
@@ -90,7 +91,8 @@ impl Settle<'_> {
         Ok(self.record.with_outcome(RawOutcome::value(bytes)).await?)
     }
 
-    /// It happened, and there is no response to give: retries are told that there is a result that cannot be repeated.
+    /// It happened, and there is no response to give: retries are told that there is a result that
+    /// cannot be repeated.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Which routes give responses that a retry does not get again, so that operators are told once of each route.
+//! Which routes give responses that a retry does not get again, so that operators are told once of
+//! each route.
 
 use std::{
     collections::HashSet,

@@ -201,8 +201,8 @@ impl Contract {
         }
     }
 
-    /// What a CORS layer must allow browsers to send, for `Access-Control-Allow-Headers`: the fields that carry the key, and
-    /// `Content-Type`, without which a browser sends no JSON.
+    /// What a CORS layer must allow browsers to send, for `Access-Control-Allow-Headers`: the
+    /// fields that carry the key, and `Content-Type`, without which a browser sends no JSON.
     #[must_use]
     pub fn cors_allowed_headers(&self) -> Vec<HeaderName> {
         let mut names = self.keys.names().to_vec();

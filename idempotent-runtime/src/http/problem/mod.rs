@@ -1,11 +1,12 @@
 //! The answers that are not the handler's: problem documents (RFC 9457).
 //!
 //! Each [`Kind`] of problem has a slug, which is its stable name: the document's `type` is the slug behind a base URI
-//! of the service ([`Problems::base`]), or behind `urn:idempotent-runtime:problem:` where it sets none, and the member `code` is the slug with underscores. Beside the members of RFC
-//! 9457, a document says what a client that knows nothing of the service can do: `retryable`, whether the same request
-//! with the same key may succeed later, and `key_action`, what becomes of the key. `retry_after` is in seconds and
-//! equals the header field, `operation_ref` is for a conversation with support, and `reason` and `mismatch` tell what
-//! was wrong with the key and the request.
+//! of the service ([`Problems::base`]), or behind `urn:idempotent-runtime:problem:` where it sets
+//! none, and the member `code` is the slug with underscores. Beside the members of RFC 9457, a
+//! document says what a client that knows nothing of the service can do: `retryable`, whether the
+//! same request with the same key may succeed later, and `key_action`, what becomes of the key.
+//! `retry_after` is in seconds and equals the header field, `operation_ref` is for a conversation
+//! with support, and `reason` and `mismatch` tell what was wrong with the key and the request.
 //!
 //! No document holds the key, the caller or what the handler answered, and every one is sent with `Cache-Control:
 //! no-store`.
@@ -59,7 +60,8 @@
 //!
 //! # idempotency-body-timeout
 //!
-//! The request's body took longer to arrive than the service waits. Nothing was done; send it again, with the same key.
+//! The request's body took longer to arrive than the service waits. Nothing was done; send it
+//! again, with the same key.
 //!
 //! # idempotency-store-unavailable
 //!

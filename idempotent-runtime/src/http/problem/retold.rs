@@ -14,8 +14,9 @@ use super::{Kind, Problem, Problems, Rendered};
 #[derive(Clone, Debug)]
 pub(crate) struct Told(pub(crate) Problem);
 
-/// Whether the handler has answered with the problem of a call that another one holds, or has done already. Its key is released so that
-/// a retry reaches the handler, and not because nothing happened.
+/// Whether the handler has answered with the problem of a call that another one holds, or has done
+/// already. Its key is released so that a retry reaches the handler, and not because nothing
+/// happened.
 pub(crate) fn is_about_another_call(head: &Parts) -> bool {
     let problem = head.extensions.get::<Told>();
     problem.is_some_and(|Told(problem)| {

@@ -34,8 +34,9 @@ pub enum KeyScope {
     /// forbids to reuse a key with another request.
     Caller,
     /// One space for each caller, method and path: the same key on another path is another call. For clients that derive one
-    /// key from a business object and send it to several routes. Two spellings of a path are one where RFC 3986 says so (section
-    /// 6.2.2): `/orders/%61` is `/orders/a`, and `%c3%a9` is `%C3%A9`.
+    /// key from a business object and send it to several routes. Two spellings of a path are one
+    /// where RFC 3986 says so (section 6.2.2): `/orders/%61` is `/orders/a`, and `%c3%a9` is
+    /// `%C3%A9`.
     Route,
 }
 

@@ -73,9 +73,10 @@ impl Rules {
         }
     }
 
-    /// What a unary method of gRPC needs, as [`ietf`](Rules::ietf) beside that: the key is in the metadata `idempotency-key`, refusals are
-    /// statuses of gRPC, and what a response means is said by its own status. For
-    /// [`Builder::route`](super::Builder::route) with the method's path, such as `/shop.v1.Orders/Place`.
+    /// What a unary method of gRPC needs, as [`ietf`](Rules::ietf) beside that: the key is in the
+    /// metadata `idempotency-key`, refusals are statuses of gRPC, and what a response means is said
+    /// by its own status. For
+    /// [`Builder::route`](super::super::Builder::route) with the method's path, such as `/shop.v1.Orders/Place`.
     ///
     /// | what | answer |
     /// |---|---|
@@ -86,13 +87,15 @@ impl Rules {
     /// | the store is out of reach | UNAVAILABLE, with a `RetryInfo` |
     /// | more than one message | UNIMPLEMENTED |
     ///
-    /// Each has an `ErrorInfo` of the domain `idempotent-runtime`, whose reason is the problem's code. A replay has the metadata
-    /// `idempotent-replayed: true`. PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE and UNAUTHENTICATED are released;
-    /// CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, INTERNAL and DATA_LOSS are what [`server_errors`](Rules::server_errors) speaks of; every
-    /// other status is the outcome.
+    /// Each has an `ErrorInfo` of the domain `idempotent-runtime`, whose reason is the problem's
+    /// code. A replay has the metadata `idempotent-replayed: true`. PERMISSION_DENIED,
+    /// RESOURCE_EXHAUSTED, UNIMPLEMENTED, UNAVAILABLE and UNAUTHENTICATED are released; CANCELLED,
+    /// UNKNOWN, DEADLINE_EXCEEDED, INTERNAL and DATA_LOSS are what
+    /// [`server_errors`](Rules::server_errors) speaks of; every other status is the outcome.
     ///
-    /// Never for a streaming method: messages are read to the end, and what waits for an answer before it goes on would wait for
-    /// ever. The statuses that other rules set, and [`Problems`](super::problem::Problems), are of HTTP and have no effect.
+    /// Never for a streaming method: messages are read to the end, and what waits for an answer
+    /// before it goes on would wait for ever. The statuses that other rules set, and
+    /// [`Problems`](super::super::problem::Problems), are of HTTP and have no effect.
     pub fn grpc_unary() -> Self {
         Self {
             protocol: Protocol::GrpcUnary,

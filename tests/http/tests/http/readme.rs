@@ -1,4 +1,5 @@
-//! What the README and the manual show of the front end: the README's listing is this one, and a cut of the manual's.
+//! What the README and the manual show of the front end: the README's listing is this one, and a
+//! cut of the manual's.
 
 use std::{fs, path::Path};
 
