@@ -18,7 +18,7 @@ enum PayError {
     #[verdict(replay)] // an answer: every duplicate gets it
     #[error("the card was declined")]
     Declined,
-    #[verdict(release)] // nothing happened: a retry runs again
+    #[verdict(replay)] // never recorded: `on_crash` says what becomes of the call
     #[error(transparent)]
     Idempotency(#[from] Error),
 }

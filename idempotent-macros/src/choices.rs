@@ -83,6 +83,10 @@ pub(crate) fn on_error(name: &Ident, input: ParseStream<'_>) -> Result<OnError> 
                     "unknown verdict `{word}`, did you mean `{close}`? a function of that name is written `self::{word}`"
                 ),
             )),
+            None if word == "ErrorVerdict" => Err(Error::new_spanned(
+                &written,
+                "`ErrorVerdict` is the trait: write its method, `on_error = ErrorVerdict::verdict`",
+            )),
             None if NOT_VERDICTS.contains(&word) => Err(Error::new_spanned(
                 &written,
                 format!(

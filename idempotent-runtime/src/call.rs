@@ -38,7 +38,7 @@ impl Call {
         P: OnError<E>,
         K: Keep<T> + Clone,
     {
-        self.reads::<R>(|it| K::reads(it).is_ok(), |it| P::reads(it).is_ok());
+        self.reads::<R>(|it| K::reads(it).ok(), |it| P::reads(it).ok());
         run_pinned(
             self.prepare().map(Underway::new).map_err(Box::new),
             Typed { on_error, keep },
@@ -61,7 +61,7 @@ impl Call {
         P: OnError<E> + Send + Sync + 'static,
         K: Keep<T, Reading: Send> + Clone + Send + Sync + 'static,
     {
-        self.reads::<R>(|it| K::reads(it).is_ok(), |it| P::reads(it).is_ok());
+        self.reads::<R>(|it| K::reads(it).ok(), |it| P::reads(it).ok());
         let request = self.prepare();
         // Boxed, so that the future of an annotated function is small, whatever its body holds.
         let body = Box::pin(body);

@@ -167,7 +167,8 @@ pub mod __private {
         operation::Site,
         outcome::{
             Classification, Classified, FromRefusal, Keep, LeftUncertain, OnError, Outcome,
-            Recorded, Reference, Released, Replayed, Storable, StorableError, Upgraded, Whole,
+            Outline, Recorded, Reference, Released, Replayed, Storable, StorableError, Upgraded,
+            Whole,
         },
         policy::{InFlight, OnCancel, OnCrash, OnMissingKey, OnOutage},
         request::{Call, Fingerprintable, begin},

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    outcome::Stored,
+    outcome::{Outline, Stored},
     policy::{InFlight, OnCancel, OnCrash, OnExpired, OnMissingKey, OnOutage},
     record::OutcomeKind,
 };
@@ -38,8 +38,8 @@ struct Reads {
     error: Reader,
 }
 
-/// Whether something stored can be read.
-type Reader = fn(&Stored) -> bool;
+/// Reads something stored, and gives what it looks like; `None` where it cannot be read.
+pub(crate) type Reader = fn(&Stored) -> Option<Outline>;
 
 /// The policies of a call: what it says itself, over what its handle says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,19 +139,21 @@ impl Site {
         }
     }
 
-    /// Whether the function could read an outcome back; yes where that is not known.
-    pub(crate) fn can_read(&self, stored: &Stored) -> bool {
+    /// Whether the function could read an outcome back as what it was said to be; yes where that is
+    /// not known.
+    pub(crate) fn can_read(&self, stored: &Stored, said: Outline) -> bool {
         let Some(reads) = self.reads.get() else {
             return true;
         };
         if self.returns_several_types.load(Ordering::Relaxed) {
             return true;
         }
-        match stored.kind() {
+        let read = match stored.kind() {
             OutcomeKind::Value => (reads.value)(stored),
             OutcomeKind::Error => (reads.error)(stored),
-            OutcomeKind::NotReplayable => true,
-        }
+            OutcomeKind::NotReplayable => return true,
+        };
+        read.is_some_and(|read| read.fits(said))
     }
 
     /// Warns of an old name that no function can have had, when it is first met: the calls under

@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     codec::Coder,
     error::{BoxError, Error},
-    fingerprint::looks_like,
+    fingerprint::outline,
     policy::{Unrecorded, Verdict},
     record::{OutcomeKind, RawOutcome},
 };
@@ -106,12 +106,23 @@ pub trait OnError<E> {
     /// Decodes a recorded error.
     #[doc(hidden)]
     fn decode(&self, stored: &Stored) -> Result<E, BoxError>;
-    /// Tells whether a recorded error can be decoded.
+    /// Decodes a recorded error, and gives what it looks like.
     #[doc(hidden)]
-    fn reads(stored: &Stored) -> Result<(), BoxError>;
+    fn reads(stored: &Stored) -> Result<Outline, BoxError>;
     /// Tells whether what was decoded is the error that was encoded.
     #[doc(hidden)]
     fn is_copy(error: &E, copy: &E) -> bool;
+}
+
+/// The length of a value's encoding and the sum of its bytes; neither where it has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outline(pub(crate) Option<(usize, u64)>);
+
+impl Outline {
+    /// Whether both may be of one value.
+    pub(crate) fn fits(self, other: Self) -> bool {
+        self.0.is_none() || other.0.is_none() || self == other
+    }
 }
 
 /// What an implementation encodes with; opaque.
@@ -136,11 +147,11 @@ macro_rules! on_error {
             fn decode(&self, stored: &Stored) -> Result<E, BoxError> {
                 stored.decode()
             }
-            fn reads(stored: &Stored) -> Result<(), BoxError> {
-                stored.decode::<E>().map(drop)
+            fn reads(stored: &Stored) -> Result<Outline, BoxError> {
+                stored.decode::<E>().map(|error| outline(&error))
             }
             fn is_copy(error: &E, copy: &E) -> bool {
-                looks_like(error, copy)
+                outline(error).fits(outline(copy))
             }
         }
     };
@@ -156,7 +167,7 @@ macro_rules! on_error {
             fn decode(&self, _: &Stored) -> Result<E, BoxError> {
                 not_stored()
             }
-            fn reads(_: &Stored) -> Result<(), BoxError> {
+            fn reads(_: &Stored) -> Result<Outline, BoxError> {
                 not_stored()
             }
             fn is_copy(_: &E, _: &E) -> bool {
@@ -203,6 +214,8 @@ pub trait Classification<E>: Into<Verdict> {
     #[doc(hidden)]
     fn decode(stored: &Stored) -> Result<E, BoxError>;
     #[doc(hidden)]
+    fn reads(stored: &Stored) -> Result<Outline, BoxError>;
+    #[doc(hidden)]
     fn is_copy(error: &E, copy: &E) -> bool;
 }
 
@@ -213,8 +226,11 @@ impl<E: StorableError> Classification<E> for Verdict {
     fn decode(stored: &Stored) -> Result<E, BoxError> {
         stored.decode()
     }
+    fn reads(stored: &Stored) -> Result<Outline, BoxError> {
+        stored.decode::<E>().map(|error| outline(&error))
+    }
     fn is_copy(error: &E, copy: &E) -> bool {
-        looks_like(error, copy)
+        outline(error).fits(outline(copy))
     }
 }
 
@@ -223,6 +239,9 @@ impl<E> Classification<E> for Unrecorded {
         Err("this error is not recorded".into())
     }
     fn decode(_: &Stored) -> Result<E, BoxError> {
+        not_stored()
+    }
+    fn reads(_: &Stored) -> Result<Outline, BoxError> {
         not_stored()
     }
     fn is_copy(_: &E, _: &E) -> bool {
@@ -240,8 +259,8 @@ impl<E, V: Classification<E>, F: Fn(&E) -> V> OnError<E> for Classified<F> {
     fn decode(&self, stored: &Stored) -> Result<E, BoxError> {
         V::decode(stored)
     }
-    fn reads(stored: &Stored) -> Result<(), BoxError> {
-        V::decode(stored).map(drop)
+    fn reads(stored: &Stored) -> Result<Outline, BoxError> {
+        V::reads(stored)
     }
     fn is_copy(error: &E, copy: &E) -> bool {
         V::is_copy(error, copy)
@@ -299,9 +318,9 @@ pub trait Keep<T> {
     #[doc(hidden)]
     const LOADS: bool = false;
 
-    /// Tells whether what is stored can be decoded: the value, or what leads to it.
+    /// Decodes what is stored, the value or what leads to it, and gives what it looks like.
     #[doc(hidden)]
-    fn reads(stored: &Stored) -> Result<(), BoxError>;
+    fn reads(stored: &Stored) -> Result<Outline, BoxError>;
 
     /// Tells whether what was decoded is the value that was encoded.
     #[doc(hidden)]
@@ -350,11 +369,11 @@ impl<T: Storable> Keep<T> for Whole {
         };
         ready(read.map_err(Unread::Undecodable))
     }
-    fn reads(stored: &Stored) -> Result<(), BoxError> {
-        stored.decode::<T>().map(drop)
+    fn reads(stored: &Stored) -> Result<Outline, BoxError> {
+        stored.decode::<T>().map(|value| outline(&value))
     }
     fn is_copy(value: &T, copy: &T) -> bool {
-        looks_like(value, copy)
+        outline(value).fits(outline(copy))
     }
     type Reading = Ready<Result<T, Unread>>;
 }
@@ -379,11 +398,11 @@ where
         };
         ready(read.map_err(Unread::Undecodable))
     }
-    fn reads(stored: &Stored) -> Result<(), BoxError> {
-        stored.decode::<T>().map(drop)
+    fn reads(stored: &Stored) -> Result<Outline, BoxError> {
+        stored.decode::<T>().map(|value| outline(&value))
     }
     fn is_copy(value: &T, copy: &T) -> bool {
-        looks_like(value, copy)
+        outline(value).fits(outline(copy))
     }
     type Reading = Ready<Result<T, Unread>>;
 }
@@ -415,8 +434,8 @@ where
         }
     }
     const LOADS: bool = true;
-    fn reads(stored: &Stored) -> Result<(), BoxError> {
-        stored.decode::<R>().map(drop)
+    fn reads(stored: &Stored) -> Result<Outline, BoxError> {
+        stored.decode::<R>().map(|reference| outline(&reference))
     }
     fn is_copy(_: &T, _: &T) -> bool {
         true

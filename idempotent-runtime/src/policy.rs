@@ -107,7 +107,7 @@ pub enum Verdict {
 ///     #[verdict(uncertain)] // nobody knows
 ///     #[error("the gateway did not answer")]
 ///     NoAnswer,
-///     #[verdict(release)] // a call in the body got no answer
+///     #[verdict(replay)] // never recorded: `on_crash` says what becomes of the call
 ///     #[error(transparent)]
 ///     Idempotency(#[from] Error),
 /// }

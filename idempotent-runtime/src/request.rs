@@ -14,8 +14,7 @@ use crate::{
     key::{Key, KeyError, KeyPart},
     lease::{Claim, replays},
     observe::{Answer, Answered, Unprotected},
-    operation::{Policy, Site},
-    outcome::Stored,
+    operation::{Policy, Reader, Site},
     policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Verdict},
     record::{AttemptId, Record, Subject, Time},
     store::Snapshot,
@@ -146,7 +145,7 @@ impl Call {
     }
 
     /// Notes how the annotated function, which returns `R`, reads its outcomes back.
-    pub(crate) fn reads<R>(&self, value: fn(&Stored) -> bool, error: fn(&Stored) -> bool) {
+    pub(crate) fn reads<R>(&self, value: Reader, error: Reader) {
         if let Some(site) = self.0.site {
             site.reads::<R>(value, error);
         }

@@ -34,7 +34,7 @@ pub(crate) enum PayError {
     #[verdict(release)]
     #[error("the gateway did not answer: {0}")]
     Unreachable(String),
-    #[verdict(release)]
+    #[verdict(replay)] // never recorded: `on_crash` says what becomes of the call
     #[error(transparent)]
     Idempotency(#[from] Error),
 }

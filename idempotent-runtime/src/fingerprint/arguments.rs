@@ -9,8 +9,9 @@ use serde::Serialize;
 use super::digests::ArgumentDigests;
 use super::encode::{Encoder, tag};
 use super::entries::Entries;
-use super::fields::FieldNames;
+use super::fields::KnownFields;
 use super::{Fingerprint, FingerprintError, FingerprintKey, hash};
+use crate::outcome::Outline;
 
 /// Keeps fingerprints apart from every other hash, and one version of the encoding from the next.
 pub(super) const DOMAIN: &[u8] = b"idem-fp/1";
@@ -68,6 +69,7 @@ impl Arguments {
     #[inline(always)]
     pub fn argument<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) {
         self.is_empty = false;
+        self.encoder.fields.begin(name);
         if self.failure.is_none()
             && let Err(failure) = self.entries.field(&mut self.encoder, name, value)
         {
@@ -110,7 +112,7 @@ impl Arguments {
             digests: Digests::ToCompute {
                 encoding: self.encoder.buffer,
                 entries: self.entries,
-                fields: self.encoder.fields,
+                fields: self.encoder.fields.known,
                 key: key.cloned(),
                 computed: OnceLock::new(),
             },
@@ -118,19 +120,15 @@ impl Arguments {
     }
 }
 
-/// Tells whether a value and what was read back for it have the same encoding, but for the order of
-/// what is in it: that of a `HashSet` is another one in every copy. Where one has no encoding,
-/// nothing can be told, and they count as equal.
-pub(crate) fn looks_like<T: Serialize + ?Sized>(value: &T, copy: &T) -> bool {
+/// What a value looks like. The order of what is in it does not count: that of a `HashSet` is
+/// another one in every copy.
+pub(crate) fn outline<T: Serialize + ?Sized>(value: &T) -> Outline {
     let mut encoder = Encoder::new(Vec::with_capacity(CAPACITY));
-    let mut outline = |value: &T| {
-        encoder.buffer.clear();
-        value.serialize(&mut encoder).ok()?;
-        let sum: u64 = encoder.buffer.iter().map(|byte| u64::from(*byte)).sum();
-        Some((encoder.buffer.len(), sum))
-    };
-    let (value, copy) = (outline(value), outline(copy));
-    value.is_none() || copy.is_none() || value == copy
+    let encoded = value.serialize(&mut encoder);
+    Outline(encoded.ok().map(|()| {
+        let sum = encoder.buffer.iter().map(|byte| u64::from(*byte)).sum();
+        (encoder.buffer.len(), sum)
+    }))
 }
 
 impl Default for Arguments {
@@ -163,7 +161,7 @@ enum Digests {
     ToCompute {
         encoding: Vec<u8>,
         entries: Entries,
-        fields: FieldNames,
+        fields: KnownFields,
         key: Option<FingerprintKey>,
         /// What was computed once: a call that writes a record asks for it twice.
         computed: OnceLock<ArgumentDigests>,

@@ -16,6 +16,7 @@ impl Sequence<'_> {
 
     fn close(self) -> Result<(), EncodeFailure> {
         self.0.buffer.push(tag::SEQUENCE_END);
+        self.0.fields.go_outside();
         self.0.ascend();
         Ok(())
     }
@@ -26,12 +27,17 @@ pub(super) struct Map<'a> {
     pub(super) entries: Entries,
     /// Where the entry starts whose key has been written and whose value has not.
     pub(super) entry: usize,
+    /// Whether it is no struct, so that what it holds has no names.
+    pub(super) hides_fields: bool,
 }
 
 impl Map<'_> {
     fn close(mut self) -> Result<(), EncodeFailure> {
         self.entries.sort(&mut self.encoder.buffer);
         self.encoder.buffer.push(tag::MAP_END);
+        if self.hides_fields {
+            self.encoder.fields.go_outside();
+        }
         self.encoder.ascend();
         Ok(())
     }
@@ -119,8 +125,10 @@ impl ser::SerializeStruct for Map<'_> {
         name: &'static str,
         value: &T,
     ) -> Result<(), EncodeFailure> {
-        self.encoder.note_field(name);
-        self.entries.field(self.encoder, name, value)
+        let had_path = self.encoder.fields.enter(name);
+        self.entries.field(self.encoder, name, value)?;
+        self.encoder.fields.leave(had_path);
+        Ok(())
     }
 
     fn end(self) -> Result<(), EncodeFailure> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::encode::tag;
-use super::fields::FieldNames;
+use super::fields::KnownFields;
 use super::{FingerprintKey, hash};
 use crate::framing::{Hex, read_framed, write_framed};
 
@@ -19,7 +19,8 @@ const DIGEST: usize = 8;
 
 /// The names of a call's arguments with a digest of eight bytes each, and of the fields of those
 /// that are structs, as `order.amount`: enough to say *which* of them differ from those of an
-/// earlier call, and nothing about their values.
+/// earlier call. Only one byte of a field's digest is kept, so that a small field cannot be guessed
+/// alone.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ArgumentDigests(Vec<(String, [u8; DIGEST])>);
 
@@ -27,28 +28,35 @@ impl ArgumentDigests {
     /// Takes encoded entries, each a name and a value.
     pub(super) fn of_entries<'a>(
         entries: impl Iterator<Item = &'a [u8]>,
-        fields: &FieldNames,
+        fields: &KnownFields,
         key: Option<&FingerprintKey>,
     ) -> Self {
         let mut hashed = DOMAIN.to_vec();
-        let mut digests = Vec::new();
-        let mut tell = |name: &str, value: &[u8]| {
+        let mut digest = |name: &str, value: &[u8]| {
             hashed.truncate(DOMAIN.len());
             hashed.push(tag::TEXT);
             write_framed(&mut hashed, name.as_bytes());
             hashed.extend_from_slice(value);
-            if let Some(digest) = hash(key, &mut hashed).first_chunk() {
-                digests.push((name.to_owned(), *digest));
-            }
+            let hash = hash(key, &mut hashed);
+            std::array::from_fn::<u8, DIGEST, _>(|index| hash[index])
         };
+        let mut digests = Vec::new();
         for mut entry in entries {
             let name = entry
                 .split_off_first()
                 .and_then(|_| read_framed(&mut entry));
-            if let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) {
-                tell(name, entry);
-                fields.each(name, entry, &mut tell);
-            }
+            let Some(name) = name.and_then(|name| std::str::from_utf8(name).ok()) else {
+                continue;
+            };
+            digests.push((name.to_owned(), digest(name, entry)));
+            fields.each(name, entry, &mut |name, value| {
+                // One byte tells most fields apart, and leaves each as hard to guess as many
+                // others.
+                let [first, ..] = digest(name, value);
+                let mut short = [0; DIGEST];
+                short[0] = first;
+                digests.push((name.to_owned(), short));
+            });
         }
         digests.sort_unstable();
         Self(digests)

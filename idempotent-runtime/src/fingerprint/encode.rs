@@ -6,7 +6,7 @@ use serde::ser::{self, Serializer};
 use super::compound::{Map, Sequence};
 use super::entries::Entries;
 use super::failure::EncodeFailure;
-use super::fields::FieldNames;
+use super::fields::Fields;
 use crate::framing::{write_framed, write_framed_display, write_number, write_wide_number};
 
 /// How many values may stand inside one another.
@@ -40,7 +40,7 @@ const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
 /// Appends values to `buffer`.
 pub(super) struct Encoder {
     pub(super) buffer: Vec<u8>,
-    pub(super) fields: FieldNames,
+    pub(super) fields: Fields,
     depth: usize,
 }
 
@@ -48,7 +48,7 @@ impl Encoder {
     pub(super) fn new(buffer: Vec<u8>) -> Self {
         Self {
             buffer,
-            fields: FieldNames::default(),
+            fields: Fields::default(),
             depth: 0,
         }
     }
@@ -67,12 +67,6 @@ impl Encoder {
         } else {
             Ok(())
         }
-    }
-
-    /// Notes the field of a struct, so that an error can name it.
-    #[inline]
-    pub(super) fn note_field(&mut self, name: &'static str) {
-        self.fields.note(self.depth, name);
     }
 
     #[inline]
@@ -94,17 +88,19 @@ impl Encoder {
 
     fn sequence(&mut self) -> Result<Sequence<'_>, EncodeFailure> {
         self.descend()?;
+        self.fields.go_inside();
         self.buffer.push(tag::SEQUENCE);
         Ok(Sequence(self))
     }
 
-    fn map(&mut self) -> Result<Map<'_>, EncodeFailure> {
+    fn map(&mut self, hides_fields: bool) -> Result<Map<'_>, EncodeFailure> {
         self.descend()?;
         self.buffer.push(tag::MAP);
         Ok(Map {
             encoder: self,
             entries: Entries::new(),
             entry: 0,
+            hides_fields,
         })
     }
 }
@@ -276,7 +272,10 @@ impl<'a> Serializer for &'a mut Encoder {
         value: &T,
     ) -> Result<(), EncodeFailure> {
         self.variant(variant);
-        self.one_below(value)
+        self.fields.go_inside();
+        self.one_below(value)?;
+        self.fields.go_outside();
+        Ok(())
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Sequence<'a>, EncodeFailure> {
@@ -307,11 +306,12 @@ impl<'a> Serializer for &'a mut Encoder {
     }
 
     fn serialize_map(self, _: Option<usize>) -> Result<Map<'a>, EncodeFailure> {
-        self.map()
+        self.fields.go_inside();
+        self.map(true)
     }
 
     fn serialize_struct(self, _: &'static str, _: usize) -> Result<Map<'a>, EncodeFailure> {
-        self.map()
+        self.map(false)
     }
 
     fn serialize_struct_variant(
@@ -322,6 +322,7 @@ impl<'a> Serializer for &'a mut Encoder {
         _: usize,
     ) -> Result<Map<'a>, EncodeFailure> {
         self.variant(variant);
-        self.map()
+        self.fields.go_inside();
+        self.map(true)
     }
 }

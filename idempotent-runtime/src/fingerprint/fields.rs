@@ -6,70 +6,132 @@ use crate::framing::read_framed;
 /// How many levels of fields are told apart: `order.amount` and `order.amount.currency`.
 const LEVELS: usize = 2;
 
-/// How deep a field may stand to be remembered: an `Option` or a newtype around a struct is a level
-/// of the encoding.
-const DEEPEST: usize = 2 * LEVELS;
-
-/// How many names are remembered of one call. A difference in another field is told of what holds
+/// How many fields are remembered of one call. A difference in another field is told of what holds
 /// it.
 const MOST: usize = 64;
 
-/// The names of the struct fields in a call's arguments.
+/// Where a field stands: the argument, its field, and the field of that. Empty names are not there.
+type Path = [&'static str; 1 + LEVELS];
+
+/// The struct fields in a call's arguments.
 ///
 /// Only they are ever shown, because the keys of a map look the same in the encoding, and are
 /// values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FieldNames(Vec<&'static str>);
+pub(super) struct KnownFields(Vec<Path>);
 
-impl FieldNames {
-    /// Notes a field, where that of an argument stands at the depth of 1.
+/// Notes the struct fields while the arguments are encoded.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    pub(super) known: KnownFields,
+    /// The argument that is being encoded, and the fields around the value at hand.
+    here: Path,
+    level: usize,
+    /// How many lists, maps and variants are around it. What is inside of one has no path.
+    inside: usize,
+}
+
+impl Fields {
+    pub(super) fn begin(&mut self, argument: &'static str) {
+        self.here = [argument, "", ""];
+        (self.level, self.inside) = (0, 0);
+    }
+
+    /// Notes a field before its value is encoded, and tells whether it is one to
+    /// [leave](Self::leave).
     #[inline]
-    pub(super) fn note(&mut self, depth: usize, name: &'static str) {
-        let is_known = |known: &&str| std::ptr::eq(*known, name);
-        if depth <= DEEPEST && self.0.len() < MOST && !self.0.iter().any(is_known) {
-            self.0.push(name);
+    pub(super) fn enter(&mut self, name: &'static str) -> bool {
+        let has_path = self.inside == 0 && self.level < LEVELS && !name.contains('.');
+        if has_path {
+            self.level += 1;
+            self.here[self.level] = name;
+            if self.known.0.len() < MOST {
+                self.known.0.push(self.here);
+            }
+        } else {
+            self.inside += 1;
+        }
+        has_path
+    }
+
+    #[inline]
+    pub(super) fn leave(&mut self, had_path: bool) {
+        if had_path {
+            self.here[self.level] = "";
+            self.level -= 1;
+        } else {
+            self.inside -= 1;
         }
     }
 
-    /// Calls `tell` with the path and the encoded value of each field in `value`, whose own path is
-    /// `path`.
-    pub(super) fn each(&self, path: &str, value: &[u8], tell: &mut impl FnMut(&str, &[u8])) {
-        self.each_below(1, path, value, tell);
+    /// Notes that what follows is in a list, a map or a variant.
+    #[inline]
+    pub(super) fn go_inside(&mut self) {
+        self.inside += 1;
+    }
+
+    #[inline]
+    pub(super) fn go_outside(&mut self) {
+        self.inside -= 1;
+    }
+}
+
+impl KnownFields {
+    /// Calls `tell` with the name and the encoded value of each field in the encoded value of an
+    /// argument. A struct of which not all fields are known is told as a whole.
+    pub(super) fn each(&self, argument: &str, value: &[u8], tell: &mut impl FnMut(&str, &[u8])) {
+        self.each_below(&[argument.as_bytes()], argument, value, tell);
     }
 
     fn each_below(
         &self,
-        level: usize,
-        path: &str,
+        path: &[&[u8]],
+        name: &str,
         value: &[u8],
         tell: &mut impl FnMut(&str, &[u8]),
     ) {
-        let Some((&tag::MAP, mut rest)) = value.split_first() else {
+        if path.len() > LEVELS {
+            return;
+        }
+        let Some(fields) = self.fields(path, value) else {
             return;
         };
-        while level <= LEVELS && !rest.is_empty() && rest[0] != tag::MAP_END {
-            let Some((key, value)) = entry(&mut rest) else {
-                return;
-            };
-            let is_field = |name: &&&str| name.as_bytes() == key;
-            if let Some(name) = self.0.iter().find(is_field) {
-                let path = format!("{path}.{name}");
-                tell(&path, value);
-                self.each_below(level + 1, &path, value, tell);
-            }
+        for (field, value) in fields {
+            let name = format!("{name}.{field}");
+            tell(&name, value);
+            let path = [path, &[field.as_bytes()]].concat();
+            self.each_below(&path, &name, value, tell);
         }
+    }
+
+    /// The fields of a struct; nothing where it is none, or not all of them are known.
+    fn fields<'a>(&self, path: &[&[u8]], value: &'a [u8]) -> Option<Vec<(&'static str, &'a [u8])>> {
+        let (&tag::MAP, mut rest) = value.split_first()? else {
+            return None;
+        };
+        let mut fields = Vec::new();
+        while *rest.first()? != tag::MAP_END {
+            let (key, value) = entry(&mut rest)?;
+            let is_it = |known: &&Path| {
+                let parts = path.iter().copied().chain([key]);
+                parts.eq(known
+                    .iter()
+                    .map(|part| part.as_bytes())
+                    .take(path.len() + 1))
+            };
+            let known = self.0.iter().find(is_it)?;
+            fields.push((known[path.len()], value));
+        }
+        Some(fields)
     }
 }
 
-/// Takes an entry off the front: the text that is its key, or nothing where it is another value,
-/// and its encoded value.
+/// Takes an entry off the front: the text that is its key, and its encoded value.
 fn entry<'a>(bytes: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let encoded_key = take_value(bytes)?;
-    let key = match encoded_key.split_first()? {
-        (&tag::TEXT, mut framed) => read_framed(&mut framed)?,
-        _ => &[],
+    let (&tag::TEXT, mut framed) = take_value(bytes)?.split_first()? else {
+        return None;
     };
-    Some((key, take_value(bytes)?))
+    Some((read_framed(&mut framed)?, take_value(bytes)?))
 }
 
 /// Takes an encoded value off the front.

@@ -10,7 +10,7 @@ mod entries;
 mod failure;
 mod fields;
 
-pub(crate) use arguments::looks_like;
+pub(crate) use arguments::outline;
 pub use arguments::{Arguments, Fingerprinted};
 pub use digests::{ArgumentDigests, MalformedDigests};
 pub use failure::{FingerprintError, SerializeFailure};

@@ -39,7 +39,7 @@ use crate::{
     key::Key,
     observe::Observers,
     operation::{Operation, Site},
-    outcome::{Recorded, Stored, Whole},
+    outcome::{Outline, Recorded, Stored, Whole},
     record::Holder,
     run::keeper::Keeper,
     store::{MemoryStore, Store},
@@ -208,14 +208,14 @@ impl Idempotency {
 
     /// Whether an annotated function of this name could read an outcome back; yes where this handle
     /// has seen no call of it.
-    pub(crate) fn can_read(&self, operation: &str, stored: &Stored) -> bool {
+    pub(crate) fn can_read(&self, operation: &str, stored: &Stored, said: Outline) -> bool {
         let operations = self
             .0
             .operations
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let site = operations.get(operation);
-        site.is_none_or(|site| site.can_read(stored))
+        site.is_none_or(|site| site.can_read(stored, said))
     }
 
     /// The schema version of the outcomes of an annotated function that this handle has seen, by its name or by the one that it had in

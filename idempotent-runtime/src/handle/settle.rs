@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use crate::{
     error::{BoxError, Error},
+    fingerprint::outline,
     handle::{Idempotency, inspect::identify},
     identity::RecordId,
     key::KeyPart,
     lease::{Settlement, settle},
     observe::Step,
-    outcome::Stored,
+    outcome::{Outline, Stored},
     record::{Draft, RawOutcome, Record, State, Time, Version},
     run::swap,
     store::{Snapshot, Stamp, StoreError, Swap},
@@ -182,7 +183,7 @@ impl Settle<'_> {
     /// the value; when the value cannot be encoded, or the store fails.
     pub async fn with_value<T: Serialize>(self, value: &T) -> Result<(), BoxError> {
         let bytes = self.handle.coder().encode(value)?;
-        let outcome = self.readable(RawOutcome::value(bytes))?;
+        let outcome = self.readable(RawOutcome::value(bytes), outline(value))?;
         Ok(self.with_outcome(outcome).await?)
     }
 
@@ -198,7 +199,7 @@ impl Settle<'_> {
     /// the error, or reads none; when the error cannot be encoded, or the store fails.
     pub async fn with_error<E: Serialize>(self, error: &E) -> Result<(), BoxError> {
         let bytes = self.handle.coder().encode(error)?;
-        let outcome = self.readable(RawOutcome::error(bytes))?;
+        let outcome = self.readable(RawOutcome::error(bytes), outline(error))?;
         Ok(self.with_outcome(outcome).await?)
     }
 
@@ -232,9 +233,9 @@ impl Settle<'_> {
 
     /// The outcome, if the function could read it back, as far as this handle has seen a call of
     /// it.
-    fn readable(&self, outcome: RawOutcome) -> Result<RawOutcome, Error> {
+    fn readable(&self, outcome: RawOutcome, said: Outline) -> Result<RawOutcome, Error> {
         let stored = Stored::new(outcome.clone(), self.handle.coder().clone());
-        match self.handle.can_read(&self.operation, &stored) {
+        match self.handle.can_read(&self.operation, &stored, said) {
             true => Ok(outcome),
             false => Err(self.not(NotSettled::Unreadable)),
         }

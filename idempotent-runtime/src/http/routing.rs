@@ -23,8 +23,8 @@ pub(crate) fn uri(head: &Parts) -> &Uri {
 }
 
 /// The path as it is compared: two spellings are one where RFC 3986 says that they mean the same
-/// (section 6.2.2). So the digits of what is percent-encoded are in upper case, and letters, digits
-/// and `-._~` are not encoded.
+/// (sections 6.2.2.1 and 6.2.2.2). So the digits of what is percent-encoded are in upper case, and
+/// letters, digits and `-._~` are not encoded.
 pub(crate) fn normalised(path: &str) -> Cow<'_, str> {
     if !path.contains('%') {
         return Cow::Borrowed(path);

@@ -271,7 +271,7 @@ where
         // The reference is what counts, and loading may take a while: it is recorded first.
         let stored = Stored::new(outcome.clone(), request.handle.coder().clone());
         return match K::reads(&stored) {
-            Ok(()) => Ending::Done(outcome),
+            Ok(_) => Ending::Done(outcome),
             Err(error) => not_replayable(request, &error),
         };
     }

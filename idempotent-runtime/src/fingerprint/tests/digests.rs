@@ -94,6 +94,79 @@ fn first_hour_04_the_fields_that_differ_are_named_and_never_a_value() {
     assert_eq!(both, ["order.amount.currency", "order.note"]);
 }
 
+#[derive(Clone, Serialize)]
+struct Grant {
+    admin: bool,
+    users: BTreeMap<&'static str, u8>,
+}
+
+#[derive(Clone, Serialize)]
+struct Flat {
+    id: u64,
+    #[serde(flatten)]
+    amount: Amount,
+}
+
+#[test]
+fn first_hour_04_no_key_of_a_map_is_named_and_no_difference_is_lost() {
+    let grant = |admin, bob| Grant {
+        admin: true,
+        users: BTreeMap::from([("admin", admin), ("bob", bob)]),
+    };
+    assert_eq!(
+        of(&grant(1, 1)).differing(&of(&grant(2, 1))),
+        ["order.users"]
+    );
+    assert_eq!(
+        of(&grant(1, 1)).differing(&of(&grant(2, 2))),
+        ["order.users"]
+    );
+
+    let people = |age| BTreeMap::from([("alice", (age, grant(1, 1))), ("bob", (1, grant(1, 1)))]);
+    assert_eq!(of(&people(1)).differing(&of(&people(2))), ["order"]);
+
+    let flat = |id, minor| Flat {
+        id,
+        amount: Amount {
+            minor,
+            currency: "EUR",
+        },
+    };
+    assert_eq!(of(&flat(1, 1)).differing(&of(&flat(2, 2))), ["order"]);
+}
+
+#[test]
+fn first_hour_04_a_struct_of_too_many_fields_is_named_as_a_whole() {
+    struct Wide(u64);
+    impl Serialize for Wide {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            use serde::ser::SerializeStruct as _;
+            let mut fields = serializer.serialize_struct("Wide", 70)?;
+            for field in 0..70 {
+                let name: &'static str = Box::leak(format!("f{field}").into_boxed_str());
+                fields.serialize_field(name, &(self.0 + field))?;
+            }
+            fields.end()
+        }
+    }
+    assert_eq!(of(&Wide(0)).differing(&of(&Wide(1))), ["order"]);
+}
+
+#[test]
+fn first_hour_04_the_digest_of_a_field_has_one_byte() {
+    let bytes = of(&Amount {
+        minor: 1,
+        currency: "EUR",
+    })
+    .to_bytes();
+    let name = b"order.amount";
+    assert!(!bytes.windows(name.len()).any(|window| window == name));
+    let name = b"order.minor";
+    let start = bytes.windows(name.len()).position(|window| window == name);
+    let digest = start.map(|start| &bytes[start + name.len()..][..8]);
+    assert_eq!(digest.map(|digest| &digest[1..]), Some(&[0; 7][..]));
+}
+
 #[test]
 fn first_hour_04_an_argument_is_named_where_one_side_knows_no_fields() {
     let order = of(&Amount {

@@ -90,7 +90,7 @@ impl SqliteBuilder {
             Some(url) if url.starts_with("sqlite:") => {
                 return Box::pin(self.connect_url(url)).await;
             }
-            Some(url) if url.contains("://") && !url.starts_with(['/', '.']) => {
+            Some(url) if is_url_of_another_kind(url) => {
                 return Err(misuse(
                     "the path is the URL of something else: write the path of a file, or a URL that begins with `sqlite:`",
                 ));
@@ -168,7 +168,9 @@ impl SqliteBuilder {
         let options = options
             .busy_timeout(self.busy_timeout)
             .disable_statement_logging();
+        // What stands before an `@` may be the password in a URL of something else.
         let file = options.get_filename().display().to_string();
+        let file = file.rsplit('@').next().unwrap_or_default().to_owned();
         let open = async {
             let connections = Connections::Held(Held::open(options, DOING).await?);
             let is_in_wal = connections.is_in_wal(DOING).await?;
@@ -179,6 +181,11 @@ impl SqliteBuilder {
         };
         open.await.map_err(|error: StoreError| error.at(file))
     }
+}
+
+fn is_url_of_another_kind(path: &str) -> bool {
+    let is_path = path.starts_with(['/', '.']);
+    !is_path && (path.contains("://") || path.starts_with("file:"))
 }
 
 /// An outcome that was recorded survives a loss of power: a commit is on the disk before it is answered.

@@ -45,7 +45,7 @@ enum ShopError {
     #[serde(skip)] // it is not recorded, so serde need not know it
     #[error("the database failed")]
     Database(#[from] sqlx::Error),
-    #[verdict(release)]
+    #[verdict(replay)] // never recorded: `on_crash` says what becomes of the call
     #[error(transparent)]
     Idempotency(#[from] Error),
 }

@@ -18,11 +18,13 @@ use crate::{
 
 on_every_store![
     first_hour_02_each_variant_has_its_verdict,
+    first_hour_02_a_call_that_got_no_answer_inside_another_charges_once,
     first_hour_02_an_err_that_cannot_be_encoded_says_what_to_write,
     first_hour_04_an_old_name_that_was_never_derived_is_told,
     first_hour_09_a_value_that_comes_back_as_another_is_not_replayable,
     first_hour_10_what_the_function_cannot_read_is_not_settled,
     first_hour_10_a_record_is_settled_by_its_id,
+    first_hour_10_a_value_that_would_be_another_is_not_settled,
 ];
 
 #[derive(Debug, PartialEq, Serialize, Deserialize, ErrorVerdict, thiserror::Error)]
@@ -37,7 +39,7 @@ enum PayError {
     #[verdict(uncertain)]
     #[error("the gateway did not answer")]
     NoAnswer,
-    #[verdict(release)]
+    #[verdict(replay)]
     #[error(transparent)]
     Idempotency(#[from] Error),
 }
@@ -75,6 +77,33 @@ async fn first_hour_02_each_variant_has_its_verdict(world: World) {
     assert_eq!((first, runs), (Err(PayError::NoAnswer), 1));
     let is_uncertain = matches!(again, Err(PayError::Idempotency(Error::Uncertain { .. })));
     assert!(is_uncertain, "{again:?}");
+}
+
+#[idempotent(name = "first_hour.receipt", key = order, on_crash = uncertain)]
+async fn receipt(order: u64) -> Result<u64, Error> {
+    Err(Error::InvalidPolicy("it got no answer"))
+}
+
+#[idempotent(
+    name = "first_hour.charge",
+    key = order,
+    on_crash = uncertain,
+    on_error = ErrorVerdict::verdict,
+    skip(world)
+)]
+async fn charge(world: &World, order: u64) -> Result<u64, PayError> {
+    world.happened("charged");
+    Ok(receipt(order).await?)
+}
+
+/// The verdict of the README's listings.
+async fn first_hour_02_a_call_that_got_no_answer_inside_another_charges_once(world: World) {
+    let owner = world.owner().await;
+    assert!(owner.enter(charge(&world, 1)).await.is_err());
+    let again = owner.enter(charge(&world, 1)).await;
+    let is_uncertain = matches!(again, Err(PayError::Idempotency(Error::Uncertain { .. })));
+    assert!(is_uncertain, "{again:?}");
+    assert_eq!(world.runs("charged"), 1);
 }
 
 /// An error that serde knows, and cannot encode.
@@ -227,6 +256,7 @@ async fn first_hour_06_a_path_that_reads_as_a_url_is_one_or_is_refused() {
     for url in [
         "postgres://u:secret@host/db",
         "file:///tmp/x.db",
+        "file:x.db?mode=memory",
         "http://x",
     ] {
         let refused = SqliteStore::open(url).await.expect_err("it is no file");
@@ -253,6 +283,10 @@ async fn first_hour_06_an_error_of_opening_names_the_place_and_no_password() {
         file.to_string().contains(&missing.display().to_string()),
         "{file}"
     );
+    for typo in ["sqlite://u:secret@h/x.db", "nowhere/postgres:u:secret@h/db"] {
+        let file = Idempotency::sqlite(typo).await.expect_err("no folder");
+        assert!(!file.to_string().contains("secret"), "{file}");
+    }
     let is_unsaid = |error: Option<StoreError>| {
         let error = Error::from(error.expect("nobody listens there"));
         let said = format!("{error} {error:?}");
@@ -412,6 +446,28 @@ async fn first_hour_10_what_the_function_cannot_read_is_not_settled(world: World
 
     assert!(settle().with_value(&7_u64).await.is_ok());
     assert_eq!(owner.enter(doubtful(1)).await, Ok(7));
+}
+
+#[idempotent(name = "first_hour.measured", key = order, on_error = uncertain)]
+async fn measured(order: u64) -> Result<Option<f64>, Error> {
+    Err(Error::InvalidPolicy("the gauge did not answer"))
+}
+
+async fn first_hour_10_a_value_that_would_be_another_is_not_settled(world: World) {
+    let owner = world.owner().await;
+    assert!(owner.enter(measured(1)).await.is_err());
+    let settle = || {
+        owner
+            .idem
+            .settle("first_hour.measured", None::<&str>, &1)
+            .expect("a key")
+    };
+    let lost = settle().with_value(&Some(f64::NAN)).await;
+    assert_eq!(not_settled(lost), Some(NotSettled::Unreadable));
+    let other = settle().with_value(&()).await;
+    assert_eq!(not_settled(other), Some(NotSettled::Unreadable));
+    assert!(settle().with_value(&Some(0.5)).await.is_ok());
+    assert_eq!(owner.enter(measured(1)).await, Ok(Some(0.5)));
 }
 
 async fn first_hour_10_a_record_is_settled_by_its_id(world: World) {

@@ -87,6 +87,11 @@ async fn two_in_quotes(order: Order) -> Result<u64, Error> {
     Ok(order.id)
 }
 
+#[idempotent(key = order.id, on_error = ErrorVerdict)]
+async fn on_error_trait(order: Order) -> Result<u64, Error> {
+    Ok(order.id)
+}
+
 #[idempotent(key = order.id, on_error = retry)]
 async fn on_error_other(order: Order) -> Result<u64, Error> {
     Ok(order.id)
