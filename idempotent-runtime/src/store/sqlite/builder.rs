@@ -73,10 +73,10 @@ impl SqliteBuilder {
         self
     }
 
-    /// Opens the file at `path`, or makes it, and brings its tables up to date. `":memory:"` names no file, but a database
-    /// in memory: [`in_memory`](Self::in_memory) says so. A path that begins with `sqlite:` is the
-    /// URL that it looks like, and one that holds `://` is refused. Where a file is really called
-    /// so, write `./` before it.
+    /// Opens the file at `path`, or makes it, and brings its tables up to date. `":memory:"` names
+    /// no file, but a database in memory: [`in_memory`](Self::in_memory) says so. A path that begins
+    /// with `sqlite:` is the URL that it looks like. One that begins with `file:`, or holds `://`, is
+    /// refused. Where a file is really called so, write `./` before it.
     ///
     /// # Errors
     ///
