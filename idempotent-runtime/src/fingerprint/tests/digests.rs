@@ -125,6 +125,10 @@ fn first_hour_04_no_key_of_a_map_is_named_and_no_difference_is_lost() {
     let people = |age| BTreeMap::from([("alice", (age, grant(1, 1))), ("bob", (1, grant(1, 1)))]);
     assert_eq!(of(&people(1)).differing(&of(&people(2))), ["order"]);
 
+    // The keys read as the fields of what the map holds.
+    let granted = |bob| BTreeMap::from([("admin", grant(1, bob)), ("users", grant(1, 1))]);
+    assert_eq!(of(&granted(1)).differing(&of(&granted(2))), ["order"]);
+
     let flat = |id, minor| Flat {
         id,
         amount: Amount {
