@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use crate::{
     identity::RecordId,
     policy::OnCrash,
-    record::{Draft, Moment, OutcomeKind, RawOutcome, Record, State, TokenRule, Version},
+    record::{Draft, Moment, OutcomeKind, Record, State, TokenRule, Version},
     store::{Snapshot, Store, StoreError, StoreErrorKind, Swap},
     testing::Gate,
 };
@@ -56,6 +56,9 @@ pub enum Operation {
     Ending,
     /// An ending that brings an outcome to replay, as a store may refuse for its size. Each of them is an [`Ending`](Self::Ending), too.
     Outcome,
+    /// An ending that says that there was an outcome and that it cannot be replayed. Each of them
+    /// is an [`Ending`](Self::Ending), too.
+    NotReplayable,
     /// [`Store::wait`].
     Wait,
     /// [`Store::purge`].
@@ -214,10 +217,10 @@ impl FaultyStore {
     /// Counts a swap to this draft, and finds the faults that it meets.
     fn arrive_to_write(&self, next: &Draft) -> Arrived {
         let mut operations = vec![Operation::Swap, Operation::of(next)];
-        let replayable = |outcome: &RawOutcome| outcome.kind != OutcomeKind::NotReplayable;
-        if next.outcome.as_ref().is_some_and(replayable) {
-            operations.push(Operation::Outcome);
-        }
+        operations.extend(next.outcome.as_ref().map(|outcome| match outcome.kind {
+            OutcomeKind::NotReplayable => Operation::NotReplayable,
+            _ => Operation::Outcome,
+        }));
         self.arrive(&operations, Some(next.state))
     }
 

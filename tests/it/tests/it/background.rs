@@ -293,31 +293,26 @@ async fn an_outcome_is_recorded_by_a_store_that_denied_for_longer_than_a_lease(w
     is_recorded_once_the_store_takes_writes(&world, StoreErrorKind::Denied).await;
 }
 
+/// As many outcomes in a row as the library tries to write in more than two leases.
+const REFUSED: u64 = 40;
+
 async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreErrorKind) {
     let owner = world.owner().await;
-    let refuses = Fault::Fail(refusal);
-    owner.store.fault(Operation::Ending, Nth::Every, refuses);
+    let refuses = || Fault::Fail(refusal);
+    for outcome in 1..=REFUSED {
+        let nth = Nth::Call(outcome);
+        owner.store.fault(Operation::Outcome, nth, refuses());
+    }
+    owner
+        .store
+        .fault(Operation::NotReplayable, Nth::Every, refuses());
+    let began = owner.timer.now();
     let answer = Charge::of(world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
 
-    let began = owner.timer.now();
-    let for_two_leases = |owner: &Owner| owner.timer.now() > began + 2 * LEASE;
-    pass_time(world, &owner, 0, for_two_leases).await;
-    // It takes writes again between two tries, and not between the outcome and what is tried in its place.
-    let in_its_place = |owner: &Owner| {
-        // Another one may begin between the two.
-        let endings = owner.store.calls(Operation::Ending);
-        endings.saturating_sub(owner.store.calls(Operation::Outcome))
-    };
-    if refusal != StoreErrorKind::Denied {
-        let tried = in_its_place(&owner);
-        pass_time(world, &owner, 0, |owner| in_its_place(owner) > tried).await;
-    }
-    owner.store.heal();
-    pass_time(world, &owner, 0, |owner| {
-        recorded(owner) || owner.log.count(Step::RecordedNotReplayable) > 0
-    })
-    .await;
+    pass_time(world, &owner, 0, recorded).await;
+    let took = owner.timer.now().saturating_sub(began);
+    assert!(took > 2 * LEASE, "{took:?}");
     owner.settled().await;
 
     assert_eq!(Charge::of(world, &owner).call().await, answer);
