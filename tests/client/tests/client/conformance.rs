@@ -310,10 +310,10 @@ const ITEMS: [Item; 47] = [
 fn the_table_is_that_of_the_checklist() {
     let mut table = String::from(
         "# The client's checklist\n\n\
-         Checked by the tests of this package that bear the id (`cl34_…`), and by those of `idempotent-runtime/src/client` for what needs no\n\
-         connection. \"implements draft-07\" means draft-ietf-httpapi-idempotency-key-header-07, which is no RFC. *passes* means that such\n\
-         tests stand in the sources, where `cargo xtask test` compiles and runs them, and fails when one of them does. This file is made by\n\
-         `conformance.rs`.\n\n\
+         The tests that bear its id (`cl34_…`) check each item: those of `tests/client`, and those of `idempotent-runtime/src/client` for what\n\
+         needs no connection. \"implements draft-07\" means draft-ietf-httpapi-idempotency-key-header-07, which is no RFC. *passes* means that such\n\
+         tests stand in the sources, where `cargo xtask test` compiles and runs them, and fails when one of them does. This page is made by\n\
+         `tests/client/tests/client/conformance.rs`.\n\n\
          | id | source | what is checked | result |\n|---|---|---|---|\n",
     );
     for Item(id, source, checked, result) in &ITEMS {
@@ -323,7 +323,7 @@ fn the_table_is_that_of_the_checklist() {
         };
         writeln!(table, "| {id} | {source} | {checked} | {result} |").expect("memory takes it");
     }
-    expect_file!["../../CONFORMANCE.md"].assert_eq(&table);
+    expect_file!["../../../../docs/client-conformance.md"].assert_eq(&table);
 }
 
 #[test]

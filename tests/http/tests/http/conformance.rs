@@ -24,7 +24,7 @@ const TESTS: [(&str, &str); 5] = [
 ];
 
 /// The page of the client's checklist, from the root.
-const OF_THE_CLIENT: &str = "tests/client/CONFORMANCE.md";
+const OF_THE_CLIENT: &str = "docs/client-conformance.md";
 
 /// The page of the scenarios, from the root.
 const SCENARIOS: &str = "tests/SCENARIOS.md";
@@ -39,7 +39,7 @@ fn the_page_is_in_step_with_the_tests() {
 
     let page = page(&tests, &of_the_client());
 
-    expect_file!["../../../../HTTP-CONFORMANCE.md"].assert_eq(&page);
+    expect_file!["../../../../docs/http-conformance.md"].assert_eq(&page);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn of_the_client() -> String {
 fn page(tests: &Tests, client: &str) -> String {
     let mut page = String::from(
         "# Conformance of the HTTP front end and the client\n\n\
-         What the layer does with a request, item by item, and the tests that show it; at the end, what the client does. This page is \
+         This page says what the layer does with a request, item by item, and which tests show it; at the end, what the client does. It is \
          made from the sources; a test fails when it is out of step.\n\n\
          *holds* and *passes* mean that tests of these names stand in the sources, where `cargo xtask test` compiles and runs them, and fails \
          when one of them does. How they ended is no part of this page.\n\n\
@@ -173,7 +173,7 @@ fn page(tests: &Tests, client: &str) -> String {
     );
     write!(
         page,
-        "\nOf {all} items, {} hold; open, wholly or in part: {open}. Of the client's {of_client} items, {} hold; open in part: {open_there}.\n",
+        "\n{} of {all} items hold; open, wholly or in part: {open}. {} of the client's {of_client} items hold; open in part: {open_there}.\n",
         all - open,
         of_client - open_there
     )
@@ -192,7 +192,7 @@ fn page(tests: &Tests, client: &str) -> String {
     write!(
         page,
         "\n## B The client\n\n\
-         From [`{OF_THE_CLIENT}`]({OF_THE_CLIENT}), which the client's tests make and keep in step.\n\n{client}"
+         From [`{OF_THE_CLIENT}`](client-conformance.md), which the client's tests make and keep in step.\n\n{client}"
     )
     .expect("a string takes it");
     page
