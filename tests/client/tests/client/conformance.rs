@@ -58,7 +58,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "CL-07",
         "RFC 9651 §4.1.6",
-        "quotes and backslashes are escaped; what is not ASCII or longer than 255 bytes is refused before anything is sent",
+        "quotes and backslashes are escaped; a key that is not ASCII or longer than 255 bytes is refused before anything is sent",
         Tested,
     ),
     Item(
@@ -144,7 +144,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "CL-21",
         "vendors' SDKs",
-        "what was cut off after sending, and half a response, is sent again because it has a key",
+        "a call that was cut off after sending, or got half a response, is sent again because it has a key",
         Tested,
     ),
     Item(
@@ -252,7 +252,7 @@ const ITEMS: [Item; 47] = [
     Item(
         "CL-39",
         "this project",
-        "who gives up hands over the key and the last answer, and can be resumed",
+        "a call that gives up hands over the key and the last answer, and can be resumed",
         Tested,
     ),
     Item(
@@ -314,7 +314,7 @@ fn the_table_is_that_of_the_checklist() {
          needs no connection. \"implements draft-07\" means draft-ietf-httpapi-idempotency-key-header-07, which is no RFC. *passes* means that such\n\
          tests stand in the sources, where `cargo xtask test` compiles and runs them, and fails when one of them does. This page is made by\n\
          `tests/client/tests/client/conformance.rs`.\n\n\
-         | id | source | what is checked | result |\n|---|---|---|---|\n",
+         | id | source | checked behaviour | result |\n|---|---|---|---|\n",
     );
     for Item(id, source, checked, result) in &ITEMS {
         let result = match result {
