@@ -226,7 +226,6 @@ impl Attempt {
     }
 
     /// Tells whether both are one and the same.
-    #[cfg(feature = "tower")]
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

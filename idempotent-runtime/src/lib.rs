@@ -141,7 +141,9 @@ pub use crate::{
     fingerprint::FingerprintKey,
     handle::{AsHandle, Builder, Idempotency, Kept, NotSettled, Purger, Settle, Status},
     key::{KeyPart, KeyWriter, text},
-    observe::{Answer, Answered, How, Observer, Purged, Step, Transition, Unprotected},
+    observe::{
+        Answer, Answered, FrontEndEvent, How, Observer, Purged, Step, Transition, Unprotected,
+    },
     operation::Operation,
     outcome::Stored,
     policy::{
@@ -155,7 +157,7 @@ pub use crate::{
 /// The crate whose traits [`Codec`] is written in, at the version that it is written in.
 pub use erased_serde;
 
-/// What the attribute's expansion calls. Not for people: it changes with every release.
+/// What the attribute's expansion and front ends call. Not for people: it changes with every release.
 #[doc(hidden)]
 pub mod __private {
     pub use core;
@@ -168,7 +170,7 @@ pub mod __private {
         outcome::{
             Classification, Classified, FromRefusal, Keep, LeftUncertain, OnError, Outcome,
             Outline, Recorded, Reference, Released, Replayed, Storable, StorableError, Upgraded,
-            Whole,
+            Whole, is_own,
         },
         policy::{InFlight, OnCancel, OnCrash, OnMissingKey, OnOutage},
         request::{Call, Fingerprintable, begin},

@@ -16,14 +16,18 @@ pub trait Observer: Send + Sync {
         let _ = transition;
     }
 
-    /// A call was answered, or refused: also a request that the layer for HTTP refuses by itself.
-    /// Exactly once for each call that gave its caller something. One that was dropped did not, nor
+    /// A call was answered, or refused. Exactly once for each call that gave its caller something. One that was dropped did not, nor
     /// one whose body panicked: what became of its record is a [transition](Self::transition). One
     /// in a task of its own is answered when its body has ended, whoever waits for it; where its
     /// runtime ends first, nobody is told, also where
     /// [`Error::Stopped`](crate::Error::Stopped) is given.
     fn answered(&self, answered: &Answered<'_>) {
         let _ = answered;
+    }
+
+    /// A front end refused a request by itself, before there was a call.
+    fn front_end(&self, event: &FrontEndEvent<'_>) {
+        let _ = event;
     }
 
     /// A purge ended: one that was asked for, or a turn of a [`Purger`](crate::Purger).
@@ -105,6 +109,38 @@ pub struct Answered<'a> {
     pub answer: Answer,
     /// How long the call took, body and waiting included.
     pub elapsed: Duration,
+}
+
+/// A request that a front end refused by itself.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct FrontEndEvent<'a> {
+    /// The front end, such as `http`.
+    pub front_end: &'static str,
+    /// The operation.
+    pub operation: &'a str,
+    /// The kind of the refusal, in the words of the front end, such as `idempotency_key_missing`.
+    pub kind: &'a str,
+    /// The record, where the request names one.
+    pub record: Option<RecordId>,
+}
+
+impl<'a> FrontEndEvent<'a> {
+    /// Makes an event.
+    #[must_use]
+    pub fn new(
+        front_end: &'static str,
+        operation: &'a str,
+        kind: &'a str,
+        record: Option<RecordId>,
+    ) -> Self {
+        Self {
+            front_end,
+            operation,
+            kind,
+            record,
+        }
+    }
 }
 
 /// Which answer a call got.
@@ -226,6 +262,10 @@ impl Observers {
 
     pub(crate) fn answered(&self, answered: &Answered<'_>) {
         self.tell(|observer| observer.answered(answered));
+    }
+
+    pub(crate) fn front_end(&self, event: &FrontEndEvent<'_>) {
+        self.tell(|observer| observer.front_end(event));
     }
 
     pub(crate) fn purged(&self, deleted: u64, failure: Option<&StoreError>) {

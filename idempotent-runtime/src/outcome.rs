@@ -491,7 +491,7 @@ pub(crate) fn as_own<T>(read: impl FnOnce() -> T) -> T {
 }
 
 /// Tells whether what is being read is the caller's own.
-#[cfg(feature = "axum")]
-pub(crate) fn is_own() -> bool {
+#[must_use]
+pub fn is_own() -> bool {
     IS_OWN.get()
 }

@@ -29,13 +29,14 @@ pub(crate) use self::{
     scope::{enter_again, in_force},
 };
 use crate::{
+    attempt::Attempt,
     call::CallBuilder,
     clock::Timer,
     codec::Coder,
     error::Error,
     fingerprint::FingerprintKey,
     key::Key,
-    observe::Observers,
+    observe::{FrontEndEvent, Observers},
     operation::{Operation, Site},
     outcome::{Outline, Recorded, Stored, Whole},
     record::Holder,
@@ -271,6 +272,21 @@ impl Idempotency {
 
     pub(crate) fn observers(&self) -> &Observers {
         &self.0.parts.observers
+    }
+
+    /// Tells the observers of a request that a front end has refused by itself.
+    pub fn tell_refused(&self, event: &FrontEndEvent<'_>) {
+        self.observers().front_end(event);
+    }
+
+    /// Says for a front end that the body of `attempt` has answered, and that its answer is still
+    /// being given away, as a stream is. From here on the body does not run again where this process
+    /// dies: its outcome is uncertain then.
+    ///
+    /// It waits until the store knows, for a twelfth of the lease and a second at most; then
+    /// heartbeats go on trying.
+    pub async fn has_answered(&self, attempt: &Attempt) {
+        self.0.keeper.answered(attempt).await;
     }
 
     pub(crate) fn keeper(&self) -> &Keeper {

@@ -169,9 +169,9 @@ impl Settle<'_> {
         self
     }
 
-    /// Which record it is.
-    #[cfg(feature = "tower")]
-    pub(crate) fn id(&self) -> &RecordId {
+    /// The id of the record.
+    #[must_use]
+    pub fn id(&self) -> &RecordId {
         &self.id
     }
 

@@ -139,7 +139,7 @@ impl<S> Execution<S> {
                         if let Some(stage) = verdict.stage() {
                             attempt.reach(stage);
                             // Boxed, so that the future of every run does not hold room for it.
-                            Box::pin(guard.settings.handle.keeper().answered(&attempt)).await;
+                            Box::pin(guard.settings.handle.has_answered(&attempt)).await;
                         }
                         give(client, Own::Streamed(response));
                         return ending_of_stream(ended, verdict).await;

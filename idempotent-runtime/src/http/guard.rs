@@ -106,12 +106,9 @@ impl Guard {
         R: HttpBody<Data = Bytes> + Send + 'static,
         R::Error: Into<BoxError>,
     {
-        let timer = self.settings.handle.timer();
-        let began = timer.now();
         if let Err(problem) = self.prepare(&mut execution, body).await {
-            let elapsed = timer.now().saturating_sub(began);
-            let id = self.record(&self.identity(&execution.head)).ok();
-            self.settings.tell_refused(&problem, id, elapsed);
+            let record = self.record(&self.identity(&execution.head)).ok();
+            self.settings.tell_refused(&problem, record);
             return Ok(self.refuse(&problem));
         }
         let sent = &execution.body.bytes;

@@ -5,7 +5,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -60,7 +59,7 @@ where
                 }
             }
             Route::Reject(problem, rules) => {
-                self.settings.tell_refused(&problem, None, Duration::ZERO);
+                self.settings.tell_refused(&problem, None);
                 let refused = self
                     .settings
                     .refuse(&problem, &rules, &head.method, &head.headers);

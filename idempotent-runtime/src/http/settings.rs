@@ -1,9 +1,6 @@
 //! Sets up the layer.
 
-use std::{
-    sync::{Arc, Once},
-    time::Duration,
-};
+use std::sync::{Arc, Once};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, request};
@@ -24,7 +21,7 @@ use crate::{
     },
     identity::RecordId,
     key::KeyPart,
-    observe::{Answer, Answered},
+    observe::FrontEndEvent,
     request::{check_durations, check_expired, check_lease},
 };
 
@@ -355,20 +352,16 @@ impl Settings {
         })
     }
 
-    /// Tells operators and observers of a request that the layer refuses by itself. Of one that
-    /// cannot be said to be anybody's there is no record to name.
-    pub(crate) fn tell_refused(&self, problem: &Problem, id: Option<RecordId>, elapsed: Duration) {
+    /// Tells operators and observers of a request that the layer refuses by itself. A request that
+    /// names no caller has no record.
+    pub(crate) fn tell_refused(&self, problem: &Problem, record: Option<RecordId>) {
         let (operation, code) = (&*self.name, problem.kind().code());
         match problem.kind() {
             Kind::ScopeUnresolved => tracing::info!(operation, code, "a request is refused"),
             _ => tracing::debug!(operation, code, "a request is refused"),
         }
-        self.handle.observers().answered(&Answered {
-            operation,
-            id,
-            answer: Answer::Refused,
-            elapsed,
-        });
+        let event = FrontEndEvent::new("http", operation, &code, record);
+        self.handle.tell_refused(&event);
     }
 
     /// Makes the response that refuses a request of that method and those header fields, in the protocol of its rules and with

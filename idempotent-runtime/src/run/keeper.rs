@@ -14,9 +14,8 @@ use std::{
 use slab::Slab;
 use tokio::sync::{Notify, Semaphore};
 
-#[cfg(feature = "tower")]
-use crate::attempt::Attempt;
 use crate::{
+    attempt::Attempt,
     clock::Timer,
     observe::Observers,
     record::AttemptId,
@@ -150,7 +149,6 @@ impl Keeper {
 }
 
 /// For bodies whose answer takes its time.
-#[cfg(feature = "tower")]
 impl Keeper {
     /// Tells the store that the body of this attempt has answered, by heartbeats from here on: who finds it abandoned does not run it
     /// again. It waits for the first one, and not for long: where the store does not take it, the thread goes on trying.
@@ -217,7 +215,6 @@ impl Work {
         self.leases.is_empty() && self.jobs.is_empty() && self.running_jobs == 0
     }
 
-    #[cfg(feature = "tower")]
     fn kept(&mut self, attempt: &Attempt) -> Option<&mut Kept> {
         let mut leases = self.leases.iter_mut().map(|(_, kept)| kept);
         leases.find(|kept| kept.lease.attempt.is(attempt))

@@ -83,7 +83,6 @@ impl Lease {
     }
 
     /// Says that the body has answered: every heartbeat from here on tells the store.
-    #[cfg(feature = "tower")]
     pub(crate) fn answered(&self) {
         self.has_answered.store(true, Ordering::Release);
     }

@@ -8,7 +8,7 @@ use std::{
 use axum::{Router, body::Body, routing::post as posted};
 use http::{Request, Response};
 use idempotent_runtime::{
-    Answer, Answered, Error, Idempotency, MemoryStore, Observer,
+    Answered, Error, FrontEndEvent, Idempotency, MemoryStore, Observer,
     http::{IdempotencyKey, IdempotencyLayer, Json, Replayable, Replayed, Rules},
     idempotent,
     testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
@@ -21,12 +21,23 @@ use crate::{
 };
 
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<(Answer, bool)>>>);
+struct Told(Arc<Mutex<Vec<(String, bool)>>>);
+
+impl Told {
+    fn push(&self, what: String, has_record: bool) {
+        let mut told = self.0.lock().expect("nobody panics");
+        told.push((what, has_record));
+    }
+}
 
 impl Observer for Told {
     fn answered(&self, answered: &Answered<'_>) {
-        let mut told = self.0.lock().expect("nobody panics");
-        told.push((answered.answer, answered.id.is_some()));
+        self.push(format!("{:?}", answered.answer), answered.id.is_some());
+    }
+
+    fn front_end(&self, event: &FrontEndEvent<'_>) {
+        assert_eq!(event.front_end, "http");
+        self.push(event.kind.to_owned(), event.record.is_some());
     }
 }
 
@@ -67,24 +78,40 @@ async fn first_hour_16_observers_are_told_of_every_refusal_once() {
     let broken = || stream(vec![Ok("amount".into()), Err("the network")]);
     let long = || stream(vec![Ok::<_, String>("more than sixteen".into())]);
     for (request, answer, has_record) in [
-        (post("/c").into(), Answer::Refused, false),
-        (post("/c").key("\"").into(), Answer::Refused, false),
-        (charge().caller("nobody").into(), Answer::Refused, false),
+        (post("/c").into(), "idempotency_key_missing", false),
         (
-            charge().body("more than sixteen").into(),
-            Answer::Refused,
+            post("/c").key("\"").into(),
+            "idempotency_key_invalid",
             false,
         ),
-        (charge().streaming(long()), Answer::Refused, true),
-        (charge().streaming(broken()), Answer::Refused, true),
-        (charge().into(), Answer::Executed, true),
-        (charge().into(), Answer::Replayed, true),
-        (charge().body("other").into(), Answer::KeyReused, true),
+        (
+            charge().caller("nobody").into(),
+            "idempotency_scope_unresolved",
+            false,
+        ),
+        (
+            charge().body("more than sixteen").into(),
+            "idempotency_body_too_large",
+            false,
+        ),
+        (
+            charge().streaming(long()),
+            "idempotency_body_too_large",
+            true,
+        ),
+        (
+            charge().streaming(broken()),
+            "idempotency_body_unreadable",
+            true,
+        ),
+        (charge().into(), "Executed", true),
+        (charge().into(), "Replayed", true),
+        (charge().body("other").into(), "KeyReused", true),
     ] {
         let request: Request<Body> = request;
         shop.send_as_is(request).await;
         let answers = std::mem::take(&mut *told.0.lock().expect("nobody panics"));
-        assert_eq!(answers, [(answer, has_record)]);
+        assert_eq!(answers, [(answer.to_owned(), has_record)]);
     }
 }
 
