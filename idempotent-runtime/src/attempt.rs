@@ -307,8 +307,8 @@ pub struct ChildId([u8; 16]);
 
 impl ChildId {
     /// Takes bytes whose version and variant are set.
-    #[cfg(feature = "client")]
-    pub(crate) const fn from_bytes(bytes: [u8; 16]) -> Self {
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 

@@ -68,14 +68,11 @@ impl Timer for SystemTimer {
 }
 
 /// Tokio's clock and timer: where a test pauses or advances tokio's time, it does so for this one.
-#[cfg(feature = "client")]
-#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 #[derive(Clone, Copy, Debug)]
 pub struct TokioTimer {
     start: tokio::time::Instant,
 }
 
-#[cfg(feature = "client")]
 impl TokioTimer {
     /// Makes a timer that counts from now.
     #[must_use]
@@ -86,14 +83,12 @@ impl TokioTimer {
     }
 }
 
-#[cfg(feature = "client")]
 impl Default for TokioTimer {
     fn default() -> Self {
         Self::new()
     }
 }
 
-#[cfg(feature = "client")]
 impl Timer for TokioTimer {
     fn now(&self) -> Duration {
         tokio::time::Instant::now().saturating_duration_since(self.start)

@@ -37,7 +37,7 @@ pub(crate) fn write_wide_number(buffer: &mut Vec<u8>, mut number: u128) {
 
 /// Appends the length of `bytes`, then `bytes`.
 #[inline]
-pub(crate) fn write_framed(buffer: &mut Vec<u8>, bytes: &[u8]) {
+pub fn write_framed(buffer: &mut Vec<u8>, bytes: &[u8]) {
     buffer.reserve(bytes.len() + LONGEST_NUMBER);
     write_number(buffer, bytes.len() as u64);
     buffer.extend_from_slice(bytes);
@@ -110,7 +110,7 @@ pub(crate) fn read_number(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// Takes a framed run of bytes off the front; `None` when it is cut short.
-pub(crate) fn read_framed<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub fn read_framed<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(read_number(bytes)?).ok()?;
     let (framed, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
@@ -118,7 +118,8 @@ pub(crate) fn read_framed<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// Shows bytes as lower-case hexadecimal digits.
-pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
+#[derive(Debug)]
+pub struct Hex<'a>(pub &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

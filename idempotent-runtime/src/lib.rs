@@ -28,7 +28,8 @@
 //! * [`current`] is what a body can ask: its attempt, its fencing token, and keys for downstream calls.
 //! * [`Error`] says why a call got no answer, and what to do.
 //! * [`Observer`] is told of everything that happens, for metrics.
-//! * `client`, with the feature of that name, is the other side: keys for calls that a program makes to a server over HTTP.
+//! * [`idempotent-client`](https://docs.rs/idempotent-client), a crate of its own, is the other side: keys and retries for calls that a
+//!   program makes to a server over HTTP.
 //! * [`store::TieredStore`] answers replays from memory or Redis, and lets another store decide.
 //! * [`store`] is for who brings a store of their own, which `store::writing` shows how to write, [`fingerprint`] and [`key`] for who must compute the same elsewhere.
 //!
@@ -63,7 +64,7 @@
 //! | `tls-rustls`, `tls-native-tls` and their kind | encryption on the way to a server, by the names of sqlx; the URL switches it on, as each store says |
 //! | `tower` | the HTTP front end as a layer for services of tower, on the types of the crate http |
 //! | `axum` | the same for axum 0.8, with extractors and responses |
-//! | `client` | keys and retries for calls that a program makes: a middleware for reqwest |
+//! | `wire` | the words of HTTP that a service and its clients share, on the types of the crate http; `tower` brings it |
 //! | `testing` | a manual clock, a store that fails on command, gates, `assert_once`, processes that die at every point of a call, and the conformance suite for stores |
 //! | `uuid`, `ulid`, `chrono`, `time`, `jiff`, `rust_decimal` | the types of that crate as parts of keys |
 //!
@@ -76,16 +77,14 @@
 //! |---|---|---|
 //! | `serde` | 1 | values, errors, arguments |
 //! | `erased-serde` | 0.4 | [`Codec`]; re-exported |
-//! | `async-trait` | 0.1 | the methods of [`Store`], of [`store::FastTier`] and of `client::ClientJournal` are written with it |
+//! | `async-trait` | 0.1 | the methods of [`Store`] and of [`store::FastTier`] are written with it |
 //! | `bytes` | 1 | [`RawOutcome`], and bodies of HTTP |
 //! | `sqlx` | 0.9 | pools, options and connections of the SQL stores |
 //! | `redis` | 1 | clients and connections of the Redis store |
-//! | `http`, `http-body` | 1 | `http` and `client` |
-//! | `serde_json` | 1 | `http::contract::Contract::to_open_api` |
+//! | `http`, `http-body` | 1 | `http` |
+//! | `serde_json` | 1 | `http::Contract::to_open_api` |
 //! | `tower-layer`, `tower-service` | 0.3 | the layer, as tower 0.5 has them |
 //! | `axum` | 0.8 | extractors and responses |
-//! | `reqwest` | 0.13 | `client` |
-//! | `reqwest-middleware` | 0.5 | `client` |
 //! | `ulid` | 3 | parts of keys |
 //! | `uuid` | 1 | parts of keys |
 //! | `chrono` | 0.4 | parts of keys |
@@ -97,9 +96,6 @@
 
 mod attempt;
 pub mod call;
-#[cfg(feature = "client")]
-#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
-pub mod client;
 pub mod clock;
 mod codec;
 mod duration;
@@ -126,6 +122,9 @@ mod sync;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod testing;
+#[cfg(feature = "wire")]
+#[cfg_attr(docsrs, doc(cfg(feature = "wire")))]
+pub mod wire;
 
 #[doc(inline)]
 pub use crate::call::{CallBuilder, RawEnding};
@@ -175,5 +174,30 @@ pub mod __private {
         policy::{InFlight, OnCancel, OnCrash, OnMissingKey, OnOutage},
         request::{Call, Fingerprintable, begin},
         run::reconcile,
+    };
+}
+
+/// What the client's crate shares with this one. Not for people: it changes with every release.
+#[doc(hidden)]
+pub mod __client {
+    pub use crate::{
+        framing::{Hex, read_framed, write_framed},
+        request::LONGEST,
+        sha256::sha256,
+    };
+
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub use crate::store::{
+        apart::apart,
+        sql::{
+            prefix::{TablePrefix, chosen},
+            version::{Found, Step, is_usable, missing},
+        },
+    };
+
+    #[cfg(feature = "sqlite")]
+    pub use crate::store::sqlite::{
+        connections::{Connections, Held, Lent},
+        failure::of as sqlite_failure,
     };
 }

@@ -420,7 +420,7 @@ pub(crate) fn check_expired(on_expired: OnExpired, keep: Duration) -> Result<(),
 }
 
 /// A hundred years: anything longer is a mistake, and would overflow a store's clock.
-pub(crate) const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+pub const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
 /// Refuses a pair that somebody has said and that cannot be meant; one of the two alone may be longer than the other's default.
 pub(crate) fn check_lease(ttl: Option<Duration>, lease: Option<Duration>) -> Result<(), Error> {

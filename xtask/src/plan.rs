@@ -25,10 +25,10 @@ const FEATURES: [&str; 16] = [
     "mysql",
     "redis",
     "redis-cluster",
+    "wire",
     "tower",
     "axum",
     "testing",
-    "client",
     "uuid",
     "ulid",
     "chrono",
@@ -47,6 +47,7 @@ fn all_features() -> String {
     let named = FEATURES.iter().filter(|feature| !feature.is_empty());
     let named: Vec<_> = named
         .map(|feature| format!("idempotent-runtime/{feature}"))
+        .chain(["idempotent-client/sqlite".to_owned()])
         .collect();
     format!("--features {}", named.join(","))
 }
@@ -86,27 +87,21 @@ pub(crate) fn lint() -> Vec<Step> {
             &format!("clippy --workspace {features} --all-targets -- -D warnings"),
         ),
     ];
-    let alone = FEATURES.into_iter().chain(ENCRYPTED);
-    steps.extend(alone.map(|feature| {
+    let features_alone = FEATURES.into_iter().chain(ENCRYPTED);
+    steps.extend(features_alone.map(|feature| {
         let title = if feature.is_empty() {
             "no feature"
         } else {
             feature
         };
-        let mut alone = step(
-            &format!("clippy, {title} alone"),
-            "clippy --package idempotent-runtime --no-default-features --features",
-        );
-        alone
-            .arguments
-            .extend([feature, "--", "-D", "warnings"].map(str::to_owned));
-        alone
+        alone(title, "idempotent-runtime", feature)
     }));
+    steps.push(alone("the client", "idempotent-client", ""));
     steps.push(fuzz());
     let mut docs = step(
         "documentation",
         &format!(
-            "doc --package idempotent-runtime --package idempotent-macros {features} --no-deps"
+            "doc --package idempotent-runtime --package idempotent-client --package idempotent-macros {features} --no-deps"
         ),
     );
     docs.environment
@@ -128,6 +123,18 @@ pub(crate) fn lint() -> Vec<Step> {
     steps
 }
 
+/// A package with this feature and no other.
+fn alone(title: &str, package: &str, feature: &str) -> Step {
+    let mut alone = step(
+        &format!("clippy, {title} alone"),
+        &format!("clippy --package {package} --no-default-features --features"),
+    );
+    alone
+        .arguments
+        .extend([feature, "--", "-D", "warnings"].map(str::to_owned));
+    alone
+}
+
 /// What is fuzzed, checked by its own lock file. A library that is named spares its C++, and nothing is linked.
 fn fuzz() -> Step {
     let mut fuzz = step(
@@ -147,7 +154,9 @@ fn oldest_rust(oldest: &str, features: &str) -> Step {
     let folder = target().join("oldest");
     let mut check = step(
         "the oldest Rust",
-        &format!("{oldest} check --package idempotent-runtime {features} --target-dir"),
+        &format!(
+            "{oldest} check --package idempotent-runtime --package idempotent-client {features} --target-dir"
+        ),
     );
     check.arguments.push(folder.display().to_string());
     check

@@ -12,11 +12,8 @@ mod table;
 
 use std::{env, error::Error, net::SocketAddr, time::Duration};
 
-use idempotent_runtime::{
-    Idempotency,
-    client::{Call, IdempotencyKeys, Key, Limits, Outcome, Profile},
-    store::PostgresStore,
-};
+use idempotent_client::{Call, IdempotencyKeys, Key, Limits, Outcome, Profile};
+use idempotent_runtime::{Idempotency, store::PostgresStore};
 use reqwest_middleware::ClientWithMiddleware;
 
 use crate::{

@@ -9,10 +9,8 @@ use std::{
     time::Duration,
 };
 
-use idempotent_runtime::{
-    client::{Call, IdempotencyKeys, Key, Limits, Profile},
-    testing::{Cut, Proxy},
-};
+use idempotent_client::{Call, IdempotencyKeys, Key, Limits, Profile};
+use idempotent_runtime::testing::{Cut, Proxy};
 
 fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_http-payments"))

@@ -31,7 +31,6 @@ mod grpc;
 mod guard;
 mod headers;
 mod json;
-mod key;
 mod layer;
 mod outcome;
 pub mod problem;
@@ -67,7 +66,6 @@ pub use self::{
     contract::Contract,
     fingerprint::{BodyComparison, BodyDigest, QueryComparison},
     headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
-    key::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyPolicy, KeyReader, Reason, Syntax},
     layer::IdempotencyLayer,
     outcome::{Mark, ServerErrors},
     rules::{
@@ -80,6 +78,10 @@ pub use self::{
     settings::{LayerBuilder, MissingScope},
     settle::Settle,
     stored::{StoredBody, StoredResponse, UnreadableResponse},
+};
+
+pub use crate::wire::{
+    IDEMPOTENCY_KEY, IdempotencyKey, InvalidHeader, KeyPolicy, KeyReader, Reason, Syntax,
 };
 
 /// Writes the name of a field as people do, such as `Idempotency-Key`.

@@ -92,7 +92,7 @@ impl KeyWriter {
     }
 
     /// Writes a part in the frame that it has already.
-    #[cfg(feature = "tower")]
+    #[cfg(feature = "wire")]
     pub(crate) fn framed(&mut self, part: &[u8]) {
         self.frames += 1;
         self.bytes = self.bytes.saturating_add(part.len());

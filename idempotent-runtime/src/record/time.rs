@@ -26,8 +26,8 @@ impl Time {
     }
 
     /// The moment `duration` earlier; the smallest one where that would overflow.
-    #[cfg(feature = "client")]
-    pub(crate) fn minus(self, duration: Duration) -> Self {
+    #[must_use]
+    pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(micros(duration)))
     }
 

@@ -13,7 +13,7 @@ use crate::store::{StoreError, StoreErrorKind};
 /// # Cancel safety
 ///
 /// Dropped before it is done, the work is dropped as soon as it gives way.
-pub(crate) async fn apart<T: Send + 'static>(
+pub async fn apart<T: Send + 'static>(
     doing: &'static str,
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {

@@ -14,13 +14,12 @@ use http::{
 use super::{
     IdempotencyLayer,
     headers::{IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
-    key::IDEMPOTENCY_KEY,
     problem::Kind,
     rules::{EarlyData, Presence, Protocol, Rules},
     settings::Settings,
     triage::IDEMPOTENCY_STATUS,
 };
-use crate::policy::OnExpired;
+use crate::{policy::OnExpired, wire::IDEMPOTENCY_KEY};
 
 /// A layer's promise about keys on one of its routes, read from the layer's own settings.
 ///

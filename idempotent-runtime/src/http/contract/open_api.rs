@@ -6,8 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::Contract;
 use crate::http::{
-    Presence, Reason, Syntax, capitalised,
-    key::KeyReader,
+    KeyReader, Presence, Reason, Syntax, capitalised,
     problem::{KeyAction, Kind, Mismatch},
 };
 

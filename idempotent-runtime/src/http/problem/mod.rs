@@ -94,7 +94,6 @@
 //! The service made a mistake in its set-up. Tell its operators.
 
 mod document;
-mod kind;
 mod refusal;
 mod respond;
 
@@ -104,13 +103,12 @@ use http::{Method, StatusCode};
 
 pub use self::{
     document::{Document, ProblemJson, Rendered, Renderer},
-    kind::{KeyAction, Kind, Mismatch},
     respond::{InvalidUri, Problems},
 };
-use super::{
-    capitalised,
-    key::{InvalidKey, KeyReader, Reason},
-};
+use super::capitalised;
+use crate::wire::{InvalidHeader, KeyReader, Reason};
+
+pub use crate::wire::{KeyAction, Kind, Mismatch};
 
 /// Why a request got no answer of the handler's, in the words of a problem document.
 ///
@@ -253,8 +251,8 @@ impl Problem {
     }
 }
 
-impl From<InvalidKey> for Problem {
-    fn from(error: InvalidKey) -> Self {
+impl From<InvalidHeader> for Problem {
+    fn from(error: InvalidHeader) -> Self {
         let mut problem = Self::new(Kind::KeyInvalid).with_detail(error.to_string());
         problem.reason = Some(error.reason());
         problem

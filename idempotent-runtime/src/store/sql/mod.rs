@@ -12,7 +12,7 @@ mod failure;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod listed;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-mod prefix;
+pub(crate) mod prefix;
 #[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
 pub(crate) mod upgrade;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -6,7 +6,7 @@ use crate::store::{StoreError, StoreErrorKind};
 
 /// Letters, digits and underscores, not beginning with a digit, at most [`LONGEST`] of them: safe in every dialect without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TablePrefix(Box<str>);
+pub struct TablePrefix(Box<str>);
 
 /// Leaves room for our own names in the shortest limit there is (63 bytes, Postgres).
 const LONGEST: usize = 40;
@@ -39,7 +39,7 @@ impl TablePrefix {
 }
 
 /// The prefix that an application chose.
-pub(crate) fn chosen(prefix: &str, doing: &'static str) -> Result<TablePrefix, StoreError> {
+pub fn chosen(prefix: &str, doing: &'static str) -> Result<TablePrefix, StoreError> {
     TablePrefix::new(prefix).map_err(|unsafe_prefix| {
         StoreError::new(StoreErrorKind::Configuration, doing).with_source(unsafe_prefix)
     })

@@ -7,28 +7,27 @@ use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
 
 /// A step as it was released.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
-    pub(crate) text: String,
+pub struct Step {
+    /// The statements.
+    pub text: String,
     /// The oldest version whose builds can use the tables after this step.
-    pub(crate) usable_from: i64,
+    pub usable_from: i64,
 }
 
 /// What stands in a database; zeros where nothing does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) version: i64,
-    pub(crate) usable_from: i64,
+pub struct Found {
+    /// The number of the last step.
+    pub version: i64,
+    /// The oldest build that may use the tables.
+    pub usable_from: i64,
 }
 
 /// Both numbers of what stands, over the rows of the table of the versions.
 pub(crate) const FOUND: &str = "coalesce(max(version), 0), coalesce(max(usable_from), 0)";
 
 /// Whether this build can use the schema: `false` for an older one, an error for a newer one that leaves it no room.
-pub(crate) fn is_usable(
-    found: Found,
-    known: usize,
-    doing: &'static str,
-) -> Result<bool, StoreError> {
+pub fn is_usable(found: Found, known: usize, doing: &'static str) -> Result<bool, StoreError> {
     let known = i64::try_from(known).unwrap_or(i64::MAX);
     let Found {
         version,
@@ -85,7 +84,7 @@ pub(crate) fn note(prefix: &TablePrefix, reached: Found, now: &str) -> String {
 }
 
 /// The steps that a schema still lacks, with what is found once each one is taken.
-pub(crate) fn missing(steps: &[Step], found: Found) -> impl Iterator<Item = (Found, &Step)> {
+pub fn missing(steps: &[Step], found: Found) -> impl Iterator<Item = (Found, &Step)> {
     let done = usize::try_from(found.version).unwrap_or(0);
     (1..).zip(steps).skip(done).map(|(version, step)| {
         let usable_from = step.usable_from;

@@ -29,8 +29,10 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// Gives connections, one at a time to each caller.
 #[derive(Debug)]
-pub(crate) enum Connections {
+pub enum Connections {
+    /// The one of our own.
     Held(Box<Held>),
+    /// Those of the application.
     Pool(SqlitePool),
 }
 
@@ -42,20 +44,27 @@ pub(crate) enum Connections {
 /// pool pings each connection that comes back, in a task that it spawns on the caller's runtime: while user code blocks that
 /// runtime, nobody, not even a heartbeat on another thread, would get the connection.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub struct Held {
     options: SqliteConnectOptions,
     connection: Arc<Mutex<Option<SqliteConnection>>>,
 }
 
 /// A connection that goes back when it is dropped.
 #[derive(Debug)]
-pub(crate) enum Lent {
+pub enum Lent {
+    /// The one of our own.
     Held(OwnedMutexGuard<Option<SqliteConnection>>),
+    /// One of the application's.
     Pool(PoolConnection<Sqlite>),
 }
 
 impl Connections {
-    pub(crate) async fn acquire(&self, doing: &'static str) -> Result<Lent, StoreError> {
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    ///
+    /// Where none is free for as long as a caller waits, or none can be opened.
+    pub async fn acquire(&self, doing: &'static str) -> Result<Lent, StoreError> {
         match self {
             Connections::Held(held) => held.acquire(doing).await.map(Lent::Held),
             Connections::Pool(pool) => {
@@ -174,7 +183,7 @@ async fn check_alone(
 
 impl Held {
     /// Opens the connection.
-    pub(crate) async fn open(
+    pub async fn open(
         options: SqliteConnectOptions,
         doing: &'static str,
     ) -> Result<Box<Self>, StoreError> {
@@ -246,7 +255,7 @@ impl Lent {
     }
 
     /// Passes an answer on. Where the thread behind the connection has died, the next caller opens another one.
-    pub(crate) fn settle<T>(mut self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub fn settle<T>(mut self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error) = &answer
             && error.kind() == StoreErrorKind::Unavailable
         {

@@ -5,7 +5,7 @@ use sqlx::{Error, error::DatabaseError};
 use crate::store::{StoreError, StoreErrorKind};
 
 /// Gives an error its kind, and keeps it as the source.
-pub(crate) fn of(error: Error, doing: &'static str) -> StoreError {
+pub fn of(error: Error, doing: &'static str) -> StoreError {
     let kind = kind(&error);
     StoreError::new(kind, doing).with_source(error)
 }

@@ -2,7 +2,7 @@
 
 mod builder;
 mod calls;
-mod connections;
+pub(crate) mod connections;
 pub(crate) mod failure;
 mod line;
 mod migrate;
@@ -17,8 +17,6 @@ use async_trait::async_trait;
 use sqlx::{SqliteConnection, SqlitePool};
 
 pub use self::builder::SqliteBuilder;
-#[cfg(feature = "client")]
-pub(crate) use self::connections::Held;
 pub(crate) use self::connections::{Connections, has_transaction};
 use self::{calls::finishes, connections::PATIENCE, line::Line, statements::Statements};
 use crate::{

@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::header::AUTHORIZATION;
-use idempotent_runtime::client::{
+use idempotent_client::{
     Call, ClientError, Intent, Key, MemoryJournal, Origin, Profile, Resend, SqliteJournal, Why,
 };
 use idempotent_runtime::testing::ManualClock;
@@ -196,10 +196,7 @@ async fn cl47_an_account_has_keys_of_its_own_whatever_its_token() {
 
 async fn restarted(
     file: &std::path::Path,
-) -> (
-    ClientWithMiddleware,
-    idempotent_runtime::client::IdempotencyKeys,
-) {
+) -> (ClientWithMiddleware, idempotent_client::IdempotencyKeys) {
     let journal = SqliteJournal::open(file).await.expect("a journal");
     let keys = builder(&Pauses::default()).limits(patient().attempts(1));
     let (http, keys) = keys

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use http::{Extensions, HeaderName};
-use idempotent_runtime::client::{Budget, Call, ClientError, Intent, Origin, Profile, Why};
+use idempotent_client::{Budget, Call, ClientError, Intent, Origin, Profile, Why};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, Middleware, Next};
 
@@ -261,7 +261,7 @@ async fn cl23_server_errors_are_tried_again_and_recorded_ones_are_not() {
 async fn cl24_the_vendor_s_word_wins() {
     let client = client_with(|_| {
         let profile = Profile::stripe().verdict_header(HeaderName::from_static("transient-error"));
-        idempotent_runtime::client::IdempotencyKeys::builder(profile)
+        idempotent_client::IdempotencyKeys::builder(profile)
             .limits(patient())
             .timer(Pauses::default())
     });

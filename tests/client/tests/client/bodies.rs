@@ -15,10 +15,8 @@ use std::{
 use bytes::Bytes;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use idempotent_runtime::{
-    client::{Call, ClientError, IdempotencyKeys, Intent, MemoryJournal, Profile, Why},
-    clock::{Timer as _, TokioTimer},
-};
+use idempotent_client::{Call, ClientError, IdempotencyKeys, Intent, MemoryJournal, Profile, Why};
+use idempotent_runtime::clock::{Timer as _, TokioTimer};
 use reqwest::{Body, multipart};
 use reqwest_middleware::ClientBuilder;
 

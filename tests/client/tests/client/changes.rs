@@ -3,13 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use http::HeaderName;
-use idempotent_runtime::{
-    client::{
-        Call, ClientError, IdempotencyKeys, Intent, KeyStyle, KeysBuilder, MemoryJournal, Profile,
-        Resend, Why,
-    },
-    testing::ManualClock,
+use idempotent_client::{
+    Call, ClientError, IdempotencyKeys, Intent, KeyStyle, KeysBuilder, MemoryJournal, Profile,
+    Resend, Why,
 };
+use idempotent_runtime::testing::ManualClock;
 use reqwest::Response;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 

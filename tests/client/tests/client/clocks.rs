@@ -2,11 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use idempotent_client::{
+    Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Profile, Resend, Why,
+};
 use idempotent_runtime::{
-    client::{
-        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Profile, Resend,
-        Why,
-    },
     clock::Clock,
     testing::{Gate, ManualClock},
 };

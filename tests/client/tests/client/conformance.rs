@@ -310,7 +310,7 @@ const ITEMS: [Item; 47] = [
 fn the_table_is_that_of_the_checklist() {
     let mut table = String::from(
         "# The client's checklist\n\n\
-         The tests that bear its id (`cl34_…`) check each item: those of `tests/client`, and those of `idempotent-runtime/src/client` for what\n\
+         The tests that bear its id (`cl34_…`) check each item: those of `tests/client`, and those of `idempotent-client/src` for what\n\
          needs no connection. \"implements draft-07\" means draft-ietf-httpapi-idempotency-key-header-07, which is no RFC. *passes* means that such\n\
          tests stand in the sources, where `cargo xtask test` compiles and runs them, and fails when one of them does. This page is made by\n\
          `tests/client/tests/client/conformance.rs`.\n\n\
@@ -329,8 +329,8 @@ fn the_table_is_that_of_the_checklist() {
 #[test]
 fn every_item_has_a_test_and_every_test_has_an_item() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = here.join("../../idempotent-runtime/src/lib.rs");
-    let without_connection = ids(&library, "client::");
+    let library = here.join("../../idempotent-client/src/lib.rs");
+    let without_connection = ids(&library, "");
     let ids = ids(&here.join("tests/client/main.rs"), "");
 
     for Item(id, ..) in &ITEMS {

@@ -1,6 +1,6 @@
 //! What is sent elsewhere than its caller wrote: what follows a redirect, and what another middleware sends to another address.
 
-use idempotent_runtime::client::{IdempotencyKeys, Profile};
+use idempotent_client::{IdempotencyKeys, Profile};
 use reqwest::Request;
 use reqwest_middleware::ClientBuilder;
 

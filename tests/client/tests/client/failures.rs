@@ -2,8 +2,10 @@
 
 use std::{io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
+use idempotent_client::{
+    Budget, Call, ClientError, IdempotencyKeys, Limits, MemoryJournal, Profile, Why,
+};
 use idempotent_runtime::{
-    client::{Budget, Call, ClientError, IdempotencyKeys, Limits, MemoryJournal, Profile, Why},
     clock::Timer,
     testing::{Cut, Gate, Proxy},
 };

@@ -1,6 +1,6 @@
 //! Servers that ignore keys, or do not support them, and say so.
 
-use idempotent_runtime::client::{Call, ClientError, KeyStatus, Why};
+use idempotent_client::{Call, ClientError, KeyStatus, Why};
 
 use crate::kit::{Ending, Server, Step, answer, client, outcome, problem};
 

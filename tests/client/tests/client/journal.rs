@@ -6,11 +6,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use idempotent_client::{
+    Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Origin, Profile,
+    Resend, SqliteJournal, Why,
+};
 use idempotent_runtime::{
-    client::{
-        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Origin, Profile,
-        Resend, SqliteJournal, Why,
-    },
     clock::Clock,
     testing::{Gate, ManualClock},
 };

@@ -7,15 +7,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use idempotent_runtime::{
-    StoreErrorKind,
-    client::{
-        ClientError, ClientJournal, IdempotencyKeys, Key, MemoryJournal, Profile, Resend,
-        SqliteJournal,
-        journal::{Ending as Ended, Entry, EntryId},
-    },
-    record::Time,
+use idempotent_client::{
+    ClientError, ClientJournal, IdempotencyKeys, Key, MemoryJournal, Profile, Resend,
+    SqliteJournal,
+    journal::{Ending as Ended, Entry, EntryId},
 };
+use idempotent_runtime::{StoreErrorKind, record::Time};
 use reqwest_middleware::ClientBuilder;
 
 use crate::kit::{Ending as _, Pauses, Server, answer, builder, unfinished};

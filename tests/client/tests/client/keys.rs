@@ -6,14 +6,14 @@ use std::{
 };
 
 use http::Extensions;
-use idempotent_runtime::client::{Call, ClientError, Intent, InvalidKey, Key, Profile};
+use idempotent_client::{Call, ClientError, Intent, InvalidKey, Key, Profile};
 use reqwest::Request;
 use reqwest_middleware::ClientBuilder;
 use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
 
 use crate::kit::{
-    Ending, Passing, Pauses, Server, Step, answer, builder, client, client_with, lock, outcome,
-    unfinished,
+    Client, Ending, Passing, Pauses, Server, Step, answer, builder, client, client_with, lock,
+    outcome, unfinished,
 };
 
 const NO_STEPS: [Step; 0] = [];
@@ -112,43 +112,50 @@ async fn cl02_extensions_that_are_used_again_make_no_repetition() {
     assert_ne!(keys[0], keys[1]);
 }
 
-/// A middleware out there may fetch a token between two attempts, over the same client.
-#[tokio::test]
-async fn cl02_another_request_in_between_takes_no_key_from_who_retries() {
-    for in_between in [Step::Cut, answer(200).into(), answer(401).into()] {
-        let server = Server::doing([Step::Cut, in_between.clone()]).await;
-        let client = client_with(|keys| keys.limits(crate::kit::patient().attempts(1)));
-        let mut extensions = Extensions::new();
-        for body in ["pay", "token", "pay"] {
-            let request = client.post(&server.url("/pay")).body(body).build();
-            let request = request.expect("a request");
-            let call = client
-                .http
-                .execute_with_extensions(request, &mut extensions);
-            let _may_fail = call.await;
-        }
-        let keys = server.keys();
-        assert_eq!(keys[0], keys[2], "{in_between:?}");
-        assert_ne!(keys[0], keys[1], "{in_between:?}");
-    }
+/// The call that a middleware outside sends, and the ending of one that fails.
+async fn sends(
+    client: &Client,
+    url: &str,
+    body: &'static str,
+    own: &mut Extensions,
+) -> Option<Told> {
+    let request = client.post(url).body(body).build().expect("a request");
+    let call = client.http.execute_with_extensions(request, own);
+    call.await.err().map(|error| match ClientError::of(&error) {
+        Some(ClientError::AnotherCallOpen { call, .. }) => Told::Refused(call.key.clone()),
+        other => Told::Failed(other.and_then(ClientError::key).cloned()),
+    })
 }
 
-/// Who retries out there repeats the request; another one is another call.
+#[derive(Debug, PartialEq)]
+enum Told {
+    Refused(Key),
+    Failed(Option<Key>),
+}
+
+/// The first one may have been carried out: with the key of another request, it would be sent twice
+/// under two keys.
 #[tokio::test]
-async fn cl02_another_request_gets_another_key_whatever_became_of_the_first() {
+async fn cl02_another_request_is_refused_while_the_first_one_is_open() {
     let server = Server::doing([Step::Cut]).await;
     let client = client_with(|keys| keys.limits(crate::kit::patient().attempts(1)));
-    let mut extensions = Extensions::new();
-    for body in ["first", "second"] {
-        let request = client.post(&server.url("/pay")).body(body).build();
-        let request = request.expect("a request");
-        let call = client
-            .http
-            .execute_with_extensions(request, &mut extensions);
-        assert_eq!(call.await.is_ok(), body == "second");
+    let url = server.url("/pay");
+    let mut own = Extensions::new();
+    let Some(Told::Failed(Some(key))) = sends(&client, &url, "pay", &mut own).await else {
+        panic!("its answer was cut off");
+    };
+
+    for _ in 0..2 {
+        let other = sends(&client, &url, "token", &mut own).await;
+        assert_eq!(other, Some(Told::Refused(key.clone())));
     }
+    assert_eq!(sends(&client, &url, "pay", &mut own).await, None);
+
+    assert_eq!(sends(&client, &url, "token", &mut own).await, None);
     let keys = server.keys();
-    assert_ne!(keys[0], keys[1]);
+    assert_eq!(keys.len(), 3);
+    assert_eq!(keys[0], keys[1]);
+    assert_ne!(keys[1], keys[2]);
 }
 
 #[tokio::test]
@@ -384,7 +391,7 @@ async fn cl41_neither_logs_nor_errors_show_the_key() {
 #[tokio::test]
 async fn cl42_one_intent_is_one_key_in_every_process() {
     let server = Server::doing(vec![answer(401); 4]).await;
-    let send = async |client: &crate::kit::Client, operation, id| {
+    let send = async |client: &Client, operation, id| {
         let call = Call::new().intent(Intent::new(operation, id));
         let call = client.post(&server.url("/pay")).with_extension(call);
         call.send().await.expect("an answer");

@@ -18,11 +18,10 @@ use http::{Extensions, HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Collected, Full, StreamBody, combinators::BoxBody};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
-use idempotent_runtime::{
-    client::{ClientError, IdempotencyKeys, KeysBuilder, Limits, Outcome, Profile, Unfinished},
-    clock::Timer,
-    testing::Gate,
+use idempotent_client::{
+    ClientError, IdempotencyKeys, KeysBuilder, Limits, Outcome, Profile, Unfinished,
 };
+use idempotent_runtime::{clock::Timer, testing::Gate};
 use reqwest_middleware::{ClientWithMiddleware, Middleware, Next, RequestBuilder};
 use tokio::{net::TcpListener, sync::Notify};
 

@@ -3,15 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use idempotent_client::{
+    Call, ClientError, ClientJournal, MemoryJournal, Why,
+    journal::{DamagedEntry, Ending as Ended, Entry, EntryId},
+};
 use idempotent_runtime::{
-    StoreError, StoreErrorKind,
-    client::{
-        Call, ClientError, ClientJournal, MemoryJournal, Why,
-        journal::{DamagedEntry, Ending as Ended, Entry, EntryId},
-    },
-    clock::Timer as _,
-    record::Time,
-    testing::ManualClock,
+    StoreError, StoreErrorKind, clock::Timer as _, record::Time, testing::ManualClock,
 };
 use reqwest_middleware::ClientBuilder;
 use tokio::net::TcpListener;

@@ -1,6 +1,6 @@
 //! Answers that come piece by piece, or are long.
 
-use idempotent_runtime::client::{Call, Intent, MemoryJournal, Origin};
+use idempotent_client::{Call, Intent, MemoryJournal, Origin};
 
 use crate::kit::{Server, Step, answer, client, client_with, outcome};
 

@@ -1,8 +1,6 @@
 //! Redirects: the client beneath takes every header along, so a key is kept at its origin by what it may follow.
 
-use idempotent_runtime::client::{
-    Call, ClientError, IdempotencyKeys, Intent, Origin, Profile, Why,
-};
+use idempotent_client::{Call, ClientError, IdempotencyKeys, Intent, Origin, Profile, Why};
 
 use crate::kit::{Ending, Server, Step, answer, client, client_with, outcome, patient, unfinished};
 

@@ -1,9 +1,7 @@
 //! What a journal answers with, and what is no answer for whoever asks again.
 
-use idempotent_runtime::{
-    client::{ClientError, KeyStatus, MemoryJournal, Origin, Why},
-    testing::ManualClock,
-};
+use idempotent_client::{ClientError, KeyStatus, MemoryJournal, Origin, Why};
+use idempotent_runtime::testing::ManualClock;
 
 use crate::{
     journal::{process, process_with, wish},

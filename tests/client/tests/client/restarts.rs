@@ -6,13 +6,11 @@ use http::{
     HeaderValue, Method,
     header::{AUTHORIZATION, HeaderName},
 };
-use idempotent_runtime::{
-    client::{
-        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, Key, MemoryJournal, Profile,
-        Resend, SqliteJournal, Why, journal::EntryId,
-    },
-    testing::ManualClock,
+use idempotent_client::{
+    Call, ClientError, ClientJournal, IdempotencyKeys, Intent, Key, MemoryJournal, Profile, Resend,
+    SqliteJournal, Why, journal::EntryId,
 };
+use idempotent_runtime::testing::ManualClock;
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 

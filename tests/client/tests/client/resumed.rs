@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use http::{Extensions, Method};
-use idempotent_runtime::{
-    client::{Call, ClientError, IdempotencyKeys, Key, Profile, Why},
-    testing::ManualClock,
-};
+use idempotent_client::{Call, ClientError, IdempotencyKeys, Key, Profile, Why};
+use idempotent_runtime::testing::ManualClock;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
 use crate::kit::{Ending, Pauses, Server, Step, answer, patient, problem, unfinished};

@@ -2,13 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use idempotent_runtime::{
-    client::{
-        Call, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, KeysBuilder,
-        MemoryJournal, Origin, Profile, SqliteJournal, Unfinished, Why,
-    },
-    testing::{Gate, ManualClock},
+use idempotent_client::{
+    Call, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, KeysBuilder,
+    MemoryJournal, Origin, Profile, SqliteJournal, Unfinished, Why,
 };
+use idempotent_runtime::testing::{Gate, ManualClock};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
 use tempfile::TempDir;

@@ -1,7 +1,7 @@
 //! What a server of HTTP/2 says it did not begin is sent again by the client beneath.
 
 use http::{Response, StatusCode};
-use idempotent_runtime::client::ClientError;
+use idempotent_client::ClientError;
 use reqwest_middleware::ClientWithMiddleware;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

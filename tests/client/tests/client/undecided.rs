@@ -12,13 +12,11 @@ use std::{
 
 use async_trait::async_trait;
 use http::{Extensions, Method};
-use idempotent_runtime::{
-    client::{
-        Call, ClientError, Conflict, IdempotencyKeys, Intent, Key, Limits, MemoryJournal, Origin,
-        Profile, Why,
-    },
-    testing::ManualClock,
+use idempotent_client::{
+    Call, ClientError, Conflict, IdempotencyKeys, Intent, Key, Limits, MemoryJournal, Origin,
+    Profile, Why,
 };
+use idempotent_runtime::testing::ManualClock;
 use reqwest::{
     Request, Response,
     dns::{Name, Resolve, Resolving},

@@ -2,13 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use idempotent_runtime::{
-    client::{
-        Call, ClientError, ClientJournal, IdempotencyKeys, KeysBuilder, MemoryJournal, Profile,
-        Resend, Unfinished,
-    },
-    testing::ManualClock,
+use idempotent_client::{
+    Call, ClientError, ClientJournal, IdempotencyKeys, KeysBuilder, MemoryJournal, Profile, Resend,
+    Unfinished,
 };
+use idempotent_runtime::testing::ManualClock;
 use reqwest::{Body, Method, multipart};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
 

@@ -15,8 +15,9 @@ use crate::{
 };
 
 /// Where tests of the front end stand: a crate, and what of its tests, by the beginning of their paths.
-const TESTS: [(&str, &str); 5] = [
+const TESTS: [(&str, &str); 6] = [
     ("idempotent-runtime/src/lib.rs", "http::"),
+    ("idempotent-runtime/src/lib.rs", "wire::"),
     ("tests/grpc/tests/grpc/main.rs", ""),
     ("tests/http/tests/http/main.rs", ""),
     ("tests/http/tests/memory.rs", ""),

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use idempotent_runtime::{
-    OnCrash,
-    client::{ClientError, Origin, Outcome},
-};
+use idempotent_client::{ClientError, Origin, Outcome};
+use idempotent_runtime::OnCrash;
 use reqwest::StatusCode;
 
 use crate::{

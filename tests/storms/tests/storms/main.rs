@@ -15,9 +15,9 @@ mod tally;
 
 use std::{cmp::Reverse, net::SocketAddr, panic::resume_unwind, sync::Arc, time::Duration};
 
+use idempotent_client::{ClientJournal, MemoryJournal, SqliteJournal};
 use idempotent_runtime::{
     OnCrash, Store,
-    client::{ClientJournal, MemoryJournal, SqliteJournal},
     clock::Timer,
     store::MemoryStore,
     testing::{Cut, ManualClock, Proxy},

@@ -6,14 +6,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use idempotent_runtime::{
-    client::{
-        Budget, Call as Keyed, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus,
-        Limits, Outcome, Profile, Resend, Why,
-    },
-    clock::Timer,
-    testing::ManualClock,
+use idempotent_client::{
+    Budget, Call as Keyed, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, Limits,
+    Outcome, Profile, Resend, Why,
 };
+use idempotent_runtime::{clock::Timer, testing::ManualClock};
 use rand::{RngExt, rngs::StdRng};
 use reqwest::{Response, StatusCode};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};

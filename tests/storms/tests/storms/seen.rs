@@ -1,6 +1,6 @@
 //! What was seen in a storm that is over.
 
-use idempotent_runtime::client::{ClientError, Origin};
+use idempotent_client::{ClientError, Origin};
 
 use crate::{judge::Evidence, programs::Ended, tally::Tally};
 

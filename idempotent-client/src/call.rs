@@ -1,0 +1,164 @@
+//! What a caller says about one call, beside the request itself.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use reqwest::Body;
+
+use crate::key::Key;
+
+/// What one call wants: put it on the request with
+/// [`with_extension`](reqwest_middleware::RequestBuilder::with_extension). A call without one gets a random key where its
+/// method needs one.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_client::{Call, Intent};
+///
+/// // Whoever charges this order again, in this process or in another one, sends the same key.
+/// let call = Call::new().intent(Intent::new("payments.charge", "order-42"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    pub(crate) source: Source,
+    pub(crate) account: Option<Arc<str>>,
+    pub(crate) keyed: Keyed,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) factory: Option<Factory>,
+}
+
+/// Where a call's key comes from.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Source {
+    #[default]
+    Random,
+    Given(Key),
+    Intent(Intent),
+}
+
+/// Whether a call gets a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Keyed {
+    #[default]
+    ByMethod,
+    Always,
+    Never,
+}
+
+/// What somebody wants to have done, however often it is asked for: an order to be charged, a message to be sent.
+///
+/// Its key is derived from the operation and the id, the namespace and the account that were set, and from nothing else: not
+/// from the amount, the time or the attempt.
+/// Take an id that means this one wish, such as that of the order, and nothing that says who a person is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Intent {
+    pub(crate) operation: Arc<str>,
+    pub(crate) id: Arc<str>,
+    pub(crate) begun: Option<SystemTime>,
+}
+
+impl Intent {
+    /// Names a wish by what is to be done and an id that is unique among wishes of that kind.
+    #[must_use]
+    pub fn new(operation: &str, id: &str) -> Self {
+        Self {
+            operation: operation.into(),
+            id: id.into(),
+            begun: None,
+        }
+    }
+
+    /// Says when the wish came up. Where no journal has seen it, this is how old its key counts: a key that the server may
+    /// have forgotten is not sent.
+    #[must_use]
+    pub fn begun(mut self, begun: SystemTime) -> Self {
+        self.begun = Some(begun);
+        self
+    }
+}
+
+impl fmt::Debug for Intent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Intent")
+            .field("operation", &self.operation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes a body anew for every attempt.
+#[derive(Clone)]
+pub(crate) struct Factory(pub(crate) Arc<dyn Fn() -> Body + Send + Sync>);
+
+impl fmt::Debug for Factory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Factory")
+    }
+}
+
+impl Call {
+    /// Describes a call that wants nothing in particular.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives the call this key, whatever its method, unless that only reads: GET, HEAD, OPTIONS and TRACE have none. A header that
+    /// stands on the request counts for more.
+    #[must_use]
+    pub fn key(mut self, key: Key) -> Self {
+        self.source = Source::Given(key);
+        self
+    }
+
+    /// Gives the call the key of this intent, whatever its method, unless that only reads: GET, HEAD, OPTIONS and TRACE have none,
+    /// and are sent each time. A header that stands on the request counts for more.
+    #[must_use]
+    pub fn intent(mut self, intent: Intent) -> Self {
+        self.source = Source::Intent(intent);
+        self
+    }
+
+    /// Says for which of the server's accounts the call is made, in place of what
+    /// [`KeysBuilder::account`](crate::KeysBuilder::account) says of all calls: a name that stays the same when a token is
+    /// renewed, and no secret, for the journal keeps it. Each account has intents and keys of its own.
+    #[must_use]
+    pub fn account(mut self, account: &str) -> Self {
+        self.account = Some(account.into());
+        self
+    }
+
+    /// Gives the call a key also where its method could do without, such as PUT and DELETE.
+    #[must_use]
+    pub fn keyed(mut self) -> Self {
+        self.keyed = Keyed::Always;
+        self
+    }
+
+    /// Sends the call without a key, as to a route that ignores keys where others of its server honour them. What may have
+    /// happened is then not sent again.
+    #[must_use]
+    pub fn without_key(mut self) -> Self {
+        self.keyed = Keyed::Never;
+        self
+    }
+
+    /// Sets how long the call may take with all its attempts, in place of the [limit](crate::Limits::deadline) that all calls
+    /// have.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Takes the body from `make`, once for every attempt and once before the first, to hash it. That is how a stream can be
+    /// sent again. Where an attempt gets other bytes than those that were hashed, it is broken off before its last byte.
+    #[must_use]
+    pub fn body_from(mut self, make: impl Fn() -> Body + Send + Sync + 'static) -> Self {
+        self.factory = Some(Factory(Arc::new(make)));
+        self
+    }
+}

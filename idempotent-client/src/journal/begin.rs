@@ -1,0 +1,410 @@
+//! Before the first byte of a call leaves: what the journal says about it, and what it is told.
+
+use bytes::Bytes;
+use http::HeaderValue;
+use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
+use reqwest_middleware::Result;
+
+use crate::call::Source;
+use crate::error::{ClientError, Ended};
+use crate::journal::finish;
+use crate::journal::resume::{Resumed, Written};
+use crate::journal::{Ending, Entry};
+use crate::outcome::{KeyStatus, Origin, Outcome};
+use crate::policy::decide::{Protection, Why};
+use crate::wire::request_headers::own_headers;
+use crate::wire::retry_after;
+use crate::wire::send::{KeyedCall, Sending};
+use idempotent_runtime::{StoreError, StoreErrorKind, Time};
+
+/// What the journal knew.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// Nothing, or this call has no place in it.
+    New,
+    /// The call was begun earlier, and nobody here knows how it ended, or whether it is the same one.
+    Again {
+        /// The header of its key as it stands in the journal, where it does.
+        written: Option<HeaderValue>,
+    },
+    /// The call is over.
+    Over(Response),
+}
+
+/// What becomes of a call that stands in the journal.
+enum Standing {
+    /// It is over.
+    Over(Response),
+    /// It is open, and is sent again.
+    Open,
+    /// It is somebody else's, or may be, and the server is asked.
+    OfAnother,
+}
+
+pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Result<Begun> {
+    let mut entry = entry(sending, keyed);
+    let undecided = sending.inner.undecided.since(&entry.id);
+    if let Some(since) = undecided {
+        entry.created = since;
+    }
+    let age = sending.profile.age(&entry, sending.inner.clock.now());
+    let age = age.max(keyed.age);
+    loop {
+        (keyed.age, keyed.created) = (age, entry.created);
+        let Some(standing) = write(sending, keyed, &entry).await? else {
+            if is_resumed(sending, &entry) {
+                return Err(withdrawn(&entry).into());
+            }
+            return begin_anew(sending, keyed, &entry, undecided).await;
+        };
+        let is_anothers = match take(sending, keyed, &entry, &standing)? {
+            Standing::Over(response) => return Ok(Begun::Over(response)),
+            Standing::Open => false,
+            // Whoever made it was told how it ended, and may have changed the same thing again since.
+            Standing::OfAnother
+                if standing.ending.is_some()
+                    && is_resumed(sending, &entry)
+                    && sending.protection() == Protection::Method =>
+            {
+                return Err(withdrawn(&entry).into());
+            }
+            Standing::OfAnother => true,
+        };
+        // What is not sent takes nothing up, so that whoever began it knows what became of it. What is over stays as it is.
+        if standing.ending.is_none() && sending.elapsed() >= sending.deadline {
+            return Err(unknown(Why::Deadline, Ended::unsent(entry.id.key)).into());
+        }
+        if standing.ending.is_some() || take_up(sending, keyed, &standing).await? {
+            keyed.journaled &= !is_anothers;
+            let written = standing.headers.get(&sending.profile.header);
+            let written = written.filter(|_| !(is_anothers && keyed.written));
+            let written = written.cloned();
+            return Ok(Begun::Again { written });
+        }
+    }
+}
+
+/// Writes the call into the journal, where it has a place in it and was not taken from there; else, or where it stands there,
+/// answers with what does.
+async fn write(sending: &Sending<'_>, keyed: &KeyedCall, entry: &Entry) -> Result<Option<Entry>> {
+    if !keyed.journaled {
+        return Ok(None);
+    }
+    let journal = &sending.inner.journal;
+    let standing = if is_resumed(sending, entry) {
+        journal.find(&entry.id).await
+    } else {
+        journal.begin(entry).await
+    };
+    if let Err(error) = &standing
+        && may_be_written(error)
+    {
+        // Whoever is told that nothing was sent may do something else, so nobody is to send it from there.
+        finish::withdraw(sending.inner, keyed).await;
+    }
+    Ok(standing.map_err(|source| failed(keyed, source))?)
+}
+
+/// The journal may have written what it was asked to, and its answer was lost.
+fn may_be_written(error: &StoreError) -> bool {
+    use StoreErrorKind::{Other, Unavailable};
+    matches!(error.kind(), Unavailable | Other)
+}
+
+fn is_resumed(sending: &Sending<'_>, entry: &Entry) -> bool {
+    resumed(sending, entry).is_some()
+}
+
+fn resumed<'a>(sending: &'a Sending<'_>, entry: &Entry) -> Option<&'a Resumed> {
+    let resumed = sending.resumed.as_ref();
+    resumed.filter(|resumed| resumed.id == entry.id)
+}
+
+/// It was listed, and who was to make its bytes again has made others.
+fn is_made_otherwise(sending: &Sending<'_>, entry: &Entry, standing: &Entry) -> bool {
+    let made =
+        resumed(sending, entry).is_some_and(|resumed| resumed.written == Written::ByTheCaller);
+    let digests = [entry.digest, sending.request.without_headers];
+    let is_another = |stands| entry.digest.is_some() && !digests.contains(&Some(stands));
+    made && standing.digest.is_some_and(is_another)
+}
+
+/// Lets a call that stands in the journal count as begun by this one; somebody else may have been quicker.
+async fn take_up(sending: &Sending<'_>, keyed: &KeyedCall, standing: &Entry) -> Result<bool> {
+    let journal = &sending.inner.journal;
+    let seen = standing.begun.as_ref();
+    let taken_up = journal.take_up(&standing.id, seen, &keyed.begun).await;
+    Ok(taken_up.map_err(|source| failed(keyed, source))?)
+}
+
+fn failed(keyed: &KeyedCall, source: StoreError) -> ClientError {
+    let key = keyed.live.id.key.clone();
+    ClientError::Journal { key, source }
+}
+
+/// Begins a call that the journal does not know.
+async fn begin_anew(
+    sending: &Sending<'_>,
+    keyed: &KeyedCall,
+    entry: &Entry,
+    undecided: Option<Time>,
+) -> Result<Begun> {
+    if let Some(why) = unsendable(sending, keyed, undecided) {
+        finish::withdraw(sending.inner, keyed).await;
+        return Err(unknown(why, Ended::unsent(entry.id.key.clone())).into());
+    }
+    if !keyed.journaled {
+        sending.inner.undecided.remember(&entry.id, entry.created);
+    }
+    Ok(undecided.map_or(Begun::New, |_| Begun::Again { written: None }))
+}
+
+/// Decides about a call that the journal knows.
+fn take(
+    sending: &Sending<'_>,
+    keyed: &mut KeyedCall,
+    entry: &Entry,
+    standing: &Entry,
+) -> Result<Standing> {
+    let call = || Ended::unsent(entry.id.key.clone());
+    let now = sending.inner.clock.now();
+    (keyed.age, keyed.created) = (sending.profile.age(standing, now), standing.created);
+    let without_headers = sending.request.without_headers;
+    let listed = sending.resumed.as_ref().map(|resumed| &resumed.id);
+    let goes_on = keyed.was_sent || listed == Some(&standing.id);
+    match compare(entry, goes_on, without_headers, standing) {
+        Compared::Equal => {}
+        Compared::Other => return Err(ClientError::KeyReusedLocally { call: call() }.into()),
+        Compared::ServerKnows if is_made_otherwise(sending, entry, standing) => {
+            return Err(ClientError::KeyReusedLocally { call: call() }.into());
+        }
+        Compared::ServerKnows if sending.is_unprotected() => {
+            return Err(unknown(Why::Undeclared, call()).into());
+        }
+        // What stands there is somebody else's, or may be, and stays as it is.
+        Compared::ServerKnows if keyed.age < sending.profile.oldest() => {
+            return Ok(Standing::OfAnother);
+        }
+        Compared::ServerKnows => return Err(unknown(Why::Age, call()).into()),
+    }
+    match &standing.ending {
+        None if keyed.age >= sending.profile.oldest() => Err(unknown(Why::Age, call()).into()),
+        // The attempt before may have been carried out, and only a server that honours keys would notice.
+        None if sending.is_unprotected() => Err(unknown(Why::Undeclared, call()).into()),
+        None => Ok(Standing::Open),
+        Some(Ending::Burned) => Err(ClientError::KeyReused { call: call() }.into()),
+        Some(Ending::Answered {
+            status,
+            headers,
+            body: Some(body),
+        }) => {
+            let mut response = stored(sending.request.request().url(), body.clone());
+            *response.status_mut() = *status;
+            *response.headers_mut() = headers.clone();
+            response.extensions_mut().insert(Outcome {
+                key: Some(entry.id.key.clone()),
+                attempts: 0,
+                replayed: true,
+                origin: Origin::Journal,
+                key_status: KeyStatus::Unsaid,
+            });
+            Ok(Standing::Over(response.into()))
+        }
+        Some(Ending::Gone | Ending::Answered { .. }) => {
+            Err(ClientError::ResultGone { call: call() }.into())
+        }
+    }
+}
+
+/// Why a call is not sent that the journal does not know.
+fn unsendable(sending: &Sending<'_>, keyed: &KeyedCall, undecided: Option<Time>) -> Option<Why> {
+    if keyed.age >= sending.profile.oldest() {
+        return Some(Why::Age);
+    }
+    // Whoever retries outside decides that, and names no key.
+    let is_resumed = undecided.is_some() && keyed.named;
+    (is_resumed && sending.is_unprotected()).then_some(Why::Undeclared)
+}
+
+/// How a call is to be taken that has the key of one in the journal.
+#[derive(Debug, PartialEq, Eq)]
+enum Compared {
+    /// It is the same one.
+    Equal,
+    /// It is another request of the same caller.
+    Other,
+    /// Only the server can tell: it keeps accounts apart and saw the bytes.
+    ServerKnows,
+}
+
+/// Compares what is asked for with what stands, of which it is known where it `goes_on` with that, whatever its credentials.
+/// `without_headers` is the digest of what is asked for as an earlier release made it, of less than is compared now: where that stands,
+/// headers may differ, so nothing is answered from it.
+fn compare(
+    asked: &Entry,
+    goes_on: bool,
+    without_headers: Option<[u8; 32]>,
+    standing: &Entry,
+) -> Compared {
+    let is_open = standing.ending.is_none();
+    let same_caller = asked.caller == standing.caller;
+    // Whoever goes on with a call may have a new token. Elsewhere other credentials may be of another account, at which the server does
+    // something else: what it says there does not end the call.
+    let may_end = is_open && (same_caller || goes_on || standing.caller.is_none());
+    let Some(stands) = standing.digest else {
+        // Nothing is ever answered from an entry without a digest, so whoever makes its stream again may say how it ended.
+        return if may_end {
+            Compared::Equal
+        } else {
+            Compared::ServerKnows
+        };
+    };
+    match asked.digest {
+        Some(asked) if asked == stands && (same_caller || may_end) => Compared::Equal,
+        Some(_) if without_headers == Some(stands) && may_end => Compared::Equal,
+        Some(_) if without_headers == Some(stands) => Compared::ServerKnows,
+        Some(asked) if asked != stands && same_caller => Compared::Other,
+        // What a stream is told must not be taken for the answer to the bytes that stand there.
+        Some(_) | None => Compared::ServerKnows,
+    }
+}
+
+fn unknown(why: Why, call: Box<Ended>) -> ClientError {
+    ClientError::Unknown { why, call }
+}
+
+fn withdrawn(entry: &Entry) -> ClientError {
+    let call = Ended::unsent(entry.id.key.clone());
+    ClientError::Withdrawn { call }
+}
+
+fn stored(url: &Url, body: Bytes) -> http::Response<Body> {
+    let response = http::Response::builder().url(url.clone());
+    response.body(body.into()).expect("it has no parts yet")
+}
+
+fn entry(sending: &Sending<'_>, keyed: &KeyedCall) -> Entry {
+    let request = sending.request.request();
+    let now = sending.inner.clock.now();
+    let used = now.minus(keyed.age);
+    let begun = match &sending.call.source {
+        Source::Intent(intent) => intent.begun.map(retry_after::time),
+        Source::Random | Source::Given(_) => None,
+    };
+    let longest = sending.inner.settings.longest_kept;
+    let key = &sending.profile.header;
+    let mut headers = own_headers(sending.profile, request.headers());
+    for value in request.headers().get_all(key) {
+        headers.append(key, value.clone());
+    }
+    let body = sending.request.bytes().filter(|body| body.len() <= longest);
+    Entry {
+        id: keyed.live.id.clone(),
+        method: request.method().clone(),
+        url: request.url().clone(),
+        headers,
+        caller: Some(keyed.caller),
+        begun: Some(keyed.begun),
+        digest: sending.request.digest,
+        body: body.map(Bytes::copy_from_slice),
+        created: begun.map_or(used, |begun| begun.min(used)),
+        deadline: now.plus(sending.deadline.saturating_sub(sending.elapsed())),
+        ending: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, Method};
+
+    use super::*;
+    use crate::{journal::EntryId, key::Key};
+
+    const ASKED: [u8; 32] = [1; 32];
+    const WITHOUT_HEADERS: [u8; 32] = [2; 32];
+    const OTHER: [u8; 32] = [3; 32];
+
+    fn entry(caller: u8, digest: Option<[u8; 32]>, ending: Option<Ending>) -> Entry {
+        Entry {
+            id: EntryId {
+                origin: "https://api.example.com".into(),
+                account: String::new(),
+                key: Key::new("1").expect("a key"),
+            },
+            method: Method::POST,
+            url: "https://api.example.com/pay".parse().expect("a URL"),
+            headers: HeaderMap::new(),
+            caller: Some([caller; 32]),
+            begun: None,
+            digest,
+            body: None,
+            created: Time::from_micros(0),
+            deadline: Time::from_micros(1),
+            ending,
+        }
+    }
+
+    fn compared(caller: u8, standing: [u8; 32], ending: Option<Ending>) -> Compared {
+        let asked = entry(1, Some(ASKED), None);
+        let standing = entry(caller, Some(standing), ending);
+        compare(&asked, false, Some(WITHOUT_HEADERS), &standing)
+    }
+
+    fn compared_going_on(caller: u8, standing: [u8; 32], ending: Option<Ending>) -> Compared {
+        let asked = entry(1, Some(ASKED), None);
+        let standing = entry(caller, Some(standing), ending);
+        compare(&asked, true, Some(WITHOUT_HEADERS), &standing)
+    }
+
+    #[test]
+    fn cl10_an_entry_of_an_earlier_release_is_resumed_and_answers_nobody() {
+        let over = Some(Ending::Gone);
+        for caller in [1, 2] {
+            let ended = compared(caller, WITHOUT_HEADERS, over.clone());
+            assert_eq!(ended, Compared::ServerKnows);
+            let open = compared_going_on(caller, WITHOUT_HEADERS, None);
+            assert_eq!(open, Compared::Equal);
+        }
+        assert_eq!(compared(1, WITHOUT_HEADERS, None), Compared::Equal);
+        let asked = entry(1, Some(ASKED), None);
+        let of_nobody = Entry {
+            caller: None,
+            ..asked.clone()
+        };
+        assert_eq!(compare(&asked, false, None, &of_nobody), Compared::Equal);
+    }
+
+    #[test]
+    fn cl47_other_credentials_end_an_open_call_only_where_it_goes_on() {
+        for standing in [ASKED, WITHOUT_HEADERS] {
+            let elsewhere = compared(2, standing, None);
+            assert_eq!(elsewhere, Compared::ServerKnows);
+            let goes_on = compared_going_on(2, standing, None);
+            assert_eq!(goes_on, Compared::Equal);
+            let over = compared_going_on(2, standing, Some(Ending::Gone));
+            assert_eq!(over, Compared::ServerKnows, "it was told to another");
+        }
+    }
+
+    #[test]
+    fn cl11_a_stream_is_nothing_but_an_open_stream() {
+        let asked = entry(1, None, None);
+        let bytes = entry(1, Some(ASKED), None);
+        assert_eq!(compare(&asked, false, None, &bytes), Compared::ServerKnows);
+        for again in [&asked, &bytes] {
+            let open = entry(1, None, None);
+            assert_eq!(compare(again, false, None, &open), Compared::Equal);
+            let over = entry(1, None, Some(Ending::Gone));
+            assert_eq!(compare(again, false, None, &over), Compared::ServerKnows);
+        }
+    }
+
+    #[test]
+    fn cl10_other_bytes_of_the_same_caller_are_another_request() {
+        for ending in [None, Some(Ending::Gone)] {
+            assert_eq!(compared(1, ASKED, ending.clone()), Compared::Equal);
+            assert_eq!(compared(1, OTHER, ending.clone()), Compared::Other);
+            assert_eq!(compared(2, OTHER, ending), Compared::ServerKnows);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! After a call: what the journal is told. It is told after the server, so a failure here changes nothing about the call.
+
+use http::{
+    HeaderMap,
+    header::{
+        CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_RANGE,
+        CONTENT_TYPE, ETAG, HeaderName, LAST_MODIFIED, LINK, LOCATION,
+    },
+};
+
+use crate::journal::Ending;
+use crate::keys::Inner;
+use crate::outcome::KeyStatus;
+use crate::policy::decide::{Happened, is_refusal};
+use crate::wire::answer::Read;
+use crate::wire::attempts::Attempted;
+use crate::wire::send::KeyedCall;
+
+/// The headers that describe a body, and are given back with it.
+const KEPT: [HeaderName; 12] = [
+    HeaderName::from_static("content-digest"),
+    CONTENT_DISPOSITION,
+    // It is there only where the client beneath has not decoded the body.
+    CONTENT_ENCODING,
+    CONTENT_LANGUAGE,
+    CONTENT_LOCATION,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    ETAG,
+    LAST_MODIFIED,
+    LINK,
+    LOCATION,
+    HeaderName::from_static("repr-digest"),
+];
+
+/// What the last attempt of a call means to whoever asks for that call later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// It is what the call came to.
+    Outcome,
+    /// This attempt did nothing, such as one that the server, or somebody before it, did not let through, or after which the
+    /// server says that the key is free again.
+    NotDone,
+    /// It does not say what happened.
+    Open,
+}
+
+/// What an attempt means after which there is nothing more to find out.
+pub(crate) fn meaning(attempted: &Attempted) -> Meaning {
+    let Attempted::Answered(read) = attempted else {
+        return Meaning::Open;
+    };
+    let status = read.response.status();
+    match status.as_u16() {
+        _ if read.key_status() == KeyStatus::Released => Meaning::NotDone,
+        _ if !read.is_replayed() && is_refusal(status, read.problem().kind) => Meaning::NotDone,
+        408 | 500.. => Meaning::Open,
+        _ => Meaning::Outcome,
+    }
+}
+
+/// What an attempt means that is the last one only because no other one is allowed.
+impl From<Happened> for Meaning {
+    fn from(happened: Happened) -> Self {
+        match happened {
+            Happened::No => Meaning::NotDone,
+            Happened::Perhaps => Meaning::Open,
+        }
+    }
+}
+
+/// Writes the answer that a call came to.
+pub(crate) async fn answered(inner: &Inner, keyed: &KeyedCall, read: &Read) {
+    ended(inner, keyed, ending(inner, read)).await;
+}
+
+fn ending(inner: &Inner, read: &Read) -> Ending {
+    let mut headers = HeaderMap::new();
+    for name in &KEPT {
+        for value in read.response.headers().get_all(name) {
+            headers.append(name, value.clone());
+        }
+    }
+    let longest = inner.settings.longest_kept;
+    let body = read.body.as_ref().filter(|body| body.len() <= longest);
+    Ending::Answered {
+        status: read.response.status(),
+        headers,
+        body: body.cloned(),
+    }
+}
+
+/// Writes how a call ended. A call whose key nobody can name again is forgotten instead, unless another process took it up: that one is
+/// told from there, or whoever lists the call where it dies.
+pub(crate) async fn ended(inner: &Inner, keyed: &KeyedCall, ending: Ending) {
+    inner.undecided.forget(&keyed.live.id);
+    if !keyed.journaled {
+        return;
+    }
+    let id = &keyed.live.id;
+    let is_forgotten = if keyed.named {
+        Ok(false)
+    } else {
+        inner.journal.withdraw(id, Some(&keyed.begun)).await
+    };
+    let told = match is_forgotten {
+        Ok(true) => Ok(()),
+        Ok(false) => inner.journal.finish(id, &keyed.caller, &ending).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = told {
+        tracing::warn!(%error, "a call ended and the journal does not know: it will be sent again with its key");
+    }
+}
+
+/// Lets the key of a call that did not happen be used as if it was new, and answers whether it may be told so: not where another
+/// process took the call up meanwhile, and what that one did is not known here, nor where the journal cannot be told, and it
+/// will be sent again from there.
+pub(crate) async fn nothing_happened(inner: &Inner, keyed: &KeyedCall) -> bool {
+    inner.undecided.forget(&keyed.live.id);
+    withdraw(inner, keyed).await
+}
+
+/// Takes a call out of the journal that was not sent, or did nothing, and answers whether nobody sends it from there.
+pub(crate) async fn withdraw(inner: &Inner, keyed: &KeyedCall) -> bool {
+    if !keyed.journaled {
+        return true;
+    }
+    let begun = Some(&keyed.begun);
+    let withdrawn = inner.journal.withdraw(&keyed.live.id, begun);
+    withdrawn.await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "a call did not happen and the journal does not know");
+        false
+    })
+}

@@ -1,0 +1,292 @@
+//! The journal that survives the process: a SQLite file with a table of its own.
+
+mod rows;
+mod schema;
+
+use std::{path::Path, sync::Arc};
+
+use async_trait::async_trait;
+use sqlx::{
+    AssertSqlSafe, Executor as _, SqlitePool,
+    query::Query,
+    sqlite::{
+        Sqlite, SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteRow,
+        SqliteSynchronous,
+    },
+};
+
+use self::rows::{ANSWERED, BURNED, COLUMNS, GONE, damaged, decoded, encoded};
+use super::{ClientJournal, DamagedEntry, Ending, Entry, EntryId};
+use idempotent_runtime::{
+    __client::{Connections, Held, TablePrefix, apart, chosen, sqlite_failure},
+    StoreError, Time,
+};
+
+/// Remembers calls in a SQLite file, which several processes may share. What is written is on the disk before the call is
+/// sent.
+///
+/// Keys, targets and bodies stand in it as they were sent, and so do the responses of calls that have an intent: set the
+/// permissions of its folder where others must not read them. Of the headers that say who is asking, only a digest is in it.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_client::{IdempotencyKeys, Profile, SqliteJournal};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("calls.db");
+/// let (http, keys) = IdempotencyKeys::builder(Profile::ietf())
+///     .journal(SqliteJournal::open(path).await?)
+///     .build(reqwest::Client::builder())?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct SqliteJournal {
+    connections: Arc<Connections>,
+    prefix: TablePrefix,
+}
+
+impl SqliteJournal {
+    /// Opens the file at `path`, or makes it, and brings its table up to date. It may be the file of a `SqliteStore`.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be opened or written, where it is no database, or where a newer release wrote it.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        const DOING: &str = "opening the journal";
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(std::time::Duration::from_secs(5));
+        let held = Held::open(options, DOING).await?;
+        let journal = Self {
+            connections: Arc::new(Connections::Held(held)),
+            prefix: TablePrefix::default(),
+        };
+        journal.migrate().await?;
+        Ok(journal)
+    }
+
+    /// Takes connections from the application's own pool, and begins the names of its tables with `prefix`: `idempotent_`
+    /// is what [`open`](Self::open) takes. Durability is what the application chose. Call [`migrate`](Self::migrate) once.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreErrorKind::Configuration`](idempotent_runtime::StoreErrorKind::Configuration) where the prefix cannot begin a table's name.
+    pub fn new(pool: SqlitePool, prefix: &str) -> Result<Self, StoreError> {
+        Ok(Self {
+            connections: Arc::new(Connections::Pool(pool)),
+            prefix: chosen(prefix, "opening the journal")?,
+        })
+    }
+
+    /// Makes the journal's tables, or brings them up to date. Safe at every start, also of several processes at once.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreErrorKind::Schema`](idempotent_runtime::StoreErrorKind::Schema) where a newer release wrote the tables.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        const DOING: &str = "migrating the journal";
+        let mut connection = self.connections.acquire(DOING).await?;
+        let answer = schema::migrate(&mut connection, &self.prefix, DOING).await;
+        connection.settle(answer)
+    }
+
+    async fn run(
+        &self,
+        doing: &'static str,
+        query: Query<'static, Sqlite, SqliteArguments>,
+    ) -> Result<Vec<SqliteRow>, StoreError> {
+        let connections = Arc::clone(&self.connections);
+        let running = async move {
+            let mut connection = connections.acquire(doing).await?;
+            let answer = connection.fetch_all(query).await;
+            connection.settle(answer.map_err(|error| sqlite_failure(error, doing)))
+        };
+        apart(doing, running).await
+    }
+
+    fn query(&self, before: &str, after: &str) -> Query<'static, Sqlite, SqliteArguments> {
+        let prefix = &self.prefix;
+        sqlx::query(AssertSqlSafe(format!("{before} {prefix}calls {after}")))
+    }
+}
+
+#[async_trait]
+impl ClientJournal for SqliteJournal {
+    async fn begin(&self, entry: &Entry) -> Result<Option<Entry>, StoreError> {
+        const DOING: &str = "writing a call into the journal";
+        loop {
+            let insert = self
+                .query(
+                    "INSERT INTO",
+                    "(origin, account, call_key, method, url, headers, caller, begun, digest, body, created, deadline) \
+                     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1",
+                )
+                .bind(entry.id.origin.clone())
+                .bind(entry.id.account.clone())
+                .bind(entry.id.key.as_str().to_owned())
+                .bind(entry.method.as_str().to_owned())
+                .bind(entry.url.as_str().to_owned())
+                .bind(encoded(&entry.headers))
+                .bind(entry.caller.map(Vec::from))
+                .bind(entry.begun.map(Vec::from))
+                .bind(entry.digest.map(Vec::from))
+                .bind(entry.body.as_ref().map(|body| body.to_vec()))
+                .bind(entry.created.as_micros())
+                .bind(entry.deadline.as_micros());
+            if !self.run(DOING, insert).await?.is_empty() {
+                return Ok(None);
+            }
+            // Where it was deleted in between, nothing stands there any more.
+            if let Some(standing) = self.find(&entry.id).await? {
+                return Ok(Some(standing));
+            }
+        }
+    }
+
+    async fn find(&self, id: &EntryId) -> Result<Option<Entry>, StoreError> {
+        const DOING: &str = "looking for a call in the journal";
+        let select = self
+            .query(
+                &format!("SELECT {COLUMNS} FROM"),
+                "WHERE origin = ? AND account = ? AND call_key = ?",
+            )
+            .bind(id.origin.clone())
+            .bind(id.account.clone())
+            .bind(id.key.as_str().to_owned());
+        let rows = self.run(DOING, select).await?;
+        rows.first().map(|row| decoded(row, DOING)).transpose()
+    }
+
+    async fn take_up(
+        &self,
+        id: &EntryId,
+        seen: Option<&[u8; 16]>,
+        begun: &[u8; 16],
+    ) -> Result<bool, StoreError> {
+        let update = self
+            .query(
+                "UPDATE",
+                "SET begun = ? WHERE origin = ? AND account = ? AND call_key = ? \
+                 AND ending IS NULL AND begun IS ? RETURNING 1",
+            )
+            .bind(begun.to_vec())
+            .bind(id.origin.clone())
+            .bind(id.account.clone())
+            .bind(id.key.as_str().to_owned())
+            .bind(seen.map(|seen| seen.to_vec()));
+        let taken_up = self
+            .run("taking up a call that stands in the journal", update)
+            .await?;
+        Ok(!taken_up.is_empty())
+    }
+
+    async fn finish(
+        &self,
+        id: &EntryId,
+        caller: &[u8; 32],
+        ending: &Ending,
+    ) -> Result<(), StoreError> {
+        let (kind, status, headers, body) = match ending {
+            Ending::Answered {
+                status,
+                headers,
+                body,
+            } => (
+                ANSWERED,
+                Some(i64::from(status.as_u16())),
+                Some(encoded(headers)),
+                body.as_ref().map(|body| body.to_vec()),
+            ),
+            Ending::Gone => (GONE, None, None, None),
+            Ending::Burned => (BURNED, None, None, None),
+        };
+        // What was sent is no longer needed once its outcome is known.
+        let update = self
+            .query(
+                "UPDATE",
+                "SET caller = ?, ending = ?, status = ?, answer_headers = ?, answer_body = ?, body = NULL \
+                 WHERE origin = ? AND account = ? AND call_key = ?",
+            )
+            .bind(caller.to_vec())
+            .bind(kind)
+            .bind(status)
+            .bind(headers)
+            .bind(body)
+            .bind(id.origin.clone())
+            .bind(id.account.clone())
+            .bind(id.key.as_str().to_owned());
+        self.run("writing the ending of a call into the journal", update)
+            .await
+            .map(drop)
+    }
+
+    async fn withdraw(&self, id: &EntryId, begun: Option<&[u8; 16]>) -> Result<bool, StoreError> {
+        let delete = self
+            .query(
+                "DELETE FROM",
+                "WHERE origin = ? AND account = ? AND call_key = ? AND ending IS NULL AND begun IS ? RETURNING 1",
+            )
+            .bind(id.origin.clone())
+            .bind(id.account.clone())
+            .bind(id.key.as_str().to_owned())
+            .bind(begun.map(|begun| begun.to_vec()));
+        let withdrawn = self
+            .run("withdrawing a call from the journal", delete)
+            .await?;
+        Ok(!withdrawn.is_empty())
+    }
+
+    async fn forget(&self, id: &EntryId) -> Result<(), StoreError> {
+        let delete = self
+            .query(
+                "DELETE FROM",
+                "WHERE origin = ? AND account = ? AND call_key = ?",
+            )
+            .bind(id.origin.clone())
+            .bind(id.account.clone())
+            .bind(id.key.as_str().to_owned());
+        self.run("deleting a call from the journal", delete)
+            .await
+            .map(drop)
+    }
+
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
+        const DOING: &str = "listing the calls of the journal";
+        let select = self
+            .query(
+                &format!("SELECT {COLUMNS}, rowid FROM"),
+                "WHERE ending IS NULL ORDER BY created, origin, account, call_key LIMIT ?",
+            )
+            .bind(limit);
+        let rows = self.run(DOING, select).await?;
+        let table = format!("{}calls", self.prefix);
+        let listed = rows.iter().map(|row| {
+            let entry = decoded(row, DOING);
+            entry.map_err(|source| damaged(row, &table, source))
+        });
+        Ok(listed.collect())
+    }
+
+    async fn purge(&self, before: Time, limit: u32) -> Result<u64, StoreError> {
+        let prefix = &self.prefix;
+        let delete = self
+            .query(
+                "DELETE FROM",
+                &format!(
+                    "WHERE rowid IN (SELECT rowid FROM {prefix}calls \
+                     WHERE ending IS NOT NULL AND created < ? LIMIT ?) RETURNING 1"
+                ),
+            )
+            .bind(before.as_micros())
+            .bind(limit);
+        let rows = self.run("purging the journal", delete).await?;
+        Ok(rows.len() as u64)
+    }
+}

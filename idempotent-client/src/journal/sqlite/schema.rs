@@ -1,0 +1,105 @@
+//! The journal's tables, and how they come to be.
+
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, Row as _, SqliteConnection};
+
+use idempotent_runtime::{
+    __client::{Found, Step, TablePrefix, is_usable, missing, sqlite_failure},
+    StoreError,
+};
+
+/// Every step that was ever released, oldest first. A released step never changes.
+fn steps(prefix: &TablePrefix) -> [Step; 3] {
+    let first = format!(
+        "CREATE TABLE {prefix}calls (
+    origin TEXT NOT NULL,
+    call_key TEXT NOT NULL,
+    method TEXT NOT NULL,
+    url TEXT NOT NULL,
+    headers BLOB NOT NULL,
+    digest BLOB,
+    body BLOB,
+    created INTEGER NOT NULL,
+    deadline INTEGER NOT NULL,
+    ending INTEGER,
+    status INTEGER,
+    answer_headers BLOB,
+    answer_body BLOB,
+    PRIMARY KEY (origin, call_key)
+) STRICT;
+CREATE INDEX {prefix}calls_open ON {prefix}calls (created) WHERE ending IS NULL;
+CREATE INDEX {prefix}calls_over ON {prefix}calls (created) WHERE ending IS NOT NULL;
+"
+    );
+    // SQLite changes no primary key, so the table is made anew.
+    let accounts = format!(
+        "CREATE TABLE {prefix}calls_new (
+    origin TEXT NOT NULL,
+    account TEXT NOT NULL,
+    call_key TEXT NOT NULL,
+    method TEXT NOT NULL,
+    url TEXT NOT NULL,
+    headers BLOB NOT NULL,
+    caller BLOB,
+    digest BLOB,
+    body BLOB,
+    created INTEGER NOT NULL,
+    deadline INTEGER NOT NULL,
+    ending INTEGER,
+    status INTEGER,
+    answer_headers BLOB,
+    answer_body BLOB,
+    PRIMARY KEY (origin, account, call_key)
+) STRICT;
+INSERT INTO {prefix}calls_new
+    SELECT origin, '', call_key, method, url, headers, NULL, digest, body, created, deadline, ending, status,
+        answer_headers, answer_body FROM {prefix}calls;
+DROP TABLE {prefix}calls;
+ALTER TABLE {prefix}calls_new RENAME TO {prefix}calls;
+CREATE INDEX {prefix}calls_open ON {prefix}calls (created) WHERE ending IS NULL;
+CREATE INDEX {prefix}calls_over ON {prefix}calls (created) WHERE ending IS NOT NULL;
+"
+    );
+    let begins = format!("ALTER TABLE {prefix}calls ADD COLUMN begun BLOB;\n");
+    // Who holds a journal for older calls than it knows would send them by other rules: none of these leaves room for older builds.
+    let step = |text, usable_from| Step { text, usable_from };
+    [step(first, 1), step(accounts, 2), step(begins, 3)]
+}
+
+/// Brings the tables to this build's version.
+pub(super) async fn migrate(
+    connection: &mut SqliteConnection,
+    prefix: &TablePrefix,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    let failed = |error| sqlite_failure(error, doing);
+    let steps = steps(prefix);
+    let mut transaction = connection
+        .begin_with("BEGIN IMMEDIATE")
+        .await
+        .map_err(failed)?;
+    let table = format!(
+        "CREATE TABLE IF NOT EXISTS {prefix}calls_schema (version INTEGER NOT NULL PRIMARY KEY) STRICT;"
+    );
+    transaction
+        .execute(AssertSqlSafe(table))
+        .await
+        .map_err(failed)?;
+    let version = format!("SELECT coalesce(max(version), 0) FROM {prefix}calls_schema");
+    let row = transaction.fetch_one(AssertSqlSafe(version)).await;
+    let version = row.and_then(|row| row.try_get(0)).map_err(failed)?;
+    let found = Found {
+        version,
+        usable_from: version,
+    };
+    if !is_usable(found, steps.len(), doing)? {
+        for (Found { version, .. }, Step { text, .. }) in missing(&steps, found) {
+            let step =
+                format!("{text}INSERT INTO {prefix}calls_schema (version) VALUES ({version});");
+            transaction
+                .execute(AssertSqlSafe(step))
+                .await
+                .map_err(failed)?;
+        }
+    }
+    transaction.commit().await.map_err(failed)
+}

@@ -1,0 +1,89 @@
+//! Calls that stand in no journal and may have been done: their keys, for whoever sends them again in this process.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use crate::journal::EntryId;
+use idempotent_runtime::Time;
+
+/// Since when there is the key of each such call. Each is remembered from before its first attempt until its outcome is known, so
+/// that nothing is lost where its future is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Undecided(Mutex<HashMap<EntryId, Time>>);
+
+/// Beyond so many, the oldest are forgotten: whoever was told their keys has not come back.
+const MOST: usize = 10_000;
+
+impl Undecided {
+    pub(crate) fn since(&self, id: &EntryId) -> Option<Time> {
+        self.lock().get(id).copied()
+    }
+
+    pub(crate) fn remember(&self, id: &EntryId, since: Time) {
+        let mut calls = self.lock();
+        if calls.len() >= MOST {
+            make_room(&mut calls);
+        }
+        calls.insert(id.clone(), since);
+    }
+
+    pub(crate) fn forget(&self, id: &EntryId) {
+        self.lock().remove(id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<EntryId, Time>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Forgets an eighth of all at once, so that not every call looks for the oldest.
+fn make_room(calls: &mut HashMap<EntryId, Time>) {
+    let mut moments: Vec<_> = calls.values().copied().collect();
+    let (_, &mut last, _) = moments.select_nth_unstable(MOST / 8);
+    let mut left = MOST / 8;
+    calls.retain(|_, since| {
+        let goes = *since <= last && left > 0;
+        left -= usize::from(goes);
+        !goes
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+
+    fn id(number: i64) -> EntryId {
+        EntryId {
+            origin: "https://api.example.com".into(),
+            account: String::new(),
+            key: Key::new(number.to_string()).expect("a key"),
+        }
+    }
+
+    #[test]
+    fn cl39_of_many_calls_the_oldest_are_forgotten() {
+        let calls = Undecided::default();
+        let many = 3 * MOST as i64;
+        for number in 0..many {
+            calls.remember(&id(number), Time::from_micros(number));
+            assert!(calls.lock().len() <= MOST);
+        }
+        let newest = many - 1;
+        assert_eq!(calls.since(&id(newest)), Some(Time::from_micros(newest)));
+        assert_eq!(calls.since(&id(0)), None);
+        calls.forget(&id(newest));
+        assert_eq!(calls.since(&id(newest)), None);
+    }
+
+    #[test]
+    fn cl39_calls_of_one_moment_make_room_for_others() {
+        let calls = Undecided::default();
+        for number in 0..2 * MOST as i64 {
+            calls.remember(&id(number), Time::from_micros(0));
+        }
+        assert!(calls.lock().len() <= MOST);
+    }
+}

@@ -1,0 +1,390 @@
+//! The middleware: what all its calls share.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use http::Extensions;
+use reqwest::{Client, Request, Response, Url};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
+
+use crate::journal::resume::Unfinished;
+use crate::journal::unjournaled::Undecided;
+use crate::journal::{ClientJournal, DamagedEntry, EntryId, MemoryJournal};
+use crate::policy::limits::{Budget, Limits};
+use crate::policy::profile::{Profile, Support};
+use crate::policy::redirect;
+use crate::policy::refused_stream;
+use crate::wire::send;
+use idempotent_runtime::{
+    StoreError,
+    clock::{Clock, SystemClock, Timer, TokioTimer},
+};
+
+/// Gives calls a key before their first attempt, and sends them again with the same key and the same bytes until their
+/// outcome is known or nobody can know it. Clones are the same middleware.
+///
+/// It retries by itself: put middlewares that sign or authorise inside it, with `with` after it, and they run at every
+/// attempt.
+///
+/// # Cancel safety
+///
+/// A call that is dropped sends nothing more. With a journal, or where it has an intent or a key of yours, what may have happened stays
+/// there, with its key. A call with a random key and without a journal leaves its key with nobody: making it again is a new call, which may
+/// do it twice. Bound such a call by a deadline, which ends in an error that holds the key, and not by dropping it.
+///
+/// # Examples
+///
+/// ```
+/// use idempotent_client::{IdempotencyKeys, Profile};
+///
+/// # fn main() -> Result<(), reqwest::Error> {
+/// let client = IdempotencyKeys::builder(Profile::ietf()).client(reqwest::Client::builder())?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct IdempotencyKeys {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// Sets up [`IdempotencyKeys`].
+#[derive(Debug)]
+#[must_use]
+pub struct KeysBuilder {
+    settings: Settings,
+    journal: Option<Arc<dyn ClientJournal>>,
+    clock: Arc<dyn Clock>,
+    timer: Arc<dyn Timer>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Settings {
+    profile: Profile,
+    servers: HashMap<String, Profile>,
+    pub(crate) limits: Limits,
+    pub(crate) namespace: Arc<str>,
+    /// Empty where the application named none.
+    pub(crate) account: Arc<str>,
+    /// The longest body that is read into memory before it is sent.
+    pub(crate) longest_frozen: usize,
+    /// The longest body that the journal keeps.
+    pub(crate) longest_kept: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) settings: Settings,
+    pub(crate) journal: Arc<dyn ClientJournal>,
+    /// The journal is the application's, and keeps every call that has a key.
+    pub(crate) journals_all: bool,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) undecided: Undecided,
+    origins: Mutex<HashMap<String, OriginState>>,
+    live: Mutex<HashSet<EntryId>>,
+}
+
+/// So many origins are remembered before any is forgotten.
+const FEW_ORIGINS: usize = 1 << 10;
+
+#[derive(Clone, Copy, Debug)]
+struct OriginState {
+    balance: f64,
+    ignores_keys: bool,
+}
+
+impl IdempotencyKeys {
+    /// Begins with what is known of the servers that will be called.
+    pub fn builder(profile: Profile) -> KeysBuilder {
+        KeysBuilder {
+            settings: Settings {
+                profile,
+                servers: HashMap::new(),
+                limits: Limits::default(),
+                namespace: "".into(),
+                account: "".into(),
+                longest_frozen: 1 << 20,
+                longest_kept: 1 << 16,
+            },
+            journal: None,
+            clock: Arc::new(SystemClock),
+            timer: Arc::new(TokioTimer::new()),
+        }
+    }
+
+    /// The calls whose outcome the journal does not know, oldest first, at most `limit`: those of a process that died, and
+    /// those that ended with [`ClientError::Unknown`](crate::ClientError::Unknown) and its like. Calls that this process
+    /// is making right now are left out; those of other processes that share the journal are not. A call whose entry cannot be
+    /// read is in the list as a [`DamagedEntry`], which counts towards `limit` until somebody takes it out of the journal.
+    ///
+    /// # Errors
+    ///
+    /// Where the journal as a whole cannot be read.
+    pub async fn unfinished(
+        &self,
+        limit: u32,
+    ) -> Result<Vec<Result<Unfinished, DamagedEntry>>, StoreError> {
+        // As many more as may be left out.
+        let others = u32::try_from(self.inner.live().len()).unwrap_or(u32::MAX);
+        let asked = limit.saturating_add(others);
+        let entries = self.inner.journal.unfinished(asked).await?;
+        let live = self.inner.live();
+        let now = self.inner.clock.now();
+        Ok(entries
+            .into_iter()
+            .filter(|listed| {
+                let entry = listed.as_ref();
+                !entry.is_ok_and(|entry| live.contains(&entry.id))
+            })
+            .take(limit as usize)
+            .map(|listed| {
+                let entry = listed?;
+                let profile = self.inner.settings.profile(&entry.id.origin);
+                let support = self.inner.support(&entry.id.origin);
+                Ok(Unfinished::new(entry, profile, support, now))
+            })
+            .collect())
+    }
+
+    /// Takes a call out of the journal, for whoever found out that nothing happened: its key counts as new, also for another
+    /// request. A call that somebody took up, or that ended, since it was listed stays. Returns whether it was taken out.
+    ///
+    /// # Errors
+    ///
+    /// Where the journal cannot be written.
+    pub async fn forget(&self, call: &Unfinished) -> Result<bool, StoreError> {
+        let journal = &self.inner.journal;
+        let is_forgotten = journal.withdraw(call.id(), call.begun()).await?;
+        self.inner.undecided.forget(call.id());
+        Ok(is_forgotten)
+    }
+}
+
+#[async_trait]
+impl Middleware for IdempotencyKeys {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        send::send(&self.inner, request, extensions, next).await
+    }
+}
+
+impl fmt::Debug for IdempotencyKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdempotencyKeys")
+            .field("settings", &self.inner.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl KeysBuilder {
+    /// Gives the server at the origin of `url` a profile of its own.
+    pub fn server(mut self, url: &Url, profile: Profile) -> Self {
+        let origin = url.origin().ascii_serialization();
+        self.settings.servers.insert(origin, profile);
+        self
+    }
+
+    /// Sets how often, how long and how fast calls are sent again.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.settings.limits = limits;
+        self
+    }
+
+    /// Writes every call that has a key into `journal` before it is sent. Unless set, only calls with an intent or a key of
+    /// the caller's are remembered, in memory.
+    pub fn journal(mut self, journal: impl ClientJournal) -> Self {
+        self.journal = Some(Arc::new(journal));
+        self
+    }
+
+    /// Sets what keeps the intents of this application apart from those of others that call the same server with the same
+    /// account. A changed namespace changes every key.
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.settings.namespace = namespace.into();
+        self
+    }
+
+    /// Says for which of the servers' accounts calls are made that do not [say it themselves](crate::Call::account): a name that
+    /// stays the same when a token is renewed, and no secret. Each account has intents and keys of its own.
+    ///
+    /// Where no account is named, the credentials on the request tell callers apart: the journal keeps a digest of them, and
+    /// answers only whoever has the same. Who is asking may also be put on the request by a middleware inside this one, or
+    /// by the client beneath, as a default header, a cookie or a certificate: name the account there, for that is not seen.
+    pub fn account(mut self, account: &str) -> Self {
+        self.settings.account = account.into();
+        self
+    }
+
+    /// Sets how long a body may be, in bytes, that is read into memory before it is sent, because it could not be sent
+    /// twice otherwise, as that of a form with parts: a mebibyte unless set. It must say how long it is.
+    pub fn longest_frozen_body(mut self, bytes: usize) -> Self {
+        self.settings.longest_frozen = bytes;
+        self
+    }
+
+    /// Sets how long the bodies of requests and responses may be, in bytes, that the journal keeps: 64 KiB unless set. A
+    /// request whose body it does not keep is not sent again after a restart, but reported. A response whose body it does
+    /// not keep is not given again for the same intent.
+    pub fn longest_kept_body(mut self, bytes: usize) -> Self {
+        self.settings.longest_kept = bytes;
+        self
+    }
+
+    /// Sets the clock by which keys grow old.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Sets what measures pauses and deadlines: tokio's time unless set.
+    pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
+        self.timer = Arc::new(timer);
+        self
+    }
+
+    /// Builds the client and the middleware for it, to be put together with other middlewares.
+    ///
+    /// The redirect policy of `http` is replaced by one that keeps keys at their origin: a redirect to another origin is not
+    /// followed, whatever the method, and the caller is told of it. A key must not be sent by a client that
+    /// was built without this policy; where one is, and a redirect takes a key away, the call ends with
+    /// [`ClientError::LeftOrigin`](crate::ClientError::LeftOrigin).
+    ///
+    /// A [retry policy](reqwest::ClientBuilder::retry) of `http` is replaced by the one that reqwest has by itself, which sends again only
+    /// what a server of HTTP/2 says that it did not begin: with another one, an attempt may have been carried out whose connection
+    /// failed in the end.
+    ///
+    /// # Errors
+    ///
+    /// Where the client cannot be built.
+    pub fn build(self, http: reqwest::ClientBuilder) -> reqwest::Result<(Client, IdempotencyKeys)> {
+        let http = http
+            .redirect(redirect::policy())
+            .retry(refused_stream::policy());
+        let client = http.build()?;
+        let journals_all = self.journal.is_some();
+        let journal = self
+            .journal
+            .unwrap_or_else(|| Arc::new(MemoryJournal::new()));
+        let inner = Inner {
+            settings: self.settings,
+            journal,
+            journals_all,
+            clock: self.clock,
+            timer: self.timer,
+            undecided: Undecided::default(),
+            origins: Mutex::default(),
+            live: Mutex::default(),
+        };
+        let keys = IdempotencyKeys {
+            inner: Arc::new(inner),
+        };
+        Ok((client, keys))
+    }
+
+    /// Builds a client that has this middleware and no other.
+    ///
+    /// # Errors
+    ///
+    /// Where the client cannot be built.
+    pub fn client(self, http: reqwest::ClientBuilder) -> reqwest::Result<ClientWithMiddleware> {
+        let (client, keys) = self.build(http)?;
+        Ok(ClientBuilder::new(client).with(keys).build())
+    }
+}
+
+impl Settings {
+    pub(crate) fn profile(&self, origin: &str) -> &Profile {
+        self.servers.get(origin).unwrap_or(&self.profile)
+    }
+}
+
+impl Inner {
+    /// Counts a call towards the budget of its origin.
+    pub(crate) fn deposit(&self, origin: &str) {
+        let budget = self.settings.limits.budget;
+        self.with_origin(origin, |state| budget.deposit(&mut state.balance));
+    }
+
+    pub(crate) fn has_budget(&self, origin: &str) -> bool {
+        self.with_origin(origin, |state| state.balance >= 1.0)
+    }
+
+    pub(crate) fn withdraw(&self, origin: &str) {
+        self.with_origin(origin, |state| state.balance -= 1.0);
+    }
+
+    /// What is known of a server, in which its own word counts for more than the application's.
+    pub(crate) fn support(&self, origin: &str) -> Support {
+        if self.ignores_keys(origin) {
+            Support::Undeclared
+        } else {
+            self.settings.profile(origin).support
+        }
+    }
+
+    pub(crate) fn ignores_keys(&self, origin: &str) -> bool {
+        self.with_origin(origin, |state| state.ignores_keys)
+    }
+
+    pub(crate) fn note_ignored_key(&self, origin: &str) {
+        self.with_origin(origin, |state| state.ignores_keys = true);
+    }
+
+    fn with_origin<T>(&self, origin: &str, ask: impl FnOnce(&mut OriginState) -> T) -> T {
+        let Budget { reserve, .. } = self.settings.limits.budget;
+        let fresh = || OriginState {
+            balance: reserve,
+            ignores_keys: false,
+        };
+        let mut origins = lock(&self.origins);
+        if let Some(state) = origins.get_mut(origin) {
+            return ask(state);
+        }
+        if origins.len() >= FEW_ORIGINS && origins.len().is_power_of_two() {
+            // Of these is known what is assumed of a new one.
+            origins.retain(|_, state| state.ignores_keys || state.balance < reserve);
+        }
+        ask(origins.entry(origin.to_owned()).or_insert_with(fresh))
+    }
+
+    pub(crate) fn live(&self) -> MutexGuard<'_, HashSet<EntryId>> {
+        lock(&self.live)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_origins_only_those_are_remembered_of_which_something_is_known() {
+        let builder = IdempotencyKeys::builder(Profile::ietf());
+        let built = builder.build(Client::builder());
+        let (_, IdempotencyKeys { inner }) = built.expect("a client");
+        inner.note_ignored_key("https://ignores.example");
+        while inner.has_budget("https://down.example") {
+            inner.withdraw("https://down.example");
+        }
+
+        for number in 0..10 * FEW_ORIGINS {
+            inner.deposit(&format!("https://{number}.example"));
+        }
+
+        let known = lock(&inner.origins).len();
+        assert!(known <= FEW_ORIGINS + 2, "{known}");
+        assert!(inner.ignores_keys("https://ignores.example"));
+        assert!(!inner.has_budget("https://down.example"));
+    }
+}

@@ -1,0 +1,56 @@
+//! What is known of a call that was answered.
+
+use reqwest::Response;
+
+use crate::key::Key;
+
+/// How a response came about. It is an extension of the response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// The key that was sent, where there was one.
+    pub key: Option<Key>,
+    /// How many attempts this process made; none where the response comes from the journal.
+    pub attempts: u32,
+    /// The response is that of an earlier call with this key: the server, or the journal, says so.
+    pub replayed: bool,
+    /// Where the response comes from.
+    pub origin: Origin,
+    /// Whether the server took notice of the key, as far as it said.
+    pub key_status: KeyStatus,
+}
+
+/// Where a response comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Origin {
+    /// The server.
+    Server,
+    /// This program's own journal: nothing was sent.
+    Journal,
+}
+
+/// What a server said about the key itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyStatus {
+    /// Nothing.
+    Unsaid,
+    /// `Idempotency-Status: ignored`. From then on, this client and its clones send nothing again to this origin that may have
+    /// happened, whatever the route: a call whose route ignores keys is to be sent [without](crate::Call::without_key) one.
+    Ignored,
+    /// `Idempotency-Status: released`. It recorded nothing under the key, because nothing happened: asked again, with the same
+    /// request or with one that was put right, it runs.
+    Released,
+    /// `Idempotency-Status: open`. The answer is about this attempt alone, which did nothing, and not what the call came to: one
+    /// before it, by whomever, may have acted. No call is told that this is its outcome, and one that has to end so stays open.
+    Open,
+}
+
+impl Outcome {
+    /// The outcome that the response of a client with [`IdempotencyKeys`](crate::IdempotencyKeys) carries.
+    #[must_use]
+    pub fn of(response: &Response) -> Option<&Self> {
+        response.extensions().get()
+    }
+}

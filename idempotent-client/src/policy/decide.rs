@@ -1,0 +1,501 @@
+//! What to do after an attempt: the whole policy, without a request, a clock or a random number of its own.
+
+mod again;
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use self::again::Again;
+use crate::policy::limits::Limits;
+use crate::policy::profile::{Conflict, Profile};
+use crate::policy::redirect;
+use crate::wire::problem::Problem;
+use idempotent_runtime::wire::Kind;
+
+/// What one attempt showed.
+#[derive(Clone, Debug)]
+pub(crate) enum Observed {
+    /// The server answered.
+    Answer(Answered),
+    /// No connection came about, so the server saw nothing.
+    NotSent,
+    /// The connection was cut, or nobody waited any longer, after bytes had left: the server may have done everything.
+    Lost,
+    /// What failed will fail in the same way again, such as a certificate or a redirect that leads nowhere.
+    Hopeless,
+    /// Another middleware failed for a reason of its own, or gave up, before it sent the call or afterwards.
+    Failed,
+}
+
+/// The part of an answer that decides.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answered {
+    /// Its status.
+    pub(crate) status: StatusCode,
+    /// It says of itself that it is a recorded one.
+    pub(crate) replayed: bool,
+    /// It says that nothing happened, and that its key is free.
+    pub(crate) released: bool,
+    /// It says that it is about this attempt alone, and that one before it may have acted.
+    pub(crate) open: bool,
+    /// It tells of another address, which the answer to the call itself led on to.
+    pub(crate) led_here: bool,
+    /// How long the next attempt is to wait.
+    pub(crate) retry_after: Option<Duration>,
+    /// What a header of the vendor says about asking again.
+    pub(crate) verdict: Option<bool>,
+    /// What its body says.
+    pub(crate) problem: Problem,
+}
+
+/// How far a call has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    /// How many attempts there were.
+    pub(crate) attempts: u32,
+    /// How many of them were answered that the call is running, this one left aside.
+    pub(crate) waits: u32,
+    /// How long the call has taken.
+    pub(crate) elapsed: Duration,
+    /// How old its key is.
+    pub(crate) key_age: Duration,
+    /// It has a key, whatever that means to the server.
+    pub(crate) keyed: bool,
+    /// How it is protected.
+    pub(crate) protection: Protection,
+    /// It deletes.
+    pub(crate) deletes: bool,
+    /// An attempt may have taken effect, this one left aside.
+    pub(crate) may_have_happened: bool,
+    /// An attempt was led on to another address: what was answered there is about that address.
+    pub(crate) led_on: bool,
+    /// It was told once that it came too early.
+    pub(crate) was_early: bool,
+    /// Its body can be sent again.
+    pub(crate) repeatable: bool,
+    /// The origin has a retry left.
+    pub(crate) budget_left: bool,
+}
+
+impl Progress {
+    /// How many attempts count.
+    fn counted(&self) -> u32 {
+        self.attempts.saturating_sub(self.waits)
+    }
+}
+
+/// What makes it safe to send a call again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protection {
+    /// A key, which the server honours.
+    Key,
+    /// A key that may mean nothing to the server.
+    KeyOnTrial,
+    /// The method, which may be repeated by definition.
+    Method,
+    /// Nothing.
+    None,
+}
+
+impl Protection {
+    pub(crate) fn is_key(self) -> bool {
+        matches!(self, Protection::Key | Protection::KeyOnTrial)
+    }
+
+    /// What may have happened may be sent again.
+    pub(crate) fn repeats(self) -> bool {
+        matches!(self, Protection::Key | Protection::Method)
+    }
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Hand the answer, or the error, to the caller: it is what happened.
+    Return,
+    /// Hand the last answer, or the error, to the caller, because there is nothing else to hand over: it does not tell what
+    /// happened.
+    GiveUp(Happened),
+    /// Send the same bytes with the same key after this long.
+    RetryAfter(Duration),
+    /// Stop, and tell the caller.
+    Stop(Stopped),
+}
+
+/// Why a call stops without an outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// The key belongs to another request.
+    KeyReused,
+    /// Nobody knows whether it happened.
+    Unknown(Why),
+    /// It did not happen.
+    Exhausted(Why),
+    /// The server wants to be asked later than anybody waits.
+    RetryLater(Duration),
+    /// It happened, and its response is not to be had.
+    ResultGone,
+    /// The server does not honour keys here, and did nothing.
+    Unsupported,
+}
+
+/// Why a call is not sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Why {
+    /// It had all its attempts.
+    Attempts,
+    /// Its deadline is over, or would be before the next attempt.
+    Deadline,
+    /// The origin has had all the retries that its budget allows.
+    Budget,
+    /// Nobody knows whether the server honours keys.
+    Undeclared,
+    /// Its body was a stream, and is gone.
+    Body,
+    /// Its failure was recorded: sending it again replays that.
+    Recorded,
+    /// The server says that it does not know either, or that asking again is no use.
+    Server,
+    /// The server may have forgotten its key, and would take it for a new one.
+    Age,
+    /// Sending it again would fail in the same way.
+    Hopeless,
+    /// Another middleware failed for a reason of its own, and may have sent it before.
+    Middleware,
+    /// The server, or somebody before it, did not let a later attempt through, such as with 401 or 501: that says nothing
+    /// about the earlier one. Nor does a failure of the address that it was led on to, a later attempt to delete that finds nothing, or
+    /// an answer that says of itself that it is [about one attempt alone](crate::KeyStatus::Open).
+    Refused,
+    /// The server said with 301 or 302 that its target is elsewhere, and not whether it was carried out: the `Location` stands in
+    /// the last answer.
+    Moved,
+    /// It did nothing here, but the journal may hold it as one to be sent: another process took it up, or the journal could not be
+    /// told. The same is said where somebody took it out of the journal while it was made.
+    Journal,
+}
+
+/// Decides what to do after an attempt. `jitter` is a random number from 0 to 1.
+#[must_use]
+pub(crate) fn decide(
+    profile: &Profile,
+    limits: &Limits,
+    progress: &Progress,
+    observed: &Observed,
+    jitter: f64,
+) -> Next {
+    match judge(profile, progress, observed) {
+        Judgement::Known => Next::Return,
+        // The method protects this one, and its key resumes it.
+        Judgement::Stop(Stopped::Unknown(Why::Refused)) if progress.keyed => {
+            Next::Stop(Stopped::Unknown(Why::Refused))
+        }
+        // Without a key there is nothing to resume: the last answer says all there is.
+        Judgement::Stop(_) if !progress.protection.is_key() => Next::GiveUp(Happened::Perhaps),
+        Judgement::Stop(stopped) => Next::Stop(stopped),
+        Judgement::Again {
+            happened,
+            not_before,
+        } => {
+            let again = Again {
+                happened,
+                not_before,
+                is_running: observed.is_running(),
+            };
+            again.next(profile, limits, progress, jitter)
+        }
+    }
+}
+
+impl Answered {
+    /// The request was not let through, so that the answer is about this attempt alone. One that was recorded is about the
+    /// attempt that ran.
+    fn refuses(&self) -> bool {
+        let refuses = is_refusal(self.status, self.problem.kind);
+        let is_unsupported = self.status == StatusCode::NOT_IMPLEMENTED
+            || self.problem.kind == Some(Kind::NotSupported);
+        !self.replayed && (refuses || is_unsupported)
+    }
+
+    /// A condition does not hold, or nothing is there to be deleted, and the attempt before may have seen to that. A server that honours
+    /// keys would answer with what that one came to.
+    fn may_come_of_the_call(&self, progress: &Progress) -> bool {
+        let by_method = progress.protection == Protection::Method;
+        let is_gone = matches!(self.status, StatusCode::NOT_FOUND | StatusCode::GONE);
+        let is_done = self.status == StatusCode::PRECONDITION_FAILED || progress.deletes && is_gone;
+        by_method && !self.replayed && is_done
+    }
+
+    /// The call belongs to another address. By the letter nothing was done, but many a server means 303 by it.
+    fn moves(&self) -> bool {
+        !self.replayed && !self.led_here && redirect::is_elsewhere(self.status)
+    }
+}
+
+/// The statuses by which a request is not let through.
+const REFUSALS: [u16; 17] = [
+    307, 308, 401, 403, 405, 407, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429, 431,
+];
+
+/// The server, or somebody before it, did not let the request through, and nothing ran.
+pub(crate) fn is_refusal(status: StatusCode, kind: Option<Kind>) -> bool {
+    let by_kind = matches!(
+        kind,
+        Some(
+            Kind::KeyMissing
+                | Kind::KeyInvalid
+                | Kind::ScopeUnresolved
+                | Kind::BodyTooLarge
+                | Kind::Misconfigured
+        )
+    );
+    let status = status.as_u16();
+    by_kind && status >= 400 || REFUSALS.contains(&status)
+}
+
+impl Observed {
+    /// The server says in so many words that the call is running: it is up, and to be asked again, however often, until it is done.
+    #[must_use]
+    pub(crate) fn is_running(&self) -> bool {
+        let Observed::Answer(answer) = self else {
+            return false;
+        };
+        let stripe = answer.problem.stripe.as_ref();
+        let code = stripe.and_then(|stripe| stripe.code.as_deref());
+        answer.status.as_u16() >= 400
+            && match answer.problem.kind {
+                Some(kind) => kind == Kind::RequestInProgress,
+                None => code == Some("idempotency_key_in_use"),
+            }
+    }
+
+    /// Whether the server may have done what it was asked, without having said how it ended.
+    #[must_use]
+    pub(crate) fn may_have_happened(&self, profile: &Profile, progress: &Progress) -> bool {
+        match judge(profile, progress, self) {
+            Judgement::Again { happened, .. } => happened == Happened::Perhaps,
+            Judgement::Stop(stopped) => matches!(stopped, Stopped::Unknown(_)),
+            Judgement::Known => false,
+        }
+    }
+}
+
+enum Judgement {
+    /// The answer is the outcome.
+    Known,
+    Again {
+        happened: Happened,
+        not_before: Option<Duration>,
+    },
+    Stop(Stopped),
+}
+
+/// Whether a call without an outcome may have taken effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Happened {
+    No,
+    Perhaps,
+}
+
+fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgement {
+    let again = |happened| Judgement::Again {
+        happened,
+        not_before: None,
+    };
+    match observed {
+        Observed::Answer(answer) if answer.open => match answered(profile, progress, answer) {
+            Judgement::Known
+            | Judgement::Stop(Stopped::Unsupported | Stopped::KeyReused | Stopped::ResultGone) => {
+                Judgement::Stop(Stopped::Unknown(Why::Refused))
+            }
+            Judgement::Again { not_before, .. } => Judgement::Again {
+                happened: Happened::Perhaps,
+                not_before,
+            },
+            judgement => judgement,
+        },
+        // Who does not let the call through cannot say what came of the attempt before.
+        Observed::Answer(answer)
+            if progress.may_have_happened
+                && (answer.refuses() || answer.may_come_of_the_call(progress)) =>
+        {
+            match answered(profile, progress, answer) {
+                Judgement::Known | Judgement::Stop(Stopped::Unsupported) => {
+                    Judgement::Stop(Stopped::Unknown(Why::Refused))
+                }
+                judgement => judgement,
+            }
+        }
+        // The call was answered by being led on, and whether what it was led on to is to be had is another question.
+        Observed::Answer(answer) if progress.led_on && answer.status.as_u16() >= 400 => {
+            match answered(profile, progress, answer) {
+                open @ (Judgement::Again { .. } | Judgement::Stop(Stopped::Unknown(_))) => open,
+                _ => Judgement::Stop(Stopped::Unknown(Why::Refused)),
+            }
+        }
+        Observed::Answer(answer) => answered(profile, progress, answer),
+        Observed::NotSent => again(Happened::No),
+        Observed::Lost => match progress.protection {
+            Protection::Key | Protection::Method => again(Happened::Perhaps),
+            Protection::KeyOnTrial => Judgement::Stop(Stopped::Unknown(Why::Undeclared)),
+            Protection::None => Judgement::Known,
+        },
+        Observed::Hopeless if progress.may_have_happened => {
+            Judgement::Stop(Stopped::Unknown(Why::Hopeless))
+        }
+        Observed::Hopeless => Judgement::Known,
+        Observed::Failed => Judgement::Stop(Stopped::Unknown(Why::Middleware)),
+    }
+}
+
+/// What an answer means; where it says that nothing happened, nothing did.
+fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgement {
+    match by_what_it_says(profile, progress, answer) {
+        Judgement::Again { not_before, .. } if answer.released => Judgement::Again {
+            happened: Happened::No,
+            not_before,
+        },
+        judgement => judgement,
+    }
+}
+
+/// What an answer means, by what says most about it: the problem, the vendor's word, the problem's members, the status.
+fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgement {
+    if progress.keyed && answer.moves() {
+        return Judgement::Stop(Stopped::Unknown(Why::Moved));
+    }
+    if answer.status.as_u16() < 400 {
+        return Judgement::Known;
+    }
+    let again = |happened| Judgement::Again {
+        happened,
+        not_before: answer.retry_after.or(answer.problem.retry_after),
+    };
+    if let Some(kind) = answer.problem.kind {
+        return match kind {
+            Kind::KeyReused => Judgement::Stop(Stopped::KeyReused),
+            // A store that is out of reach may hold the outcome of an earlier attempt; a result that is, belongs to one.
+            Kind::RequestInProgress | Kind::StoreUnavailable | Kind::ResultOutOfReach => {
+                again(Happened::Perhaps)
+            }
+            Kind::OutcomeUnknown | Kind::HandlerFailed => {
+                Judgement::Stop(Stopped::Unknown(Why::Server))
+            }
+            Kind::ResultUnavailable | Kind::ResultExpired => Judgement::Stop(Stopped::ResultGone),
+            Kind::BodyUnreadable | Kind::BodyTimeout | Kind::Overloaded | Kind::TooManyKeys => {
+                again(Happened::No)
+            }
+            Kind::TooEarly if !progress.was_early => again(Happened::No),
+            Kind::NotSupported => Judgement::Stop(Stopped::Unsupported),
+            // The request has to change, or the server.
+            _ => Judgement::Known,
+        };
+    }
+    if let Some(stripe) = &answer.problem.stripe {
+        match (stripe.kind.as_deref(), stripe.code.as_deref()) {
+            (_, Some("idempotency_key_in_use" | "lock_timeout")) => {
+                return again(Happened::Perhaps);
+            }
+            (Some("idempotency_error"), _) => return Judgement::Stop(Stopped::KeyReused),
+            _ => {}
+        }
+    }
+    let members = answer
+        .problem
+        .retryable
+        .filter(|_| answer.problem.speaks_of_keys());
+    match answer.verdict.or(members) {
+        Some(true) => again(perhaps(answer.status)),
+        Some(false) if ambiguous(answer.status) && progress.protection == Protection::Key => {
+            Judgement::Stop(Stopped::Unknown(Why::Server))
+        }
+        // Asking again is no use, and what came of the attempt before is not said.
+        Some(false) if leaves_open_what_came_before(progress, answer) && !answer.released => {
+            Judgement::Stop(Stopped::Unknown(Why::Server))
+        }
+        Some(false) => Judgement::Known,
+        None => by_status(profile, progress, answer, again),
+    }
+}
+
+fn by_status(
+    profile: &Profile,
+    progress: &Progress,
+    answer: &Answered,
+    again: impl Fn(Happened) -> Judgement,
+) -> Judgement {
+    let keyed = progress.protection == Protection::Key;
+    match answer.status.as_u16() {
+        409 if may_be_running(profile, progress, answer) => again(Happened::Perhaps),
+        425 if !progress.was_early => again(Happened::No),
+        429 if answer.retry_after.is_some() => again(Happened::No),
+        501 if progress.protection.is_key() && !answer.replayed => {
+            Judgement::Stop(Stopped::Unsupported)
+        }
+        501 if keyed => Judgement::Stop(Stopped::Unknown(Why::Recorded)),
+        // What no specification knows counts as 500, from a server and from whoever stands before it (RFC 9110, section 15).
+        408 | 500 | 502.. => match progress.protection {
+            Protection::Key if answer.replayed => Judgement::Stop(Stopped::Unknown(Why::Recorded)),
+            Protection::Key | Protection::Method => again(perhaps(answer.status)),
+            // The answer tells as much as is known, and the key would not help.
+            Protection::KeyOnTrial | Protection::None => Judgement::Known,
+        },
+        _ => Judgement::Known,
+    }
+}
+
+/// A bare conflict may be about the key. Once an attempt may have come through, the draft has a server say so of that one.
+fn may_be_running(profile: &Profile, progress: &Progress, answer: &Answered) -> bool {
+    progress.keyed
+        && match profile.conflict {
+            Conflict::InProgress => true,
+            Conflict::Application => leaves_open_what_came_before(progress, answer),
+        }
+}
+
+/// A bare conflict that may be about an attempt before this one.
+fn leaves_open_what_came_before(progress: &Progress, answer: &Answered) -> bool {
+    progress.keyed
+        && progress.may_have_happened
+        && answer.status == StatusCode::CONFLICT
+        && !answer.replayed
+}
+
+/// A server error leaves open what was done before it; a refusal does not.
+fn perhaps(status: StatusCode) -> Happened {
+    if ambiguous(status) || matches!(status.as_u16(), 408 | 409) {
+        Happened::Perhaps
+    } else {
+        Happened::No
+    }
+}
+
+fn ambiguous(status: StatusCode) -> bool {
+    status.as_u16() >= 500
+}
+
+/// Decides anew after a pause, which may have been longer than it was meant to be: timers stand still while a machine sleeps.
+#[must_use]
+pub(crate) fn too_old(profile: &Profile, progress: &Progress) -> Option<Stopped> {
+    let is_too_old = progress.protection.is_key() && progress.key_age >= profile.oldest();
+    is_too_old.then_some(if progress.may_have_happened {
+        Stopped::Unknown(Why::Age)
+    } else {
+        Stopped::Exhausted(Why::Age)
+    })
+}
+
+/// Decides before the first attempt, for which there may be no time left: reading the body and writing the call down take some.
+#[must_use]
+pub(crate) fn too_late(deadline: Duration, progress: &Progress) -> Option<Stopped> {
+    (progress.elapsed >= deadline).then_some(if progress.may_have_happened {
+        Stopped::Unknown(Why::Deadline)
+    } else {
+        Stopped::Exhausted(Why::Deadline)
+    })
+}
+
+#[cfg(test)]
+#[path = "decide/tests.rs"]
+mod tests;

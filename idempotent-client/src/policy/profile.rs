@@ -1,0 +1,169 @@
+//! What is known about a server before anything is sent to it.
+
+use std::{sync::Arc, time::Duration};
+
+use http::HeaderName;
+
+use crate::journal::Entry;
+use idempotent_runtime::Time;
+
+/// How a server takes keys, and what its answers mean.
+///
+/// Giving a server a profile that [honours keys](Support::Declared) is a promise about that server: a call whose outcome is
+/// not known is sent again on the strength of it.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    pub(crate) header: HeaderName,
+    pub(crate) style: KeyStyle,
+    pub(crate) support: Support,
+    pub(crate) conflict: Conflict,
+    pub(crate) verdicts: Arc<[HeaderName]>,
+    pub(crate) request_headers: Arc<[HeaderName]>,
+    pub(crate) retention: Duration,
+    pub(crate) skew: Duration,
+}
+
+/// How a key is written into the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KeyStyle {
+    /// As a string of RFC 9651, in quotes: `"8e03978e-40d5-43e8-bc93-6894a57f9324"`.
+    Quoted,
+    /// As it is: `8e03978e-40d5-43e8-bc93-6894a57f9324`.
+    Bare,
+}
+
+/// Whether a server honours keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Support {
+    /// Its documentation says so.
+    Declared,
+    /// Nobody knows. Keys are sent, and nothing is sent again that may have happened.
+    Undeclared,
+}
+
+/// What a 409 means that does not say so itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Conflict {
+    /// It is the application's, and the answer. After an attempt that may have been done, it leaves that one open, unless it says
+    /// of itself that it is a recorded answer: a server may also mean that the attempt is still running.
+    Application,
+    /// The first request with this key is still running.
+    InProgress,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Profile {
+    /// A server that implements draft-ietf-httpapi-idempotency-key-header-07, and tells its own problems by their type: keys
+    /// in quotes, kept for 24 hours.
+    #[must_use]
+    pub fn ietf() -> Self {
+        Self {
+            header: HeaderName::from_static("idempotency-key"),
+            style: KeyStyle::Quoted,
+            support: Support::Declared,
+            conflict: Conflict::Application,
+            verdicts: Arc::new([]),
+            request_headers: Arc::new([]),
+            retention: DAY,
+            skew: Duration::from_secs(5 * 60),
+        }
+    }
+
+    /// Stripe's API: bare keys, kept for 24 hours, a 409 while the first request runs, `Stripe-Should-Retry`, and `Stripe-Version`
+    /// as a part of the request.
+    #[must_use]
+    pub fn stripe() -> Self {
+        Self {
+            style: KeyStyle::Bare,
+            conflict: Conflict::InProgress,
+            verdicts: Arc::new([HeaderName::from_static("stripe-should-retry")]),
+            request_headers: Arc::new([HeaderName::from_static("stripe-version")]),
+            ..Self::ietf()
+        }
+    }
+
+    /// A server of which nobody knows whether it honours keys: it gets them, and is not relied on.
+    #[must_use]
+    pub fn undeclared() -> Self {
+        Self {
+            support: Support::Undeclared,
+            ..Self::ietf()
+        }
+    }
+
+    /// Whether the server is known to honour keys.
+    #[must_use]
+    pub fn support(&self) -> Support {
+        self.support
+    }
+
+    /// Sets the header that carries keys.
+    #[must_use]
+    pub fn header(mut self, header: HeaderName) -> Self {
+        self.header = header;
+        self
+    }
+
+    /// Sets how keys are written.
+    #[must_use]
+    pub fn style(mut self, style: KeyStyle) -> Self {
+        self.style = style;
+        self
+    }
+
+    /// Sets what a 409 means that does not say so itself.
+    #[must_use]
+    pub fn conflict(mut self, conflict: Conflict) -> Self {
+        self.conflict = conflict;
+        self
+    }
+
+    /// Adds a header in which the server says `true` or `false` to being asked again, such as `Stripe-Should-Retry` or
+    /// Adyen's `transient-error`. It counts for more than the status.
+    #[must_use]
+    pub fn verdict_header(mut self, header: HeaderName) -> Self {
+        self.verdicts = self.verdicts.iter().cloned().chain([header]).collect();
+        self
+    }
+
+    /// Adds a header that makes a request what it is, such as one that chooses a version of the API: a journal keeps it, and a call
+    /// that is sent again after a restart has it again. With another value it is another request, which is refused under the same key.
+    /// Those that describe the body or make conditions are kept and compared anyway. One that says who is asking never is, nor is a
+    /// value that is marked as sensitive.
+    #[must_use]
+    pub fn request_header(mut self, header: HeaderName) -> Self {
+        let names = self.request_headers.iter().cloned();
+        self.request_headers = names.chain([header]).collect();
+        self
+    }
+
+    /// Sets how long the server keeps keys. An older key is never sent again, because the server would take it for a new
+    /// one. Five minutes are taken off for clocks that differ, and no more than half of it.
+    #[must_use]
+    pub fn retention(mut self, retention: Duration) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// How old the key of an entry is. Where it was made later than `now`, by more than clocks differ, one of the two was read
+    /// from a wrong clock: then it counts as too old, because nobody knows.
+    pub(crate) fn age(&self, entry: &Entry, now: Time) -> Duration {
+        if entry.created.since(now) > self.skew {
+            Duration::MAX
+        } else {
+            entry.age(now)
+        }
+    }
+
+    /// How old a key may be when it is sent.
+    pub(crate) fn oldest(&self) -> Duration {
+        // A server that keeps keys for minutes only would leave nothing: then half of it counts.
+        self.retention
+            .saturating_sub(self.skew)
+            .max(self.retention / 2)
+    }
+}

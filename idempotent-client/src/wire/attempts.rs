@@ -1,0 +1,246 @@
+//! The attempts of a call, one after the other, until one of them tells how it ended or nobody can know.
+
+use std::{error::Error as StdError, sync::atomic::Ordering, time::Duration};
+
+use http::{Extensions, Method, StatusCode};
+use reqwest::{Request, Response};
+use reqwest_middleware::{Error, Next, Result};
+
+use crate::error::ClientError;
+use crate::journal::finish::{self, Meaning};
+use crate::outcome::KeyStatus;
+use crate::policy::decide::{self, Observed, Progress, Protection};
+use crate::policy::profile::Support;
+use crate::policy::redirect::{self, TooMany};
+use crate::wire::answer::{LedHere, Read, is_replayed};
+use crate::wire::body::Changed;
+use crate::wire::deadline::before;
+use crate::wire::failure;
+use crate::wire::outer_retry;
+use crate::wire::send::{KeyedCall, Sending};
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub(crate) enum Attempted {
+    Answered(Read),
+    Failed(Error),
+    /// Nobody waited any longer.
+    TimedOut,
+}
+
+impl Sending<'_> {
+    pub(crate) async fn attempt_until_known(
+        mut self,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        if let Some(stopped) = decide::too_late(self.deadline, &self.progress()) {
+            return self.stop(stopped, Attempted::TimedOut).await;
+        }
+        loop {
+            self.attempts += 1;
+            let request = self.request.next();
+            let attempted = self.bounded(request, extensions, next.clone()).await;
+            if self.left_origin(&attempted)
+                && let Some(keyed) = self.keyed.take()
+            {
+                let call = self.ended(&keyed, attempted);
+                return Err(ClientError::LeftOrigin { call }.into());
+            }
+            if let Attempted::Failed(error) = &attempted
+                && failure::causes(error).any(<dyn StdError>::is::<Changed>)
+                && let Some(keyed) = self.keyed.take()
+            {
+                let call = self.ended(&keyed, attempted);
+                return Err(ClientError::BodyChanged { call }.into());
+            }
+            self.may_have_happened |= self.led_on.load(Ordering::Relaxed);
+            let observed = self.observe(&attempted);
+            let progress = self.progress();
+            let limits = &self.inner.settings.limits;
+            let limits = limits.clone().deadline(self.deadline);
+            let jitter = rand::random();
+            let step = decide::decide(self.profile, &limits, &progress, &observed, jitter);
+            let perhaps = observed.may_have_happened(self.profile, &progress);
+            self.may_have_happened |= perhaps;
+            if let Observed::Answer(answer) = &observed {
+                self.was_early |= answer.status == StatusCode::TOO_EARLY;
+            }
+            match step {
+                decide::Next::Return => {
+                    let meaning = finish::meaning(&attempted);
+                    if meaning == Meaning::Outcome {
+                        self.forget_mark(extensions);
+                    }
+                    return self.hand_on(attempted, meaning).await;
+                }
+                decide::Next::GiveUp(happened) => {
+                    return self.hand_on(attempted, happened.into()).await;
+                }
+                decide::Next::Stop(stopped) => return self.stop(stopped, attempted).await,
+                decide::Next::RetryAfter(pause) => {
+                    tracing::debug!(
+                        attempt = self.attempts,
+                        ?pause,
+                        "sending the call again, with the same key"
+                    );
+                    if observed.is_running() {
+                        self.waits += 1;
+                    } else {
+                        self.inner.withdraw(&self.origin);
+                    }
+                    self.inner.timer.sleep(pause).await;
+                    if let Some(stopped) = decide::too_old(self.profile, &self.progress()) {
+                        return self.stop(stopped, attempted).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn forget_mark(&self, extensions: &mut Extensions) {
+        if let Some(keyed) = &self.keyed {
+            outer_retry::forget(extensions, keyed.key());
+        }
+    }
+
+    /// One attempt, for as long as the deadline leaves.
+    async fn bounded(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Attempted {
+        let left = self.deadline.saturating_sub(self.elapsed());
+        let limits = &self.inner.settings.limits;
+        let left = limits.attempt_timeout.map_or(left, |most| most.min(left));
+        let end = self.inner.timer.now().saturating_add(left);
+        let attempt = self.attempt(request, extensions, next);
+        let attempted = before(&*self.inner.timer, end, attempt).await;
+        attempted.unwrap_or(Attempted::TimedOut)
+    }
+
+    async fn attempt(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Attempted {
+        match self.follow(request, extensions, next).await {
+            Ok(response) if self.keyed.is_some() || response.status().as_u16() >= 400 => {
+                match Read::whole(response).await {
+                    Ok(mut read) => {
+                        read.hide(&self.profile.header);
+                        Attempted::Answered(read)
+                    }
+                    Err(error) => Attempted::Failed(error.into()),
+                }
+            }
+            Ok(response) => Attempted::Answered(Read {
+                response,
+                body: None,
+            }),
+            Err(error) => Attempted::Failed(error),
+        }
+    }
+
+    /// Sends a request, and what the server asks for in its place, without the key.
+    async fn follow(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let mut asked = self.request.head();
+        let mut response = next.clone().run(request, extensions).await?;
+        let mut hops = 0;
+        let mut by_replay = false;
+        while let Some(other) = redirect::see_other(&asked, &response, &self.profile.header) {
+            self.led_on.store(true, Ordering::Relaxed);
+            hops += 1;
+            if hops > redirect::MOST {
+                return Err(Error::middleware(TooMany));
+            }
+            asked = other.try_clone().expect("it has no body");
+            by_replay |= is_replayed(response.headers());
+            response = next.clone().run(other, extensions).await?;
+        }
+        if hops > 0 {
+            response.extensions_mut().insert(LedHere { by_replay });
+        }
+        Ok(response)
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.inner.timer.now().saturating_sub(self.begun)
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            attempts: self.attempts,
+            waits: self.waits,
+            elapsed: self.elapsed(),
+            key_age: self.key_age(),
+            keyed: self.keyed.is_some(),
+            protection: self.protection(),
+            deletes: self.request.request().method() == Method::DELETE,
+            may_have_happened: self.may_have_happened,
+            led_on: self.led_on.load(Ordering::Relaxed),
+            was_early: self.was_early,
+            repeatable: self.request.is_repeatable(),
+            budget_left: self.inner.has_budget(&self.origin),
+        }
+    }
+
+    /// By the timer, which no change of the time of day disturbs, or by the clock, which goes on while the machine sleeps: the
+    /// server's time goes on, too.
+    fn key_age(&self) -> Duration {
+        self.keyed.as_ref().map_or(Duration::ZERO, |keyed| {
+            let passed = self.inner.timer.now().saturating_sub(keyed.given);
+            let by_timer = keyed.age.saturating_add(passed);
+            by_timer.max(self.inner.clock.now().since(keyed.created))
+        })
+    }
+
+    /// What the server has said counts for more than what is known of it.
+    pub(crate) fn protection(&self) -> Protection {
+        let has_key = self.protection.is_key();
+        if has_key && self.inner.ignores_keys(&self.origin) {
+            Protection::of(self.request.request().method()).with_key(Support::Undeclared)
+        } else {
+            self.protection
+        }
+    }
+
+    /// Sent again, the call might be done again.
+    pub(crate) fn is_unprotected(&self) -> bool {
+        !self.protection().repeats()
+    }
+
+    fn observe(&self, attempted: &Attempted) -> Observed {
+        match attempted {
+            Attempted::Answered(read) => {
+                if self.keyed.is_some() && read.key_status() == KeyStatus::Ignored {
+                    self.inner.note_ignored_key(&self.origin);
+                }
+                Observed::Answer(read.answered(self.profile, &*self.inner.clock))
+            }
+            Attempted::Failed(error) => {
+                failure::observed(error, self.keyed.as_ref().map(KeyedCall::key))
+            }
+            Attempted::TimedOut => Observed::Lost,
+        }
+    }
+
+    /// The client beneath followed a redirect of its own, and took the key along.
+    fn left_origin(&self, attempted: &Attempted) -> bool {
+        let Attempted::Answered(read) = attempted else {
+            return false;
+        };
+        let asked = self.request.request().url();
+        let answered = read.response.url();
+        // A response that another middleware made up comes from nowhere.
+        let made_up = answered.host_str() == Some("no.url.provided.local");
+        self.keyed.is_some() && !made_up && !redirect::same_origin(asked, answered)
+    }
+}

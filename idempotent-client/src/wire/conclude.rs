@@ -1,0 +1,145 @@
+//! The end of a call: what the caller and the journal get.
+
+use reqwest::Response;
+use reqwest_middleware::Result;
+
+use crate::error::{ClientError, Ended};
+use crate::journal::Ending;
+use crate::journal::finish::{self, Meaning};
+use crate::key::Key;
+use crate::outcome::{Origin, Outcome};
+use crate::policy::decide::{Stopped, Why};
+use crate::wire::answer::Read;
+use crate::wire::attempts::Attempted;
+use crate::wire::failure::transport;
+use crate::wire::send::{KeyedCall, Sending};
+
+impl Sending<'_> {
+    /// Hands over what the last attempt showed, and tells the journal what that means.
+    pub(crate) async fn hand_on(
+        mut self,
+        attempted: Attempted,
+        meaning: Meaning,
+    ) -> Result<Response> {
+        match attempted {
+            Attempted::Answered(mut read) => {
+                let keyed = self.keyed.take();
+                if let Some(keyed) = &keyed
+                    && !self.tell(keyed, &read, meaning).await
+                {
+                    return Err(self.taken_up(keyed, Attempted::Answered(read)).into());
+                }
+                let key = keyed.map(|keyed| keyed.key().clone());
+                let outcome = self.outcome(key, &read);
+                read.response.extensions_mut().insert(outcome);
+                Ok(read.response)
+            }
+            Attempted::Failed(error) => {
+                if let Some(keyed) = self.keyed.take()
+                    && !self.may_have_happened
+                    && transport(&error)
+                        .is_some_and(|error| error.is_builder() || error.is_connect())
+                    && !finish::nothing_happened(self.inner, &keyed).await
+                {
+                    return Err(self.taken_up(&keyed, Attempted::Failed(error)).into());
+                }
+                Err(error)
+            }
+            Attempted::TimedOut => Err(ClientError::TimedOut.into()),
+        }
+    }
+
+    /// Tells the journal what the last attempt means, and answers whether the caller may be told the same.
+    async fn tell(&self, keyed: &KeyedCall, read: &Read, meaning: Meaning) -> bool {
+        match meaning {
+            Meaning::Outcome => finish::answered(self.inner, keyed, read).await,
+            Meaning::NotDone if !self.may_have_happened => {
+                return finish::nothing_happened(self.inner, keyed).await;
+            }
+            // The call can be resumed with its key.
+            Meaning::NotDone | Meaning::Open => {}
+        }
+        true
+    }
+
+    /// What becomes of a call that did nothing here, and that somebody may send from the journal.
+    fn taken_up(&self, keyed: &KeyedCall, attempted: Attempted) -> ClientError {
+        let call = self.ended(keyed, attempted);
+        ClientError::Unknown {
+            why: Why::Journal,
+            call,
+        }
+    }
+
+    fn outcome(&self, key: Option<Key>, read: &Read) -> Outcome {
+        Outcome {
+            key,
+            attempts: self.attempts,
+            replayed: read.is_replayed(),
+            origin: Origin::Server,
+            key_status: read.key_status(),
+        }
+    }
+
+    /// Ends a call that has no outcome.
+    pub(crate) async fn stop(mut self, stopped: Stopped, attempted: Attempted) -> Result<Response> {
+        let Some(keyed) = self.keyed.take() else {
+            return self.hand_on(attempted, Meaning::Open).await;
+        };
+        let mut may_be_told = true;
+        match stopped {
+            Stopped::KeyReused => finish::ended(self.inner, &keyed, Ending::Burned).await,
+            Stopped::ResultGone => finish::ended(self.inner, &keyed, Ending::Gone).await,
+            Stopped::Unsupported => {
+                // A bare 501 may be about one route only, or about something else.
+                if let Attempted::Answered(read) = &attempted
+                    && read.problem().kind.is_some()
+                {
+                    self.inner.note_ignored_key(&self.origin);
+                }
+                if !self.may_have_happened {
+                    may_be_told = finish::nothing_happened(self.inner, &keyed).await;
+                }
+            }
+            // Who is told that it did not happen may do something else meanwhile, so nobody sends it later.
+            Stopped::Exhausted(_) => {
+                may_be_told = finish::nothing_happened(self.inner, &keyed).await;
+            }
+            // Left open, it would count as what may have happened, and not be sent again, or not be told as what did nothing.
+            Stopped::RetryLater(_)
+                if !self.may_have_happened && (self.is_unprotected() || !keyed.journaled) =>
+            {
+                finish::nothing_happened(self.inner, &keyed).await;
+            }
+            // It can be resumed with its key.
+            Stopped::Unknown(_) | Stopped::RetryLater(_) => {}
+        }
+        if !may_be_told {
+            return Err(self.taken_up(&keyed, attempted).into());
+        }
+        let call = self.ended(&keyed, attempted);
+        Err(match stopped {
+            Stopped::KeyReused => ClientError::KeyReused { call },
+            Stopped::Unknown(why) => ClientError::Unknown { why, call },
+            Stopped::Exhausted(why) => ClientError::Exhausted { why, call },
+            Stopped::RetryLater(after) => ClientError::RetryLater { after, call },
+            Stopped::ResultGone => ClientError::ResultGone { call },
+            Stopped::Unsupported => ClientError::Unsupported { call },
+        }
+        .into())
+    }
+
+    pub(crate) fn ended(&self, keyed: &KeyedCall, attempted: Attempted) -> Box<Ended> {
+        let mut ended = Ended::unsent(keyed.key().clone());
+        ended.attempts = self.attempts;
+        match attempted {
+            Attempted::Answered(read) => {
+                ended.operation_ref = read.problem().operation_ref;
+                ended.answer = Some(read.into_answer());
+            }
+            Attempted::Failed(error) => ended.failure = Some(error),
+            Attempted::TimedOut => {}
+        }
+        ended
+    }
+}

@@ -1,0 +1,283 @@
+//! One call, from its key to its outcome.
+
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+use http::{Extensions, HeaderName, HeaderValue, Method};
+use reqwest::{Request, Response, Url};
+use reqwest_middleware::{Error, Next, Result};
+
+use crate::call::{Call, Intent, Keyed, Source};
+use crate::error::{ClientError, Ended};
+use crate::in_flight::Live;
+use crate::journal::EntryId;
+use crate::journal::begin::{Begun, begin};
+use crate::journal::caller::caller;
+use crate::journal::resume::Resumed;
+use crate::key::{InvalidKey, Key};
+use crate::keys::Inner;
+use crate::policy::decide::{Protection, Why};
+use crate::policy::profile::{Profile, Support};
+use crate::wire::body::Repeatable;
+use crate::wire::deadline::before;
+use crate::wire::outer_retry;
+use idempotent_runtime::Time;
+
+/// A call on its way.
+#[derive(Debug)]
+pub(crate) struct Sending<'a> {
+    pub(crate) inner: &'a Arc<Inner>,
+    pub(crate) profile: &'a Profile,
+    pub(crate) origin: String,
+    pub(crate) call: Call,
+    pub(crate) request: Repeatable,
+    pub(crate) keyed: Option<KeyedCall>,
+    pub(crate) protection: Protection,
+    pub(crate) deadline: Duration,
+    pub(crate) begun: Duration,
+    pub(crate) attempts: u32,
+    /// How many of them were answered that the call is running.
+    pub(crate) waits: u32,
+    /// The call that was listed in the journal, and is sent only where it still stands there.
+    pub(crate) resumed: Option<Resumed>,
+    pub(crate) was_early: bool,
+    pub(crate) may_have_happened: bool,
+    /// The server did what it was asked, as far as is known, and told where to read of it. What fails there fails
+    /// afterwards.
+    pub(crate) led_on: AtomicBool,
+}
+
+/// What a call has that has a key.
+#[derive(Debug)]
+pub(crate) struct KeyedCall {
+    pub(crate) live: Live,
+    /// How old the key was when the call was given it.
+    pub(crate) age: Duration,
+    /// When that was, by the timer.
+    pub(crate) given: Duration,
+    /// Since when there is the key, by the clock of the wall, which goes on while a machine sleeps.
+    pub(crate) created: Time,
+    /// A digest of who asks.
+    pub(crate) caller: [u8; 32],
+    /// What tells this begin of the call from every other one, in this process and in those that share its journal.
+    pub(crate) begun: [u8; 16],
+    /// The call stands in the journal.
+    pub(crate) journaled: bool,
+    /// The caller can name the key again, so that it is worth remembering how the call ended.
+    pub(crate) named: bool,
+    /// The caller wrote the key on the request.
+    pub(crate) written: bool,
+    /// An earlier pass of the same call sent it: whoever retries outside asks again.
+    pub(crate) was_sent: bool,
+}
+
+impl KeyedCall {
+    pub(crate) fn key(&self) -> &Key {
+        &self.live.id.key
+    }
+}
+
+pub(crate) async fn send(
+    inner: &Arc<Inner>,
+    mut request: Request,
+    extensions: &mut Extensions,
+    next: Next<'_>,
+) -> Result<Response> {
+    let begun = inner.timer.now();
+    let call = extensions.get::<Call>().cloned().unwrap_or_default();
+    let origin = request.url().origin().ascii_serialization();
+    let profile = inner.settings.profile(&origin);
+    let resumed = Resumed::settle(extensions, request.headers_mut());
+    let written = written_key(&request, &profile.header)?;
+    let wants_key = wants_key(&call, request.method(), written.as_ref());
+    let limit = if wants_key {
+        take_out_user(request.url_mut());
+        inner.settings.longest_frozen
+    } else {
+        0
+    };
+    let deadline = call.deadline.unwrap_or(inner.settings.limits.deadline);
+    let read = Repeatable::new(request, profile, call.factory.as_ref(), limit);
+    let read = before(&*inner.timer, begun.saturating_add(deadline), read).await;
+    let request = read.ok_or(ClientError::BodyTimedOut)??;
+    let mut sending = Sending {
+        inner,
+        profile,
+        protection: Protection::of(request.request().method()),
+        deadline,
+        begun,
+        origin,
+        call,
+        request,
+        keyed: None,
+        attempts: 0,
+        waits: 0,
+        resumed,
+        was_early: false,
+        may_have_happened: false,
+        led_on: AtomicBool::new(false),
+    };
+    if wants_key && let Some(stored) = sending.give_key(written, extensions).await? {
+        return Ok(stored);
+    }
+    sending.inner.deposit(&sending.origin);
+    sending.attempt_until_known(extensions, next).await
+}
+
+/// Takes out of an address who is asking. Clients make a header of it where they make a request of an address; of one that comes
+/// with such an address they make none, and what they would show of it, to a proxy or in the authority of HTTP/2, does not belong
+/// there. No journal is to keep it either.
+fn take_out_user(url: &mut Url) {
+    // What has no host has no user either.
+    let _has_none = url.set_username("").and_then(|()| url.set_password(None));
+}
+
+/// The key that the caller wrote into the header.
+fn written_key(request: &Request, name: &HeaderName) -> Result<Option<Key>> {
+    let mut lines = request.headers().get_all(name).iter();
+    let first = lines.next().map(Key::from_header);
+    match lines.count() {
+        0 => Ok(first.transpose().map_err(ClientError::from)?),
+        more => Err(ClientError::from(InvalidKey::Doubled(more + 1)).into()),
+    }
+}
+
+fn wants_key(call: &Call, method: &Method, written: Option<&Key>) -> bool {
+    let reads = matches!(
+        *method,
+        Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE
+    );
+    let repeats = matches!(*method, Method::PUT | Method::DELETE);
+    let named = written.is_some() || !matches!(call.source, Source::Random);
+    match call.keyed {
+        _ if reads => false,
+        Keyed::Never => written.is_some(),
+        Keyed::Always => true,
+        Keyed::ByMethod => named || !repeats,
+    }
+}
+
+impl Protection {
+    /// What the method promises by itself.
+    pub(crate) fn of(method: &Method) -> Self {
+        if method.is_idempotent() {
+            Protection::Method
+        } else {
+            Protection::None
+        }
+    }
+
+    /// What a key adds, where the server is known to honour it or not.
+    pub(crate) fn with_key(self, support: Support) -> Self {
+        match (support, self) {
+            (Support::Declared, _) => Protection::Key,
+            (Support::Undeclared, Protection::Method) => Protection::Method,
+            (Support::Undeclared, _) => Protection::KeyOnTrial,
+        }
+    }
+}
+
+impl Sending<'_> {
+    /// Gives the call its key, writes it down, and hands back the response where the journal has it already.
+    async fn give_key(
+        &mut self,
+        written: Option<Key>,
+        extensions: &mut Extensions,
+    ) -> Result<Option<Response>> {
+        let now = self.inner.timer.now();
+        let is_written = written.is_some();
+        let named = is_written || !matches!(self.call.source, Source::Random);
+        let digest = self.request.without_headers;
+        let account = self.call.account.as_ref();
+        let account = account.unwrap_or(&self.inner.settings.account).to_string();
+        let (key, since) = match (written, &self.call.source) {
+            (Some(key), _) => {
+                let headers = self.request.request_mut().headers_mut();
+                headers.get_mut(&self.profile.header).map(sensitive);
+                (key, now)
+            }
+            (None, Source::Given(key)) => (key.clone(), now),
+            (None, Source::Intent(intent)) => {
+                let namespace = &self.inner.settings.namespace;
+                let Intent { operation, id, .. } = intent;
+                (Key::derived(namespace, &account, operation, id), now)
+            }
+            (None, Source::Random) => outer_retry::find(extensions, digest)
+                .map_err(|key| ClientError::AnotherCallOpen {
+                    call: Ended::unsent(key),
+                })?
+                .unwrap_or_else(|| (Key::random(), now)),
+        };
+        let headers = self.request.request_mut().headers_mut();
+        if !headers.contains_key(&self.profile.header) {
+            let header = key.to_header(self.profile.style);
+            headers.insert(&self.profile.header, header.map_err(ClientError::from)?);
+        }
+        let was_sent = outer_retry::was_sent(extensions, digest, &key);
+        outer_retry::put(extensions, digest, &key, since);
+        let id = EntryId {
+            origin: self.origin.clone(),
+            account,
+            key,
+        };
+        let caller = caller(&id, self.request.request().headers(), &self.profile.header);
+        let Some(live) = self.inner.enter(id.clone()) else {
+            let call = Ended::unsent(id.key);
+            return Err(ClientError::InFlight { call }.into());
+        };
+        self.protection = self.protection.with_key(self.profile.support());
+        let mut keyed = KeyedCall {
+            live,
+            caller,
+            begun: rand::random(),
+            age: now.saturating_sub(since),
+            given: now,
+            created: self.inner.clock.now(),
+            journaled: named || self.inner.journals_all,
+            named,
+            written: is_written,
+            was_sent,
+        };
+        let begun = match begin(self, &mut keyed).await {
+            Err(error) if was_sent => return Err(of_a_later_pass(error)),
+            begun => begun?,
+        };
+        outer_retry::note_sent(extensions, keyed.key());
+        self.keyed = Some(keyed);
+        Ok(match begun {
+            Begun::New => None,
+            Begun::Again { written } => {
+                self.may_have_happened = true;
+                if let Some(written) = written {
+                    self.keep_spelling(written);
+                }
+                None
+            }
+            Begun::Over(response) => Some(response),
+        })
+    }
+
+    /// Sends the key as it was written before: in another way, it is another key to a server that takes keys as they stand.
+    fn keep_spelling(&mut self, mut written: HeaderValue) {
+        sensitive(&mut written);
+        let headers = self.request.request_mut().headers_mut();
+        headers.insert(&self.profile.header, written);
+    }
+}
+
+/// Whoever retries outside hands on the last error, and an earlier pass may have sent the call.
+fn of_a_later_pass(error: Error) -> Error {
+    let Some(ClientError::Journal { key, .. }) = ClientError::of(&error) else {
+        return error;
+    };
+    let mut call = Ended::unsent(key.clone());
+    call.failure = Some(error);
+    let why = Why::Journal;
+    ClientError::Unknown { why, call }.into()
+}
+
+fn sensitive(value: &mut HeaderValue) {
+    value.set_sensitive(true);
+}
