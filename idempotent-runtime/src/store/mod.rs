@@ -2,6 +2,17 @@
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) mod apart;
+#[cfg(all(
+    test,
+    feature = "testing",
+    any(
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis",
+        feature = "sqlite"
+    )
+))]
+mod cutter;
 mod error;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod handshake;
@@ -13,17 +24,6 @@ mod lending;
 mod listening;
 pub mod memory;
 mod moment;
-#[cfg(all(
-    test,
-    feature = "testing",
-    any(
-        feature = "mysql",
-        feature = "postgres",
-        feature = "redis",
-        feature = "sqlite"
-    )
-))]
-mod mutants;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub mod mysql;
