@@ -138,7 +138,7 @@ pub trait Store: Debug + Send + Sync + 'static {
         seen: Version,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        waiters::poll_until_moved(self, id, seen, at_most, std::future::pending()).await
+        waiters::poll_until_moved(self, id, seen, at_most).await
     }
 
     /// Deletes at most `limit` records that have been expired [for `keep`](Record::is_forgettable), and tells how many it
