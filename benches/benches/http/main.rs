@@ -15,7 +15,7 @@ use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing::post};
 use benches::Ratios;
 use idempotent_runtime::{
     Error, Idempotency,
-    http::{IdempotencyLayer, Rules, Scope},
+    http::{IdempotencyLayer, Rules},
     store::PostgresStore,
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -39,7 +39,7 @@ fn bare() -> Router {
 
 fn layered(idem: Idempotency) -> Router {
     let layer = IdempotencyLayer::builder(idem)
-        .scope(Scope::shared_by_all_callers())
+        .shared_by_all_callers()
         .rules(Rules::ietf());
     bare().layer(layer.build().expect("the settings are sound"))
 }

@@ -19,7 +19,7 @@ use axum::{
 };
 use idempotent_runtime::{
     Idempotency,
-    http::{IdempotencyKey, IdempotencyLayer, Rules, Scope},
+    http::{IdempotencyKey, IdempotencyLayer, Rules},
 };
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -57,9 +57,7 @@ pub(crate) async fn start(
     port: u16,
 ) -> Result<SocketAddr, Failure> {
     let layer = IdempotencyLayer::builder(idem)
-        .scope(Scope::of(|request| {
-            Some(request.extensions.get::<User>()?.id)
-        }))
+        .scope("user", |request| Some(request.extensions.get::<User>()?.id))
         .rules(Rules::ietf())
         .build()?;
     let app = Router::new()

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn c10_an_entry_of_an_earlier_release_is_resumed_and_answers_nobody() {
+    fn cl10_an_entry_of_an_earlier_release_is_resumed_and_answers_nobody() {
         let over = Some(Ending::Gone);
         for caller in [1, 2] {
             let ended = compared(caller, WITHOUT_HEADERS, over.clone());
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn c47_other_credentials_end_an_open_call_only_where_it_goes_on() {
+    fn cl47_other_credentials_end_an_open_call_only_where_it_goes_on() {
         for standing in [ASKED, WITHOUT_HEADERS] {
             let elsewhere = compared(2, standing, None);
             assert_eq!(elsewhere, Compared::ServerKnows);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn c11_a_stream_is_nothing_but_an_open_stream() {
+    fn cl11_a_stream_is_nothing_but_an_open_stream() {
         let asked = entry(1, None, None);
         let bytes = entry(1, Some(ASKED), None);
         assert_eq!(compare(&asked, false, None, &bytes), Compared::ServerKnows);
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn c10_other_bytes_of_the_same_caller_are_another_request() {
+    fn cl10_other_bytes_of_the_same_caller_are_another_request() {
         for ending in [None, Some(Ending::Gone)] {
             assert_eq!(compared(1, ASKED, ending.clone()), Compared::Equal);
             assert_eq!(compared(1, OTHER, ending.clone()), Compared::Other);

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c10_method_target_body_and_own_headers_are_in_the_digest() {
+    async fn cl10_method_target_body_and_own_headers_are_in_the_digest() {
         let first = digest_of(request(Method::POST, "http://a/b?c=1", "x")).await;
         assert!(first.is_some());
         let again = digest_of(request(Method::POST, "http://a/b?c=1#d", "x")).await;
@@ -335,7 +335,7 @@ mod tests {
 
     /// What stands in a file is a promise: both forms are those of every release since.
     #[tokio::test]
-    async fn c10_digests_are_the_same_in_every_release() {
+    async fn cl10_digests_are_the_same_in_every_release() {
         let mut request = with("content-type", "text/plain");
         let match_seven = HeaderValue::from_static("\"7\"");
         request.headers_mut().insert("if-match", match_seven);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c31_a_body_that_changes_never_gets_to_its_end() {
+    async fn cl31_a_body_that_changes_never_gets_to_its_end() {
         for second in ["axcdef", "abc", "abcdefg", "", "abcdeX"] {
             let made = Arc::new(AtomicUsize::new(0));
             let factory = Factory(Arc::new(move || {

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn c32_one_content_has_one_boundary() {
+    fn cl32_one_content_has_one_boundary() {
         let (one_type, one) = sent(
             "multipart/form-data; boundary=abc",
             &form("abc", &["x", "y"]),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn c32_other_content_has_another_boundary() {
+    fn cl32_other_content_has_another_boundary() {
         let mut seen = std::collections::BTreeSet::new();
         for parts in [
             &["x", "y"][..],
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn c32_a_boundary_within_a_line_is_content() {
+    fn cl32_a_boundary_within_a_line_is_content() {
         let parts = ["x--abc", "--ab", "abc"];
         let (content_type, body) = sent("multipart/mixed; boundary=abc", &form("abc", &parts));
         let (_, boundary) = content_type.split_once('=').expect("a boundary");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn c32_a_content_type_is_taken_apart_as_it_is_written() {
+    fn cl32_a_content_type_is_taken_apart_as_it_is_written() {
         for (content_type, expected) in [
             (
                 "multipart/form-data;boundary=abc",
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn c32_what_is_no_form_stays_as_it_is() {
+    fn cl32_what_is_no_form_stays_as_it_is() {
         for (content_type, body) in [
             ("text/plain; boundary=abc", form("abc", &["x"])),
             ("multipart/form-data", form("abc", &["x"])),

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c06_a_random_key_is_a_uuid_of_version_4_in_quotes() {
+    fn cl06_a_random_key_is_a_uuid_of_version_4_in_quotes() {
         let key = Key::random();
         let text = key.as_str();
         assert_eq!(text.len(), 36);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn c07_quotes_and_backslashes_are_escaped_and_come_back() {
+    fn cl07_quotes_and_backslashes_are_escaped_and_come_back() {
         let key = Key::new(r#"a"b\c"#).expect("a key");
         let header = key.to_header(KeyStyle::Quoted).expect("a header");
         assert_eq!(header, r#""a\"b\\c""#);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn c07_what_cannot_be_a_key_is_refused() {
+    fn cl07_what_cannot_be_a_key_is_refused() {
         assert_eq!(Key::new(""), Err(InvalidKey::Empty));
         assert_eq!(Key::new("  "), Err(InvalidKey::Empty));
         assert_eq!(Key::new("é"), Err(InvalidKey::NotAscii));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn c03_headers_of_the_caller_are_read() {
+    fn cl03_headers_of_the_caller_are_read() {
         let read = |text: &'static str| Key::from_header(&HeaderValue::from_static(text));
         assert_eq!(read("\"k\"").expect("a key").as_str(), "k");
         assert_eq!(read("k").expect("a key").as_str(), "k");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn c42_derived_keys_are_frozen() {
+    fn cl42_derived_keys_are_frozen() {
         let key = Key::derived("shop", "", "payments.charge", "order-42");
         assert_eq!(key.as_str(), "5066a9c3-cfcb-8be9-8175-655951a23f1e");
         assert_ne!(key, Key::derived("shop", "", "payments.charge", "order-43"));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn c41_a_key_is_not_shown() {
+    fn cl41_a_key_is_not_shown() {
         assert_eq!(format!("{:?}", Key::new("secret")), "Ok(Key(…))");
     }
 }

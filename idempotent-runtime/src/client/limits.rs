@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c28_pauses_double_up_to_the_longest_and_lose_at_most_a_half() {
+    fn cl28_pauses_double_up_to_the_longest_and_lose_at_most_a_half() {
         let limits = Limits::default();
         let full: Vec<_> = (1..=6)
             .map(|attempts| limits.pause(attempts, 0.0).as_millis())
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn c28_a_pause_may_be_as_long_as_anybody_likes() {
+    fn cl28_a_pause_may_be_as_long_as_anybody_likes() {
         let limits = Limits::default().backoff(Duration::MAX, Duration::ZERO);
         for jitter in [0.0, 1.0] {
             assert!(limits.pause(u32::MAX, jitter) >= LONGEST / 2);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn c29_a_budget_saves_up_no_more_than_its_reserve() {
+    fn cl29_a_budget_saves_up_no_more_than_its_reserve() {
         let budget = Budget::new(2, 0.5);
         let mut balance = 0.0;
         for _ in 0..100 {

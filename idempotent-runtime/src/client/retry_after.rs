@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn c15_seconds_dates_and_nonsense() {
+    fn cl15_seconds_dates_and_nonsense() {
         let seconds = |number| Some(Duration::from_secs(number));
         assert_eq!(read("2", None), seconds(2));
         assert_eq!(read(" 2 ", None), seconds(2));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn c15_a_date_is_counted_from_the_server_s_own() {
+    fn cl15_a_date_is_counted_from_the_server_s_own() {
         let ahead = "Sun, 06 Nov 1994 15:00:00 GMT";
         let then = "Sun, 06 Nov 1994 15:00:07 GMT";
         assert_eq!(read(then, Some(ahead)), Some(Duration::from_secs(7)));

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn c39_of_many_calls_the_oldest_are_forgotten() {
+    fn cl39_of_many_calls_the_oldest_are_forgotten() {
         let calls = Undecided::default();
         let many = 3 * MOST as i64;
         for number in 0..many {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn c39_calls_of_one_moment_make_room_for_others() {
+    fn cl39_calls_of_one_moment_make_room_for_others() {
         let calls = Undecided::default();
         for number in 0..2 * MOST as i64 {
             calls.remember(&id(number), Time::from_micros(0));

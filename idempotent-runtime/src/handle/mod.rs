@@ -28,8 +28,6 @@ pub(crate) use self::{
     builder::{Defaults, Parts},
     scope::{enter_again, in_force},
 };
-#[cfg(feature = "tower")]
-use crate::http::Namesakes;
 use crate::{
     call::CallBuilder,
     clock::Timer,
@@ -79,8 +77,6 @@ struct Inner {
     keeper: Keeper,
     purgers: Purgers,
     operations: Mutex<BTreeMap<&'static str, &'static Site>>,
-    #[cfg(feature = "tower")]
-    namesakes: Namesakes,
 }
 
 impl Idempotency {
@@ -115,8 +111,6 @@ impl Idempotency {
             keeper,
             purgers: Purgers::default(),
             operations: Mutex::default(),
-            #[cfg(feature = "tower")]
-            namesakes: Namesakes::new(),
         }))
     }
 
@@ -281,11 +275,6 @@ impl Idempotency {
 
     pub(crate) fn keeper(&self) -> &Keeper {
         &self.0.keeper
-    }
-
-    #[cfg(feature = "tower")]
-    pub(crate) fn namesakes(&self) -> &Namesakes {
-        &self.0.namesakes
     }
 }
 

@@ -18,8 +18,8 @@ use crate::{
         body::{Unfinished, Whole, read_to_end},
         drain::{Barred, Bounds, Inside, Occupant},
         guard::Guard,
-        meeting::{too_large, unreadable},
         problem::{Kind, Problem},
+        triage::{too_large, unreadable},
     },
 };
 

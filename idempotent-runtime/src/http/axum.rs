@@ -21,8 +21,8 @@ use crate::{
     error::{BoxError, Error},
     http::{
         Body, IdempotencyKey, IdempotencyLayer, IdempotencyService, KeyReader, Mark,
-        meeting::take_key,
-        problem::{Kind, Problem, Problems, Told},
+        outcome::AboutAnotherCall,
+        problem::{Kind, Problem, Problems},
         routing,
     },
 };
@@ -71,19 +71,12 @@ impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
 fn find(head: &Parts, reader: &KeyReader) -> Result<Option<IdempotencyKey>, Problem> {
     match head.extensions.get::<IdempotencyKey>() {
         Some(key) => Ok(Some(key.clone())),
-        None => {
-            let key = reader.read(&head.headers)?;
-            if key.is_some() {
-                take_key(&head.extensions);
-            }
-            Ok(key)
-        }
+        None => Ok(reader.read(&head.headers)?),
     }
 }
 
-/// With the usual types and in JSON. A layer around the handler tells it anew as it tells its own, by its
-/// [`problems`](super::Builder::problems), unless something between the two has changed the type, the coding or the length of the
-/// body; a status and header fields that the handler set beside it stay.
+/// With the usual types and in JSON, whatever the [`problems`](super::LayerBuilder::problems) of a layer around the handler say. A
+/// service with types of its own makes the response by [`Problems::respond`].
 ///
 /// Where a layer guards the request, the response is marked by what the problem says:
 /// [`Retryable`](Mark::Retryable) where nothing was executed or a retry is promised, [`Uncertain`](Mark::Uncertain) where the
@@ -93,9 +86,13 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let response = Problems::new().respond(&self, &Method::POST, &HeaderMap::new());
         let mut response = response.map(axum::body::Body::from);
-        let mark = mark(self.kind());
-        response.extensions_mut().insert(Told(self));
-        (mark, response).into_response()
+        if matches!(
+            self.kind(),
+            Kind::RequestInProgress | Kind::ResultOutOfReach
+        ) {
+            response.extensions_mut().insert(AboutAnotherCall);
+        }
+        (mark(self.kind()), response).into_response()
     }
 }
 
@@ -173,7 +170,7 @@ impl IdempotencyLayer {
     ///
     /// ```
     /// use axum::{Router, middleware::from_fn, extract::Request, middleware::Next, response::Response, routing::post};
-    /// use idempotent_runtime::{Error, Idempotency, http::{IdempotencyLayer, Scope}};
+    /// use idempotent_runtime::{Error, Idempotency, http::IdempotencyLayer};
     /// use tower::ServiceBuilder;
     ///
     /// async fn audit(request: Request, next: Next) -> Response {
@@ -181,7 +178,7 @@ impl IdempotencyLayer {
     /// }
     ///
     /// # fn app() -> Result<Router, Error> {
-    /// let idempotency = IdempotencyLayer::builder(Idempotency::memory()).scope(Scope::shared_by_all_callers()).build()?;
+    /// let idempotency = IdempotencyLayer::builder(Idempotency::memory()).shared_by_all_callers().build()?;
     /// let layers = ServiceBuilder::new().layer(from_fn(audit)).layer(idempotency.for_axum()).layer(from_fn(audit));
     /// let app: Router = Router::new().route("/charges", post(async || "charged")).layer(layers);
     /// # Ok(app) }

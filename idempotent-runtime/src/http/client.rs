@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     error::Error,
-    http::{body::Body, meeting::IDEMPOTENCY_STATUS},
+    http::{body::Body, triage::IDEMPOTENCY_STATUS},
     observe::{How, Unprotected},
     record::RawOutcome,
 };

@@ -25,13 +25,12 @@ use crate::{
         drain::{Bounds, Inside, Occupant},
         grpc,
         guard::{Guard, IsGuarded},
-        limit::Place,
-        meeting::IDEMPOTENCY_STATUS,
-        outcome::{Mark, Verdict, verdict},
-        problem::{self, Kind, Problem},
+        outcome::{AboutAnotherCall, Mark, Verdict, verdict},
+        problem::{Kind, Problem},
         routing,
         rules::{Protocol, Storage},
         settings::Settings,
+        triage::IDEMPOTENCY_STATUS,
         unkept::{self, Route},
     },
     identity::RecordId,
@@ -46,8 +45,6 @@ pub(crate) struct Execution<S> {
     service: S,
     pub(crate) head: request::Parts,
     pub(crate) body: Whole,
-    /// For its key, where that may be new and new keys are counted.
-    pub(crate) place: Option<Place>,
     guard: Arc<Guard>,
 }
 
@@ -74,7 +71,6 @@ impl<S> Execution<S> {
             service,
             head,
             body: Whole::default(),
-            place: None,
             guard,
         })
     }
@@ -101,7 +97,7 @@ impl<S> Execution<S> {
             route: Route::of(&self.head),
         };
         let guard = &*terms.guard;
-        let _inside = match terms.enter(&attempt, self.place.take()) {
+        let _inside = match terms.enter(&attempt) {
             Ok(inside) => inside,
             Err(mut refused) => {
                 if attempt.is_takeover() {
@@ -122,7 +118,7 @@ impl<S> Execution<S> {
             Some(Ok(response)) => {
                 let (mut head, body) = response.into_parts();
                 let verdict = terms.judge(&mut head, &body);
-                let is_its_own = !problem::is_about_another_call(&head);
+                let is_its_own = head.extensions.remove::<AboutAnotherCall>().is_none();
                 if let Some(stage) = verdict.and_then(Verdict::stage) {
                     attempt.reach(stage);
                 }
@@ -169,7 +165,6 @@ impl<S> Execution<S> {
             mut service,
             head,
             body,
-            place: _,
             guard: _,
         } = *self;
         let request = Request::from_parts(head, Body::whole(body));
@@ -178,32 +173,16 @@ impl<S> Execution<S> {
 }
 
 impl Terms {
-    /// Lets the handler in, and counts its run where the key is a new one; the refusal where it may not begin.
-    fn enter<R, E>(
-        &self,
-        attempt: &Attempt,
-        place: Option<Place>,
-    ) -> Result<Inside, Box<Told<R, E>>> {
-        let Settings {
-            bounds,
-            new_keys,
-            handle,
-            ..
-        } = &*self.guard.settings;
+    /// Lets the handler in; the refusal where it may not begin.
+    fn enter<R, E>(&self, attempt: &Attempt) -> Result<Inside, Box<Told<R, E>>> {
         // What an earlier handler may have begun is not left lying for want of room.
         let bounds = if attempt.is_takeover() {
             Bounds::NONE
         } else {
-            *bounds
+            self.guard.settings.bounds
         };
         let inside = self.guard.enter(Occupant::Handler, bounds);
-        let inside = inside.map_err(|problem| self.refused(&problem))?;
-        if let Some(new_keys) = new_keys {
-            let caller = self.guard.caller_id();
-            let begun = new_keys.begin(place, attempt, &caller, handle.timer());
-            begun.map_err(|problem| self.refused(&problem))?;
-        }
-        Ok(inside)
+        inside.map_err(|problem| self.refused(&problem))
     }
 
     fn refused<R, E>(&self, problem: &Problem) -> Box<Told<R, E>> {
@@ -270,18 +249,11 @@ impl Terms {
     }
 
     /// Says what is recorded of a response that means this.
-    async fn keep<R, E>(&self, mut head: Parts, body: R, verdict: Option<Verdict>) -> Came<R, E>
+    async fn keep<R, E>(&self, head: Parts, body: R, verdict: Option<Verdict>) -> Came<R, E>
     where
         R: HttpBody<Data = Bytes>,
         R::Error: Into<BoxError>,
     {
-        if let Some(verdict) = verdict
-            && let Some(whole) = self.guard.retell(&mut head, &body)
-        {
-            let outcome = self.stored(&head, &whole, verdict);
-            let response = Response::from_parts(head, Body::whole(whole));
-            return Came::to_an_end(Ok(response), verdict, outcome);
-        }
         if let Some(verdict @ (Verdict::NotBegun | Verdict::Release)) = verdict {
             let response = Response::from_parts(head, Body::untouched(body));
             return Came::to_an_end(Ok(response), verdict, nothing());

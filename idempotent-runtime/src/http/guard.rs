@@ -11,7 +11,6 @@ use http::{
     HeaderMap, HeaderName, Method, Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_ENCODING},
     request::Parts,
-    response,
 };
 use http_body::Body as HttpBody;
 use tokio::sync::oneshot;
@@ -20,7 +19,6 @@ use tower_service::Service;
 use crate::{
     call::CallBuilder,
     error::{BoxError, Error},
-    handle::Status,
     http::{
         IdempotencyKey, StoredResponse,
         body::{self, Body},
@@ -28,18 +26,16 @@ use crate::{
         execution::Execution,
         fingerprint::{Target, part},
         grpc,
-        limit::Place,
         problem::{Kind, Mismatch, Problem, ProblemJson},
         routing,
         rules::{KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
-        scope::Caller,
+        scope::Requester,
         settings::Settings,
     },
     identity::RecordId,
     key::{Key, KeyError, KeyPart, KeyWriter},
     observe::How,
     outcome::{Recorded, Whole},
-    policy::OnExpired,
     record::RawOutcome,
 };
 
@@ -48,7 +44,7 @@ pub(crate) struct Guard {
     pub(crate) settings: Arc<Settings>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) key: IdempotencyKey,
-    caller: Option<Caller>,
+    caller: Option<Requester>,
     /// What an answer may need to know of the request, whose handler may have taken it already.
     method: Method,
     headers: HeaderMap,
@@ -78,7 +74,7 @@ impl Guard {
         settings: &Arc<Settings>,
         rules: &Arc<Rules>,
         key: IdempotencyKey,
-        caller: Option<Caller>,
+        caller: Option<Requester>,
         head: &Parts,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -145,7 +141,6 @@ impl Guard {
         B: HttpBody<Data = Bytes>,
         B::Error: Into<BoxError>,
     {
-        execution.place = self.place(&execution.head).await?;
         execution.body = self.read(body).await?;
         let is_grpc = self.rules.protocol == Protocol::GrpcUnary;
         if is_grpc && !grpc::is_one_message(&execution.body.bytes) {
@@ -154,28 +149,6 @@ impl Guard {
             ));
         }
         Ok(())
-    }
-
-    /// A place for the key, in case it is new; the refusal of a new one, where its caller has brought as many as it may. One that is
-    /// known is answered all the same, and where the store does not say so, its claim is what counts.
-    async fn place(&self, head: &Parts) -> Result<Option<Place>, Problem> {
-        let Settings { handle, name, .. } = &*self.settings;
-        let Some(new_keys) = &self.settings.new_keys else {
-            return Ok(None);
-        };
-        let problem = match new_keys.place(&self.caller_id(), handle.timer()) {
-            Ok(place) => return Ok(Some(place)),
-            Err(problem) => problem,
-        };
-        let identity = self.identity(head);
-        // What is rare is boxed, so that the future of every request does not hold room for it.
-        let known = Box::pin(handle.lookup(name, self.caller.as_ref(), &identity)).await;
-        match known {
-            Ok(Status::Unknown) => Err(problem),
-            // Elsewhere the claim is refused for that, and its client is told that the call was carried out.
-            Ok(Status::Expired { .. }) if self.rules.on_expired == OnExpired::Run => Err(problem),
-            _ => Ok(None),
-        }
     }
 
     /// What tells the caller from others; nothing where they share one space.
@@ -316,7 +289,7 @@ impl Guard {
                     operation,
                     "a request is refused because its caller is no key"
                 );
-                problem.with_status(self.settings.scope.refusal())
+                problem.with_status(self.settings.unscoped_status)
             }
             _ => problem,
         }
@@ -334,19 +307,6 @@ impl Guard {
         let scope = self.caller.as_ref().map(Key::from_part).transpose()?;
         let scope = scope.as_ref().map(Key::framed);
         Ok(RecordId::new(&self.settings.name, scope, key.framed()))
-    }
-
-    /// Tells a problem that the handler has answered with as this layer tells its own, and gives its body.
-    pub(crate) fn retell(
-        &self,
-        head: &mut response::Parts,
-        body: &impl HttpBody,
-    ) -> Option<body::Whole> {
-        let told = self.settings.retell(head, body, &self.rules, &self.headers);
-        told.map(|bytes| body::Whole {
-            bytes,
-            trailers: None,
-        })
     }
 
     pub(crate) fn refuse<R>(&self, problem: &Problem) -> Response<Body<R>> {

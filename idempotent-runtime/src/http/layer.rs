@@ -8,7 +8,7 @@ use crate::{
     handle::Idempotency,
     http::{
         service::IdempotencyService,
-        settings::{Builder, Settings, Unscoped},
+        settings::{LayerBuilder, MissingScope, Settings},
     },
 };
 
@@ -25,14 +25,14 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use idempotent_runtime::{Error, Idempotency, http::{IdempotencyLayer, Scope}};
+/// use idempotent_runtime::{Error, Idempotency, http::IdempotencyLayer};
 ///
 /// #[derive(Clone)]
 /// struct User { id: u64 }
 ///
 /// # fn layer() -> Result<IdempotencyLayer, Error> {
 /// let layer = IdempotencyLayer::builder(Idempotency::memory())
-///     .scope(Scope::of(|request| request.extensions.get::<User>().map(|user| user.id)))
+///     .scope("user", |request| request.extensions.get::<User>().map(|user| user.id))
 ///     .build()?;
 /// # Ok(layer) }
 /// ```
@@ -41,17 +41,15 @@ pub struct IdempotencyLayer(Arc<Settings>);
 
 impl IdempotencyLayer {
     /// Begins to set up a layer over a handle.
-    pub fn builder(handle: Idempotency) -> Builder<Unscoped> {
-        Builder::new(handle)
+    pub fn builder(handle: Idempotency) -> LayerBuilder<MissingScope> {
+        LayerBuilder::new(handle)
     }
 
     pub(crate) fn new(settings: Settings) -> Self {
-        let settings = Arc::new(settings);
-        settings.handle.namesakes().meet(&settings);
-        Self(settings)
+        Self(Arc::new(settings))
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
         &self.0
     }
 

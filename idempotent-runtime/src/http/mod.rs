@@ -12,7 +12,7 @@
 //! * [`problem`] holds the answers that are not the handler's: problem documents of RFC 9457, one [`Kind`](problem::Kind) for each
 //!   thing that a client can do about them.
 //! * [`StoredResponse`] is a response as it is kept for retries, and [`HeaderPolicy`] says which of its header fields are.
-//! * [`contract`] tells others what a service does: browsers by CORS lists, programs by an OpenAPI fragment, people by a page.
+//! * [`Contract`] tells others what a service does: browsers by CORS lists, programs by an OpenAPI fragment, people by a table.
 
 mod arrival;
 #[cfg(feature = "axum")]
@@ -23,7 +23,7 @@ mod body;
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod checked;
 mod client;
-pub mod contract;
+mod contract;
 mod drain;
 mod execution;
 mod fingerprint;
@@ -33,12 +33,8 @@ mod headers;
 mod json;
 mod key;
 mod layer;
-mod limit;
-mod meeting;
-mod namesakes;
 mod outcome;
 pub mod problem;
-mod published;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod replayable;
@@ -51,13 +47,13 @@ mod service;
 mod settings;
 mod settle;
 mod stored;
+mod triage;
 mod unkept;
 
 use http::HeaderName;
 
 #[cfg(feature = "testing")]
 pub(crate) use self::body::whole_body;
-pub(crate) use self::namesakes::Namesakes;
 
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
@@ -68,6 +64,7 @@ pub use self::{
 };
 pub use self::{
     body::Body,
+    contract::Contract,
     fingerprint::{BodyComparison, BodyDigest, QueryComparison},
     headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
     key::{IDEMPOTENCY_KEY, IdempotencyKey, InvalidKey, KeyPolicy, KeyReader, Reason, Syntax},
@@ -80,7 +77,7 @@ pub use self::{
     scope::Scope,
     seal::Seal,
     service::{IdempotencyService, ResponseFuture},
-    settings::{Builder, Unscoped},
+    settings::{LayerBuilder, MissingScope},
     settle::Settle,
     stored::{StoredBody, StoredResponse, UnreadableResponse},
 };

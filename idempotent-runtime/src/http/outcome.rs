@@ -21,6 +21,12 @@ pub enum Mark {
     NotStored,
 }
 
+/// Stands among the extensions of a response that tells of a call which another one holds, or has
+/// done already. Its key is released so that a retry reaches the handler, and not because nothing
+/// happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AboutAnotherCall;
+
 /// What a response of 500 or above means, other than 503, a handler that panicked, also while its response was read, and an error of
 /// the service's in place of a response.
 ///

@@ -25,7 +25,7 @@ pub use self::choice::{
 };
 
 /// What the layer does with requests: begin with a preset, change what differs, and give it to
-/// [`Builder::rules`](super::Builder::rules), or to [`Builder::route`](super::Builder::route) for some paths.
+/// [`LayerBuilder::rules`](super::LayerBuilder::rules), or to [`LayerBuilder::route`](super::LayerBuilder::route) for some paths.
 ///
 /// | setting | [`ietf`](Rules::ietf) | [`stripe_v1`](Rules::stripe_v1) | [`acp`](Rules::acp) |
 /// |---|---|---|---|

@@ -1,135 +1,96 @@
-//! Who calls: the space in which a key is unique.
+//! Tells callers apart: the space in which a key is unique.
 
 use std::{fmt, sync::Arc};
 
-use http::{StatusCode, request::Parts};
+use http::request::Parts;
 
-use crate::{
-    http::problem::{Kind, Problem},
-    key::{KeyPart, KeyWriter},
-};
+use crate::key::{Key, KeyPart, KeyWriter};
 
-/// Tells callers apart, so that no caller meets the key or the response of another one.
-///
-/// The layer asks it after the layers outside it have run, so an authentication layer outside can leave what it found out in
-/// the request's extensions. Name the principal there and never its credentials: a token that was rotated is another token,
-/// and a retry with it is still the same caller's. Who acts for several organisations is a caller in each: take both.
-///
-/// Two layers over one handle that have the same callers get clones of one scope; others get [a name](super::Builder::name) each.
-///
-/// # Examples
-///
-/// ```
-/// use idempotent_runtime::http::Scope;
-///
-/// #[derive(Clone)]
-/// struct User { id: u64, organisation: u64 }
-///
-/// let scope = Scope::of(|request| {
-///     let user = request.extensions.get::<User>()?;
-///     Some((user.organisation, user.id))
-/// });
-/// ```
+/// How a layer tells callers apart: said by [`LayerBuilder::scope`](super::LayerBuilder::scope) or by
+/// [`LayerBuilder::shared_by_all_callers`](super::LayerBuilder::shared_by_all_callers).
 #[derive(Clone)]
-pub struct Scope {
-    callers: Callers,
-    refusal: StatusCode,
-}
+pub struct Scope(Option<Kind>);
 
+/// One kind of caller, and how a request names its caller.
 #[derive(Clone)]
-enum Callers {
-    Shared,
-    Told(Arc<dyn Tell>),
+struct Kind {
+    name: Arc<str>,
+    caller: Arc<CallerOf>,
 }
 
-trait Tell: Send + Sync {
-    fn caller(&self, request: &Parts) -> Option<Caller>;
+type CallerOf = dyn Fn(&Parts) -> Option<Box<dyn KeyPart + Send + Sync>> + Send + Sync;
+
+/// A caller: its kind, and its name among those of that kind.
+pub(crate) struct Caller<N> {
+    kind: Arc<str>,
+    name: N,
 }
 
-impl<F: Fn(&Parts) -> Option<Caller> + Send + Sync> Tell for F {
-    fn caller(&self, request: &Parts) -> Option<Caller> {
-        self(request)
-    }
-}
+/// The caller of a request.
+pub(crate) type Requester = Caller<Box<dyn KeyPart + Send + Sync>>;
 
-/// Who calls.
-pub(crate) struct Caller(Box<dyn KeyPart + Send + Sync>);
-
-impl KeyPart for Caller {
+impl<N: KeyPart> KeyPart for Caller<N> {
     fn write(&self, key: &mut KeyWriter) {
-        self.0.write(key);
+        (&*self.kind, &self.name).write(key);
     }
 }
+
+/// A request does not say who sends it.
+pub(crate) struct Unknown;
 
 impl Scope {
-    /// Asks `caller` who calls. Where it answers `None`, the request is refused with 400 and the handler does not run: those
-    /// who are nobody do not share a space. The first time a warning says so, because a layer that stands outside of the
-    /// authentication lets nobody in.
-    pub fn of<K>(caller: impl Fn(&Parts) -> Option<K> + Send + Sync + 'static) -> Self
+    pub(crate) fn of_kind<K>(
+        kind: &str,
+        caller: impl Fn(&Parts) -> Option<K> + Send + Sync + 'static,
+    ) -> Self
     where
         K: KeyPart + Send + Sync + 'static,
     {
-        Self::new(Callers::Told(Arc::new(move |request: &Parts| {
-            caller(request).map(|caller| Caller(Box::new(caller)))
-        })))
+        Self(Some(Kind {
+            name: kind.into(),
+            caller: Arc::new(move |request| caller(request).map(|caller| Box::new(caller) as _)),
+        }))
     }
 
-    /// Says that all callers share one space of keys. Whoever learns or guesses a key then gets the response that another
-    /// caller was given: right where there is one caller, or where responses are nobody's secret.
-    #[must_use]
-    pub fn shared_by_all_callers() -> Self {
-        Self::new(Callers::Shared)
-    }
-
-    /// Sets the status that refuses a request of nobody: 401 belongs to a service that also says, in `WWW-Authenticate`, how to
-    /// authenticate.
-    #[must_use]
-    pub fn refuse_with(mut self, status: StatusCode) -> Self {
-        self.refusal = status;
-        self
+    pub(crate) fn shared() -> Self {
+        Self(None)
     }
 
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.callers, Callers::Shared)
+        self.0.is_none()
     }
 
-    /// Tells whether two callers who are not one may have one name, each in one of these scopes. What a closure does cannot be seen, so
-    /// only clones of one scope are known to name the same callers; and who has a name meets nobody without.
-    pub(crate) fn may_confuse(&self, other: &Self) -> bool {
-        match (&self.callers, &other.callers) {
-            (Callers::Told(tell), Callers::Told(other)) => !Arc::ptr_eq(tell, other),
-            (Callers::Shared, _) | (_, Callers::Shared) => false,
-        }
+    /// Whether callers have a kind that says something, where they have one.
+    pub(crate) fn is_sound(&self) -> bool {
+        let kind = self.0.as_ref();
+        kind.is_none_or(|kind| !kind.name.trim().is_empty())
     }
 
-    pub(crate) fn refusal(&self) -> StatusCode {
-        self.refusal
+    /// The caller of a request, and none where all of them share one space.
+    pub(crate) fn caller(&self, request: &Parts) -> Result<Option<Requester>, Unknown> {
+        let Some(kind) = &self.0 else {
+            return Ok(None);
+        };
+        let name = (kind.caller)(request).ok_or(Unknown)?;
+        // An empty name is refused here, where its kind does not make a key of it.
+        Key::from_part(&name).map_err(|_| Unknown)?;
+        let kind = Arc::clone(&kind.name);
+        Ok(Some(Caller { kind, name }))
     }
 
-    fn new(callers: Callers) -> Self {
-        Self {
-            callers,
-            refusal: StatusCode::BAD_REQUEST,
-        }
-    }
-
-    /// Who sends this request: nobody in particular where all callers share one space; a refusal where that is not known.
-    pub(crate) fn caller(&self, request: &Parts) -> Result<Option<Caller>, Problem> {
-        match &self.callers {
-            Callers::Shared => Ok(None),
-            Callers::Told(tell) => tell
-                .caller(request)
-                .map(Some)
-                .ok_or_else(|| Problem::new(Kind::ScopeUnresolved).with_status(self.refusal)),
-        }
+    /// The caller of this name. Where callers have no kind, the name alone is one.
+    pub(crate) fn named<'a, N: KeyPart + ?Sized>(&self, name: &'a N) -> Caller<&'a N> {
+        let kind = self.0.as_ref().map(|kind| Arc::clone(&kind.name));
+        let kind = kind.unwrap_or_default();
+        Caller { kind, name }
     }
 }
 
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.callers {
-            Callers::Shared => "Scope(shared by all callers)",
-            Callers::Told(_) => "Scope(…)",
-        })
+        match &self.0 {
+            None => f.write_str("Scope(shared by all callers)"),
+            Some(kind) => f.debug_tuple("Scope").field(&kind.name).finish(),
+        }
     }
 }

@@ -16,12 +16,7 @@ use tower_service::Service;
 
 use crate::{
     error::BoxError,
-    http::{
-        body::Body,
-        execution::Execution,
-        meeting::{Afterwards, Meeting},
-        settings::Settings,
-    },
+    http::{body::Body, execution::Execution, settings::Settings, triage::Route},
 };
 
 /// The service that an [`IdempotencyLayer`](super::IdempotencyLayer) makes of another one.
@@ -56,28 +51,24 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let (mut head, body) = request.into_parts();
-        let state = match Meeting::of(&self.settings, &head, &body) {
-            Meeting::HandOn(afterwards) => {
-                if let Some(afterwards) = &afterwards {
-                    afterwards.listen(&mut head.extensions);
-                }
+        let (head, body) = request.into_parts();
+        let state = match Route::of(&self.settings, &head, &body) {
+            Route::Pass => {
                 let request = Request::from_parts(head, Body::untouched(body));
-                State::HandedOn {
+                State::Passed {
                     future: self.inner.call(request),
-                    afterwards,
                 }
             }
-            Meeting::Refuse(problem, rules) => {
+            Route::Reject(problem, rules) => {
                 self.settings.tell_refused(&problem, None, Duration::ZERO);
                 let refused = self
                     .settings
                     .refuse(&problem, &rules, &head.method, &head.headers);
-                State::Refused {
+                State::Rejected {
                     response: Some(refused.map(Body::from)),
                 }
             }
-            Meeting::Guard(guard) => {
+            Route::Guard(guard) => {
                 // The clone may not be ready; the one that is answers this request.
                 let next = self.inner.clone();
                 let inner = mem::replace(&mut self.inner, next);
@@ -102,12 +93,11 @@ pin_project! {
 pin_project! {
     #[project = Projected]
     enum State<F, R, E> {
-        HandedOn {
+        Passed {
             #[pin]
             future: F,
-            afterwards: Option<Afterwards>,
         },
-        Refused {
+        Rejected {
             response: Option<Response<Body<R>>>,
         },
         Guarded {
@@ -125,14 +115,11 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
-            Projected::HandedOn { future, afterwards } => {
+            Projected::Passed { future } => {
                 let response = ready!(future.poll(cx))?;
-                Poll::Ready(Ok(match afterwards.take() {
-                    Some(afterwards) => afterwards.tell(response),
-                    None => response.map(Body::untouched),
-                }))
+                Poll::Ready(Ok(response.map(Body::untouched)))
             }
-            Projected::Refused { response } => match response.take() {
+            Projected::Rejected { response } => match response.take() {
                 Some(response) => Poll::Ready(Ok(response)),
                 None => panic!("a response future was polled after it had given its response"),
             },

@@ -1,40 +1,37 @@
 //! Sets up the layer.
 
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Once},
     time::Duration,
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, StatusCode, request, response};
-use http_body::Body as HttpBody;
+use http::{HeaderMap, Method, Response, StatusCode, request};
 
 use crate::{
-    duration::IntoDuration,
     error::Error,
     handle::Idempotency,
     http::{
         drain::{Bounds, Door},
         grpc,
         layer::IdempotencyLayer,
-        limit::{NewKeys, Rate},
         problem::{Kind, Problem, Problems},
         routes::Pattern,
         rules::{Protocol, Rules},
-        scope::{Caller, Scope},
+        scope::{self, Requester, Scope},
         seal::Seal,
         unkept::Unkept,
     },
     identity::RecordId,
+    key::KeyPart,
     observe::{Answer, Answered},
     request::{check_durations, check_expired, check_lease},
 };
 
 /// Sets up the layer: made by [`IdempotencyLayer::builder`].
 ///
-/// It has no `build` before it is said who calls: by [`Scope::of`], or by the explicit word that all callers share one space of
-/// keys, [`Scope::shared_by_all_callers`].
+/// It has no `build` before it is said who calls: by [`scope`](Self::scope), or by the explicit word
+/// that all callers share one space of keys, [`shared_by_all_callers`](Self::shared_by_all_callers).
 ///
 /// ```compile_fail,E0599
 /// use idempotent_runtime::{Idempotency, http::IdempotencyLayer};
@@ -43,23 +40,23 @@ use crate::{
 /// ```
 ///
 /// ```
-/// use idempotent_runtime::{Idempotency, http::{IdempotencyLayer, Scope}};
+/// use idempotent_runtime::{Idempotency, http::IdempotencyLayer};
 ///
 /// let layer = IdempotencyLayer::builder(Idempotency::memory())
-///     .scope(Scope::shared_by_all_callers())
+///     .shared_by_all_callers()
 ///     .build()?;
 /// # Ok::<(), idempotent_runtime::Error>(())
 /// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct Builder<S> {
+pub struct LayerBuilder<S> {
     scope: S,
     said: Said,
 }
 
-/// It is not said yet who calls.
+/// The layer does not know yet how to tell callers apart.
 #[derive(Clone, Copy, Debug)]
-pub struct Unscoped(());
+pub struct MissingScope(());
 
 /// What is said so far of everything else.
 #[derive(Debug)]
@@ -69,9 +66,9 @@ struct Said {
     rules: Rules,
     routes: Vec<Route>,
     problems: Problems,
+    unscoped_status: StatusCode,
     seal: Option<Arc<dyn Seal>>,
     bounds: Bounds,
-    new_keys: Option<Result<Rate, Error>>,
 }
 
 struct Route {
@@ -98,38 +95,94 @@ pub(crate) struct Settings {
     pub(crate) rules: Arc<Rules>,
     pub(crate) routes: Vec<(Pattern, Arc<Rules>)>,
     pub(crate) problems: Problems,
+    pub(crate) unscoped_status: StatusCode,
     pub(crate) seal: Option<Arc<dyn Seal>>,
     pub(crate) bounds: Bounds,
-    pub(crate) new_keys: Option<NewKeys>,
     pub(crate) door: Door,
     pub(crate) unkept: Unkept,
 }
 
-impl Builder<Unscoped> {
+impl LayerBuilder<MissingScope> {
     pub(crate) fn new(handle: Idempotency) -> Self {
         Self {
-            scope: Unscoped(()),
+            scope: MissingScope(()),
             said: Said {
                 handle,
                 name: "http".into(),
                 rules: Rules::default(),
                 routes: Vec::new(),
                 problems: Problems::default(),
+                unscoped_status: StatusCode::BAD_REQUEST,
                 seal: None,
                 bounds: Bounds::NONE,
-                new_keys: None,
             },
         }
     }
 }
 
-impl<S> Builder<S> {
-    /// Says who calls.
-    pub fn scope(self, scope: Scope) -> Builder<Scope> {
-        Builder {
+impl<S> LayerBuilder<S> {
+    /// Tells callers apart: no caller meets the key or the response of another one.
+    ///
+    /// `kind` says which kind of caller is meant, such as `"customer"`. It belongs to the identity of
+    /// a call, so customer 7 and merchant 7 are two callers, and two layers of one kind and one
+    /// [name](Self::name) mean the same callers. A kind that changes makes all keys new.
+    ///
+    /// `caller` names the caller of a request. The layer asks it after the layers outside it have
+    /// run, so an authentication layer outside can leave what it found out in the request's
+    /// extensions. Name the principal there and never its credentials: a token that was rotated is
+    /// another token, and a retry with it is still the same caller's. Where a user acts for several
+    /// organisations, take both.
+    ///
+    /// Where it answers `None`, the request is refused by
+    /// [`unscoped_status`](Self::unscoped_status), and the handler does not run. The first time a
+    /// warning says so, because a layer outside of the authentication lets nobody in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use idempotent_runtime::{Idempotency, http::IdempotencyLayer};
+    ///
+    /// #[derive(Clone)]
+    /// struct User { id: u64, organisation: u64 }
+    ///
+    /// let layer = IdempotencyLayer::builder(Idempotency::memory())
+    ///     .scope("member", |request| {
+    ///         let user = request.extensions.get::<User>()?;
+    ///         Some((user.organisation, user.id))
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), idempotent_runtime::Error>(())
+    /// ```
+    pub fn scope<K>(
+        self,
+        kind: &str,
+        caller: impl Fn(&request::Parts) -> Option<K> + Send + Sync + 'static,
+    ) -> LayerBuilder<Scope>
+    where
+        K: KeyPart + Send + Sync + 'static,
+    {
+        self.scoped(Scope::of_kind(kind, caller))
+    }
+
+    /// Says that all callers share one space of keys. A caller that learns or guesses a key then gets
+    /// the response that another one was given: right where there is one caller, or where responses
+    /// hold no secret.
+    pub fn shared_by_all_callers(self) -> LayerBuilder<Scope> {
+        self.scoped(Scope::shared())
+    }
+
+    fn scoped(self, scope: Scope) -> LayerBuilder<Scope> {
+        LayerBuilder {
             scope,
             said: self.said,
         }
+    }
+
+    /// Sets the status that refuses a request whose caller is not known; 400 by default. 401 belongs
+    /// to a service that also says, in `WWW-Authenticate`, how to authenticate.
+    pub fn unscoped_status(mut self, status: StatusCode) -> Self {
+        self.said.unscoped_status = status;
+        self
     }
 
     /// Sets what holds for every route that has no rules of its own; [`Rules::ietf`] by default.
@@ -156,7 +209,7 @@ impl<S> Builder<S> {
         self
     }
 
-    /// Sets how refusals are told, and the problems of this library that handlers answer with (feature `axum`).
+    /// Sets how refusals are told.
     pub fn problems(mut self, problems: Problems) -> Self {
         self.said.problems = problems;
         self
@@ -171,11 +224,7 @@ impl<S> Builder<S> {
     /// Sets the name of the operation in records, logs and metrics; `http` by default. Two services that share a store each
     /// need their own, unless one is to answer the retries of requests that the other carried out.
     ///
-    /// So does each *layer*, also in one service, unless its callers are those of the other one. Layers of one name have one space of keys:
-    /// where one tells customers apart and the other merchants, and both are numbers, customer 7 and merchant 7 are one caller, whose key
-    /// is refused on the other layer, or is even answered with what the other one was given. Building a second layer of a name over one
-    /// handle warns once of that, unless their scopes are clones of one [`Scope`], or callers share one space of keys in one of them. Two
-    /// handles over one store know nothing of each other.
+    /// Layers of one name have one space of keys for each kind of caller: see [`scope`](Self::scope).
     ///
     /// A name that changes makes all keys new, so a layer in use keeps the one it has.
     pub fn name(mut self, name: &str) -> Self {
@@ -199,32 +248,9 @@ impl<S> Builder<S> {
         self.said.bounds.of_one_caller = handlers;
         self
     }
-
-    /// Sets how many new keys one caller may bring: so many at once, and as many again in each period, evenly. A handler that would
-    /// have to run for another one does not, and the request is refused with 429, and with `Retry-After` until the next one may
-    /// come. There is no bound unless this sets one.
-    ///
-    /// A key leaves a record for its time to live, so this bounds how many of a caller's stand at a time: about as many as it may
-    /// bring in that time, by each process. What is counted is a handler that runs, except for one that takes over from another that
-    /// vanished. A key that was freed, by 503, say, is a new one again.
-    ///
-    /// Nothing is written for a key that is one too many. A request takes the place of a new key before it is claimed, from when its
-    /// body is asked for, and gives it back where its handler does not run after all: because the key was known, or as many
-    /// handlers run as may, or its client went away before. So requests of one moment claim no more than may run, and a retry that
-    /// waits for the first request ([`Rules::in_flight`]) holds a place as long as it waits. Where all places are taken, requests
-    /// whose key is known are answered nevertheless, by a replay or as without this bound: the store is asked first whether it
-    /// knows the key. Where it does not answer that, the key is claimed to find it out, and freed if it was new. What was claimed
-    /// and freed so, or because as many handlers run as may, leaves a record that is not counted.
-    ///
-    /// It counts in this process, in bounded memory: beyond 65 536 callers with new keys within one period, those who brought the
-    /// fewest begin anew. Where all callers share one space of keys, they are one caller here.
-    pub fn max_new_keys_per_caller(mut self, keys: u32, per: impl IntoDuration) -> Self {
-        self.said.new_keys = Some(Rate::new(keys, per));
-        self
-    }
 }
 
-impl Builder<Scope> {
+impl LayerBuilder<Scope> {
     /// Finishes.
     ///
     /// # Errors
@@ -240,9 +266,13 @@ impl Builder<Scope> {
             ));
         }
         check_bounds(said.bounds)?;
-        check_refusals(&[scope.refusal()])?;
+        if !scope.is_sound() {
+            return Err(Error::InvalidPolicy(
+                "the kind of callers is empty: say which it is, such as `customer`",
+            ));
+        }
+        check_refusals(&[said.unscoped_status])?;
         check(&said.handle, &said.rules)?;
-        let new_keys = said.new_keys.transpose()?;
         let mut routes = Vec::with_capacity(said.routes.len());
         for route in said.routes {
             let pattern = route.pattern.ok_or(Error::InvalidPolicy(
@@ -260,9 +290,9 @@ impl Builder<Scope> {
             rules: Arc::new(said.rules),
             routes,
             problems: said.problems,
+            unscoped_status: said.unscoped_status,
             seal: said.seal,
             bounds: said.bounds,
-            new_keys: new_keys.map(NewKeys::new),
             door: Door::default(),
             unkept: Unkept::default(),
         }))
@@ -306,21 +336,22 @@ fn check_refusals(statuses: &[StatusCode]) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::InvalidPolicy(
-        "a refusal has a status from 400 to 599: see `mismatch_status`, `in_flight_status` and `Scope::refuse_with`",
+        "a refusal has a status from 400 to 599: see `mismatch_status`, `in_flight_status` and `unscoped_status`",
     ))
 }
 
 impl Settings {
     /// Who sends this request. The first one that comes from nobody is what a layer looks like which stands outside of the
     /// authentication, so operators are told once.
-    pub(crate) fn caller(&self, head: &request::Parts) -> Result<Option<Caller>, Problem> {
-        self.scope.caller(head).inspect_err(|_| {
+    pub(crate) fn caller(&self, head: &request::Parts) -> Result<Option<Requester>, Problem> {
+        self.scope.caller(head).map_err(|scope::Unknown| {
             self.told_of_nobody.call_once(|| {
                 tracing::warn!(
                     operation = &*self.name,
                     "a request is refused because nobody can tell who sends it: where none are let in, put the authentication outside of the layer"
                 );
             });
+            Problem::new(Kind::ScopeUnresolved).with_status(self.unscoped_status)
         })
     }
 
@@ -361,26 +392,6 @@ impl Settings {
             rules.repeat_key(request, &mut response);
         }
         response
-    }
-
-    /// Tells a problem that a handler has answered with, in the same way, and gives its body: see [`Problems::retell`]. Handlers of
-    /// gRPC answer in their own protocol. Where the renderer panics, the response stays as it is: the handler has answered, and nothing
-    /// is to happen again for a want of words.
-    pub(crate) fn retell(
-        &self,
-        head: &mut response::Parts,
-        body: &impl HttpBody,
-        rules: &Rules,
-        request: &HeaderMap,
-    ) -> Option<Bytes> {
-        if rules.protocol != Protocol::Http {
-            return None;
-        }
-        let retelling = || self.problems.retell(head, body, request);
-        catch_unwind(AssertUnwindSafe(retelling)).unwrap_or_else(|_| {
-            tracing::error!(operation = &*self.name, "a renderer panicked");
-            None
-        })
     }
 
     /// What holds for a request to `path`.

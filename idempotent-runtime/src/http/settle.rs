@@ -27,8 +27,8 @@ impl IdempotencyLayer {
     /// Begins to settle the request with this key, after somebody found out what happened: its retries are answered with
     /// *outcome unknown* until then.
     ///
-    /// `scope` is what [`Scope::of`](super::Scope::of) gives for its caller; `None::<&str>` where all callers share one space. Under
-    /// [`KeyScope::Route`](super::KeyScope::Route), the key is `(method, path, key)`, each of them text,
+    /// `caller` is its name, as the layer's [`scope`](super::LayerBuilder::scope) gives it; `None::<&str>`
+    /// where all callers share one space. Under [`KeyScope::Route`](super::KeyScope::Route), the key is `(method, path, key)`, each of them text,
     /// and the path in the normal form of RFC 3986: `/caf%C3%A9`, with nothing encoded that need
     /// not be.
     ///
@@ -51,14 +51,17 @@ impl IdempotencyLayer {
     ///     layer.settle(Some(&user), key)?.with_response(response).await
     /// }
     /// ```
-    pub fn settle<S, K>(&self, scope: Option<&S>, key: &K) -> Result<Settle<'_>, Error>
+    pub fn settle<S, K>(&self, caller: Option<&S>, key: &K) -> Result<Settle<'_>, Error>
     where
         S: KeyPart + ?Sized,
         K: KeyPart + ?Sized,
     {
         let settings = self.settings();
+        let scope = caller.map(|caller| settings.scope.named(caller));
         Ok(Settle {
-            record: settings.handle.settle(&settings.name, scope, key)?,
+            record: settings
+                .handle
+                .settle(&settings.name, scope.as_ref(), key)?,
             seal: settings.seal.as_ref(),
             largest: settings.handle.defaults().max_outcome,
         })

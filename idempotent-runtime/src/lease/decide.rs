@@ -245,9 +245,7 @@ impl Claim {
             _ if self.holds(record) => {
                 let meaning = Meaning::won(record);
                 let holding = Holding::new(self, record.attempt, record.on_crash, meaning);
-                // What it was put over, nobody remembers here.
-                let stays = seen.map_or(Duration::ZERO, |_| self.ttl);
-                holding.over_released(stays).end(&Ending::Unpolled, version)
+                holding.end(&Ending::Unpolled, version)
             }
             _ if seen == Some(record.version) => Draft {
                 outcome: record.outcome.clone(),

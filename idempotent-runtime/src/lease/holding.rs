@@ -20,8 +20,6 @@ pub struct Holding {
     ttl: Duration,
     keep: Duration,
     meaning: Meaning,
-    /// How long the record stays released where the body never begins.
-    unbegun_stays: Duration,
 }
 
 /// How a holder ends.
@@ -74,17 +72,6 @@ impl Holding {
             ttl: claim.ttl,
             keep: claim.keep,
             meaning,
-            unbegun_stays: claim.lease,
-        }
-    }
-
-    /// Notes that the claim was put over a record that may have been released, and stayed so for this much longer. A body may have
-    /// released it, whose keys somebody downstream knows: if this body never begins, it stays released for as long.
-    #[must_use]
-    pub fn over_released(self, stays: Duration) -> Self {
-        Self {
-            unbegun_stays: self.unbegun_stays.max(stays),
-            ..self
         }
     }
 
@@ -152,8 +139,8 @@ impl Holding {
     /// leaves what it found, because of what the holder before it may have begun: it does not count, and is nobody's any
     /// more. A reconciliation has found out of that one, too, that it did nothing.
     ///
-    /// A release after a body stays for as long as an outcome would. One without, where nothing stood before, says nothing that anybody
-    /// asks for later, and stays for a lease.
+    /// A release after a body stays for as long as an outcome would. One without says nothing that is
+    /// asked for later, and stays for a lease.
     #[must_use]
     pub fn end(&self, ending: &Ending, version: Version) -> Draft {
         match ending {
@@ -164,7 +151,7 @@ impl Holding {
             },
             Ending::Uncertain => self.draft(State::Uncertain, version),
             Ending::Unpolled if self.meaning == Meaning::Fresh => Draft {
-                expires: Moment::In(self.unbegun_stays),
+                expires: Moment::In(self.lease),
                 ..self.released(version)
             },
             Ending::Unpolled | Ending::Release if self.knows_half() => Draft {
@@ -360,20 +347,14 @@ mod tests {
     }
 
     #[test]
-    fn a_release_stays_for_the_ttl_where_a_body_ran_and_else_for_as_long_as_what_stood_there() {
+    fn a_release_stays_for_the_ttl_where_a_body_ran_and_else_for_a_lease() {
         let claim = Claim {
             ttl: 24 * LEASE,
             ..claim(1, OnCrash::Rerun)
         };
         let begun = Holding::new(&claim, 1, OnCrash::Rerun, Meaning::Fresh);
-        let over = |stays| begun.clone().over_released(stays);
-        for (holding, ending, stays) in [
-            (begun.clone(), Ending::Release, claim.ttl),
-            (begun.clone(), Ending::Unpolled, LEASE),
-            (over(LEASE / 2), Ending::Unpolled, LEASE),
-            (over(7 * LEASE), Ending::Unpolled, 7 * LEASE),
-        ] {
-            let draft = holding.end(&ending, Version::from_u128(2));
+        for (ending, stays) in [(Ending::Release, claim.ttl), (Ending::Unpolled, LEASE)] {
+            let draft = begun.end(&ending, Version::from_u128(2));
             assert_eq!(
                 (draft.state, draft.expires),
                 (State::Released, Moment::In(stays))

@@ -9,7 +9,7 @@ use crate::{
     lease::{Claim, Decision, Meaning, decide, first},
     observe::{Step, Unprotected},
     policy::{InFlight, OnOutage},
-    record::{Draft, FencingToken, Record, State, Subject, Time, TokenRule, Version},
+    record::{Draft, FencingToken, Record, State, Time, TokenRule, Version},
     request::Request,
     run::{
         answered,
@@ -48,10 +48,6 @@ pub(crate) struct Admitting<'a> {
     waited: bool,
     /// Whether it saw that somebody holds, held or finished the call.
     bound: bool,
-    /// Whether it goes on under the identity of an older build, where that one's record is released.
-    goes_on: bool,
-    /// For how much longer what it claims over would stay released.
-    pub(super) stays: Duration,
 }
 
 impl<'a> Admitting<'a> {
@@ -63,8 +59,6 @@ impl<'a> Admitting<'a> {
             deadline: None,
             waited: false,
             bound: false,
-            goes_on: false,
-            stays: Duration::ZERO,
         }
     }
 
@@ -96,19 +90,7 @@ impl<'a> Admitting<'a> {
                             Err(error) => return Box::pin(self.without_store(error)).await,
                         }
                     }
-                    Next::Write(next) => {
-                        (seen, draft, meaning) = *next;
-                        // A claim of one's own that is made anew, which names no subject, stays where it is.
-                        let begins = meaning == Meaning::Fresh && draft.subject.is_some();
-                        if begins && self.id != self.request.id {
-                            let goes_on = Box::pin(self.goes_on_as_before(&snapshot, &mut draft));
-                            found = match goes_on.await {
-                                Ok(moved) => moved,
-                                Err(error) => return Box::pin(self.without_store(error)).await,
-                            };
-                            claiming = Claiming::new(self.request, self.claim, self.id);
-                        }
-                    }
+                    Next::Write(next) => (seen, draft, meaning) = *next,
                     Next::Done(admission) => return admission,
                     Next::Wait(record, left) => {
                         match Box::pin(self.wait(&record, snapshot.now, left)).await {
@@ -121,11 +103,10 @@ impl<'a> Admitting<'a> {
                     }
                 }
             }
-            if meaning == Meaning::Fresh && self.id != self.request.id && !self.goes_on {
-                // Nothing stands under the old identity any more: it begins under its own, as all others of its build do.
+            if meaning == Meaning::Fresh && self.id != self.request.id {
+                // No record binds it under the old identity any more: the new one counts.
                 self.id = self.request.id;
                 (seen, draft) = (None, first(self.claim, Version::random()));
-                self.stays = Duration::ZERO;
                 claiming = Claiming::new(self.request, self.claim, self.id);
                 if is_held(&self.id) {
                     return self.recursive();
@@ -222,40 +203,12 @@ impl<'a> Admitting<'a> {
     /// Finds out whether a record binds the call under the identity that it had in an older build, and what it says.
     async fn identify(&mut self, old: RecordId) -> Result<Option<Snapshot>, StoreError> {
         let snapshot = self.look(&old).await?;
-        let is_fresh = self.finds_nothing(&snapshot);
-        if is_fresh && released(&snapshot).is_none() {
+        if is_fresh(&decide(self.claim, &snapshot, Version::random)) {
             return Ok(None);
         }
-        self.bound = !is_fresh;
+        self.bound = true;
         self.id = old;
         Ok(Some(snapshot))
-    }
-
-    /// Has a call that was released under the identity of an older build run there again, as a record of that one: what the first
-    /// run handed downstream is known there by the keys of that identity. Where a build of its own has run it, that one's record counts,
-    /// and is told.
-    async fn goes_on_as_before(
-        &mut self,
-        snapshot: &Snapshot,
-        draft: &mut Draft,
-    ) -> Result<Option<Snapshot>, StoreError> {
-        self.goes_on = false;
-        let Some(released) = released(snapshot) else {
-            return Ok(None);
-        };
-        let own = self.look(&self.request.id).await?;
-        if !self.finds_nothing(&own) {
-            self.id = self.request.id;
-            return Ok(Some(own));
-        }
-        self.goes_on = true;
-        if let Some(subject) = &draft.subject {
-            draft.subject = Some(Arc::new(Subject {
-                fingerprint: subject.fingerprint.clone(),
-                ..Subject::clone(&released.subject)
-            }));
-        }
-        Ok(None)
     }
 
     async fn look(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
@@ -267,10 +220,6 @@ impl<'a> Admitting<'a> {
                 Err(error) => retries.pause_after(error, handle.timer()).await?,
             }
         }
-    }
-
-    fn finds_nothing(&self, snapshot: &Snapshot) -> bool {
-        is_fresh(&decide(self.claim, snapshot, Version::random))
     }
 
     fn recursive(&self) -> Admission {
@@ -305,8 +254,6 @@ impl<'a> Admitting<'a> {
                 meaning,
             } => {
                 self.bound = meaning != Meaning::Fresh;
-                self.stays = released(snapshot)
-                    .map_or(Duration::ZERO, |record| record.expires.since(snapshot.now));
                 Next::Write(Box::new((seen, draft, meaning)))
             }
             Decision::Mine(record) if record.lease_is_over(self.latest(snapshot.now, sent)) => {
@@ -327,8 +274,6 @@ impl<'a> Admitting<'a> {
                     attempt: record.attempt,
                     on_crash: record.on_crash,
                     meaning: Meaning::won(&record),
-                    // What that try was put over, nobody remembers here.
-                    stays: self.claim.ttl,
                     sent: sent.saturating_sub(gone),
                 };
                 Next::Done(self.run(&won))
@@ -483,7 +428,6 @@ impl<'a> Admitting<'a> {
             attempt: draft.attempt,
             on_crash: draft.on_crash,
             meaning,
-            stays: self.stays,
             sent,
         })
     }
@@ -516,13 +460,6 @@ impl<'a> Admitting<'a> {
             OnOutage::Open | OnOutage::Closed => Admission::Refused(error.into()),
         }
     }
-}
-
-/// The record that stands and was released, where it has not expired.
-fn released(snapshot: &Snapshot) -> Option<&Record> {
-    let record = snapshot.record.as_deref()?;
-    let stands = record.state == State::Released && !record.is_expired(snapshot.now);
-    stands.then_some(record)
 }
 
 fn is_fresh(decision: &Decision) -> bool {

@@ -54,8 +54,6 @@ pub(crate) struct Won {
     pub(crate) attempt: u32,
     pub(crate) on_crash: OnCrash,
     pub(crate) meaning: Meaning,
-    /// For how much longer what it was put over would have stayed released.
-    pub(crate) stays: Duration,
     /// When the claim was sent, by the holder's timer.
     pub(crate) sent: Duration,
 }
@@ -81,12 +79,7 @@ impl Held {
             claimed(won.meaning),
         );
         let holding = Holding::new(claim, won.attempt, won.on_crash, won.meaning);
-        let lease = Arc::new(Lease::new(
-            attempt,
-            holding.over_released(won.stays),
-            won.version,
-            won.sent,
-        ));
+        let lease = Arc::new(Lease::new(attempt, holding, won.version, won.sent));
         let place = handle.keeper().keep(&lease, won.sent);
         Self {
             handle,

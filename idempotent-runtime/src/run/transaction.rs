@@ -118,7 +118,7 @@ impl Admitting<'_> {
                     let holding = Holding::new(claim, number, draft.on_crash, meaning);
                     return Ok(Claimed {
                         attempt: Attempt::new(id, operation(), number, token, Stage::Body),
-                        holding: holding.over_released(self.stays),
+                        holding,
                         version: stamp.version,
                     });
                 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use axum::{Router, body::Bytes, routing::post};
 use idempotent_runtime::{
     Idempotency,
-    http::{IdempotencyLayer, Rules, Scope},
+    http::{IdempotencyLayer, Rules},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -24,7 +24,7 @@ const LIMIT: usize = 1 << 20;
 async fn serve() -> SocketAddr {
     let length = async |body: Bytes| body.len().to_string();
     let layer = IdempotencyLayer::builder(Idempotency::memory())
-        .scope(Scope::shared_by_all_callers())
+        .shared_by_all_callers()
         .rules(Rules::ietf().max_request(LIMIT))
         .build()
         .expect("the settings are sound");

@@ -289,7 +289,7 @@ fn stripe_s_errors_and_bare_conflicts() {
 }
 
 #[test]
-fn c24_the_vendor_s_word_counts_for_more_than_the_status() {
+fn cl24_the_vendor_s_word_counts_for_more_than_the_status() {
     let says = |status, verdict| {
         Observed::Answer(Answered {
             verdict: Some(verdict),
@@ -311,7 +311,7 @@ fn c24_the_vendor_s_word_counts_for_more_than_the_status() {
 }
 
 #[test]
-fn c24_the_vendor_s_word_counts_for_more_than_the_members() {
+fn cl24_the_vendor_s_word_counts_for_more_than_the_members() {
     let says = |verdict, retryable| {
         let mut answer = answer(409);
         answer.verdict = Some(verdict);
@@ -324,7 +324,7 @@ fn c24_the_vendor_s_word_counts_for_more_than_the_members() {
 }
 
 #[test]
-fn c25_members_count_only_where_the_body_speaks_of_keys() {
+fn cl25_members_count_only_where_the_body_speaks_of_keys() {
     let says = |status, retryable, key_action| {
         let mut answer = answer(status);
         answer.problem.retryable = Some(retryable);
@@ -340,13 +340,13 @@ fn c25_members_count_only_where_the_body_speaks_of_keys() {
 }
 
 #[test]
-fn c15_a_retry_after_of_nothing_is_no_hot_loop() {
+fn cl15_a_retry_after_of_nothing_is_no_hot_loop() {
     let quarter = Next::RetryAfter(Duration::from_millis(250));
     assert_eq!(ietf(&progress(), &Observed::Answer(after(503, 0))), quarter);
 }
 
 #[test]
-fn c16_a_retry_after_beyond_the_cap_or_the_deadline_is_told() {
+fn cl16_a_retry_after_beyond_the_cap_or_the_deadline_is_told() {
     let stop = |seconds| Next::Stop(Stopped::RetryLater(Duration::from_secs(seconds)));
     assert_eq!(
         ietf(&progress(), &Observed::Answer(after(503, 61))),
@@ -366,7 +366,7 @@ fn c16_a_retry_after_beyond_the_cap_or_the_deadline_is_told() {
 }
 
 #[test]
-fn c22_where_keys_may_mean_nothing_only_what_did_not_happen_is_sent_again() {
+fn cl22_where_keys_may_mean_nothing_only_what_did_not_happen_is_sent_again() {
     let on_trial = Progress {
         protection: Protection::KeyOnTrial,
         ..progress()
@@ -382,7 +382,7 @@ fn c22_where_keys_may_mean_nothing_only_what_did_not_happen_is_sent_again() {
 
 /// Neither a vendor's header nor a problem makes a server honour keys, or gives a call the key that it lacks.
 #[test]
-fn c22_no_word_of_the_server_s_protects_a_call() {
+fn cl22_no_word_of_the_server_s_protects_a_call() {
     let says_again = Answered {
         verdict: Some(true),
         ..answer(500)
@@ -410,7 +410,7 @@ fn c22_no_word_of_the_server_s_protects_a_call() {
 }
 
 #[test]
-fn c29_every_bound_ends_a_call_and_what_may_have_happened_is_not_forgotten() {
+fn cl29_every_bound_ends_a_call_and_what_may_have_happened_is_not_forgotten() {
     let spent = [
         (
             Why::Attempts,
@@ -467,7 +467,7 @@ fn c29_every_bound_ends_a_call_and_what_may_have_happened_is_not_forgotten() {
 }
 
 #[test]
-fn c26_too_early_is_tried_once_more() {
+fn cl26_too_early_is_tried_once_more() {
     let early = Progress {
         was_early: true,
         ..progress()
@@ -506,7 +506,7 @@ fn known_as(kind: crate::http::problem::Kind) -> Slug {
 
 #[cfg(feature = "tower")]
 #[test]
-fn c25_every_problem_of_the_server_is_known_and_done_as_it_says() {
+fn cl25_every_problem_of_the_server_is_known_and_done_as_it_says() {
     for kind in crate::http::problem::Kind::ALL {
         let body = format!(r#"{{"type":"https://api.example.com/{}"}}"#, kind.slug());
         let problem = Problem::read(body.as_bytes());

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Contract, Protocol, Requirement};
+use super::Contract;
 use crate::http::{
-    Reason, Syntax, capitalised,
+    Presence, Reason, Syntax, capitalised,
     key::KeyReader,
     problem::{KeyAction, Kind, Mismatch},
 };
@@ -32,8 +32,8 @@ impl Contract {
         let is_allowed = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
         let prefix: String = name.chars().filter(is_allowed).collect();
         let mut parameters = Map::new();
-        let protects = self.requirement.protects();
-        for name in self.keys.names().iter().filter(|_| protects) {
+        let protects = self.protects();
+        for name in self.rules.reader.names().iter().filter(|_| protects) {
             let name = capitalised(name);
             let component = format!("{prefix}{}", component(&name));
             parameters.insert(component, self.parameter(&name));
@@ -61,8 +61,9 @@ impl Contract {
             }));
         }
         let mut schemas = Map::new();
-        if !self.answers.is_empty() {
-            schemas.insert(problem, problem_schema(&self.answers));
+        let kinds: Vec<Kind> = self.answers().into_iter().map(|(kind, _)| kind).collect();
+        if !kinds.is_empty() {
+            schemas.insert(problem, problem_schema(&kinds));
         }
         json!({
             "components": {
@@ -80,11 +81,11 @@ impl Contract {
             "name": name,
             "in": "header",
             // Where several fields carry the key, any one of them will do.
-            "required": self.requirement == Requirement::Required && self.keys.names().len() == 1,
+            "required": self.rules.presence == Presence::Required && self.rules.reader.names().len() == 1,
             "description": self.to_markdown(),
-            "schema": key_schema(&self.keys),
+            "schema": key_schema(&self.rules.reader),
         });
-        if let Some(example) = self.keys.takes().example() {
+        if let Some(example) = self.rules.reader.takes().example() {
             parameter["example"] = json!(format!("\"{example}\""));
         }
         parameter
@@ -92,12 +93,11 @@ impl Contract {
 
     fn by_status(&self) -> BTreeMap<u16, Vec<Kind>> {
         let mut kinds: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
-        let answers = match self.protocol {
-            Protocol::Http => &self.answers[..],
-            Protocol::Grpc => &[],
-        };
-        for (kind, status) in answers {
-            kinds.entry(status.as_u16()).or_default().push(*kind);
+        if self.is_grpc() {
+            return kinds;
+        }
+        for (kind, status) in self.answers() {
+            kinds.entry(status.as_u16()).or_default().push(kind);
         }
         kinds
     }
@@ -151,8 +151,8 @@ fn response(kinds: &[Kind], problem: &str) -> Value {
     response
 }
 
-fn problem_schema(answers: &[(Kind, http::StatusCode)]) -> Value {
-    let codes: Vec<String> = answers.iter().map(|(kind, _)| kind.code()).collect();
+fn problem_schema(kinds: &[Kind]) -> Value {
+    let codes: Vec<String> = kinds.iter().map(|kind| kind.code()).collect();
     let reasons: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     json!({
         "type": "object",

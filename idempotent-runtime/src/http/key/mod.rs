@@ -38,8 +38,8 @@ const LONGEST: usize = 255;
 /// ([`Attempt::child_key`](crate::Attempt::child_key)), are never those of another caller who took the same text, and two keys
 /// are equal where text and caller are. [`as_str`](Self::as_str) is what the client sent, nevertheless.
 ///
-/// The key of such a call is the pair of what [`Scope::of`](super::Scope::of) gives and the client's text: by that, operators find and settle it, as in
-/// `idem.lookup("orders.pay", None::<&str>, &(user.id, "the client's text"))`. It stands in the record so that people can read it, unless
+/// The key of such a call is the pair of its caller and the client's text, and a caller is its kind and its name: by that, operators
+/// find and settle it, as in `idem.lookup("orders.pay", None::<&str>, &(("user", user.id), "the client's text"))`. It stands in the record so that people can read it, unless
 /// the handle hides keys. Whoever makes callers share one space, or no longer, or has a layer guard a route or no longer, changes
 /// the identity of the calls inside.
 ///

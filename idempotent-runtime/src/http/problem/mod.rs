@@ -78,8 +78,7 @@
 //!
 //! # idempotency-too-many-keys
 //!
-//! The caller has more keys in use than the service allows, or brings new ones faster. Nothing was done; try again later, with the
-//! same key.
+//! The caller has more keys in use than the service allows. Nothing was done; try again later, with the same key.
 //!
 //! # idempotency-not-supported
 //!
@@ -98,15 +97,11 @@ mod document;
 mod kind;
 mod refusal;
 mod respond;
-mod retold;
 
 use std::{borrow::Cow, time::Duration};
 
 use http::{Method, StatusCode};
 
-#[cfg(feature = "axum")]
-pub(crate) use self::retold::Told;
-pub(crate) use self::retold::is_about_another_call;
 pub use self::{
     document::{Document, ProblemJson, Rendered, Renderer},
     kind::{KeyAction, Kind, Mismatch},

@@ -10,9 +10,6 @@ pub enum Presence {
     Optional,
     /// Keys do not count: every request runs unprotected, and a key is ignored.
     Ignored,
-    /// As [`Ignored`](Presence::Ignored), and the response says so: `Idempotency-Status: ignored`. It does not where the key is taken
-    /// all the same, by a layer inside or by a handler that has it extracted.
-    IgnoredAloud,
     /// Keys are not supported: a request with one is refused with 501, so that its sender does not rely on it.
     Unsupported,
 }

@@ -76,7 +76,7 @@ impl Rules {
     /// What a unary method of gRPC needs, as [`ietf`](Rules::ietf) beside that: the key is in the
     /// metadata `idempotency-key`, refusals are statuses of gRPC, and what a response means is said
     /// by its own status. For
-    /// [`Builder::route`](super::super::Builder::route) with the method's path, such as `/shop.v1.Orders/Place`.
+    /// [`LayerBuilder::route`](super::super::LayerBuilder::route) with the method's path, such as `/shop.v1.Orders/Place`.
     ///
     /// | what | answer |
     /// |---|---|

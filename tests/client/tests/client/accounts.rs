@@ -37,7 +37,7 @@ fn from_journal(text: &str) -> (Origin, String) {
 }
 
 #[tokio::test]
-async fn c47_an_answer_is_given_from_the_journal_only_to_whom_it_was_given_before() {
+async fn cl47_an_answer_is_given_from_the_journal_only_to_whom_it_was_given_before() {
     type Ask = fn(&Client, &str, &str) -> RequestBuilder;
     let ways: [Ask; 4] = [
         |client, url, who| {
@@ -77,7 +77,7 @@ async fn c47_an_answer_is_given_from_the_journal_only_to_whom_it_was_given_befor
 
 /// A token that was renewed is still the same account's, so what one caller is refused was done nevertheless.
 #[tokio::test]
-async fn c47_what_another_token_was_told_stays() {
+async fn cl47_what_another_token_was_told_stays() {
     let server = Server::doing([answer(200).body("done"), answer(401)]).await;
     let client = client();
     let ask = |token: &str| {
@@ -91,7 +91,7 @@ async fn c47_what_another_token_was_told_stays() {
 
 /// The other one may be of another account, at which the server did something else, or nothing.
 #[tokio::test]
-async fn c47_what_another_token_is_told_ends_no_open_call() {
+async fn cl47_what_another_token_is_told_ends_no_open_call() {
     for told in [answer(201), answer(402)] {
         let server = Server::doing([Step::Cut, told.into(), answer(201).body("of A").into()]);
         let server = server.await;
@@ -118,7 +118,7 @@ async fn c47_what_another_token_is_told_ends_no_open_call() {
 }
 
 #[tokio::test]
-async fn c47_who_retries_outside_ends_its_call_with_a_renewed_token() {
+async fn cl47_who_retries_outside_ends_its_call_with_a_renewed_token() {
     let server = Server::doing([Step::Cut]).await;
     let keys = builder(&Pauses::default()).limits(patient().attempts(1));
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
@@ -141,7 +141,7 @@ async fn c47_who_retries_outside_ends_its_call_with_a_renewed_token() {
 
 /// It is no key of theirs to a server that takes keys as they stand.
 #[tokio::test]
-async fn c47_a_key_that_the_caller_wrote_is_not_written_as_another_token_has_it() {
+async fn cl47_a_key_that_the_caller_wrote_is_not_written_as_another_token_has_it() {
     let server = Server::doing([Step::Cut]).await;
     let keys = builder(&Pauses::default()).limits(patient().attempts(1));
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
@@ -160,7 +160,7 @@ async fn c47_a_key_that_the_caller_wrote_is_not_written_as_another_token_has_it(
 }
 
 #[tokio::test]
-async fn c47_a_server_without_keys_is_not_asked_again_by_another_token() {
+async fn cl47_a_server_without_keys_is_not_asked_again_by_another_token() {
     let server = Server::doing([answer(200), answer(200)]).await;
     let url = server.url("/").parse().expect("a URL");
     let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
@@ -178,7 +178,7 @@ async fn c47_a_server_without_keys_is_not_asked_again_by_another_token() {
 }
 
 #[tokio::test]
-async fn c47_an_account_has_keys_of_its_own_whatever_its_token() {
+async fn cl47_an_account_has_keys_of_its_own_whatever_its_token() {
     let server = Server::doing([answer(200).body("of A"), answer(200).body("of B")]).await;
     let client = client_with(|keys| keys.account("A"));
     let ask = |call: Call, token: &str| {
@@ -211,7 +211,7 @@ async fn restarted(
 }
 
 #[tokio::test]
-async fn c47_a_call_is_resumed_for_its_account_and_no_credentials_are_in_the_file() {
+async fn cl47_a_call_is_resumed_for_its_account_and_no_credentials_are_in_the_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("calls.db");
     let server = Server::doing([Step::Cut, answer(201).body("of A").into()]).await;
@@ -241,7 +241,7 @@ async fn c47_a_call_is_resumed_for_its_account_and_no_credentials_are_in_the_fil
 
 /// A key that the server may have forgotten does not become young because somebody else asks.
 #[tokio::test]
-async fn c36_an_old_key_is_not_sent_again_with_another_token() {
+async fn cl36_an_old_key_is_not_sent_again_with_another_token() {
     let clock = ManualClock::new();
     let server = Server::doing([answer(200)]).await;
     let client = client_with(|keys| keys.journal(MemoryJournal::new()).clock(clock.clone()));
@@ -260,7 +260,7 @@ async fn c36_an_old_key_is_not_sent_again_with_another_token() {
 }
 
 #[tokio::test]
-async fn c11_a_stream_is_never_answered_by_the_journal() {
+async fn cl11_a_stream_is_never_answered_by_the_journal() {
     let server = Server::doing([answer(200).body("one"), answer(200).body("two")]).await;
     let client = client();
     let ask = |text: &'static str| {
@@ -278,7 +278,7 @@ async fn c11_a_stream_is_never_answered_by_the_journal() {
 
 /// Headers that make a request what it is make another one of it: what one organisation was answered is not for the other.
 #[tokio::test]
-async fn c10_a_request_with_other_headers_of_its_own_is_another_one() {
+async fn cl10_a_request_with_other_headers_of_its_own_is_another_one() {
     let of_their_own = http::HeaderName::from_static("x-org");
     for name in ["x-org", "if-match", "prefer", "x-http-method-override"] {
         let server = Server::doing([answer(200).body("of a"), answer(200).body("of b")]).await;
@@ -302,7 +302,7 @@ async fn c10_a_request_with_other_headers_of_its_own_is_another_one() {
 
 /// Who asks is known by the account, and what changes from one attempt to the next is no part of the request.
 #[tokio::test]
-async fn c10_credentials_and_passing_headers_make_no_other_request() {
+async fn cl10_credentials_and_passing_headers_make_no_other_request() {
     let server = Server::doing([answer(200).body("done")]).await;
     let profile = Profile::ietf().request_header(AUTHORIZATION);
     let url = server.url("/").parse().expect("a URL");
@@ -326,7 +326,7 @@ fn streamed(text: &'static str) -> reqwest::Body {
 
 /// Nobody saw whether the stream has the bytes of the call that is open.
 #[tokio::test]
-async fn c11_what_a_stream_was_told_is_not_told_to_whom_sent_bytes() {
+async fn cl11_what_a_stream_was_told_is_not_told_to_whom_sent_bytes() {
     let steps = [
         Step::Cut,
         answer(200).body("of two").into(),
@@ -346,7 +346,7 @@ async fn c11_what_a_stream_was_told_is_not_told_to_whom_sent_bytes() {
 
 /// Nothing is answered from an entry without a digest, so that whoever makes its bytes again may close it.
 #[tokio::test]
-async fn c08_a_stream_that_is_open_is_closed_by_who_sends_it_again() {
+async fn cl08_a_stream_that_is_open_is_closed_by_who_sends_it_again() {
     for again in [|| streamed("one"), || reqwest::Body::from("one")] {
         let server = Server::doing([Step::Cut]).await;
         let keys = builder(&Pauses::default()).limits(patient().attempts(1));

@@ -19,7 +19,7 @@ use crate::kit::{
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn c12_what_is_in_progress_is_asked_again_with_the_same_key() {
+async fn cl12_what_is_in_progress_is_asked_again_with_the_same_key() {
     let in_progress = problem(409, "idempotency-request-in-progress").with("retry-after", "2");
     let server = Server::doing([in_progress.clone(), in_progress, answer(201)]).await;
     let client = client();
@@ -43,7 +43,7 @@ async fn c12_what_is_in_progress_is_asked_again_with_the_same_key() {
 
 /// A handler that takes long: neither the attempts nor the retries of the origin are used up by asking for it.
 #[tokio::test]
-async fn c12_what_is_running_is_waited_for_however_often_it_is_asked_for() {
+async fn cl12_what_is_running_is_waited_for_however_often_it_is_asked_for() {
     let in_progress = problem(409, "idempotency-request-in-progress").with("retry-after", "1");
     let steps = [Step::Cut].into_iter();
     let steps = steps.chain([(); 20].map(|()| in_progress.clone().into()));
@@ -60,7 +60,7 @@ async fn c12_what_is_running_is_waited_for_however_often_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn c12_stripe_s_words_for_it_are_understood() {
+async fn cl12_stripe_s_words_for_it_are_understood() {
     let in_use = json(
         409,
         r#"{"error":{"type":"invalid_request_error","code":"idempotency_key_in_use"}}"#,
@@ -79,7 +79,7 @@ async fn c12_stripe_s_words_for_it_are_understood() {
 }
 
 #[tokio::test]
-async fn c13_the_application_s_conflict_is_the_answer() {
+async fn cl13_the_application_s_conflict_is_the_answer() {
     let theirs = json(
         409,
         r#"{"type":"https://api.example.com/problems/sold-out","retryable":true}"#,
@@ -98,7 +98,7 @@ async fn c13_the_application_s_conflict_is_the_answer() {
 }
 
 #[tokio::test]
-async fn c14_retry_after_is_never_cut_short() {
+async fn cl14_retry_after_is_never_cut_short() {
     for status in [429, 500, 503] {
         let server = Server::doing([answer(status).with("retry-after", "2"), answer(201)]).await;
         let client = client();
@@ -117,7 +117,7 @@ async fn c14_retry_after_is_never_cut_short() {
 }
 
 #[tokio::test]
-async fn c15_dates_nothing_and_nonsense_in_retry_after() {
+async fn cl15_dates_nothing_and_nonsense_in_retry_after() {
     let now = SystemTime::now();
     let date = |moment| httpdate::fmt_http_date(moment);
     let least = Duration::from_millis(250);
@@ -145,7 +145,7 @@ async fn c15_dates_nothing_and_nonsense_in_retry_after() {
 }
 
 #[tokio::test]
-async fn c16_who_asks_for_too_long_a_pause_is_told_about() {
+async fn cl16_who_asks_for_too_long_a_pause_is_told_about() {
     // Longer than is waited out, and longer than the deadline leaves.
     for (longest, value) in [(60, 61), (3_600, 100)] {
         let busy = answer(503)
@@ -172,7 +172,7 @@ async fn c16_who_asks_for_too_long_a_pause_is_told_about() {
 }
 
 #[tokio::test]
-async fn c17_a_reused_key_is_the_end_and_no_new_one_is_made_up() {
+async fn cl17_a_reused_key_is_the_end_and_no_new_one_is_made_up() {
     let stripe = json(400, r#"{"error":{"type":"idempotency_error"}}"#);
     for reused in [problem(422, "idempotency-key-reused"), stripe] {
         let server = Server::doing([reused]).await;
@@ -200,7 +200,7 @@ async fn c17_a_reused_key_is_the_end_and_no_new_one_is_made_up() {
 }
 
 #[tokio::test]
-async fn c18_a_missing_or_invalid_key_is_the_answer() {
+async fn cl18_a_missing_or_invalid_key_is_the_answer() {
     for slug in ["idempotency-key-missing", "idempotency-key-invalid"] {
         let server = Server::doing([problem(400, slug)]).await;
         let response = client()
@@ -214,7 +214,7 @@ async fn c18_a_missing_or_invalid_key_is_the_answer() {
 }
 
 #[tokio::test]
-async fn c19_the_form_of_a_key_never_changes_by_itself() {
+async fn cl19_the_form_of_a_key_never_changes_by_itself() {
     let quoted = problem(400, "idempotency-key-invalid");
     let server = Server::doing([quoted, answer(500), answer(201)]).await;
     let client = client();
@@ -238,7 +238,7 @@ async fn c19_the_form_of_a_key_never_changes_by_itself() {
 }
 
 #[tokio::test]
-async fn c23_server_errors_are_tried_again_and_recorded_ones_are_not() {
+async fn cl23_server_errors_are_tried_again_and_recorded_ones_are_not() {
     // A status that is not known counts as 500, and so does one that cannot be (RFC 9110, section 15).
     for status in [500, 502, 503, 504, 507, 520, 524, 599, 600] {
         let recorded = answer(status).with("idempotent-replayed", "true");
@@ -258,7 +258,7 @@ async fn c23_server_errors_are_tried_again_and_recorded_ones_are_not() {
 }
 
 #[tokio::test]
-async fn c24_the_vendor_s_word_wins() {
+async fn cl24_the_vendor_s_word_wins() {
     let client = client_with(|_| {
         let profile = Profile::stripe().verdict_header(HeaderName::from_static("transient-error"));
         idempotent_runtime::client::IdempotencyKeys::builder(profile)
@@ -288,7 +288,7 @@ async fn c24_the_vendor_s_word_wins() {
 }
 
 #[tokio::test]
-async fn c25_the_server_s_own_members_win() {
+async fn cl25_the_server_s_own_members_win() {
     let body = |retryable| {
         format!(r#"{{"type":"about:blank","retryable":{retryable},"key_action":"keep"}}"#)
     };
@@ -304,7 +304,7 @@ async fn c25_the_server_s_own_members_win() {
 }
 
 #[tokio::test]
-async fn c26_timeouts_early_data_and_rate_limits() {
+async fn cl26_timeouts_early_data_and_rate_limits() {
     let rows: [(Vec<Step>, u16, usize); 5] = [
         (vec![answer(408).into(), answer(201).into()], 201, 2),
         (vec![answer(425).into(), answer(201).into()], 201, 2),
@@ -375,7 +375,7 @@ impl Middleware for Signs {
 }
 
 #[tokio::test]
-async fn c27_authorisation_is_new_at_every_attempt_and_the_key_is_not() {
+async fn cl27_authorisation_is_new_at_every_attempt_and_the_key_is_not() {
     let server = Server::doing([answer(500), answer(401), answer(201)]).await;
     let (http, keys) = builder(&Pauses::default())
         .build(reqwest::Client::builder())
@@ -404,7 +404,7 @@ async fn c27_authorisation_is_new_at_every_attempt_and_the_key_is_not() {
 }
 
 #[tokio::test]
-async fn c27_a_refused_call_is_sent_again_by_its_intent() {
+async fn cl27_a_refused_call_is_sent_again_by_its_intent() {
     let server = Server::doing([answer(401), answer(201)]).await;
     let client = client();
     for (token, status) in [("old", 401), ("new", 201)] {
@@ -419,7 +419,7 @@ async fn c27_a_refused_call_is_sent_again_by_its_intent() {
 
 /// Nothing ran, so there is nothing that the intent came to, and nothing that its next request would contradict.
 #[tokio::test]
-async fn c11_a_request_that_was_refused_for_its_form_is_put_right_under_the_same_intent() {
+async fn cl11_a_request_that_was_refused_for_its_form_is_put_right_under_the_same_intent() {
     for refusal in [405, 411, 413, 414, 415, 417, 421, 426, 428, 431] {
         let server = Server::doing([answer(refusal), answer(201)]).await;
         let client = client();
@@ -437,7 +437,7 @@ async fn c11_a_request_that_was_refused_for_its_form_is_put_right_under_the_same
 
 /// The answer was lost, and it was a refusal of the handler's own, which the server has recorded.
 #[tokio::test]
-async fn c23_a_refusal_that_was_recorded_is_the_answer_and_stays_it() {
+async fn cl23_a_refusal_that_was_recorded_is_the_answer_and_stays_it() {
     let recorded = answer(403).with("idempotent-replayed", "true");
     let server = Server::doing([Step::Cut, recorded.into()]).await;
     let client = client();
@@ -452,7 +452,7 @@ async fn c23_a_refusal_that_was_recorded_is_the_answer_and_stays_it() {
 }
 
 #[tokio::test]
-async fn c37_what_the_server_does_not_know_or_keep_is_told_with_its_handle() {
+async fn cl37_what_the_server_does_not_know_or_keep_is_told_with_its_handle() {
     for slug in [
         "idempotency-outcome-unknown",
         "idempotency-result-expired",
@@ -478,7 +478,7 @@ async fn c37_what_the_server_does_not_know_or_keep_is_told_with_its_handle() {
 }
 
 #[tokio::test]
-async fn c38_a_response_tells_how_it_came_about() {
+async fn cl38_a_response_tells_how_it_came_about() {
     let replayed = answer(201)
         .with("idempotent-replayed", "true")
         .body("receipt");

@@ -74,7 +74,7 @@ impl reqwest_middleware::Middleware for Silent {
 
 /// Without a socket, so that tokio's own clock stands still while nothing else happens.
 #[tokio::test(start_paused = true)]
-async fn c29_the_deadline_counts_from_before_the_body_is_read() {
+async fn cl29_the_deadline_counts_from_before_the_body_is_read() {
     const DEADLINE: Duration = Duration::from_secs(10);
     let keys = IdempotencyKeys::builder(Profile::ietf()).journal(MemoryJournal::new());
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
@@ -116,7 +116,7 @@ async fn c29_the_deadline_counts_from_before_the_body_is_read() {
 }
 
 #[tokio::test]
-async fn c30_a_stream_is_sent_once_and_its_key_is_handed_over() {
+async fn cl30_a_stream_is_sent_once_and_its_key_is_handed_over() {
     let server = Server::doing([answer(201).into(), Step::Cut]).await;
     let client = client();
     let post = || {
@@ -145,7 +145,7 @@ async fn c30_a_stream_is_sent_once_and_its_key_is_handed_over() {
 }
 
 #[tokio::test]
-async fn c30_a_function_makes_the_stream_again() {
+async fn cl30_a_function_makes_the_stream_again() {
     let server = Server::doing([Step::Cut, answer(500).into(), answer(201).into()]).await;
     let client = client();
     let call = client.http.post(server.url("/pay"));
@@ -164,7 +164,7 @@ async fn c30_a_function_makes_the_stream_again() {
 }
 
 #[tokio::test]
-async fn c31_other_bytes_are_never_sent_under_a_key() {
+async fn cl31_other_bytes_are_never_sent_under_a_key() {
     for second in ["yap", "pa", "paid"] {
         let server = Server::doing([answer(500)]).await;
         let made = Arc::new(AtomicUsize::new(0));
@@ -189,7 +189,7 @@ async fn c31_other_bytes_are_never_sent_under_a_key() {
 }
 
 #[tokio::test]
-async fn c32_a_form_with_parts_is_the_same_at_every_attempt() {
+async fn cl32_a_form_with_parts_is_the_same_at_every_attempt() {
     let form = || {
         multipart::Form::new()
             .text("order", "42")
@@ -228,7 +228,7 @@ async fn c32_a_form_with_parts_is_the_same_at_every_attempt() {
 
 /// Each form is made with a boundary of its own, and a server that compares bytes must not notice.
 #[tokio::test]
-async fn c32_one_intent_is_the_same_form_however_often_it_is_made() {
+async fn cl32_one_intent_is_the_same_form_however_often_it_is_made() {
     let server = Server::doing([Step::Cut]).await;
     let ask = async |process: &Client, order: &'static str| {
         let form = multipart::Form::new()

@@ -59,7 +59,7 @@ fn is_too_old(ended: &reqwest_middleware::Result<reqwest::Response>) {
 
 /// While a machine sleeps its timers stand still, and the server's time goes on.
 #[tokio::test]
-async fn c36_a_key_that_gets_old_while_the_machine_sleeps_is_not_sent_again() {
+async fn cl36_a_key_that_gets_old_while_the_machine_sleeps_is_not_sent_again() {
     let clock = ManualClock::new();
     let (in_a_pause, in_an_attempt) = (Gate::new(), Gate::new());
     let waits = Step::AnswerBehind(in_an_attempt.clone(), answer(500));
@@ -82,7 +82,7 @@ async fn c36_a_key_that_gets_old_while_the_machine_sleeps_is_not_sent_again() {
 
 /// It is as old as when the process before this one made it, whatever this one has seen of its time.
 #[tokio::test]
-async fn c36_a_key_of_an_earlier_process_gets_old_while_the_machine_sleeps() {
+async fn cl36_a_key_of_an_earlier_process_gets_old_while_the_machine_sleeps() {
     let (clock, gate) = (ManualClock::new(), Gate::new());
     let journal = Arc::new(MemoryJournal::new());
     let server = Server::doing([Step::Cut, answer(500).into()]).await;
@@ -102,7 +102,7 @@ async fn c36_a_key_of_an_earlier_process_gets_old_while_the_machine_sleeps() {
 
 /// Somebody sets the clock again and again, and time passes nevertheless.
 #[tokio::test]
-async fn c36_a_key_gets_old_also_by_a_clock_that_stands_still() {
+async fn cl36_a_key_gets_old_also_by_a_clock_that_stands_still() {
     let busy = answer(503).with("retry-after", "30");
     let server = Server::doing([busy.clone(), busy]).await;
     let profile = Profile::ietf().retention(Duration::from_secs(100));
@@ -119,7 +119,7 @@ async fn c36_a_key_gets_old_also_by_a_clock_that_stands_still() {
 
 /// The clock was set back since the key was made, so how old that is cannot be known.
 #[tokio::test]
-async fn c36_a_key_from_the_future_is_not_sent_again() {
+async fn cl36_a_key_from_the_future_is_not_sent_again() {
     let clock = ManualClock::new();
     let start = Clock::now(&clock);
     let made = 2 * HOUR;
@@ -144,7 +144,7 @@ async fn c36_a_key_from_the_future_is_not_sent_again() {
 
 /// Whoever has no time left is better off with what was not done than with what nobody knows.
 #[tokio::test]
-async fn c29_nothing_is_sent_after_the_deadline() {
+async fn cl29_nothing_is_sent_after_the_deadline() {
     let server = Server::doing([Step::Cut]).await;
     let process = process(1, &Pauses::default(), &ManualClock::new());
     let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));

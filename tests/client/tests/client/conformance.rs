@@ -20,121 +20,121 @@ use Result::{Partly, Tested};
 
 const ITEMS: [Item; 47] = [
     Item(
-        "C-01",
+        "CL-01",
         "draft-07 §2.5.1, vendors' SDKs",
         "POST and PATCH get a key before the first attempt; every attempt carries it byte for byte",
         Tested,
     ),
     Item(
-        "C-02",
+        "CL-02",
         "found by running code",
         "another middleware that retries, inside or outside, repeats the key; extensions that are used again make no repetition",
         Tested,
     ),
     Item(
-        "C-03",
+        "CL-03",
         "vendors' SDKs",
         "a key that the caller wrote is sent as it is, in one line; two lines are refused",
         Tested,
     ),
     Item(
-        "C-04",
+        "CL-04",
         "vendors' documentation",
         "GET, HEAD and OPTIONS have no key and are tried again",
         Tested,
     ),
     Item(
-        "C-05",
+        "CL-05",
         "RFC 9110 §9.2.2",
         "PUT and DELETE have a key on demand and are tried again",
         Tested,
     ),
     Item(
-        "C-06",
+        "CL-06",
         "draft-07 §2.1 and §2.2",
         "a random key is a UUID of version 4 in quotes, and bare for a server that wants it",
         Tested,
     ),
     Item(
-        "C-07",
+        "CL-07",
         "RFC 9651 §4.1.6",
-        "quotes and backslashes are escaped; what is not ASCII or longer than 255 bytes is refused before anything is sent",
+        "quotes and backslashes are escaped; a key that is not ASCII or longer than 255 bytes is refused before anything is sent",
         Tested,
     ),
     Item(
-        "C-08",
+        "CL-08",
         "practice of payment providers",
         "a restart sends the same bytes with the same key and the headers that make the request what it is, or reports the call",
         Tested,
     ),
     Item(
-        "C-09",
+        "CL-09",
         "practice of payment providers",
         "key, method, target, digest, time and deadline are written before the first byte leaves; where that fails, nothing is sent",
         Tested,
     ),
     Item(
-        "C-10",
+        "CL-10",
         "draft-07 §2.2",
         "another request under a key that the journal knows is refused before anything is sent",
         Tested,
     ),
     Item(
-        "C-11",
+        "CL-11",
         "this project",
         "a call that is over is answered by the journal, or reported as over; one after which the server says that its key is free is not over",
         Tested,
     ),
     Item(
-        "C-12",
+        "CL-12",
         "draft-07 §2.7, vendors' SDKs",
         "409 in progress waits `Retry-After` and repeats the key, also in Stripe's words and as a bare 409 where the profile says so",
         Tested,
     ),
     Item(
-        "C-13",
+        "CL-13",
         "draft-07 §2.7",
         "another 409 is the answer; after an attempt that may have been done it is asked again, and is no outcome",
         Tested,
     ),
     Item(
-        "C-14",
+        "CL-14",
         "RFC 9110 §10.2.3",
         "at least `Retry-After` passes before the next attempt",
         Tested,
     ),
     Item(
-        "C-15",
+        "CL-15",
         "RFC 9110 §10.2.3",
         "dates, dates that are past, zero, negative and malformed values",
         Tested,
     ),
     Item(
-        "C-16",
+        "CL-16",
         "vendors' SDKs",
         "a `Retry-After` beyond the cap or the deadline ends the call with the key",
         Tested,
     ),
     Item(
-        "C-17",
+        "CL-17",
         "draft-07 §2.2 and §2.7",
         "a reused key ends the call and is burned; no new key is made up",
         Tested,
     ),
     Item(
-        "C-18",
+        "CL-18",
         "draft-07 §2.7",
         "a missing or invalid key is the answer",
         Tested,
     ),
     Item(
-        "C-19",
+        "CL-19",
         "this project",
         "the form of a key never changes by itself",
         Tested,
     ),
     Item(
-        "C-20",
+        "CL-20",
         "vendors' SDKs",
         "failed connections and names are tried again; bad certificates, schemes and endless redirects are not",
         Partly(
@@ -142,163 +142,163 @@ const ITEMS: [Item; 47] = [
         ),
     ),
     Item(
-        "C-21",
+        "CL-21",
         "vendors' SDKs",
-        "what was cut off after sending, and half a response, is sent again because it has a key",
+        "a call that was cut off after sending, or got half a response, is sent again because it has a key",
         Tested,
     ),
     Item(
-        "C-22",
+        "CL-22",
         "draft-07 §2.5.1",
         "where no support is declared, what may have happened is unknown and not sent again, nor after a restart",
         Tested,
     ),
     Item(
-        "C-23",
+        "CL-23",
         "vendors' SDKs",
         "500, 502 and above are tried again, those too that only a proxy knows, and recorded ones are not",
         Tested,
     ),
     Item(
-        "C-24",
+        "CL-24",
         "vendors' documentation",
         "a vendor's header on retries wins over the status, both ways",
         Tested,
     ),
     Item(
-        "C-25",
+        "CL-25",
         "this project",
         "`retryable` and `key_action` win over the status, in bodies that speak of keys",
         Tested,
     ),
     Item(
-        "C-26",
+        "CL-26",
         "RFC 8470 §5.2, RFC 6585 §4",
         "408 is tried again, 425 once, 429 with `Retry-After` or Stripe's `lock_timeout`",
         Tested,
     ),
     Item(
-        "C-27",
+        "CL-27",
         "this project",
         "authorisation and signatures are new at every attempt, the key is not",
         Tested,
     ),
     Item(
-        "C-28",
+        "CL-28",
         "vendors' SDKs",
         "pauses double with jitter, from half a second to eight, by tokio's time",
         Tested,
     ),
     Item(
-        "C-29",
+        "CL-29",
         "this project",
         "attempts, a retry budget for each origin, and a deadline that also ends an attempt, and the reading of the body before it",
         Tested,
     ),
     Item(
-        "C-30",
+        "CL-30",
         "found by running code",
         "a stream is sent once and reported with its key; a function can make it again",
         Tested,
     ),
     Item(
-        "C-31",
+        "CL-31",
         "this project",
         "other bytes at a later attempt are broken off before their end",
         Tested,
     ),
     Item(
-        "C-32",
+        "CL-32",
         "this project",
         "the boundary and the bytes of a form with parts are the same at every attempt, and for one intent in every process",
         Tested,
     ),
     Item(
-        "C-33",
+        "CL-33",
         "vendors' SDKs",
         "a dropped call sends nothing more and stays in the journal",
         Tested,
     ),
     Item(
-        "C-34",
+        "CL-34",
         "found by running code",
         "same origin: 307 and 308 keep the key, what becomes a GET loses it; another origin never sees it; 301 and 302 are no outcome",
         Tested,
     ),
     Item(
-        "C-35",
+        "CL-35",
         "RFC 9113 §8.7",
         "a stream that was refused, or that the server went away from, is sent again by the client beneath, with the key, as one attempt; nothing else is",
         Tested,
     ),
     Item(
-        "C-36",
+        "CL-36",
         "vendors' documentation",
         "a key older than the server keeps keys is never sent again, on the way or after a restart",
         Tested,
     ),
     Item(
-        "C-37",
+        "CL-37",
         "this project",
         "an unknown outcome, and a result that is gone, are told with the server's handle",
         Tested,
     ),
     Item(
-        "C-38",
+        "CL-38",
         "this project",
         "a response tells whether it is a replay, how many attempts there were, and the key",
         Tested,
     ),
     Item(
-        "C-39",
+        "CL-39",
         "this project",
-        "who gives up hands over the key and the last answer, and can be resumed",
+        "a call that gives up hands over the key and the last answer, and can be resumed",
         Tested,
     ),
     Item(
-        "C-40",
+        "CL-40",
         "this project",
         "one intent is sent by one task at a time",
         Tested,
     ),
     Item(
-        "C-41",
+        "CL-41",
         "draft-07 §5",
         "logs and errors never show a key",
         Tested,
     ),
     Item(
-        "C-42",
+        "CL-42",
         "this project",
         "an intent is one key in every process",
         Tested,
     ),
     Item(
-        "C-43",
+        "CL-43",
         "this project",
         "only operation, id, namespace and account are in a derived key",
         Tested,
     ),
     Item(
-        "C-44",
+        "CL-44",
         "vendors' documentation",
         "`Idempotency-Status: ignored` and 501 are told, and such a server is not relied on",
         Tested,
     ),
     Item(
-        "C-45",
+        "CL-45",
         "this project",
         "every operation has a key of its own; one intent for two requests is refused",
         Tested,
     ),
     Item(
-        "C-46",
+        "CL-46",
         "this project",
         "pauses and timeouts go by a timer of one's own; WebAssembly",
         Partly("WebAssembly is left out, because the runtime needs tokio"),
     ),
     Item(
-        "C-47",
+        "CL-47",
         "draft-07 §5",
         "the journal answers only the caller whom the server answered, by account or by credentials, of which it keeps a digest",
         Tested,
@@ -310,11 +310,11 @@ const ITEMS: [Item; 47] = [
 fn the_table_is_that_of_the_checklist() {
     let mut table = String::from(
         "# The client's checklist\n\n\
-         Checked by the tests of this package that bear the id (`c34_…`), and by those of `idempotent-runtime/src/client` for what needs no\n\
-         connection. \"implements draft-07\" means draft-ietf-httpapi-idempotency-key-header-07, which is no RFC. *passes* means that such\n\
-         tests stand in the sources, where `cargo xtask test` compiles and runs them, and fails when one of them does. This file is made by\n\
-         `conformance.rs`.\n\n\
-         | id | source | what is checked | result |\n|---|---|---|---|\n",
+         The tests that bear its id (`cl34_…`) check each item: those of `tests/client`, and those of `idempotent-runtime/src/client` for what\n\
+         needs no connection. \"implements draft-07\" means draft-ietf-httpapi-idempotency-key-header-07, which is no RFC. *passes* means that such\n\
+         tests stand in the sources, where `cargo xtask test` compiles and runs them, and fails when one of them does. This page is made by\n\
+         `tests/client/tests/client/conformance.rs`.\n\n\
+         | id | source | checked behaviour | result |\n|---|---|---|---|\n",
     );
     for Item(id, source, checked, result) in &ITEMS {
         let result = match result {
@@ -323,7 +323,7 @@ fn the_table_is_that_of_the_checklist() {
         };
         writeln!(table, "| {id} | {source} | {checked} | {result} |").expect("memory takes it");
     }
-    expect_file!["../../CONFORMANCE.md"].assert_eq(&table);
+    expect_file!["../../../../docs/client-conformance.md"].assert_eq(&table);
 }
 
 #[test]
@@ -347,10 +347,10 @@ fn ids(root: &Path, begin: &str) -> BTreeSet<String> {
     let tests = sources::tests(root);
     let tests = tests.iter().filter(|path| path.starts_with(begin));
     let names = tests.filter_map(|path| path.rsplit(':').next());
-    let numbers = names.filter_map(|name| name.strip_prefix('c')?.get(..2));
+    let numbers = names.filter_map(|name| name.strip_prefix("cl")?.get(..2));
     numbers
         .filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-        .map(|number| format!("C-{number}"))
+        .map(|number| format!("CL-{number}"))
         .collect()
 }
 

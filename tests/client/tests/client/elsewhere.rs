@@ -15,7 +15,7 @@ const CONDITIONS: [(&str, &str); 4] = [
 
 /// They were about what the call was to change, and it is done: what tells of it would be refused by them.
 #[tokio::test]
-async fn c34_conditions_and_a_method_in_a_header_are_for_the_call_alone() {
+async fn cl34_conditions_and_a_method_in_a_header_are_for_the_call_alone() {
     let others = [
         ("content-language", "en"),
         ("repr-digest", "sha-256=:AA==:"),
@@ -44,7 +44,7 @@ async fn c34_conditions_and_a_method_in_a_header_are_for_the_call_alone() {
 }
 
 #[tokio::test]
-async fn c34_a_read_keeps_its_conditions_wherever_it_is_led() {
+async fn cl34_a_read_keeps_its_conditions_wherever_it_is_led() {
     let see = answer(302).with("location", "/receipts/1");
     let server = Server::doing([see, answer(304)]).await;
     let mut read = client().http.get(server.url("/receipts"));
@@ -60,7 +60,7 @@ async fn c34_a_read_keeps_its_conditions_wherever_it_is_led() {
 
 /// Nobody but that middleware knows that it was no redirect.
 #[tokio::test]
-async fn c34_a_middleware_that_changes_the_address_is_named_where_a_key_left_its_origin() {
+async fn cl34_a_middleware_that_changes_the_address_is_named_where_a_key_left_its_origin() {
     let server = Server::doing([answer(201)]).await;
     let url = server.url("/pay").parse().expect("a URL");
     let keys = IdempotencyKeys::builder(Profile::ietf());

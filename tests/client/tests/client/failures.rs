@@ -23,7 +23,7 @@ async fn nobody() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn c20_who_cannot_be_reached_has_seen_nothing() {
+async fn cl20_who_cannot_be_reached_has_seen_nothing() {
     let client = client();
     let url = format!("http://{}/pay", nobody().await);
     let ended = client.post(&url).send().await;
@@ -41,7 +41,7 @@ async fn c20_who_cannot_be_reached_has_seen_nothing() {
 }
 
 #[tokio::test]
-async fn c20_a_server_that_comes_back_is_found() {
+async fn cl20_a_server_that_comes_back_is_found() {
     let address = nobody().await;
     let gate = Gate::new();
     let keys = builder(&Pauses::behind(&gate));
@@ -69,7 +69,7 @@ impl Resolve for Resolves {
 
 /// The name is not found, or a connection shows a certificate that is not taken, as encryption reports it.
 #[tokio::test]
-async fn c20_a_name_that_is_not_found_is_tried_again_and_a_bad_certificate_is_not() {
+async fn cl20_a_name_that_is_not_found_is_tried_again_and_a_bad_certificate_is_not() {
     for (kind, pauses) in [
         (io::ErrorKind::NotFound, 3),
         (io::ErrorKind::InvalidData, 0),
@@ -88,7 +88,7 @@ async fn c20_a_name_that_is_not_found_is_tried_again_and_a_bad_certificate_is_no
 }
 
 #[tokio::test]
-async fn c20_a_bad_scheme_and_an_endless_redirect_are_not_tried_again() {
+async fn cl20_a_bad_scheme_and_an_endless_redirect_are_not_tried_again() {
     let taken = Pauses::default();
     let client = client_with(|keys| keys.timer(taken.clone()));
     assert!(
@@ -106,7 +106,7 @@ async fn c20_a_bad_scheme_and_an_endless_redirect_are_not_tried_again() {
 }
 
 #[tokio::test]
-async fn c21_what_was_cut_off_after_sending_is_sent_again_because_it_has_a_key() {
+async fn cl21_what_was_cut_off_after_sending_is_sent_again_because_it_has_a_key() {
     for cut in [Cut::BeforeRequest, Cut::BeforeAnswer] {
         let server = Server::doing([answer(201)]).await;
         let proxy = Proxy::to(server.address).await.expect("a proxy");
@@ -128,7 +128,7 @@ async fn c21_what_was_cut_off_after_sending_is_sent_again_because_it_has_a_key()
 }
 
 #[tokio::test]
-async fn c21_a_response_that_is_cut_off_is_asked_for_again() {
+async fn cl21_a_response_that_is_cut_off_is_asked_for_again() {
     let server = Server::doing([Step::CutBody, answer(201).body("whole").into()]).await;
     let response = client()
         .post(&server.url("/pay"))
@@ -142,7 +142,7 @@ async fn c21_a_response_that_is_cut_off_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn c21_an_attempt_that_takes_too_long_is_sent_again() {
+async fn cl21_an_attempt_that_takes_too_long_is_sent_again() {
     const MOST: Duration = Duration::from_secs(30);
     let server = Server::doing([Step::Hang, answer(201).into()]).await;
     let gate = Gate::new();
@@ -163,7 +163,7 @@ async fn c21_an_attempt_that_takes_too_long_is_sent_again() {
 }
 
 #[tokio::test]
-async fn c22_where_nobody_knows_of_keys_nothing_is_sent_twice() {
+async fn cl22_where_nobody_knows_of_keys_nothing_is_sent_twice() {
     let server = Server::doing([Step::Cut, answer(500).into()]).await;
     let url = server.url("/").parse().expect("a URL");
     let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
@@ -189,7 +189,7 @@ async fn c22_where_nobody_knows_of_keys_nothing_is_sent_twice() {
 }
 
 #[tokio::test]
-async fn c28_pauses_grow_and_differ() {
+async fn cl28_pauses_grow_and_differ() {
     let mut first = Vec::new();
     for _ in 0..8 {
         let server = Server::doing(vec![answer(500); 3]).await;
@@ -212,7 +212,7 @@ async fn c28_pauses_grow_and_differ() {
 
 /// Without a socket, so that tokio's own clock stands still between pauses.
 #[tokio::test(start_paused = true)]
-async fn c28_pauses_go_by_tokio_s_time() {
+async fn cl28_pauses_go_by_tokio_s_time() {
     let keys = IdempotencyKeys::builder(Profile::ietf());
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
     let client = ClientBuilder::new(http).with(keys).with(Busy).build();
@@ -254,7 +254,7 @@ impl reqwest_middleware::Middleware for Busy {
 }
 
 #[tokio::test]
-async fn c29_attempts_and_the_budget_of_an_origin_are_bounds() {
+async fn cl29_attempts_and_the_budget_of_an_origin_are_bounds() {
     let server = Server::doing(vec![answer(500); 99]).await;
     let limits = patient().attempts(3).budget(Budget::new(3, 0.0));
     let client = client_with(|keys| keys.limits(limits));
@@ -281,7 +281,7 @@ async fn c29_attempts_and_the_budget_of_an_origin_are_bounds() {
 }
 
 #[tokio::test]
-async fn c29_calls_that_go_well_pay_for_the_retries_of_others() {
+async fn cl29_calls_that_go_well_pay_for_the_retries_of_others() {
     let script = [500, 201, 500, 201, 500, 201].map(answer);
     let server = Server::doing(script).await;
     let limits = patient().budget(Budget::new(1, 0.5));
@@ -300,7 +300,7 @@ async fn c29_calls_that_go_well_pay_for_the_retries_of_others() {
 }
 
 #[tokio::test]
-async fn c29_the_deadline_ends_an_attempt_that_is_under_way() {
+async fn cl29_the_deadline_ends_an_attempt_that_is_under_way() {
     const DEADLINE: Duration = Duration::from_secs(10);
     let server = Server::doing([answer(500).into(), Step::Hang]).await;
     let gate = Gate::new();
@@ -328,7 +328,7 @@ async fn c29_the_deadline_ends_an_attempt_that_is_under_way() {
 
 /// An attempt may take as long as it is given, and no longer than the call.
 #[tokio::test]
-async fn c29_the_deadline_ends_an_attempt_that_may_take_longer_by_itself() {
+async fn cl29_the_deadline_ends_an_attempt_that_may_take_longer_by_itself() {
     const DEADLINE: Duration = Duration::from_secs(10);
     let server = Server::doing([Step::Hang]).await;
     let gate = Gate::new();
@@ -361,7 +361,7 @@ async fn c29_the_deadline_ends_an_attempt_that_may_take_longer_by_itself() {
 
 /// Each of these says that asking again is fine, and none of them what protects a call that is repeated.
 #[tokio::test]
-async fn c22_a_server_s_word_does_not_repeat_what_has_no_protection() {
+async fn cl22_a_server_s_word_does_not_repeat_what_has_no_protection() {
     let words = [
         answer(500).with("stripe-should-retry", "true"),
         json(502, r#"{"retryable":true,"key_action":"keep"}"#),
@@ -390,7 +390,7 @@ async fn c22_a_server_s_word_does_not_repeat_what_has_no_protection() {
 
 /// The answer was lost, and then somebody before the server did not let the call through.
 #[tokio::test]
-async fn c21_a_refusal_after_a_lost_answer_is_no_outcome() {
+async fn cl21_a_refusal_after_a_lost_answer_is_no_outcome() {
     for status in [401, 403, 405, 413, 421, 429, 431, 501] {
         let server = Server::doing([Step::Cut, answer(status).into()]).await;
         let ended = client().post(&server.url("/pay")).send().await;
@@ -409,7 +409,7 @@ async fn c21_a_refusal_after_a_lost_answer_is_no_outcome() {
 
 /// What the server's store did not tell may have been done by an earlier attempt.
 #[tokio::test]
-async fn c21_an_outcome_that_cannot_be_loaded_is_not_taken_for_nothing() {
+async fn cl21_an_outcome_that_cannot_be_loaded_is_not_taken_for_nothing() {
     let server = Server::doing(vec![problem(503, "idempotency-store-unavailable"); 4]).await;
     let ended = client().post(&server.url("/pay")).send().await;
     assert!(matches!(ended.ending(), ClientError::Unknown { .. }));
@@ -418,7 +418,7 @@ async fn c21_an_outcome_that_cannot_be_loaded_is_not_taken_for_nothing() {
 
 /// These say in so many words whether anything ran.
 #[tokio::test]
-async fn c18_a_failed_handler_is_unknown_and_a_bad_set_up_did_nothing() {
+async fn cl18_a_failed_handler_is_unknown_and_a_bad_set_up_did_nothing() {
     let failed = problem(500, "idempotency-handler-failed");
     let server = Server::doing([failed]).await;
     let ended = client().post(&server.url("/pay")).send().await;
@@ -450,7 +450,7 @@ async fn c18_a_failed_handler_is_unknown_and_a_bad_set_up_did_nothing() {
 }
 
 #[tokio::test]
-async fn c39_who_gives_up_hands_over_the_key_and_the_last_answer() {
+async fn cl39_who_gives_up_hands_over_the_key_and_the_last_answer() {
     let last = answer(503).with("x-request-id", "7").body("down");
     let server = Server::doing([answer(500), answer(500), answer(500), last]).await;
     let client = client();
@@ -482,7 +482,7 @@ async fn c39_who_gives_up_hands_over_the_key_and_the_last_answer() {
 
 /// Where there is no timer of tokio's, one of the application's will do: nothing else is asked how much time has passed.
 #[tokio::test]
-async fn c46_pauses_and_timeouts_go_by_a_timer_of_one_s_own() {
+async fn cl46_pauses_and_timeouts_go_by_a_timer_of_one_s_own() {
     let attempt = Duration::from_secs(30);
     let (timeout, pause) = (Gate::new(), Gate::new());
     let server = Server::doing([Step::Hang, answer(201).into()]).await;

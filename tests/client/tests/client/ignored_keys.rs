@@ -5,7 +5,7 @@ use idempotent_runtime::client::{Call, ClientError, KeyStatus, Why};
 use crate::kit::{Ending, Server, Step, answer, client, outcome, problem};
 
 #[tokio::test]
-async fn c44_a_server_that_ignores_keys_is_not_relied_on_again() {
+async fn cl44_a_server_that_ignores_keys_is_not_relied_on_again() {
     let ignores = answer(201).with("idempotency-status", "ignored");
     let server = Server::doing([ignores.into(), Step::Cut]).await;
     let client = client();
@@ -30,7 +30,7 @@ async fn c44_a_server_that_ignores_keys_is_not_relied_on_again() {
 
 /// The way to call a server of which only some routes honour keys.
 #[tokio::test]
-async fn c44_a_route_that_ignores_keys_speaks_for_no_other_to_a_call_without_one() {
+async fn cl44_a_route_that_ignores_keys_speaks_for_no_other_to_a_call_without_one() {
     let ignores = || answer(200).with("idempotency-status", "ignored");
     let server = Server::doing([
         ignores().into(),
@@ -55,7 +55,7 @@ async fn c44_a_route_that_ignores_keys_speaks_for_no_other_to_a_call_without_one
 }
 
 #[tokio::test]
-async fn c44_a_server_that_does_not_support_keys_says_so() {
+async fn cl44_a_server_that_does_not_support_keys_says_so() {
     // The problem speaks for the server; a bare 501 may be about something else.
     let rows = [
         (problem(501, "idempotency-not-supported"), 2),

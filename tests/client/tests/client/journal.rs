@@ -49,7 +49,7 @@ pub(crate) fn wish() -> Call {
 }
 
 #[tokio::test]
-async fn c08_a_restart_sends_the_same_bytes_with_the_same_key() {
+async fn cl08_a_restart_sends_the_same_bytes_with_the_same_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("calls.db");
     let clock = ManualClock::new();
@@ -89,7 +89,7 @@ async fn c08_a_restart_sends_the_same_bytes_with_the_same_key() {
 }
 
 #[tokio::test]
-async fn c09_the_journal_is_written_before_the_first_byte_leaves() {
+async fn cl09_the_journal_is_written_before_the_first_byte_leaves() {
     let clock = ManualClock::new();
     let server = Server::doing([Step::Hang]).await;
     let journal = Arc::new(MemoryJournal::new());
@@ -112,7 +112,7 @@ async fn c09_the_journal_is_written_before_the_first_byte_leaves() {
 }
 
 #[tokio::test]
-async fn c10_another_body_under_the_same_intent_is_refused_after_a_restart() {
+async fn cl10_another_body_under_the_same_intent_is_refused_after_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("calls.db");
     let clock = ManualClock::new();
@@ -142,7 +142,7 @@ async fn c10_another_body_under_the_same_intent_is_refused_after_a_restart() {
 }
 
 #[tokio::test]
-async fn c33_a_dropped_call_sends_nothing_more_and_stays_in_the_journal() {
+async fn cl33_a_dropped_call_sends_nothing_more_and_stays_in_the_journal() {
     let clock = ManualClock::new();
     let gate = Gate::new();
     let server = Server::doing([Step::Cut]).await;
@@ -174,7 +174,7 @@ async fn c33_a_dropped_call_sends_nothing_more_and_stays_in_the_journal() {
 }
 
 #[tokio::test]
-async fn c36_an_old_key_is_never_sent_again() {
+async fn cl36_an_old_key_is_never_sent_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("calls.db");
     let clock = ManualClock::new();
@@ -204,7 +204,7 @@ async fn c36_an_old_key_is_never_sent_again() {
 
 /// A key does not get old between two attempts without anybody noticing.
 #[tokio::test]
-async fn c36_a_key_that_gets_old_on_the_way_is_not_sent_again() {
+async fn cl36_a_key_that_gets_old_on_the_way_is_not_sent_again() {
     let server = Server::doing([answer(500), answer(500)]).await;
     let profile = Profile::ietf().retention(Duration::from_millis(1_400));
     let keys = IdempotencyKeys::builder(profile)
@@ -224,7 +224,7 @@ async fn c36_a_key_that_gets_old_on_the_way_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn c36_an_intent_that_no_journal_saw_is_as_old_as_it_says() {
+async fn cl36_an_intent_that_no_journal_saw_is_as_old_as_it_says() {
     let server = Server::doing([answer(201)]).await;
     let clock = ManualClock::new();
     let process = process_with(MemoryJournal::new(), &clock);
@@ -246,7 +246,7 @@ async fn c36_an_intent_that_no_journal_saw_is_as_old_as_it_says() {
 }
 
 #[tokio::test]
-async fn c40_one_intent_is_sent_by_one_task_at_a_time() {
+async fn cl40_one_intent_is_sent_by_one_task_at_a_time() {
     let gate = Gate::new();
     let server = Server::doing([Step::Behind(gate.clone())]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
@@ -278,7 +278,7 @@ async fn c40_one_intent_is_sent_by_one_task_at_a_time() {
 }
 
 #[tokio::test]
-async fn c20_what_was_never_sent_is_not_left_open() {
+async fn cl20_what_was_never_sent_is_not_left_open() {
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
     let call = process.client.post("ftp://api.example.com/pay").body("pay");
     assert!(call.send().await.is_err());
@@ -286,7 +286,7 @@ async fn c20_what_was_never_sent_is_not_left_open() {
 }
 
 #[tokio::test]
-async fn c20_a_call_that_reached_nobody_is_not_left_open_where_its_method_protects_it() {
+async fn cl20_a_call_that_reached_nobody_is_not_left_open_where_its_method_protects_it() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let nobody = listener.local_addr().expect("an address");
     drop(listener);
@@ -305,7 +305,7 @@ async fn c20_a_call_that_reached_nobody_is_not_left_open_where_its_method_protec
 
 /// Nobody can name it again, so the journal would only grow by it.
 #[tokio::test]
-async fn c11_of_a_call_with_a_random_key_the_journal_keeps_nothing_once_it_is_over() {
+async fn cl11_of_a_call_with_a_random_key_the_journal_keeps_nothing_once_it_is_over() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = SqliteJournal::open(folder.path().join("calls.db")).await;
     let journals: [Arc<dyn ClientJournal>; 2] = [
@@ -334,7 +334,7 @@ async fn c11_of_a_call_with_a_random_key_the_journal_keeps_nothing_once_it_is_ov
 
 /// Who was told that nothing happened may have done something else since.
 #[tokio::test]
-async fn c39_what_was_reported_as_not_done_is_not_sent_later() {
+async fn cl39_what_was_reported_as_not_done_is_not_sent_later() {
     let server = Server::doing([problem(503, "idempotency-overloaded")]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
     let call = process.client.post(server.url("/pay")).body("pay");
@@ -345,7 +345,7 @@ async fn c39_what_was_reported_as_not_done_is_not_sent_later() {
 
 /// A thousand other calls do not make the server forget less, or this client more.
 #[tokio::test]
-async fn c36_a_key_that_many_calls_came_after_is_not_sent_again() {
+async fn cl36_a_key_that_many_calls_came_after_is_not_sent_again() {
     let clock = ManualClock::new();
     let server = Server::doing([answer(201)]).await;
     let keys = builder(&Pauses::default()).clock(clock.clone());
@@ -369,7 +369,7 @@ async fn c36_a_key_that_many_calls_came_after_is_not_sent_again() {
 
 /// What an attempt of an earlier process may have done is not forgotten because this one did nothing.
 #[tokio::test]
-async fn c08_what_an_earlier_process_may_have_done_stays_unknown() {
+async fn cl08_what_an_earlier_process_may_have_done_stays_unknown() {
     let clock = ManualClock::new();
     let server = Server::doing([Step::Cut, answer(401).into()]).await;
     let process = process_with(MemoryJournal::new(), &clock);

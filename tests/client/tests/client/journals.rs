@@ -211,7 +211,7 @@ async fn a_call_that_nobody_polls_keeps_no_other_one_from_the_file() {
 
 /// A server that is down for long fills no memory, and no call is forgotten because of it.
 #[tokio::test]
-async fn c09_the_memory_for_unfinished_calls_is_bounded() {
+async fn cl09_the_memory_for_unfinished_calls_is_bounded() {
     const MOST: usize = 10_000;
     let journal = MemoryJournal::new();
     let body = Bytes::from(vec![b'x'; 60_000]);
@@ -239,7 +239,7 @@ async fn c09_the_memory_for_unfinished_calls_is_bounded() {
 
 /// Written in another way, it would be another key to a server that takes keys as they stand.
 #[tokio::test]
-async fn c09_what_is_dropped_of_a_call_leaves_its_key_as_it_was_written() {
+async fn cl09_what_is_dropped_of_a_call_leaves_its_key_as_it_was_written() {
     let journal = MemoryJournal::new();
     let body = Bytes::from(vec![b'x'; 60_000]);
     let mut key = http::HeaderValue::from_static("order-42");
@@ -262,7 +262,7 @@ async fn c09_what_is_dropped_of_a_call_leaves_its_key_as_it_was_written() {
 
 /// What is too old to be sent again would be sent as new if it was forgotten by itself, so somebody has to say that.
 #[tokio::test]
-async fn c36_a_journal_full_of_old_calls_takes_new_ones_when_somebody_makes_room() {
+async fn cl36_a_journal_full_of_old_calls_takes_new_ones_when_somebody_makes_room() {
     let journal = Arc::new(MemoryJournal::new());
     for number in 0..10_000 {
         let begun = journal.begin(&call(number, &Bytes::new())).await;
@@ -289,7 +289,7 @@ async fn c36_a_journal_full_of_old_calls_takes_new_ones_when_somebody_makes_room
 }
 
 #[tokio::test]
-async fn c36_what_is_over_is_known_when_its_answer_is_dropped() {
+async fn cl36_what_is_over_is_known_when_its_answer_is_dropped() {
     let journal = MemoryJournal::new();
     let body = Bytes::from(vec![b'x'; 60_000]);
     let answered = Ended::Answered {
@@ -323,7 +323,7 @@ async fn c36_what_is_over_is_known_when_its_answer_is_dropped() {
 
 /// What stands in a file is a promise: a journal of an earlier release must be read.
 #[tokio::test]
-async fn c08_a_journal_of_the_first_release_is_read() {
+async fn cl08_a_journal_of_the_first_release_is_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("calls.db");
     let url = format!("sqlite:{}?mode=rwc", file.display());
@@ -374,7 +374,7 @@ async fn c08_a_journal_of_the_first_release_is_read() {
 
 /// Nothing tells its begin from another one but that it has none.
 #[tokio::test]
-async fn c08_a_call_of_an_earlier_release_is_forgotten_only_as_it_was_listed() {
+async fn cl08_a_call_of_an_earlier_release_is_forgotten_only_as_it_was_listed() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = SqliteJournal::open(folder.path().join("calls.db")).await;
     let journals: [Arc<dyn ClientJournal>; 2] = [
@@ -413,7 +413,7 @@ async fn c08_a_call_of_an_earlier_release_is_forgotten_only_as_it_was_listed() {
 
 /// What was damaged is a call that may have been sent, and the others must be sent again.
 #[tokio::test]
-async fn c08_a_damaged_entry_is_named_and_keeps_no_other_one_back() {
+async fn cl08_a_damaged_entry_is_named_and_keeps_no_other_one_back() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("calls.db");
     let journal = SqliteJournal::open(&file).await.expect("a journal");

@@ -19,7 +19,7 @@ use crate::kit::{
 const NO_STEPS: [Step; 0] = [];
 
 #[tokio::test]
-async fn c01_one_key_is_made_before_the_first_attempt() {
+async fn cl01_one_key_is_made_before_the_first_attempt() {
     for method in [http::Method::POST, http::Method::PATCH] {
         let server = Server::doing([Step::Cut, answer(500).into(), answer(201).into()]).await;
         let client = client();
@@ -42,7 +42,7 @@ async fn c01_one_key_is_made_before_the_first_attempt() {
 }
 
 #[tokio::test]
-async fn c01_two_calls_have_two_keys() {
+async fn cl01_two_calls_have_two_keys() {
     let server = Server::doing(NO_STEPS).await;
     let client = client();
     for _ in 0..2 {
@@ -58,7 +58,7 @@ async fn c01_two_calls_have_two_keys() {
 
 /// The retry middleware stands inside, where it repeats what it is given, or outside, where it calls ours again.
 #[tokio::test]
-async fn c02_another_middleware_that_retries_repeats_the_key() {
+async fn cl02_another_middleware_that_retries_repeats_the_key() {
     for inside in ["inside", "outside"] {
         let server = Server::doing([answer(503), answer(503), answer(503)]).await;
         let pauses = Pauses::default();
@@ -97,7 +97,7 @@ async fn c02_another_middleware_that_retries_repeats_the_key() {
 
 /// What a retry would go by must not turn the next call into a repetition.
 #[tokio::test]
-async fn c02_extensions_that_are_used_again_make_no_repetition() {
+async fn cl02_extensions_that_are_used_again_make_no_repetition() {
     let server = Server::doing(NO_STEPS).await;
     let client = client();
     let mut extensions = Extensions::new();
@@ -114,7 +114,7 @@ async fn c02_extensions_that_are_used_again_make_no_repetition() {
 
 /// A middleware out there may fetch a token between two attempts, over the same client.
 #[tokio::test]
-async fn c02_another_request_in_between_takes_no_key_from_who_retries() {
+async fn cl02_another_request_in_between_takes_no_key_from_who_retries() {
     for in_between in [Step::Cut, answer(200).into(), answer(401).into()] {
         let server = Server::doing([Step::Cut, in_between.clone()]).await;
         let client = client_with(|keys| keys.limits(crate::kit::patient().attempts(1)));
@@ -135,7 +135,7 @@ async fn c02_another_request_in_between_takes_no_key_from_who_retries() {
 
 /// Who retries out there repeats the request; another one is another call.
 #[tokio::test]
-async fn c02_another_request_gets_another_key_whatever_became_of_the_first() {
+async fn cl02_another_request_gets_another_key_whatever_became_of_the_first() {
     let server = Server::doing([Step::Cut]).await;
     let client = client_with(|keys| keys.limits(crate::kit::patient().attempts(1)));
     let mut extensions = Extensions::new();
@@ -152,7 +152,7 @@ async fn c02_another_request_gets_another_key_whatever_became_of_the_first() {
 }
 
 #[tokio::test]
-async fn c03_a_key_of_the_caller_s_is_sent_as_it_is() {
+async fn cl03_a_key_of_the_caller_s_is_sent_as_it_is() {
     for written in ["\"mine\"", "mine", "mine; p=1"] {
         let server = Server::doing([answer(500), answer(201)]).await;
         let client = client();
@@ -171,7 +171,7 @@ async fn c03_a_key_of_the_caller_s_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn c41_the_header_of_a_key_is_marked_as_sensitive_whoever_wrote_it() {
+async fn cl41_the_header_of_a_key_is_marked_as_sensitive_whoever_wrote_it() {
     let server = Server::doing([answer(201)]).await;
     let (http, keys) = builder(&Pauses::default())
         .build(reqwest::Client::builder())
@@ -196,7 +196,7 @@ async fn c41_the_header_of_a_key_is_marked_as_sensitive_whoever_wrote_it() {
 }
 
 #[tokio::test]
-async fn c03_two_lines_are_refused() {
+async fn cl03_two_lines_are_refused() {
     let server = Server::doing([answer(201)]).await;
     let call = client().post(&server.url("/pay"));
     let call = call
@@ -212,7 +212,7 @@ async fn c03_two_lines_are_refused() {
 }
 
 #[tokio::test]
-async fn c04_reads_have_no_key_and_are_sent_again() {
+async fn cl04_reads_have_no_key_and_are_sent_again() {
     for method in [http::Method::GET, http::Method::HEAD, http::Method::OPTIONS] {
         let server = Server::doing([Step::Cut, answer(503).into(), answer(200).into()]).await;
         let client = client();
@@ -228,7 +228,7 @@ async fn c04_reads_have_no_key_and_are_sent_again() {
 }
 
 #[tokio::test]
-async fn c04_the_last_answer_to_a_read_is_handed_on() {
+async fn cl04_the_last_answer_to_a_read_is_handed_on() {
     let server = Server::doing(vec![answer(503); 9]).await;
     let client = client();
     let response = client
@@ -242,7 +242,7 @@ async fn c04_the_last_answer_to_a_read_is_handed_on() {
 }
 
 #[tokio::test]
-async fn c05_repeatable_methods_have_a_key_on_demand() {
+async fn cl05_repeatable_methods_have_a_key_on_demand() {
     for method in [http::Method::PUT, http::Method::DELETE] {
         let server = Server::doing([Step::Cut, answer(204).into(), answer(204).into()]).await;
         let client = client();
@@ -259,7 +259,7 @@ async fn c05_repeatable_methods_have_a_key_on_demand() {
 
 /// A key that may mean nothing takes nothing away from what the method promises.
 #[tokio::test]
-async fn c05_a_key_on_trial_does_not_keep_a_repeatable_method_from_being_repeated() {
+async fn cl05_a_key_on_trial_does_not_keep_a_repeatable_method_from_being_repeated() {
     let server = Server::doing([Step::Cut, answer(204).into()]).await;
     let url = server.url("/").parse().expect("a URL");
     let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
@@ -275,7 +275,7 @@ async fn c05_a_key_on_trial_does_not_keep_a_repeatable_method_from_being_repeate
 }
 
 #[tokio::test]
-async fn c06_keys_are_quoted_uuids_and_bare_where_a_server_wants_it() {
+async fn cl06_keys_are_quoted_uuids_and_bare_where_a_server_wants_it() {
     let ours = Server::doing([answer(201)]).await;
     let theirs = Server::doing([answer(201)]).await;
     let bare = theirs.url("/").parse().expect("a URL");
@@ -302,7 +302,7 @@ async fn c06_keys_are_quoted_uuids_and_bare_where_a_server_wants_it() {
 }
 
 #[tokio::test]
-async fn c07_a_custom_key_is_escaped_and_a_bad_one_is_refused() {
+async fn cl07_a_custom_key_is_escaped_and_a_bad_one_is_refused() {
     let server = Server::doing([answer(201)]).await;
     let client = client();
     let key = Key::new(r#"a"b\c"#).expect("a key");
@@ -334,7 +334,7 @@ impl Write for Log {
 }
 
 #[tokio::test]
-async fn c41_neither_logs_nor_errors_show_the_key() {
+async fn cl41_neither_logs_nor_errors_show_the_key() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -382,7 +382,7 @@ async fn c41_neither_logs_nor_errors_show_the_key() {
 }
 
 #[tokio::test]
-async fn c42_one_intent_is_one_key_in_every_process() {
+async fn cl42_one_intent_is_one_key_in_every_process() {
     let server = Server::doing(vec![answer(401); 4]).await;
     let send = async |client: &crate::kit::Client, operation, id| {
         let call = Call::new().intent(Intent::new(operation, id));
@@ -404,7 +404,7 @@ async fn c42_one_intent_is_one_key_in_every_process() {
 }
 
 #[tokio::test]
-async fn c43_only_the_intent_is_in_its_key() {
+async fn cl43_only_the_intent_is_in_its_key() {
     let server = Server::doing(vec![answer(401); 2]).await;
     for (body, path) in [
         ("cents=100&at=12:00", "/pay"),
@@ -420,7 +420,7 @@ async fn c43_only_the_intent_is_in_its_key() {
 
 /// What would be one key for several operations is refused where it can be seen.
 #[tokio::test]
-async fn c45_every_operation_of_a_batch_has_a_key_of_its_own() {
+async fn cl45_every_operation_of_a_batch_has_a_key_of_its_own() {
     let server = Server::doing(vec![answer(201); 4]).await;
     let client = client();
     for item in ["a", "b", "c"] {

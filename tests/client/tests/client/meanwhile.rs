@@ -136,7 +136,7 @@ async fn ask(
 }
 
 #[tokio::test]
-async fn c09_where_the_journal_fails_nothing_is_sent() {
+async fn cl09_where_the_journal_fails_nothing_is_sent() {
     let server = Server::doing([answer(201)]).await;
     let process = process_with(Meanwhile::of(Happens::IsFull), &ManualClock::new());
     let ended = ask(&process, &server, Call::new()).await;
@@ -146,7 +146,7 @@ async fn c09_where_the_journal_fails_nothing_is_sent() {
 
 /// What is sent stands in the journal, though somebody else took it out when it was looked for.
 #[tokio::test]
-async fn c09_a_call_that_was_withdrawn_while_it_was_taken_up_is_written_anew() {
+async fn cl09_a_call_that_was_withdrawn_while_it_was_taken_up_is_written_anew() {
     let server = Server::doing([Step::Cut, Step::Cut]).await;
     let process = process_with(Meanwhile::of(Happens::Withdrawn), &ManualClock::new());
     for sent in 1..=2 {
@@ -166,7 +166,7 @@ async fn c09_a_call_that_was_withdrawn_while_it_was_taken_up_is_written_anew() {
 
 /// What the process before this one sent may have been done, whether there is time for another attempt or not.
 #[tokio::test]
-async fn c29_a_call_that_was_taken_up_too_late_stays_open() {
+async fn cl29_a_call_that_was_taken_up_too_late_stays_open() {
     let server = Server::doing([Step::Cut]).await;
     let pauses = Pauses::default();
     let journal = Meanwhile::of(Happens::Waits(pauses.clone()));
@@ -202,7 +202,7 @@ async fn c29_a_call_that_was_taken_up_too_late_stays_open() {
 
 /// It stands there as one to be sent, so whoever resumes it will send it.
 #[tokio::test]
-async fn c39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_holds() {
+async fn cl39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_holds() {
     for refusal in refusals() {
         let server = Server::doing([refusal.clone()]).await;
         let process = process_with(Meanwhile::of(Happens::Fails), &ManualClock::new());
@@ -232,7 +232,7 @@ async fn c39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_holds
 
 /// Who is told that nothing was sent does something else, so nobody sends it from there.
 #[tokio::test]
-async fn c39_a_call_that_the_journal_wrote_and_did_not_say_so_is_taken_out_again() {
+async fn cl39_a_call_that_the_journal_wrote_and_did_not_say_so_is_taken_out_again() {
     let server = Server::doing([Step::Cut]).await;
     let process = process_with(Meanwhile::of(Happens::IsCut), &ManualClock::new());
 
@@ -246,7 +246,7 @@ async fn c39_a_call_that_the_journal_wrote_and_did_not_say_so_is_taken_out_again
 
 /// A middleware outside that retries hands on the last error.
 #[tokio::test]
-async fn c39_nobody_is_told_that_nothing_was_sent_of_what_an_earlier_pass_sent() {
+async fn cl39_nobody_is_told_that_nothing_was_sent_of_what_an_earlier_pass_sent() {
     let server = Server::doing([Step::Cut]).await;
     let process = process_with(Meanwhile::of(Happens::IsBusy), &ManualClock::new());
     let extensions = &mut http::Extensions::new();

@@ -5,7 +5,7 @@ use idempotent_runtime::client::{Call, Intent, MemoryJournal, Origin};
 use crate::kit::{Server, Step, answer, client, client_with, outcome};
 
 #[tokio::test]
-async fn c21_events_are_handed_on_as_they_come() {
+async fn cl21_events_are_handed_on_as_they_come() {
     let server = Server::doing([Step::Events]).await;
     let mut response = client()
         .post(&server.url("/ask"))
@@ -21,7 +21,7 @@ async fn c21_events_are_handed_on_as_they_come() {
 }
 
 #[tokio::test]
-async fn c21_a_long_response_comes_whole() {
+async fn cl21_a_long_response_comes_whole() {
     for announced in [Step::Answer, Step::Chunked] {
         let long = "x".repeat(3 << 20);
         let json = answer(200)
@@ -40,7 +40,7 @@ async fn c21_a_long_response_comes_whole() {
 
 /// As one that somebody reads piece by piece, and that is larger than the memory.
 #[tokio::test]
-async fn c21_of_a_long_document_no_more_than_a_beginning_is_read() {
+async fn cl21_of_a_long_document_no_more_than_a_beginning_is_read() {
     let json = answer(200)
         .with("content-type", "application/json")
         .body(&"x".repeat(3 << 20));
@@ -53,7 +53,7 @@ async fn c21_of_a_long_document_no_more_than_a_beginning_is_read() {
 
 /// Half a document is as good as none, and a server does not always say how long one is.
 #[tokio::test]
-async fn c21_half_a_document_of_unknown_length_is_asked_for_again() {
+async fn cl21_half_a_document_of_unknown_length_is_asked_for_again() {
     let journal = MemoryJournal::new();
     let client = client_with(|keys| keys.journal(journal));
     for (number, content_type) in [

@@ -7,7 +7,7 @@ use idempotent_runtime::client::{
 use crate::kit::{Ending, Server, Step, answer, client, client_with, outcome, patient, unfinished};
 
 #[tokio::test]
-async fn c34_a_repetition_at_the_same_origin_keeps_the_key() {
+async fn cl34_a_repetition_at_the_same_origin_keeps_the_key() {
     for status in [307, 308] {
         let moved = answer(status).with("location", "/v2/pay");
         let server = Server::doing([moved, answer(201)]).await;
@@ -32,7 +32,7 @@ async fn c34_a_repetition_at_the_same_origin_keeps_the_key() {
 }
 
 #[tokio::test]
-async fn c34_another_origin_never_sees_the_key() {
+async fn cl34_another_origin_never_sees_the_key() {
     for status in [301, 302, 303, 307, 308] {
         let elsewhere = Server::doing([answer(201)]).await;
         let moved = answer(status).with("location", elsewhere.url("/pay"));
@@ -54,7 +54,7 @@ async fn c34_another_origin_never_sees_the_key() {
 }
 
 #[tokio::test]
-async fn c34_another_origin_is_not_reached_by_detours() {
+async fn cl34_another_origin_is_not_reached_by_detours() {
     let elsewhere = Server::doing([answer(201)]).await;
     let away = answer(307).with("location", elsewhere.url("/pay"));
     let server = Server::doing([answer(307).with("location", "/detour"), away]).await;
@@ -69,7 +69,7 @@ async fn c34_another_origin_is_not_reached_by_detours() {
 }
 
 #[tokio::test]
-async fn c34_what_becomes_a_get_has_no_key_and_no_body() {
+async fn cl34_what_becomes_a_get_has_no_key_and_no_body() {
     for status in [301, 302, 303] {
         let done = answer(status)
             .with("location", "/receipts/1")
@@ -94,7 +94,7 @@ async fn c34_what_becomes_a_get_has_no_key_and_no_body() {
 
 /// A slash is missing, say: the address that the server names lists payments, and none was made.
 #[tokio::test]
-async fn c34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
+async fn cl34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
     for status in [301, 302] {
         let moved = answer(status).with("location", "/payments/");
         let list = answer(200).body("[]");
@@ -126,7 +126,7 @@ async fn c34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
 /// What moved stays moved, and who puts the address right asks for another request under the same key. Nothing but the
 /// application can say that nothing was done, also where the journal is the one that nobody else has.
 #[tokio::test]
-async fn c34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
+async fn cl34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
     let moved = || answer(301).with("location", "/payments/");
     let server = Server::doing([moved(), moved(), answer(201)]).await;
     let keys = IdempotencyKeys::builder(Profile::ietf());
@@ -165,7 +165,7 @@ async fn c34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
 
 /// As the method of a call asks for: what is not POST does not become a GET by itself.
 #[tokio::test]
-async fn c34_only_a_post_becomes_a_get_where_its_target_is_elsewhere() {
+async fn cl34_only_a_post_becomes_a_get_where_its_target_is_elsewhere() {
     for status in [301, 302] {
         let moved = || answer(status).with("location", "/orders/1/");
         let recorded = moved().with("idempotent-replayed", "true");
@@ -181,7 +181,7 @@ async fn c34_only_a_post_becomes_a_get_where_its_target_is_elsewhere() {
 }
 
 #[tokio::test]
-async fn c34_a_target_that_is_elsewhere_is_no_outcome_where_the_method_protects() {
+async fn cl34_a_target_that_is_elsewhere_is_no_outcome_where_the_method_protects() {
     let moved = || answer(301).with("location", "/orders/1/");
     let server = Server::doing([moved(), moved()]).await;
     let undeclared = IdempotencyKeys::builder(Profile::undeclared());
@@ -197,7 +197,7 @@ async fn c34_a_target_that_is_elsewhere_is_no_outcome_where_the_method_protects(
 }
 
 #[tokio::test]
-async fn c34_a_call_without_a_key_is_led_on_as_by_every_client() {
+async fn cl34_a_call_without_a_key_is_led_on_as_by_every_client() {
     for status in [301, 302, 303] {
         let moved = answer(status).with("location", "/receipts/1");
         let server = Server::doing([moved, answer(200).body("receipt")]).await;
@@ -210,7 +210,7 @@ async fn c34_a_call_without_a_key_is_led_on_as_by_every_client() {
 }
 
 #[tokio::test]
-async fn c34_what_a_call_was_led_on_to_may_lead_on() {
+async fn cl34_what_a_call_was_led_on_to_may_lead_on() {
     let see = answer(303).with("location", "/receipts/1");
     let moved = answer(301).with("location", "/receipts/one");
     let server = Server::doing([see, moved, answer(200).body("receipt")]).await;
@@ -226,7 +226,7 @@ async fn c34_what_a_call_was_led_on_to_may_lead_on() {
 }
 
 #[tokio::test]
-async fn c34_a_replayed_redirect_is_told_as_replayed() {
+async fn cl34_a_replayed_redirect_is_told_as_replayed() {
     let done = answer(303)
         .with("location", "/receipts/1")
         .with("idempotent-replayed", "true");
@@ -241,7 +241,7 @@ async fn c34_a_replayed_redirect_is_told_as_replayed() {
 
 /// Whoever puts the middleware on a client of another kind is told, though too late for this key.
 #[tokio::test]
-async fn c34_a_client_that_follows_everything_is_found_out() {
+async fn cl34_a_client_that_follows_everything_is_found_out() {
     let elsewhere = Server::doing([answer(201)]).await;
     let server = Server::doing([answer(308).with("location", elsewhere.url("/pay"))]).await;
     let keys = IdempotencyKeys::builder(Profile::ietf());
@@ -259,7 +259,7 @@ async fn c34_a_client_that_follows_everything_is_found_out() {
 
 /// The server did it and told where to read of it, so a reading that fails is not the call's failure.
 #[tokio::test]
-async fn c34_a_call_that_was_led_on_is_not_taken_for_not_done() {
+async fn cl34_a_call_that_was_led_on_is_not_taken_for_not_done() {
     let afterwards = [
         answer(403).into(),
         answer(429).with("retry-after", "0").into(),
@@ -296,7 +296,7 @@ async fn c34_a_call_that_was_led_on_is_not_taken_for_not_done() {
 
 /// What is not to be found yet is there later: the call is led on again, and does nothing twice because of its key.
 #[tokio::test]
-async fn c34_a_failure_that_a_call_was_led_on_to_is_not_its_outcome() {
+async fn cl34_a_failure_that_a_call_was_led_on_to_is_not_its_outcome() {
     let see = || answer(303).with("location", "/receipts/1");
     let found = answer(200).body("receipt");
     let server = Server::doing([see(), answer(404), see(), found]).await;
@@ -321,7 +321,7 @@ async fn c34_a_failure_that_a_call_was_led_on_to_is_not_its_outcome() {
 }
 
 #[tokio::test]
-async fn c34_what_has_no_key_is_told_what_it_was_led_on_to() {
+async fn cl34_what_has_no_key_is_told_what_it_was_led_on_to() {
     let see = answer(303).with("location", "/receipts/1");
     let server = Server::doing([see, answer(404)]).await;
     let call = client().http.get(server.url("/receipts")).send().await;
@@ -329,7 +329,7 @@ async fn c34_what_has_no_key_is_told_what_it_was_led_on_to() {
 }
 
 #[tokio::test]
-async fn c34_a_call_without_a_key_that_was_led_on_is_not_sent_again() {
+async fn cl34_a_call_without_a_key_that_was_led_on_is_not_sent_again() {
     let see = answer(303).with("location", "/receipts/1");
     let limited = answer(429).with("retry-after", "0");
     let server = Server::doing([see, limited]).await;
@@ -340,7 +340,7 @@ async fn c34_a_call_without_a_key_that_was_led_on_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn c20_redirects_without_an_end_leave_the_call_and_its_key_known() {
+async fn cl20_redirects_without_an_end_leave_the_call_and_its_key_known() {
     let see = answer(303).with("location", "/receipts/1");
     let server = Server::doing(vec![see; 12]).await;
     let ended = client().post(&server.url("/pay")).send().await;

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn c11_what_is_done_is_answered_by_the_journal() {
+async fn cl11_what_is_done_is_answered_by_the_journal() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("calls.db");
     let clock = ManualClock::new();
@@ -42,7 +42,7 @@ async fn c11_what_is_done_is_answered_by_the_journal() {
 }
 
 #[tokio::test]
-async fn c11_what_is_needed_to_read_a_body_comes_with_it() {
+async fn cl11_what_is_needed_to_read_a_body_comes_with_it() {
     let fields = [
         ("content-type", "application/json"),
         ("content-encoding", "gzip"),
@@ -81,7 +81,7 @@ async fn c11_what_is_needed_to_read_a_body_comes_with_it() {
 }
 
 #[tokio::test]
-async fn c11_a_response_that_is_not_kept_is_not_asked_for_again() {
+async fn cl11_a_response_that_is_not_kept_is_not_asked_for_again() {
     let server = Server::doing([answer(201).body("a long receipt")]).await;
     let keys = builder(&Pauses::default()).longest_kept_body(4);
     let client = keys.client(reqwest::Client::builder()).expect("a client");
@@ -101,7 +101,7 @@ async fn c11_a_response_that_is_not_kept_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn c37_what_is_gone_is_remembered() {
+async fn cl37_what_is_gone_is_remembered() {
     let server = Server::doing([problem(409, "idempotency-result-expired")]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
     for _ in 0..2 {
@@ -120,7 +120,7 @@ async fn c37_what_is_gone_is_remembered() {
 
 /// The server has nothing to replay, so the journal has nothing to answer with.
 #[tokio::test]
-async fn c11_an_answer_after_which_the_key_is_free_is_no_outcome() {
+async fn cl11_an_answer_after_which_the_key_is_free_is_no_outcome() {
     let free = |status| answer(status).with("idempotency-status", "released");
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
     for status in [404, 409, 422] {
@@ -149,7 +149,7 @@ async fn c11_an_answer_after_which_the_key_is_free_is_no_outcome() {
 }
 
 #[tokio::test]
-async fn c11_an_attempt_after_which_the_key_is_free_leaves_nothing_open() {
+async fn cl11_an_attempt_after_which_the_key_is_free_leaves_nothing_open() {
     let free = |status| answer(status).with("idempotency-status", "released");
     let yours = answer(201).body("yours");
     let server = Server::doing([free(503), free(422), yours]).await;
@@ -172,7 +172,7 @@ async fn c11_an_attempt_after_which_the_key_is_free_leaves_nothing_open() {
 }
 
 #[tokio::test]
-async fn c11_an_attempt_that_may_still_arrive_is_open_though_the_key_is_free() {
+async fn cl11_an_attempt_that_may_still_arrive_is_open_though_the_key_is_free() {
     let free = answer(422).with("idempotency-status", "released");
     let server = Server::doing([Step::Cut, free.into()]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
@@ -190,7 +190,7 @@ async fn c11_an_attempt_that_may_still_arrive_is_open_though_the_key_is_free() {
 
 /// A handler before this one may have acted, and whoever asks again may be told of that.
 #[tokio::test]
-async fn c11_an_answer_that_leaves_its_call_open_is_no_outcome() {
+async fn cl11_an_answer_that_leaves_its_call_open_is_no_outcome() {
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
     let bare = [401, 404, 409, 422, 501].map(|status| (status, answer(status)));
     let of_a_call_inside = (422, problem(422, "idempotency-key-reused"));
@@ -220,7 +220,7 @@ async fn c11_an_answer_that_leaves_its_call_open_is_no_outcome() {
 
 /// Whoever has no room for a takeover did nothing; the handler before may have.
 #[tokio::test]
-async fn c11_a_service_that_has_no_room_for_a_takeover_leaves_its_call_open() {
+async fn cl11_a_service_that_has_no_room_for_a_takeover_leaves_its_call_open() {
     let full = problem(503, "idempotency-overloaded").with("idempotency-status", "open");
     let server = Server::doing(vec![full; 4]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
@@ -234,7 +234,7 @@ async fn c11_a_service_that_has_no_room_for_a_takeover_leaves_its_call_open() {
 }
 
 #[tokio::test]
-async fn c11_a_replay_is_the_outcome_whatever_it_says_of_its_key() {
+async fn cl11_a_replay_is_the_outcome_whatever_it_says_of_its_key() {
     let replay = answer(409).with("idempotent-replayed", "true");
     let replay = replay.with("idempotency-status", "released");
     let server = Server::doing([replay]).await;

@@ -58,7 +58,7 @@ fn is_undeclared(ended: &reqwest_middleware::Result<Response>) -> bool {
 
 /// A request without them would be another one: with other conditions, or for another version.
 #[tokio::test]
-async fn c08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
+async fn cl08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
     let server = Server::doing([Step::Cut, Step::Cut]).await;
     let journal = Arc::new(MemoryJournal::new());
     let profile = || {
@@ -112,7 +112,7 @@ async fn c08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
 
 /// With another key it would be another call, and be done twice.
 #[tokio::test]
-async fn c08_a_call_has_the_same_key_after_a_restart_whatever_its_header_is_named_by_then() {
+async fn cl08_a_call_has_the_same_key_after_a_restart_whatever_its_header_is_named_by_then() {
     let named = HeaderName::from_static("x-idempotency-key");
     let calls = [wish(), Call::new()];
     for call in calls {
@@ -138,7 +138,7 @@ async fn c08_a_call_has_the_same_key_after_a_restart_whatever_its_header_is_name
 /// The client sends none of it either where a request comes with such an address. Where one makes a request of an address by itself,
 /// it takes out what is in it, so that what stands in the journal would be another request.
 #[tokio::test]
-async fn c08_who_is_asking_is_not_written_down_with_the_address() {
+async fn cl08_who_is_asking_is_not_written_down_with_the_address() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("calls.db");
     let server = Server::doing([Step::Cut, Step::Cut]).await;
@@ -167,7 +167,7 @@ async fn c08_who_is_asking_is_not_written_down_with_the_address() {
 
 /// It may be for a middleware inside to say who is asking.
 #[tokio::test]
-async fn c08_the_address_of_a_call_without_a_key_is_left_as_it_is() {
+async fn cl08_the_address_of_a_call_without_a_key_is_left_as_it_is() {
     let server = Server::doing([answer(200)]).await;
     let url = server.url("/pay").replace("//", "//jane:s3cr3t@");
     let (http, keys) = builder(&Pauses::default())
@@ -183,7 +183,7 @@ async fn c08_the_address_of_a_call_without_a_key_is_left_as_it_is() {
 
 /// Written in another way, it may be another key to a server that takes keys as they stand.
 #[tokio::test]
-async fn c03_a_key_that_the_caller_wrote_is_written_so_after_a_restart_too() {
+async fn cl03_a_key_that_the_caller_wrote_is_written_so_after_a_restart_too() {
     for written in ["order-42", "\"order-42\""] {
         for profile in [Profile::ietf(), Profile::stripe()] {
             let server = Server::doing([Step::Cut, Step::Cut]).await;
@@ -207,7 +207,7 @@ async fn c03_a_key_that_the_caller_wrote_is_written_so_after_a_restart_too() {
 
 /// The first of them may have been done under the key as it was written then.
 #[tokio::test]
-async fn c03_a_key_that_stands_open_is_not_written_in_another_way() {
+async fn cl03_a_key_that_stands_open_is_not_written_in_another_way() {
     for (written, otherwise) in [("order-42", "\"order-42\""), ("\"order-42\"", "order-42")] {
         let server = Server::doing([Step::Cut, Step::Cut]).await;
         let process = life(Profile::ietf(), MemoryJournal::new());
@@ -228,7 +228,7 @@ async fn c03_a_key_that_stands_open_is_not_written_in_another_way() {
 
 /// It may have been done before the restart, and a server that may not know keys would do it again.
 #[tokio::test]
-async fn c22_what_is_open_at_a_restart_is_not_sent_again_where_nobody_knows_of_keys() {
+async fn cl22_what_is_open_at_a_restart_is_not_sent_again_where_nobody_knows_of_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("calls.db");
     let server = Server::doing([Step::Cut]).await;
@@ -255,7 +255,7 @@ async fn c22_what_is_open_at_a_restart_is_not_sent_again_where_nobody_knows_of_k
 }
 
 #[tokio::test]
-async fn c22_what_its_method_allows_is_sent_again_after_a_restart() {
+async fn cl22_what_its_method_allows_is_sent_again_after_a_restart() {
     let server = Server::doing([Step::Cut, Step::Cut]).await;
     let journal = Arc::new(MemoryJournal::new());
     let first = life(Profile::undeclared(), Arc::clone(&journal));
@@ -271,7 +271,7 @@ async fn c22_what_its_method_allows_is_sent_again_after_a_restart() {
 
 /// The server said so itself, and was declared otherwise.
 #[tokio::test]
-async fn c44_what_is_open_at_a_server_that_ignores_keys_is_not_sent_again() {
+async fn cl44_what_is_open_at_a_server_that_ignores_keys_is_not_sent_again() {
     let ignores = answer(500).with("idempotency-status", "ignored");
     let server = Server::doing([ignores]).await;
     let process = life(Profile::ietf(), MemoryJournal::new());
@@ -283,7 +283,7 @@ async fn c44_what_is_open_at_a_server_that_ignores_keys_is_not_sent_again() {
 
 /// Whoever asks again is not told that this is what came of it.
 #[tokio::test]
-async fn c22_what_may_have_been_done_is_handed_on_and_open_where_nobody_knows_of_keys() {
+async fn cl22_what_may_have_been_done_is_handed_on_and_open_where_nobody_knows_of_keys() {
     for status in [408, 500, 503, 599] {
         let server = Server::doing([answer(status)]).await;
         let process = life(Profile::undeclared(), MemoryJournal::new());
@@ -297,7 +297,7 @@ async fn c22_what_may_have_been_done_is_handed_on_and_open_where_nobody_knows_of
 
 /// A server that wants to be asked later did nothing, so that asking later is no repetition.
 #[tokio::test]
-async fn c22_what_did_not_happen_is_not_left_open_where_nobody_knows_of_keys() {
+async fn cl22_what_did_not_happen_is_not_left_open_where_nobody_knows_of_keys() {
     let server = Server::doing([answer(429).with("retry-after", "3000")]).await;
     let process = life(Profile::undeclared(), MemoryJournal::new());
     let ended = process.charge(&server).await;
@@ -308,7 +308,7 @@ async fn c22_what_did_not_happen_is_not_left_open_where_nobody_knows_of_keys() {
 
 /// Somebody found out that nothing had happened.
 #[tokio::test]
-async fn c22_a_call_that_is_forgotten_is_new() {
+async fn cl22_a_call_that_is_forgotten_is_new() {
     let server = Server::doing([Step::Cut]).await;
     let journal = Arc::new(MemoryJournal::new());
     let process = life(Profile::undeclared(), Arc::clone(&journal));

@@ -67,7 +67,7 @@ fn why(ended: &Answered) -> Why {
 
 /// Who is told that it did not happen may do it in another way.
 #[tokio::test]
-async fn c39_who_resumes_a_call_by_its_key_is_not_told_that_it_was_not_done() {
+async fn cl39_who_resumes_a_call_by_its_key_is_not_told_that_it_was_not_done() {
     let refusals = [
         (problem(503, "idempotency-overloaded"), Why::Attempts),
         (answer(401), Why::Refused),
@@ -89,7 +89,7 @@ async fn c39_who_resumes_a_call_by_its_key_is_not_told_that_it_was_not_done() {
 }
 
 #[tokio::test]
-async fn c39_who_retries_outside_is_not_told_that_it_was_not_done() {
+async fn cl39_who_retries_outside_is_not_told_that_it_was_not_done() {
     let overloaded = problem(503, "idempotency-overloaded");
     let server = Server::doing([Step::Cut, overloaded.into()]).await;
     let process = process(Profile::ietf());
@@ -111,7 +111,7 @@ fn identical(process: &Process, server: &Server) -> reqwest::Request {
 }
 
 #[tokio::test]
-async fn c36_a_key_grows_old_from_when_it_was_made() {
+async fn cl36_a_key_grows_old_from_when_it_was_made() {
     let server = Server::doing([Step::Cut]).await;
     let process = process(Profile::ietf());
     let key = process.lost(&server).await;
@@ -124,7 +124,7 @@ async fn c36_a_key_grows_old_from_when_it_was_made() {
 }
 
 #[tokio::test]
-async fn c22_what_may_have_been_done_is_not_resumed_where_nobody_knows_of_keys() {
+async fn cl22_what_may_have_been_done_is_not_resumed_where_nobody_knows_of_keys() {
     let server = Server::doing([Step::Cut]).await;
     let process = process(Profile::undeclared());
     let key = process.lost(&server).await;
@@ -136,7 +136,7 @@ async fn c22_what_may_have_been_done_is_not_resumed_where_nobody_knows_of_keys()
 
 /// What is known is over, and the same key is a key like any other.
 #[tokio::test]
-async fn c39_a_call_that_came_to_its_end_leaves_nothing_open() {
+async fn cl39_a_call_that_came_to_its_end_leaves_nothing_open() {
     for first in [
         answer(201),
         answer(401),
@@ -155,7 +155,7 @@ async fn c39_a_call_that_came_to_its_end_leaves_nothing_open() {
 }
 
 #[tokio::test]
-async fn c39_a_call_that_was_forgotten_is_not_known_any_more() {
+async fn cl39_a_call_that_was_forgotten_is_not_known_any_more() {
     let server = Server::doing([Step::Cut, answer(401).into(), answer(401).into()]).await;
     let process = process(Profile::ietf());
     let key = process.lost(&server).await;
@@ -171,7 +171,7 @@ async fn c39_a_call_that_was_forgotten_is_not_known_any_more() {
 }
 
 #[tokio::test]
-async fn c16_a_call_that_is_to_come_later_did_nothing() {
+async fn cl16_a_call_that_is_to_come_later_did_nothing() {
     let later = answer(429).with("retry-after", "3600");
     let server = Server::doing([later, answer(401)]).await;
     let process = trying(Profile::ietf(), 2);
@@ -187,7 +187,7 @@ async fn c16_a_call_that_is_to_come_later_did_nothing() {
 
 /// What is to come later is another attempt, which says nothing of the one whose answer was lost.
 #[tokio::test]
-async fn c16_a_call_that_is_to_come_later_and_may_have_been_done_is_still_known() {
+async fn cl16_a_call_that_is_to_come_later_and_may_have_been_done_is_still_known() {
     let later = answer(429).with("retry-after", "3600");
     let server = Server::doing([Step::Cut, later.into(), answer(401).into()]).await;
     let process = trying(Profile::ietf(), 3);

@@ -76,7 +76,7 @@ async fn journals(folder: &TempDir) -> [Arc<dyn ClientJournal>; 2] {
 /// One of them sends, and is told only later that nothing came of it; the other one takes the call up meanwhile, and loses its
 /// answer.
 #[tokio::test]
-async fn c33_what_another_process_took_up_is_not_forgotten_by_who_was_refused() {
+async fn cl33_what_another_process_took_up_is_not_forgotten_by_who_was_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     for journal in journals(&folder).await {
         for refusal in [answer(401), problem(503, "idempotency-overloaded")] {
@@ -113,7 +113,7 @@ async fn c33_what_another_process_took_up_is_not_forgotten_by_who_was_refused() 
 /// One of them is told that nothing came of its call, and is not to see it sent after that. The other one sent nothing meanwhile,
 /// because it wanted something else, or had no time left, and has nothing to do with it.
 #[tokio::test]
-async fn c33_what_another_process_was_refused_is_forgotten_by_who_began_it() {
+async fn cl33_what_another_process_was_refused_is_forgotten_by_who_began_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let late = wish().deadline(Duration::ZERO);
     for journal in journals(&folder).await {
@@ -200,7 +200,7 @@ impl Listed {
 
 /// Another process took up the call, and what that one does, nobody here knows.
 #[tokio::test]
-async fn c39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_up() {
+async fn cl39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_up() {
     for refusal in refusals() {
         let listed = Listed::behind(refusal.clone(), wish()).await;
         listed.is_lost_by_the_other().await;
@@ -226,7 +226,7 @@ async fn c39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_up
 
 /// Who was told that nothing happened may have done something else since.
 #[tokio::test]
-async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
+async fn cl39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
     for refusal in refusals() {
         let listed = Listed::behind(refusal, Call::new()).await;
         let Listed {
@@ -257,7 +257,7 @@ async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
 
 /// Its key is random, so that nobody but the process that took it up would ask for it again; and that one was told nothing.
 #[tokio::test]
-async fn c08_what_was_answered_is_not_open_though_another_process_took_it_up() {
+async fn cl08_what_was_answered_is_not_open_though_another_process_took_it_up() {
     let listed = Listed::behind(answer(201), Call::new()).await;
     listed.is_lost_by_the_other().await;
     let Listed {
@@ -281,7 +281,7 @@ async fn c08_what_was_answered_is_not_open_though_another_process_took_it_up() {
 
 /// What ended since it was listed is answered from the journal.
 #[tokio::test]
-async fn c08_what_ended_since_it_was_listed_is_not_sent() {
+async fn cl08_what_ended_since_it_was_listed_is_not_sent() {
     let listed = Listed::behind(answer(201), wish()).await;
     let Listed {
         server,
@@ -303,7 +303,7 @@ async fn c08_what_ended_since_it_was_listed_is_not_sent() {
 
 /// Whoever made it may have changed the same thing again since, and a method that may be repeated would take that back.
 #[tokio::test]
-async fn c08_what_ended_since_it_was_listed_is_not_sent_by_another_token_because_of_its_method() {
+async fn cl08_what_ended_since_it_was_listed_is_not_sent_by_another_token_because_of_its_method() {
     let gate = Gate::new();
     let first = Step::AnswerBehind(gate.clone(), answer(200));
     let server = Server::doing([first]).await;

@@ -17,7 +17,7 @@ fn client() -> ClientWithMiddleware {
 
 /// A stream that the server refuses is not counted as an attempt, because the client beneath sends it again by itself.
 #[tokio::test]
-async fn c35_a_refused_stream_is_sent_again_with_the_key() {
+async fn cl35_a_refused_stream_is_sent_again_with_the_key() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let serving = tokio::spawn(async move {
@@ -59,7 +59,7 @@ async fn c35_a_refused_stream_is_sent_again_with_the_key() {
 
 /// A server that goes away says which streams it did not begin: all of them.
 #[tokio::test]
-async fn c35_a_call_that_a_server_goes_away_from_is_sent_again_with_the_key() {
+async fn cl35_a_call_that_a_server_goes_away_from_is_sent_again_with_the_key() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let serving = tokio::spawn(async move {
@@ -92,7 +92,7 @@ async fn c35_a_call_that_a_server_goes_away_from_is_sent_again_with_the_key() {
 
 /// A failed connection tells that nothing was sent, which it does not where an attempt may send several times.
 #[tokio::test]
-async fn c35_nothing_else_is_sent_again_by_the_client_beneath() {
+async fn cl35_nothing_else_is_sent_again_by_the_client_beneath() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let serving = tokio::spawn(async move {

@@ -73,7 +73,7 @@ fn undecided() -> [Answer; 4] {
 
 /// The method may be repeated and was, for as long as it is allowed to: the last answer is all there is to tell.
 #[tokio::test]
-async fn c11_the_last_answer_of_a_call_that_gives_up_is_not_its_outcome() {
+async fn cl11_the_last_answer_of_a_call_that_gives_up_is_not_its_outcome() {
     for method in [Method::PUT, Method::DELETE] {
         for call in [wish(), Call::new().key(Key::new("1").expect("a key"))] {
             for last in undecided() {
@@ -100,7 +100,7 @@ async fn c11_the_last_answer_of_a_call_that_gives_up_is_not_its_outcome() {
 
 /// Who was told that nothing happened may have done something else since.
 #[tokio::test]
-async fn c39_a_call_that_gives_up_and_did_nothing_is_neither_open_nor_over() {
+async fn cl39_a_call_that_gives_up_and_did_nothing_is_neither_open_nor_over() {
     for last in [
         problem(400, "idempotency-body-unreadable"),
         problem(503, "idempotency-overloaded"),
@@ -130,7 +130,7 @@ fn later(change: impl Fn(&mut Request) + Send + Sync + 'static) -> impl Middlewa
 
 /// An attempt that came to nobody says nothing of the one before it.
 #[tokio::test]
-async fn c39_a_call_that_gives_up_without_a_connection_is_open_where_it_may_have_been_done() {
+async fn cl39_a_call_that_gives_up_without_a_connection_is_open_where_it_may_have_been_done() {
     let server = Server::doing([Step::Cut]).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let nobody = listener.local_addr().expect("an address");
@@ -154,7 +154,7 @@ async fn c39_a_call_that_gives_up_without_a_connection_is_open_where_it_may_have
 
 /// Who retries inside tells of the last attempt alone, and that there may have been others.
 #[tokio::test]
-async fn c02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_open() {
+async fn cl02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_open() {
     let server = Server::doing([Step::Cut]).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let nobody = listener.local_addr().expect("an address");
@@ -206,7 +206,7 @@ impl Resolve for Untrusted {
 
 /// As where a machine changes its network between two attempts.
 #[tokio::test]
-async fn c02_a_retry_inside_that_took_no_certificate_leaves_the_attempt_before_it_open() {
+async fn cl02_a_retry_inside_that_took_no_certificate_leaves_the_attempt_before_it_open() {
     let server = Server::doing([Step::Cut]).await;
     let backoff = ExponentialBackoff::builder()
         .retry_bounds(Duration::ZERO, Duration::ZERO)
@@ -261,7 +261,7 @@ impl Middleware for Impatient {
 
 /// What the journal sends again at a restart is not to be done in another way meanwhile.
 #[tokio::test]
-async fn c21_a_failure_of_a_middleware_inside_leaves_the_call_open_and_says_so() {
+async fn cl21_a_failure_of_a_middleware_inside_leaves_the_call_open_and_says_so() {
     let server = Server::doing([answer(201)]).await;
     let (client, keys) = around(Impatient);
 
@@ -297,7 +297,7 @@ impl Middleware for Notifies {
 
 /// That another call was not done says nothing of this one.
 #[tokio::test]
-async fn c21_the_failure_of_another_call_inside_is_not_taken_for_that_of_the_call() {
+async fn cl21_the_failure_of_another_call_inside_is_not_taken_for_that_of_the_call() {
     let overloaded = problem(503, "idempotency-overloaded");
     let other = Server::doing([overloaded]).await;
     let notice = process(Profile::ietf(), patient().attempts(1));
@@ -315,7 +315,7 @@ async fn c21_the_failure_of_another_call_inside_is_not_taken_for_that_of_the_cal
 
 /// Who looks for what is open asks for a few at a time.
 #[tokio::test]
-async fn c08_calls_that_are_being_made_keep_no_other_from_the_list() {
+async fn cl08_calls_that_are_being_made_keep_no_other_from_the_list() {
     let server = Server::doing([Step::Hang, Step::Cut]).await;
     let process = process(Profile::ietf(), patient().attempts(1));
     let pay = |key| {
@@ -334,7 +334,7 @@ async fn c08_calls_that_are_being_made_keep_no_other_from_the_list() {
 }
 
 #[tokio::test]
-async fn c02_a_call_that_gave_up_keeps_its_key_for_who_retries_outside() {
+async fn cl02_a_call_that_gave_up_keeps_its_key_for_who_retries_outside() {
     for (last, same) in [
         (problem(409, "idempotency-request-in-progress"), true),
         (answer(409), false),
@@ -358,7 +358,7 @@ async fn c02_a_call_that_gave_up_keeps_its_key_for_who_retries_outside() {
 
 /// The draft lets a server answer 409 while the first request is still running, and a lost one may be.
 #[tokio::test]
-async fn c13_a_bare_conflict_after_a_lost_answer_is_asked_again() {
+async fn cl13_a_bare_conflict_after_a_lost_answer_is_asked_again() {
     let server = Server::doing([Step::Cut, answer(409).into(), answer(201).into()]).await;
     let process = process(Profile::ietf(), patient());
     let call = process.client.post(server.url("/pay")).body("pay");
@@ -368,7 +368,7 @@ async fn c13_a_bare_conflict_after_a_lost_answer_is_asked_again() {
 }
 
 #[tokio::test]
-async fn c13_a_bare_conflict_after_a_lost_answer_is_no_outcome() {
+async fn cl13_a_bare_conflict_after_a_lost_answer_is_no_outcome() {
     for profile in [Profile::ietf(), Profile::stripe()] {
         let server = Server::doing([Step::Cut, answer(409).into()]).await;
         let process = process(profile, patient().attempts(2));
@@ -389,7 +389,7 @@ async fn c13_a_bare_conflict_after_a_lost_answer_is_no_outcome() {
 }
 
 #[tokio::test]
-async fn c13_a_conflict_that_was_recorded_is_the_answer_also_after_a_lost_one() {
+async fn cl13_a_conflict_that_was_recorded_is_the_answer_also_after_a_lost_one() {
     let recorded = answer(409).with("idempotent-replayed", "true");
     let server = Server::doing([Step::Cut, recorded.into()]).await;
     let process = process(Profile::ietf(), patient());
@@ -405,7 +405,7 @@ async fn c13_a_conflict_that_was_recorded_is_the_answer_also_after_a_lost_one() 
 
 /// It may be this call that deleted it.
 #[tokio::test]
-async fn c21_nothing_to_delete_is_no_outcome_of_a_lost_attempt() {
+async fn cl21_nothing_to_delete_is_no_outcome_of_a_lost_attempt() {
     for status in [404, 410] {
         let server = Server::doing([Step::Cut, answer(status).into()]).await;
         let process = process(Profile::undeclared(), patient());
@@ -426,7 +426,7 @@ async fn c21_nothing_to_delete_is_no_outcome_of_a_lost_attempt() {
 
 /// Nobody knows of keys there, but the 409 of this one is said to be about them.
 #[tokio::test]
-async fn c13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome() {
+async fn cl13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome() {
     let profile = || Profile::undeclared().conflict(Conflict::InProgress);
     for method in [Method::POST, Method::PUT] {
         let server = Server::doing([answer(409)]).await;
@@ -439,7 +439,7 @@ async fn c13_a_conflict_that_the_profile_takes_for_running_is_never_an_outcome()
 
 /// Who says that asking again is no use says nothing of the attempt before, which may still be running.
 #[tokio::test]
-async fn c13_c24_a_conflict_that_is_not_to_be_asked_again_is_no_outcome_of_a_lost_attempt() {
+async fn cl13_c24_a_conflict_that_is_not_to_be_asked_again_is_no_outcome_of_a_lost_attempt() {
     let word = || answer(409).with("stripe-should-retry", "false");
     let members = r#"{"type":"about:blank","retryable":false,"key_action":"keep"}"#;
     for (profile, conflict) in [

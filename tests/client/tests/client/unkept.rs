@@ -73,7 +73,7 @@ fn process(keys: KeysBuilder, clock: &ManualClock) -> (IdempotencyKeys, ClientWi
 }
 
 #[tokio::test]
-async fn c08_a_body_that_is_not_kept_is_reported_and_an_intent_resumes_it() {
+async fn cl08_a_body_that_is_not_kept_is_reported_and_an_intent_resumes_it() {
     let lost = Lost::new().await;
 
     let open = lost.listed().await;
@@ -86,7 +86,7 @@ async fn c08_a_body_that_is_not_kept_is_reported_and_an_intent_resumes_it() {
 }
 
 #[tokio::test]
-async fn c08_a_call_is_sent_again_with_a_body_that_was_made_again() {
+async fn cl08_a_call_is_sent_again_with_a_body_that_was_made_again() {
     let made = Call::new().body_from(|| Body::from("pay"));
     for (body, made) in [("pay", None), ("", Some(made))] {
         let lost = Lost::new().await;
@@ -117,7 +117,7 @@ async fn c08_a_call_is_sent_again_with_a_body_that_was_made_again() {
 
 /// A form takes another boundary each time it is made, and names it in the type of its body.
 #[tokio::test]
-async fn c08_c32_a_form_is_sent_again_that_was_made_again() {
+async fn cl08_c32_a_form_is_sent_again_that_was_made_again() {
     let form = || multipart::Form::new().text("amount", "7");
     let lost = Lost::making(|call| call.multipart(form())).await;
     let open = lost.listed().await;
@@ -137,7 +137,7 @@ async fn c08_c32_a_form_is_sent_again_that_was_made_again() {
 
 /// Who found out that nothing happened may have done something else since.
 #[tokio::test]
-async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent_with_a_body_made_again() {
+async fn cl39_what_was_withdrawn_since_it_was_listed_is_not_sent_with_a_body_made_again() {
     let lost = Lost::new().await;
     let open = lost.listed().await;
     assert_eq!(lost.keys.forget(&open).await, Ok(true));
@@ -152,7 +152,7 @@ async fn c39_what_was_withdrawn_since_it_was_listed_is_not_sent_with_a_body_made
 }
 
 #[tokio::test]
-async fn c10_a_call_is_not_sent_again_with_another_body() {
+async fn cl10_a_call_is_not_sent_again_with_another_body() {
     let lost = Lost::new().await;
     let open = lost.listed().await;
 
@@ -172,7 +172,7 @@ async fn c10_a_call_is_not_sent_again_with_another_body() {
 }
 
 #[tokio::test]
-async fn c08_a_body_that_was_made_again_makes_nothing_younger_or_safer() {
+async fn cl08_a_body_that_was_made_again_makes_nothing_younger_or_safer() {
     let lost = Lost::new().await;
     let journal: Arc<dyn ClientJournal> = Arc::clone(&lost.journal) as _;
     let unknown = IdempotencyKeys::builder(Profile::undeclared()).journal(journal);

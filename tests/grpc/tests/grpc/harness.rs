@@ -16,7 +16,7 @@ use bytes::{Buf, BufMut};
 use http::{HeaderValue, uri::PathAndQuery};
 use idempotent_runtime::{
     Idempotency, MemoryStore,
-    http::{IdempotencyKey, IdempotencyLayer, Mark, Presence, Rules, Scope},
+    http::{IdempotencyKey, IdempotencyLayer, Mark, Presence, Rules},
     testing::{FaultyStore, Gate},
 };
 use tokio_stream::Stream;
@@ -148,14 +148,14 @@ pub(crate) struct Shop {
 pub(crate) fn open(rules: Rules) -> Shop {
     let store = FaultyStore::new(MemoryStore::new());
     let layer = IdempotencyLayer::builder(Idempotency::new(store.clone()))
-        .scope(Scope::of(|request| match request.headers.get("caller") {
+        .scope("caller", |request| match request.headers.get("caller") {
             Some(caller) => caller
                 .to_str()
                 .ok()
                 .filter(|caller| *caller != "nobody")
                 .map(str::to_owned),
             None => Some("A".to_owned()),
-        }))
+        })
         .rules(Rules::ietf().key(Presence::Ignored))
         .route(PLACE, |_| rules)
         .build()

@@ -10,7 +10,7 @@ use std::{
 
 use idempotent_runtime::{
     Idempotency, MemoryStore,
-    http::{IdempotencyLayer, Presence, Rules, Scope},
+    http::{IdempotencyLayer, LayerBuilder, MissingScope, Presence, Rules, Scope},
     testing::FaultyStore,
 };
 use tonic::{
@@ -41,9 +41,12 @@ fn authenticate(
     }
 }
 
-fn layer(store: &FaultyStore, scope: Scope) -> IdempotencyLayer {
-    let layer = IdempotencyLayer::builder(Idempotency::new(store.clone()))
-        .scope(scope)
+fn builder(store: &FaultyStore) -> LayerBuilder<MissingScope> {
+    IdempotencyLayer::builder(Idempotency::new(store.clone()))
+}
+
+fn layer(builder: LayerBuilder<Scope>) -> IdempotencyLayer {
+    let layer = builder
         .rules(Rules::ietf().key(Presence::Ignored))
         .route(PLACE, |_| Rules::grpc_unary());
     layer.build().expect("the settings are sound")
@@ -56,7 +59,6 @@ fn incoming() -> TcpIncoming {
 #[tokio::test]
 async fn s_54_s_116_an_interceptor_outside_says_who_calls_and_who_gets_a_replay() {
     let (orders, granted) = (Orders::new(), Arc::new(AtomicBool::new(true)));
-    let by_user = Scope::of(|request| Some(request.extensions.get::<User>()?.0.clone()));
     let incoming = incoming();
     let shop = Shop::at(
         &incoming,
@@ -65,7 +67,9 @@ async fn s_54_s_116_an_interceptor_outside_says_who_calls_and_who_gets_a_replay(
     );
     let server = Server::builder()
         .layer(InterceptorLayer::new(authenticate(Arc::clone(&granted))))
-        .layer(layer(&shop.store, by_user))
+        .layer(layer(builder(&shop.store).scope("user", |request| {
+            Some(request.extensions.get::<User>()?.0.clone())
+        })))
         .add_service(orders);
     tokio::spawn(server.serve_with_incoming(incoming));
     let of = |caller| shop.place(with("caller", caller, order("book")));
@@ -95,7 +99,7 @@ async fn s_54_s_116_an_interceptor_of_the_service_is_asked_for_the_first_call_al
     );
     let intercepted = InterceptedService::new(orders, authenticate(Arc::clone(&granted)));
     let server = Server::builder()
-        .layer(layer(&shop.store, Scope::shared_by_all_callers()))
+        .layer(layer(builder(&shop.store).shared_by_all_callers()))
         .add_service(intercepted);
     tokio::spawn(server.serve_with_incoming(incoming));
     let of = |caller| shop.place(with("caller", caller, order("book")));

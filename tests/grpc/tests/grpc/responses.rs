@@ -8,7 +8,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use idempotent_runtime::{
     Error, Idempotency,
-    http::{HeaderPolicy, IdempotencyLayer, Mark, Rules, Scope, Unrepeatable},
+    http::{HeaderPolicy, IdempotencyLayer, Mark, Rules, Unrepeatable},
 };
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -16,7 +16,7 @@ const MESSAGE: Bytes = Bytes::from_static(b"\0\0\0\0\x02ab");
 
 fn layer(rules: Rules) -> Result<IdempotencyLayer, Error> {
     IdempotencyLayer::builder(Idempotency::memory())
-        .scope(Scope::shared_by_all_callers())
+        .shared_by_all_callers()
         .rules(rules)
         .build()
 }

@@ -11,7 +11,7 @@ use std::{
 use axum::{Router, body::Body, routing};
 use http::{Method, Request, Response, StatusCode};
 use idempotent_runtime::{
-    http::{IdempotencyKey, IdempotencyLayer, Mark, Presence, Rules, problem::Problems},
+    http::{IdempotencyLayer, Mark, Presence, Rules, problem::Problems},
     testing::{Fault, Gate, ManualClock, Nth, Operation},
 };
 use tower::{Layer, ServiceExt};
@@ -92,7 +92,7 @@ async fn s_30_it_links_to_the_documentation_of_the_service() {
         .expect("these are URIs");
     let shop = Shop::new(Rules::ietf());
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .problems(problems)
         .build()
         .expect("the settings are sound");
@@ -126,15 +126,6 @@ async fn s_32_where_keys_do_not_count_they_are_ignored_or_refused() {
     let ignored = Shop::new(Rules::ietf().key(Presence::Ignored));
     passes(&ignored, charge()).await;
 
-    let aloud = Shop::new(Rules::ietf().key(Presence::IgnoredAloud));
-    passes(&aloud, charge()).await;
-    assert_eq!(
-        aloud.send(charge()).await.headers["idempotency-status"],
-        "ignored"
-    );
-    let without = aloud.send(post("/charges")).await;
-    assert!(!without.headers.contains_key("idempotency-status"));
-
     let unsupported = Shop::new(Rules::ietf().key(Presence::Unsupported));
     let refused = unsupported.send(charge()).await;
     assert_eq!(
@@ -143,36 +134,6 @@ async fn s_32_where_keys_do_not_count_they_are_ignored_or_refused() {
     );
     assert_eq!(unsupported.runs(), 0);
     passes(&unsupported, post("/charges")).await;
-}
-
-/// A client that is told so relies on no key of this service any more.
-#[tokio::test]
-async fn s_32_s_122_a_key_that_is_taken_inside_is_not_said_to_be_ignored() {
-    let aloud = || Shop::new(Rules::ietf().key(Presence::IgnoredAloud)).layer;
-    let inner = Shop::new(Rules::ietf());
-    let router = inner.router.clone();
-    let router = router
-        .route("/extracted", routing::post(async |_: IdempotencyKey| ()))
-        .route("/ignored", routing::post(async || ()));
-    let guarded = Router::new()
-        .fallback_service(router.clone().layer(aloud()))
-        .layer(aloud());
-    let shop = inner.routed_by(guarded);
-
-    let first = shop.send(charge()).await;
-    assert!(!first.headers.contains_key("idempotency-status"));
-    let again = shop.send(charge()).await;
-    again.replays(&first);
-    assert!(!again.headers.contains_key("idempotency-status"));
-    let refused = shop.send(charge().key("\"")).await;
-    refused.is_problem(400, "key_invalid");
-    assert!(!refused.headers.contains_key("idempotency-status"));
-
-    let extracted = shop.send(post("/extracted").key("k")).await;
-    assert_eq!(extracted.status, 200);
-    assert!(!extracted.headers.contains_key("idempotency-status"));
-    let ignored = shop.send(post("/ignored").key("k")).await;
-    assert_eq!(ignored.headers["idempotency-status"], "ignored");
 }
 
 /// A shop on a clock, where a key that is freed is remembered for a day and held for ten seconds.
@@ -339,7 +300,7 @@ async fn s_34_a_request_for_another_protocol_passes() {
 async fn a_route_has_rules_of_its_own() {
     let shop = Shop::new(Rules::ietf());
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .route("/quotes/{id}", |rules| rules.key(Presence::Optional))
         .route("/health/{*rest}", |rules| rules.key(Presence::Ignored))
         .build()
@@ -362,7 +323,7 @@ async fn a_route_has_rules_of_its_own() {
 async fn of_several_rules_for_a_path_the_first_count() {
     let shop = Shop::new(Rules::ietf());
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .route("/quotes/{id}", |rules| rules.key(Presence::Optional))
         .route("/{*rest}", |rules| rules.key(Presence::Unsupported))
         .build()

@@ -190,7 +190,9 @@ async fn s_88_s_89_a_stream_is_given_on_as_it_comes_and_not_replayed() {
 
 /// What is recorded of a stream is written after its end, in the background.
 pub(crate) async fn until_settled(shop: &Shop) -> Answer {
-    while let Ok(Status::Processing { .. }) = shop.idem.lookup("http", Some("A"), "k").await {
+    while let Ok(Status::Processing { .. }) =
+        shop.idem.lookup("http", Some(&("caller", "A")), "k").await
+    {
         tokio::task::yield_now().await;
     }
     shop.send(charge()).await

@@ -13,7 +13,7 @@ use axum::{
 };
 use idempotent_runtime::{
     Error, Idempotency, KeyPart, Status, current,
-    http::{IdempotencyKey, IdempotencyLayer, Json, KeyScope, Rules, Scope},
+    http::{IdempotencyKey, IdempotencyLayer, Json, KeyScope, Rules},
     idempotent,
 };
 use serde::{Deserialize, Serialize};
@@ -118,19 +118,30 @@ impl Orders {
         shop(self.router())
     }
 
-    fn behind(&self, scope: Scope, rules: Rules) -> Shop {
-        let layer = IdempotencyLayer::builder(self.idem.clone())
-            .scope(scope)
-            .rules(rules)
-            .build();
+    fn behind(&self, rules: Rules) -> Shop {
+        let layer = IdempotencyLayer::builder(self.idem.clone()).scope("caller", by_caller);
+        let layer = layer.rules(rules).build();
         shop(self.router().layer(layer.expect("the settings are sound")))
     }
 
-    async fn knows(&self, operation: &str, scope: Option<&str>) -> bool {
-        self.knows_of(operation, scope, &"k").await
+    fn behind_one_space(&self) -> Shop {
+        let layer = IdempotencyLayer::builder(self.idem.clone()).shared_by_all_callers();
+        shop(
+            self.router()
+                .layer(layer.build().expect("the settings are sound")),
+        )
     }
 
-    async fn knows_of(&self, operation: &str, scope: Option<&str>, key: &dyn KeyPart) -> bool {
+    async fn knows(&self, operation: &str) -> bool {
+        self.knows_of(operation, None, &"k").await
+    }
+
+    async fn knows_of(
+        &self,
+        operation: &str,
+        scope: Option<&(&str, &str)>,
+        key: &dyn KeyPart,
+    ) -> bool {
         let status = self.idem.lookup(operation, scope, key).await;
         !matches!(status.expect("the store answers"), Status::Unknown)
     }
@@ -172,14 +183,14 @@ async fn s_49_s_51_a_scope_keeps_callers_apart_without_a_layer() {
 async fn s_49_s_51_a_key_from_a_layer_belongs_to_its_caller() {
     for rules in [Rules::ietf(), Rules::ietf().key_scope(KeyScope::Route)] {
         let orders = Orders::new();
-        are_apart(&orders.behind(by_caller(), rules), "/payments").await;
+        are_apart(&orders.behind(rules), "/payments").await;
     }
 }
 
 #[tokio::test]
 async fn s_49_a_key_is_the_clients_own_text_whoever_sends_it() {
     for caller in ["alice", "bob"] {
-        let shop = Orders::new().behind(by_caller(), Rules::ietf());
+        let shop = Orders::new().behind(Rules::ietf());
         assert_eq!(shop.send(ask("/told", caller)).await.body, "k");
     }
 }
@@ -189,22 +200,23 @@ async fn s_49_a_key_is_the_clients_own_text_whoever_sends_it() {
 async fn s_49_only_where_a_layer_knows_callers_has_a_key_more_than_its_text() {
     let alone = Orders::new();
     alone.alone().send(ask("/payments", "alice")).await;
-    assert!(alone.knows("orders.pay", None).await);
+    assert!(alone.knows("orders.pay").await);
 
     let shared = Orders::new();
-    let shop = shared.behind(Scope::shared_by_all_callers(), Rules::ietf());
+    let shop = shared.behind_one_space();
     shop.send(ask("/payments", "alice")).await;
-    assert!(shared.knows("orders.pay", None).await);
-    assert!(shared.knows("http", None).await);
+    assert!(shared.knows("orders.pay").await);
+    assert!(shared.knows("http").await);
 
     let apart = Orders::new();
-    let shop = apart.behind(by_caller(), Rules::ietf());
+    let shop = apart.behind(Rules::ietf());
     shop.send(ask("/payments", "alice")).await;
-    assert!(!apart.knows("orders.pay", None).await);
-    let pair = ("alice", "k");
+    assert!(!apart.knows("orders.pay").await);
+    let alice = ("caller", "alice");
+    let pair = (alice, "k");
     assert!(
         apart.knows_of("orders.pay", None, &pair).await,
         "for operators"
     );
-    assert!(apart.knows("http", Some("alice")).await);
+    assert!(apart.knows_of("http", Some(&alice), &"k").await);
 }

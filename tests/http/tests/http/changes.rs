@@ -5,8 +5,8 @@ use http::{HeaderName, Response};
 use idempotent_runtime::{
     BoxError, Idempotency,
     http::{
-        Builder, HeaderPolicy, IdempotencyLayer, KeyScope, QueryComparison, Rules, Scope, Seal,
-        ServerErrors, Storage,
+        HeaderPolicy, IdempotencyLayer, KeyScope, LayerBuilder, MissingScope, QueryComparison,
+        Rules, Scope, Seal, ServerErrors, Storage,
     },
     identity::RecordId,
 };
@@ -14,9 +14,12 @@ use idempotent_runtime::{
 use crate::harness::{Ask, Shop, by_caller, charge, post};
 
 /// Another build of the shop, in a process of its own.
-fn beside(shop: &Shop, set_up: impl FnOnce(Builder<Scope>) -> Builder<Scope>) -> Shop {
+fn beside(
+    shop: &Shop,
+    set_up: impl FnOnce(LayerBuilder<MissingScope>) -> LayerBuilder<Scope>,
+) -> Shop {
     let idem = Idempotency::new(shop.store.clone());
-    let builder = IdempotencyLayer::builder(idem.clone()).scope(by_caller());
+    let builder = IdempotencyLayer::builder(idem.clone());
     let layer = set_up(builder).build().expect("the settings are sound");
     Shop::behind(layer, shop.store.clone(), idem, |_, _| async {
         Response::new(Body::from("of the other build"))
@@ -24,7 +27,9 @@ fn beside(shop: &Shop, set_up: impl FnOnce(Builder<Scope>) -> Builder<Scope>) ->
 }
 
 fn with_rules(shop: &Shop, rules: Rules) -> Shop {
-    beside(shop, |builder| builder.rules(rules))
+    beside(shop, |builder| {
+        builder.scope("caller", by_caller).rules(rules)
+    })
 }
 
 fn comparing(names: &[&'static str]) -> Rules {
@@ -104,14 +109,18 @@ async fn what_is_kept_otherwise_counts_for_what_is_kept_afterwards() {
 }
 
 #[tokio::test]
-async fn a_key_scope_a_name_or_a_caller_that_changes_runs_again() {
+async fn a_key_scope_a_name_a_kind_or_a_caller_that_changes_runs_again() {
     let old = Shop::new(Rules::ietf());
     old.send(charge()).await.is_fresh();
-    let by_both = Scope::of(|_| Some(("an organisation", "A")));
     for new in [
         with_rules(&old, Rules::ietf().key_scope(KeyScope::Route)),
-        beside(&old, |builder| builder.name("shop")),
-        beside(&old, |builder| builder.scope(by_both)),
+        beside(&old, |builder| {
+            builder.scope("caller", by_caller).name("shop")
+        }),
+        beside(&old, |builder| builder.scope("customer", by_caller)),
+        beside(&old, |builder| {
+            builder.scope("caller", |_| Some(("an organisation", "A")))
+        }),
     ] {
         new.send(charge()).await.is_fresh();
         assert_eq!(new.runs(), 1);
@@ -147,7 +156,11 @@ impl Seal for Keyring {
 #[tokio::test]
 async fn a_seal_is_changed_by_one_that_opens_what_the_one_before_has_sealed() {
     let plain = Shop::new(Rules::ietf());
-    let sealed = |newest| beside(&plain, |builder| builder.seal(Keyring { newest }));
+    let sealed = |newest| {
+        beside(&plain, |builder| {
+            builder.scope("caller", by_caller).seal(Keyring { newest })
+        })
+    };
     let (opens, seals, rotated) = (sealed(None), sealed(Some(1)), sealed(Some(2)));
     let ask = |key: &'static str| post("/charges").key(key).body("amount=12");
 

@@ -159,7 +159,7 @@ async fn s_100_a_timeout_outside_changes_nothing() {
 async fn s_100_the_layer_counts_the_handlers_that_run() {
     let (shop, gate) = waiting(Rules::ietf());
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .max_in_flight(1)
         .build()
         .expect("the settings are sound");
@@ -186,7 +186,7 @@ async fn s_100_the_layer_counts_the_handlers_that_run() {
 /// The shop again, where each caller has room for one handler. The first one waits at the gate.
 fn with_room_for_one(shop: Shop, gate: &Gate) -> Shop {
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .max_in_flight_per_caller(1)
         .build()
         .expect("the settings are sound");

@@ -18,7 +18,7 @@ async fn s_93_compression_inside_of_the_layer_is_warned_of_once_a_route() {
         let shop = Shop::new(Rules::ietf());
         let layer = IdempotencyLayer::builder(shop.idem.clone())
             .name(name)
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .build();
         let layer = layer.expect("the settings are sound");
         let shop = Shop::behind(layer, shop.store, shop.idem, move |_, _| async move {

@@ -8,8 +8,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Idempotency, MemoryStore,
     http::{
-        EarlyData, Echo, IdempotencyLayer, KeyPolicy, KeyReader, KeyScope, Presence, Rules, Scope,
-        Seal, ServerErrors,
+        Contract, EarlyData, Echo, IdempotencyLayer, KeyPolicy, KeyReader, KeyScope, Presence,
+        Rules, Seal, ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
     identity::RecordId,
@@ -21,7 +21,7 @@ use crate::harness::{Shop, by_caller, charge, post, spawn};
 
 fn layer_of(rules: Rules) -> IdempotencyLayer {
     IdempotencyLayer::builder(Idempotency::memory())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(rules)
         .route("/quotes", |rules| rules.key(Presence::Optional))
         .build()
@@ -78,26 +78,23 @@ fn s_125_the_contract_is_that_of_the_settings() {
 
 #[test]
 fn s_125_the_contract_says_among_which_requests_a_key_is_unique() {
-    for (scope, key_scope, said) in [
+    let by_caller = || IdempotencyLayer::builder(Idempotency::memory()).scope("caller", by_caller);
+    let shared = || IdempotencyLayer::builder(Idempotency::memory()).shared_by_all_callers();
+    for (builder, key_scope, said) in [
         (
             by_caller(),
             KeyScope::Caller,
             "of one caller, whatever the route",
         ),
         (by_caller(), KeyScope::Route, "of one caller to one route"),
+        (shared(), KeyScope::Caller, "of all callers together"),
         (
-            Scope::shared_by_all_callers(),
-            KeyScope::Caller,
-            "of all callers together",
-        ),
-        (
-            Scope::shared_by_all_callers(),
+            shared(),
             KeyScope::Route,
             "of all callers together to one route",
         ),
     ] {
-        let layer = IdempotencyLayer::builder(Idempotency::memory())
-            .scope(scope)
+        let layer = builder
             .rules(Rules::ietf().key_scope(key_scope))
             .build()
             .expect("the settings are sound");
@@ -121,6 +118,16 @@ impl Seal for Longer {
     }
 }
 
+/// The longest body of a response that is repeated, in bytes.
+fn promised(contract: &Contract) -> usize {
+    let page = contract.to_markdown();
+    let (_, row) = page
+        .split_once("| largest body of a response that is repeated | ")
+        .expect("the row is there");
+    let (bytes, _) = row.split_once(" bytes").expect("it says the unit");
+    bytes.parse().expect("a number")
+}
+
 #[tokio::test]
 async fn s_125_the_longest_response_that_the_contract_promises_is_stored() {
     const TWO_MIB: usize = 2 * 1024 * 1024;
@@ -136,13 +143,12 @@ async fn s_125_the_longest_response_that_the_contract_promises_is_stored() {
         let idem = Idempotency::builder(store.clone()).max_outcome(max_outcome);
         let idem = idem.build().expect("the settings are sound");
         let layer = IdempotencyLayer::builder(idem.clone())
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .rules(Rules::ietf().max_response(max_response))
             .seal(Longer)
             .build()
             .expect("the settings are sound");
-        let promised = layer.contract().response_limit;
-        let longest = usize::try_from(promised.expect("there is one")).expect("it is in memory");
+        let longest = promised(&layer.contract());
         let shop = Shop::behind(layer, store, idem, move |_, _| async move {
             Response::builder()
                 .header("content-type", "application/json; charset=utf-8")
@@ -194,8 +200,7 @@ async fn s_115_early_data_that_no_key_protects_is_too_early_whatever_is_said_of_
     for (presence, method) in [
         (Presence::Required, Method::PUT),
         (Presence::Optional, Method::DELETE),
-        (Presence::Ignored, Method::POST),
-        (Presence::IgnoredAloud, Method::PATCH),
+        (Presence::Ignored, Method::PATCH),
     ] {
         let shop = Shop::new(rules().key(presence).echo(Echo::Key));
         let refused = shop.send(early(method)).await;
@@ -267,7 +272,7 @@ impl Renderer for Html {
 async fn s_121_a_renderer_changes_the_body_and_nothing_else() {
     let idem = Idempotency::memory();
     let layer = IdempotencyLayer::builder(idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .problems(Problems::new().renderer(Html))
         .build()
         .expect("the settings are sound");

@@ -56,7 +56,7 @@ async fn s_110_a_key_whose_time_is_over_is_refused_where_that_is_said() {
     let call = shop
         .idem
         .call("http")
-        .scope("A")
+        .scope(&("caller", "A"))
         .key("k")
         .on_expired(OnExpired::Refuse);
     let refused = call.run_raw(|_| std::future::pending()).await;
@@ -117,7 +117,7 @@ async fn s_110_a_key_under_which_nothing_was_done_is_new_whatever_is_said() {
 async fn s_110_a_refusal_that_would_never_come_is_a_mistake() {
     let idem = Idempotency::memory();
     let layer = IdempotencyLayer::builder(idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(Rules::ietf().on_expired(OnExpired::Refuse))
         .build();
     assert!(matches!(layer, Err(Error::InvalidPolicy(_))), "{layer:?}");

@@ -50,7 +50,7 @@ async fn s_103_an_error_of_the_service_is_a_failure() {
     ] {
         let shop = Shop::new(Rules::ietf());
         let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .rules(Rules::ietf().server_errors(errors).on_crash(on_crash))
             .build()
             .expect("the settings are sound");
@@ -288,7 +288,9 @@ async fn s_108_a_store_that_dies_meanwhile_costs_nobody_the_response() {
         .await
         .is_problem(409, "request_in_progress");
     shop.store.heal();
-    while let Ok(Status::Processing { .. }) = shop.idem.lookup("http", Some("A"), "k").await {
+    while let Ok(Status::Processing { .. }) =
+        shop.idem.lookup("http", Some(&("caller", "A")), "k").await
+    {
         tokio::task::yield_now().await;
     }
     shop.send(charge()).await.replays(&first);

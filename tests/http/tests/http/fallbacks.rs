@@ -16,7 +16,7 @@ use crate::harness::{Answer, Ask, Shop, by_caller, post};
 
 fn layer_of(shop: &Shop, rules: Rules) -> IdempotencyLayer {
     IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(rules)
         .build()
         .expect("the settings are sound")

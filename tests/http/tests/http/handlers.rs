@@ -223,7 +223,7 @@ async fn neither_a_mark_nor_an_error_of_ours_is_stored_by_a_layer() {
     let idem = Idempotency::memory();
     let runs = Arc::new(AtomicUsize::new(0));
     let layer = IdempotencyLayer::builder(idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .build();
     let handler = {
         let (idem, runs) = (idem.clone(), Arc::clone(&runs));

@@ -13,12 +13,14 @@ use std::{
 
 use axum::{BoxError, Router, body::Body, routing::any};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, request::Parts,
+};
 use http_body::Frame;
 use http_body_util::BodyExt;
 use idempotent_runtime::{
     Idempotency, MemoryStore, RawOutcome,
-    http::{IdempotencyLayer, Rules, Scope},
+    http::{IdempotencyLayer, Rules},
     identity::RecordId,
     record::{Draft, Moment, Record, TokenRule, Version},
     store::Swap,
@@ -41,15 +43,13 @@ pub(crate) struct Shop {
 /// Whoever calls names itself in a header field; who calls itself nobody is not known.
 pub(crate) const CALLER: HeaderName = HeaderName::from_static("caller");
 
-pub(crate) fn by_caller() -> Scope {
-    Scope::of(|request| {
-        let caller = request.headers.get(CALLER).map(HeaderValue::to_str);
-        match caller {
-            Some(Ok("nobody" | "") | Err(_)) => None,
-            Some(Ok(caller)) => Some(caller.to_owned()),
-            None => Some("A".to_owned()),
-        }
-    })
+pub(crate) fn by_caller(request: &Parts) -> Option<String> {
+    let caller = request.headers.get(CALLER).map(HeaderValue::to_str);
+    match caller {
+        Some(Ok("nobody" | "") | Err(_)) => None,
+        Some(Ok(caller)) => Some(caller.to_owned()),
+        None => Some("A".to_owned()),
+    }
 }
 
 impl Shop {
@@ -110,7 +110,7 @@ impl Shop {
         F: Future<Output = Response<Body>> + Send,
     {
         let layer = IdempotencyLayer::builder(idem.clone())
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .rules(rules)
             .build()
             .expect("the settings are sound");

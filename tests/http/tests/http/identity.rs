@@ -3,7 +3,7 @@
 use http::{Method, Response, StatusCode};
 use idempotent_runtime::{
     FingerprintKey, Idempotency, MemoryStore,
-    http::{BodyComparison, IdempotencyLayer, KeyScope, QueryComparison, Rules, Scope},
+    http::{BodyComparison, IdempotencyLayer, KeyScope, QueryComparison, Rules},
     testing::FaultyStore,
 };
 
@@ -31,7 +31,7 @@ async fn s_51_callers_never_meet_each_other() {
 async fn s_52_only_the_explicit_word_shares_one_space() {
     let shop = Shop::new(Rules::ietf());
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(Scope::shared_by_all_callers())
+        .shared_by_all_callers()
         .build()
         .expect("the settings are sound");
     let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
@@ -47,7 +47,8 @@ async fn s_53_who_is_nobody_is_refused() {
     let refused = shop.send(charge().caller("nobody")).await;
     refused.is_problem(400, "scope_unresolved");
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(Scope::of(|_| None::<String>).refuse_with(StatusCode::UNAUTHORIZED))
+        .scope("caller", |_| None::<String>)
+        .unscoped_status(StatusCode::UNAUTHORIZED)
         .build()
         .expect("the settings are sound");
     let unauthorized = Shop::behind(layer, shop.store.clone(), shop.idem.clone(), |_, _| async {
@@ -68,7 +69,7 @@ async fn s_53_operators_are_told_once_that_nobody_is_refused() {
     let handle = Idempotency::memory();
     let layer = IdempotencyLayer::builder(handle.clone())
         .name("outside of the authentication")
-        .scope(Scope::of(|_| None::<String>))
+        .scope("caller", |_| None::<String>)
         .build()
         .expect("the settings are sound");
     let store = FaultyStore::new(MemoryStore::new());
@@ -95,7 +96,8 @@ async fn s_53_whose_name_cannot_be_one_is_nobody() {
     for name in [String::new(), "A".repeat(70_000)] {
         let shop = Shop::new(Rules::ietf());
         let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope(Scope::of(move |_| Some(name.clone())).refuse_with(StatusCode::UNAUTHORIZED))
+            .scope("caller", move |_| Some(name.clone()))
+            .unscoped_status(StatusCode::UNAUTHORIZED)
             .build()
             .expect("the settings are sound");
         let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
@@ -143,10 +145,10 @@ async fn s_54_s_55_authentication_outside_decides_who_gets_a_replay() {
 async fn s_56_a_user_is_another_caller_in_another_organisation() {
     let shop = Shop::new(Rules::ietf());
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(Scope::of(|request| {
+        .scope("caller", |request| {
             let text = |name| request.headers.get(name)?.to_str().ok().map(str::to_owned);
             Some((text("organisation")?, text("caller")?))
-        }))
+        })
         .build()
         .expect("the settings are sound");
     let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
@@ -565,7 +567,7 @@ async fn s_59n_the_fingerprints_of_requests_stay_what_they_are() {
         assert_eq!(record.subject.fingerprint.fingerprint().to_hex(), golden);
         assert_eq!(
             id.to_hex(),
-            "42e4082752e34c00fe586e74d799d21cf431ae9823e91ab5cb12f767822e37fe"
+            "2c5aac038dbb3dac72ca35bac4c348f9693f2ff700e3752268e0cee15694d7cc"
         );
     }
 }
@@ -579,10 +581,10 @@ async fn a_host_counts_only_where_it_is_part_of_the_scope() {
 
     let layer = IdempotencyLayer::builder(shop.idem.clone())
         .name("hosts")
-        .scope(Scope::of(|request| {
+        .scope("caller", |request| {
             let host = request.headers.get("host")?.to_str().ok()?;
             Some((host.to_owned(), "A".to_owned()))
-        }))
+        })
         .build()
         .expect("the settings are sound");
     let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {

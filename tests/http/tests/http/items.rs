@@ -64,7 +64,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-29", "key missing, route required", "400 P(key-missing), `Content-Type: application/problem+json`, type/link resolves to docs, runs 0", "draft-07 (SHOULD)"),
         item("S-30", "same with `Problems::documentation`", r#"also `Link: <…>; rel="describedby"; type="text/html"`"#, "draft-07 (SHOULD)"),
         item("S-31", "key missing, route optional", "runs 1 per request, no marker", "draft-07"),
-        item("S-32", "key sent to a route that is not opted in", "default: ignored; `Presence::Unsupported` → 501, runs 0; `Presence::IgnoredAloud` emits `Idempotency-Status: ignored`", "Azure, OASIS Repeatable Requests"),
+        item("S-32", "key sent to a route that is not opted in", "default: ignored; `Presence::Unsupported` → 501, runs 0 (struck: a response that says that the key was ignored, because the response of every unprotected request would be touched for it)", "Azure, OASIS Repeatable Requests"),
         item("S-33", "unknown route (404 from router), 405", "a request that no route of axum's router matches passes untouched, keyless or not, unless the rules say `guard_fallback()`; elsewhere no outcome stored; the key is free at once, and after one lease nothing is left of it: of an unmarked 404 of no route and of an unmarked 405 without a body, while one with a body is taken for a handler's, which frees the key and is remembered for the ttl; a takeover leaves what it found", "practice"),
         item("S-34", "WebSocket / `Upgrade` by GET, CONNECT", "bypass before body read; any other method with `Upgrade` is enforced", "RFC 9110, decided here"),
     ] },
@@ -88,7 +88,7 @@ pub(crate) const PARTS: &[Part] = &[
     ] },
     Part { title: "A4 Identity: scope and fingerprint", items: &[
         item("S-51", "tenant A completes with K; tenant B sends same K + same body", "B's handler runs; B never sees A's bytes, status or 422/409 hints", "draft-07, section 5"),
-        item("S-52", "no scope function configured", "compile-time or start-up error unless `Scope::shared_by_all_callers()`", "practice"),
+        item("S-52", "no scope function configured", "compile-time or start-up error unless `shared_by_all_callers()`", "practice"),
         item("S-53", "scope function returns none (unauthenticated)", r#"401/400 configured rejection, not a shared "anonymous" bucket"#, "practice"),
         item("S-54", "token of A revoked / permission lost, then retry of completed K", "401/403 from the auth layer (layer must sit inside auth); no replay", "Adyen, decided here"),
         item("S-55", "A rotates access token (same principal) and retries", "replay (scope = principal, not raw token)", "decided here"),

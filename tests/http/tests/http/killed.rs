@@ -14,7 +14,7 @@ use axum::{Router, routing::post};
 use http::StatusCode;
 use idempotent_runtime::{
     Idempotency, InFlight, OnCrash, current,
-    http::{IdempotencyLayer, Rules, Scope},
+    http::{IdempotencyLayer, Rules},
 };
 use tokio::net::TcpListener;
 
@@ -35,7 +35,7 @@ async fn service() {
     let idem = Idempotency::sqlite(folder.join("idempotency.db")).await;
     let rules = Rules::ietf().on_crash(on_crash).lease("5s");
     let layer = IdempotencyLayer::builder(idem.expect("the file opens"))
-        .scope(Scope::shared_by_all_callers())
+        .shared_by_all_callers()
         .rules(rules.in_flight(InFlight::Wait(Duration::from_secs(60))))
         .build()
         .expect("the settings are sound");

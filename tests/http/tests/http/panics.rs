@@ -199,7 +199,7 @@ async fn s_102_a_seal_that_panics_loses_the_response_and_nothing_else() {
     ] {
         let shop = Shop::new(Rules::ietf());
         let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .rules(Rules::ietf().server_errors(errors))
             .seal(NoKey)
             .build()
@@ -231,7 +231,7 @@ impl Renderer for NoTemplate {
 async fn s_102_a_failure_that_cannot_be_told_is_a_failure_nonetheless() {
     let shop = Shop::new(Rules::ietf());
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .problems(Problems::new().renderer(NoTemplate))
         .build()
         .expect("the settings are sound");
@@ -249,7 +249,7 @@ async fn s_102_a_failure_that_cannot_be_told_is_a_failure_nonetheless() {
 async fn s_102_a_refusal_that_cannot_be_told_binds_no_key() {
     let shop = Shop::new(Rules::ietf());
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(Rules::ietf().on_crash(OnCrash::Uncertain))
         .problems(Problems::new().renderer(NoTemplate))
         .max_in_flight(1)

@@ -13,7 +13,7 @@ use axum::{
 use http::{StatusCode, header::AUTHORIZATION};
 use idempotent_runtime::{
     Error, ErrorVerdict, Idempotency,
-    http::{Checked, IdempotencyLayer, Mark, Rules, Scope},
+    http::{Checked, IdempotencyLayer, Mark, Rules},
     idempotent,
 };
 use serde::{Deserialize, Serialize};
@@ -68,9 +68,8 @@ async fn charge(shop: Shop, user: User, order: Order) -> Result<Order, ShopError
 }
 
 fn app(shop: Shop) -> Result<Router, Error> {
-    let scope = Scope::of(|request| Some(request.extensions.get::<User>()?.id));
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(scope)
+        .scope("user", |request| Some(request.extensions.get::<User>()?.id))
         .build()?;
     Ok(Router::new()
         .route("/orders", post(place))

@@ -39,7 +39,7 @@ async fn quote(Checked(Path(amount)): Checked<Path<u32>>) -> String {
 
 fn shop(rules: Rules) -> Shop {
     let layer = IdempotencyLayer::builder(Idempotency::memory())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(rules)
         .build()
         .expect("the settings are sound");
@@ -140,7 +140,7 @@ async fn s_63_a_service_names_the_statuses_of_its_rejections() {
 #[test]
 fn s_63_a_failure_is_no_rejection() {
     let layer = IdempotencyLayer::builder(Idempotency::memory())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(Rules::ietf().rejections([StatusCode::INTERNAL_SERVER_ERROR]))
         .build();
     assert!(matches!(layer, Err(Error::InvalidPolicy(_))), "{layer:?}");

@@ -157,22 +157,23 @@ async fn s_42_the_statuses_of_refusals_are_the_services_and_the_types_stay() {
 
 #[test]
 fn s_42_a_refusal_that_is_no_error_is_a_mistake() {
-    let built = |scope, rules: Rules| {
-        let layer = IdempotencyLayer::builder(Idempotency::memory());
+    let built = |unscoped, rules: Rules| {
+        let layer = IdempotencyLayer::builder(Idempotency::memory()).unscoped_status(unscoped);
         let layer = layer.route("/charges", |_| rules);
-        layer.scope(scope).build().map(drop)
+        layer.scope("caller", by_caller).build().map(drop)
     };
+    let refusal = StatusCode::UNAUTHORIZED;
     for status in [StatusCode::OK, StatusCode::SEE_OTHER] {
-        for (scope, rules) in [
-            (by_caller(), Rules::ietf().mismatch_status(status)),
-            (by_caller(), Rules::ietf().in_flight_status(status)),
-            (by_caller().refuse_with(status), Rules::ietf()),
+        for (unscoped, rules) in [
+            (refusal, Rules::ietf().mismatch_status(status)),
+            (refusal, Rules::ietf().in_flight_status(status)),
+            (status, Rules::ietf()),
         ] {
-            let built = built(scope, rules);
+            let built = built(unscoped, rules);
             assert!(matches!(built, Err(Error::InvalidPolicy(_))), "{built:?}");
         }
     }
-    built(by_caller(), Rules::ietf()).expect("the settings are sound");
+    built(refusal, Rules::ietf()).expect("the settings are sound");
 }
 
 /// Every request would fail by it.
@@ -189,7 +190,7 @@ fn a_duration_that_cannot_be_one_is_a_mistake_wherever_it_stands() {
         let of_a_route = IdempotencyLayer::builder(Idempotency::memory());
         let of_a_route = of_a_route.route("/charges", move |_| rules());
         for layer in [of_all, of_a_route] {
-            let built = layer.scope(by_caller()).build().map(drop);
+            let built = layer.scope("caller", by_caller).build().map(drop);
             assert!(matches!(built, Err(Error::InvalidPolicy(_))), "{built:?}");
         }
     }

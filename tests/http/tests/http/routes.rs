@@ -7,7 +7,7 @@ use axum::{Router, body::Body, routing::any};
 use http::{Request, Response, StatusCode};
 use idempotent_runtime::{
     Idempotency,
-    http::{IdempotencyLayer, Presence, Rules, Scope, Storage, contract::Requirement},
+    http::{IdempotencyLayer, Presence, Rules, Storage},
 };
 use tower::ServiceExt;
 
@@ -16,14 +16,17 @@ use crate::harness::{Shop, by_caller, post};
 /// A layer that has rules of its own for the paths of this pattern, and tells them by the contract.
 fn layer_with(pattern: &str) -> IdempotencyLayer {
     IdempotencyLayer::builder(Idempotency::memory())
-        .scope(Scope::shared_by_all_callers())
+        .shared_by_all_callers()
         .route(pattern, |rules| rules.key(Presence::Optional))
         .build()
         .expect("it is a pattern")
 }
 
 fn has_rules_of_its_own(layer: &IdempotencyLayer, path: &str) -> bool {
-    layer.contract_for(path).requirement == Requirement::Optional
+    layer
+        .contract_for(path)
+        .to_markdown()
+        .contains("| a request without it | is processed each time it arrives |")
 }
 
 async fn is_routed(router: &Router, path: &str) -> bool {
@@ -185,7 +188,7 @@ async fn s_71_no_second_slash_has_a_secret_stored() {
     ] {
         let shop = Shop::new(Rules::ietf());
         let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .route(pattern, |rules| rules.storage(Storage::Nothing))
             .build()
             .expect("it is a pattern");

@@ -29,7 +29,7 @@ impl Seal for Bound {
 fn sealed(key_scope: KeyScope) -> Shop {
     let open = Shop::new(Rules::ietf());
     let layer = IdempotencyLayer::builder(open.idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(Rules::ietf().key_scope(key_scope))
         .seal(Bound)
         .build()

@@ -60,7 +60,7 @@ async fn s_65_a_settled_response_is_sealed_where_the_layer_seals() {
     let unsealed = Shop::new(Rules::ietf());
     let layer = |key_scope| {
         IdempotencyLayer::builder(unsealed.idem.clone())
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .rules(Rules::ietf().key_scope(key_scope))
             .seal(Mask(0x55))
             .build()
@@ -143,7 +143,7 @@ async fn a_response_that_cannot_be_stored_settles_nothing() {
         .build();
     let layer = |seal| {
         IdempotencyLayer::builder(small.clone().expect("the settings are sound"))
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .seal(Mask(seal))
             .build()
             .expect("the settings are sound")
@@ -153,7 +153,7 @@ async fn a_response_that_cannot_be_stored_settles_nothing() {
         let settle = layer.settle(Some("A"), "k").expect("these are keys");
         assert!(settle.with_response(receipt()).await.is_err());
     }
-    let status = shop.idem.lookup("http", Some("A"), "k").await;
+    let status = shop.idem.lookup("http", Some(&("caller", "A")), "k").await;
     assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
     let settle = shop.layer.settle(Some("A"), "k").expect("these are keys");
     assert_eq!(settle.as_done().await, Ok(()));

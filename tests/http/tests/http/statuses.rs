@@ -358,7 +358,7 @@ async fn s_71_a_secret_is_not_stored() {
     });
     let first = is_unavailable(&shop).await;
     assert_eq!(first.body, "token 1234");
-    let found = shop.idem.lookup("http", Some("A"), "k").await;
+    let found = shop.idem.lookup("http", Some(&("caller", "A")), "k").await;
     assert!(
         matches!(found, Ok(Status::NotReplayable { .. })),
         "{found:?}"
@@ -411,7 +411,7 @@ impl Seal for Mask {
 async fn s_72_a_sealed_response_is_replayed_and_cannot_be_read_in_the_store() {
     let sealed_by = |shop: &Shop, seal| {
         let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .seal(seal);
         let layer = layer.build().expect("the settings are sound");
         let (store, idem) = (shop.store.clone(), shop.idem.clone());
@@ -456,10 +456,11 @@ async fn s_65_an_unknown_outcome_is_settled_by_the_handle() {
         let shop = answering(rules, 200, Some(Mark::Uncertain));
         shop.send(charge()).await;
         let settle = match key_scope {
-            KeyScope::Route => shop
-                .idem
-                .settle("http", Some("A"), &("POST", "/charges", "k")),
-            _ => shop.idem.settle("http", Some("A"), "k"),
+            KeyScope::Route => {
+                shop.idem
+                    .settle("http", Some(&("caller", "A")), &("POST", "/charges", "k"))
+            }
+            _ => shop.idem.settle("http", Some(&("caller", "A")), "k"),
         };
         let settled = settle.expect("these are keys").as_done().await;
         assert_eq!(settled, Ok(()));

@@ -40,7 +40,7 @@ async fn s_01_a_quoted_uuid_is_a_key_without_its_quotes() {
     let shop = Shop::new(strict());
     let first = shop.send(keyed(format!("\"{UUID}\""))).await;
     first.is_fresh();
-    let found = shop.idem.lookup("http", Some("A"), UUID).await;
+    let found = shop.idem.lookup("http", Some(&("caller", "A")), UUID).await;
     let found = found.expect("the store answers");
     assert!(
         matches!(found, idempotent_runtime::Status::Completed(_)),
@@ -80,7 +80,7 @@ async fn s_07_escapes_stand_for_what_they_escape() {
     let shop = Shop::new(Rules::ietf());
     for (value, key) in [("\"a\\\"b\"", "a\"b"), ("\"a\\\\b\"", "a\\b")] {
         shop.send(keyed(value)).await.is_fresh();
-        let found = shop.idem.lookup("http", Some("A"), key).await;
+        let found = shop.idem.lookup("http", Some(&("caller", "A")), key).await;
         let found = found.expect("the store answers");
         assert!(
             matches!(found, idempotent_runtime::Status::Completed(_)),

@@ -41,7 +41,7 @@ fn shop(name: &str, observer: &Told) -> (Shop, Gate, ManualClock) {
         .expect("the settings are sound");
     let layer = IdempotencyLayer::builder(idem.clone())
         .name(name)
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(Rules::ietf().max_request(16))
         .build()
         .expect("the settings are sound");

@@ -85,7 +85,7 @@ where
     let shop = Shop::new(Rules::ietf());
     let layer = IdempotencyLayer::builder(shop.idem.clone())
         .name(name)
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(rules)
         .build();
     let layer = layer.expect("the settings are sound");
@@ -141,7 +141,7 @@ async fn first_hour_14_what_is_not_kept_is_warned_of_with_what_to_do() {
         let shop = Shop::new(Rules::ietf());
         let layer = IdempotencyLayer::builder(shop.idem.clone())
             .name(name)
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .rules(rules)
             .build();
         let layer = layer.expect("the settings are sound");

@@ -74,7 +74,7 @@ fn confidential(rules: Rules, gate: &Gate) -> Shop {
     let idem = Idempotency::new(store.clone());
     let layer = IdempotencyLayer::builder(idem.clone())
         .name(NAME)
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(rules)
         .build()
         .expect("the settings are sound");

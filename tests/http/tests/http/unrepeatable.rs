@@ -55,7 +55,7 @@ async fn s_89_what_cannot_be_repeated_runs_again_where_that_is_said() {
     ))
     .await;
     let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope(by_caller())
+        .scope("caller", by_caller)
         .rules(again())
         .seal(Mask(0))
         .build();

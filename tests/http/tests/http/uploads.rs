@@ -12,7 +12,7 @@ use http::Request;
 use http_body::Frame;
 use idempotent_runtime::{
     Idempotency, MemoryStore,
-    http::{Builder, IdempotencyLayer, Rules, Scope},
+    http::{IdempotencyLayer, LayerBuilder, Rules, Scope},
     testing::{FaultyStore, ManualClock},
 };
 use tokio::{
@@ -130,12 +130,12 @@ async fn first_hour_17_a_body_that_drips_has_ten_minutes_in_all() {
     }
 }
 
-fn shop_of(set_up: impl FnOnce(Builder<Scope>) -> Builder<Scope>) -> Shop {
+fn shop_of(set_up: impl FnOnce(LayerBuilder<Scope>) -> LayerBuilder<Scope>) -> Shop {
     let clock = ManualClock::new();
     let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
     let idem = Idempotency::builder(store.clone()).timer(clock);
     let idem = idem.build().expect("the settings are sound");
-    let layer = IdempotencyLayer::builder(idem.clone()).scope(by_caller());
+    let layer = IdempotencyLayer::builder(idem.clone()).scope("caller", by_caller);
     let layer = set_up(layer).build().expect("the settings are sound");
     Shop::behind(layer, store, idem, |_, request: Request<Body>| async {
         http::Response::new(request.into_body())

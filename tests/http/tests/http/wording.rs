@@ -137,7 +137,7 @@ async fn first_hour_15_the_type_of_a_problem_is_the_services_or_a_name() {
         };
         let shop = Shop::new(Rules::ietf());
         let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope(by_caller())
+            .scope("caller", by_caller)
             .problems(problems)
             .build()
             .expect("the settings are sound");

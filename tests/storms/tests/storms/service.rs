@@ -22,7 +22,7 @@ use idempotent_runtime::{
     Idempotency, OnCrash, StoreErrorKind,
     clock::Timer,
     current,
-    http::{IdempotencyLayer, Mark, Rules, Scope},
+    http::{IdempotencyLayer, Mark, Rules},
     store::MemoryStore,
     testing::{Fault, FaultyStore, ManualClock, Nth, Operation},
 };
@@ -144,7 +144,7 @@ impl Process {
         };
         let idem = Idempotency::builder(store).timer(clock).lease(lease);
         let layer = IdempotencyLayer::builder(idem.build().expect("the set-up is sound"))
-            .scope(Scope::of(|request| account(&request.headers)))
+            .scope("account", |request| account(&request.headers))
             .rules(Rules::ietf().on_crash(on_crash).ttl(RETENTION))
             .build()
             .expect("the settings are sound");

@@ -4,7 +4,7 @@ use super::*;
 
 /// What the method protects may be asked for again, and what it is told at last is no outcome.
 #[test]
-fn c11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() {
+fn cl11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() {
     let last = Progress {
         attempts: 4,
         elapsed: Duration::from_secs(120),
@@ -35,7 +35,7 @@ fn c11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() {
 
 /// The attempt before may have changed what the condition asks for: then it was carried out, and so is refused.
 #[test]
-fn c21_a_condition_that_fails_at_a_later_attempt_tells_nothing_where_only_the_method_protects() {
+fn cl21_a_condition_that_fails_at_a_later_attempt_tells_nothing_where_only_the_method_protects() {
     let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
     for (keyed, protection, may_have_happened, answer, expected) in [
         (true, Protection::Method, true, answer(412), unknown),
@@ -58,7 +58,7 @@ fn c21_a_condition_that_fails_at_a_later_attempt_tells_nothing_where_only_the_me
 
 /// The attempt before may have deleted it.
 #[test]
-fn c21_nothing_to_delete_at_a_later_attempt_tells_nothing_where_only_the_method_protects() {
+fn cl21_nothing_to_delete_at_a_later_attempt_tells_nothing_where_only_the_method_protects() {
     let (method, key) = (Protection::Method, Protection::Key);
     for status in [404, 410] {
         let ends = |deletes, protection, may_have_happened, answer| {
@@ -80,7 +80,7 @@ fn c21_nothing_to_delete_at_a_later_attempt_tells_nothing_where_only_the_method_
 }
 
 #[test]
-fn c34_a_failure_of_what_a_call_was_led_on_to_leaves_it_open() {
+fn cl34_a_failure_of_what_a_call_was_led_on_to_leaves_it_open() {
     let ends = |keyed, protection, answer: Answered| {
         let led_on = Progress {
             may_have_happened: true,
@@ -114,7 +114,7 @@ fn c34_a_failure_of_what_a_call_was_led_on_to_leaves_it_open() {
 }
 
 #[test]
-fn c13_a_bare_conflict_is_the_answer_only_while_nothing_else_may_be_running() {
+fn cl13_a_bare_conflict_is_the_answer_only_while_nothing_else_may_be_running() {
     let sent = Progress {
         may_have_happened: true,
         ..progress()
@@ -144,7 +144,7 @@ fn c13_a_bare_conflict_is_the_answer_only_while_nothing_else_may_be_running() {
 }
 
 #[test]
-fn c34_a_target_that_is_elsewhere_is_no_outcome() {
+fn cl34_a_target_that_is_elsewhere_is_no_outcome() {
     let unknown = Next::Stop(Stopped::Unknown(Why::Moved));
     for may_have_happened in [false, true] {
         let ends = |keyed, protection, answer: Answered| {
@@ -178,7 +178,7 @@ fn c34_a_target_that_is_elsewhere_is_no_outcome() {
 
 /// A refusal is about one attempt, and says nothing about another one that came through.
 #[test]
-fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
+fn cl21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
     let ends = |keyed, protection, answer: Answered| {
         let sent = Progress {
             may_have_happened: true,
@@ -228,7 +228,7 @@ fn c21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
 
 /// A handler may have a refusal of its own recorded, and then it is what the earlier attempt came to.
 #[test]
-fn c23_a_refusal_that_was_recorded_is_the_outcome() {
+fn cl23_a_refusal_that_was_recorded_is_the_outcome() {
     for may_have_happened in [false, true] {
         let sent = Progress {
             may_have_happened,
@@ -245,7 +245,7 @@ fn c23_a_refusal_that_was_recorded_is_the_outcome() {
 }
 
 #[test]
-fn c20_what_is_hopeless_is_unknown_once_something_was_sent() {
+fn cl20_what_is_hopeless_is_unknown_once_something_was_sent() {
     let sent = Progress {
         may_have_happened: true,
         ..progress()
@@ -256,7 +256,7 @@ fn c20_what_is_hopeless_is_unknown_once_something_was_sent() {
 
 /// It was carried out: who gives up asking for the result is not told that nothing happened.
 #[test]
-fn c37_a_result_that_is_out_of_reach_is_no_refusal() {
+fn cl37_a_result_that_is_out_of_reach_is_no_refusal() {
     let out_of_reach = Observed::Answer(problem(503, Slug::ResultOutOfReach));
     let last = Progress {
         attempts: 4,
@@ -273,7 +273,7 @@ fn c37_a_result_that_is_out_of_reach_is_no_refusal() {
 }
 
 #[test]
-fn c22_what_an_earlier_attempt_may_have_done_is_not_sent_again_unprotected() {
+fn cl22_what_an_earlier_attempt_may_have_done_is_not_sent_again_unprotected() {
     let limited = Observed::Answer(after(429, 0));
     let ends = |protection| {
         let progress = Progress {

@@ -19,7 +19,7 @@ fn in_progress(retry_after: Option<u64>) -> [Observed; 2] {
 }
 
 #[test]
-fn c12_what_is_running_is_waited_for_until_the_deadline() {
+fn cl12_what_is_running_is_waited_for_until_the_deadline() {
     let waiting = Progress {
         attempts: 24,
         waits: 20,
@@ -55,7 +55,7 @@ fn c12_what_is_running_is_waited_for_until_the_deadline() {
 
 /// A pause that is longer than what is left is no reason to give up before that is over.
 #[test]
-fn c12_what_is_running_is_asked_for_as_long_as_there_is_time() {
+fn cl12_what_is_running_is_asked_for_as_long_as_there_is_time() {
     let limits = Limits::default().backoff(SECOND, 60 * SECOND);
     for running in in_progress(None) {
         let after = |elapsed| {
@@ -77,7 +77,7 @@ fn c12_what_is_running_is_asked_for_as_long_as_there_is_time() {
 
 /// What comes after the wait has as many attempts as if there had been none.
 #[test]
-fn c12_what_was_waited_for_used_up_no_attempt() {
+fn cl12_what_was_waited_for_used_up_no_attempt() {
     let waited = |attempts| Progress {
         attempts,
         waits: 20,
@@ -92,7 +92,7 @@ fn c12_what_was_waited_for_used_up_no_attempt() {
 }
 
 #[test]
-fn c12_who_sends_nothing_again_does_not_wait_either() {
+fn cl12_who_sends_nothing_again_does_not_wait_either() {
     let once = Limits::default().attempts(1);
     for running in in_progress(Some(1)) {
         let next = decide(&Profile::ietf(), &once, &progress(), &running, 0.0);
@@ -102,7 +102,7 @@ fn c12_who_sends_nothing_again_does_not_wait_either() {
 
 /// However short the pauses are that were meant for a few attempts: no server is asked as fast as it answers.
 #[test]
-fn c12_what_is_running_is_never_asked_for_without_a_pause() {
+fn cl12_what_is_running_is_never_asked_for_without_a_pause() {
     let (zero, short) = (Duration::ZERO, Duration::from_millis(1));
     for (first, longest) in [(zero, zero), (zero, 8 * SECOND), (short, short)] {
         let limits = Limits::default().backoff(first, longest);

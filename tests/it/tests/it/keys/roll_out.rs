@@ -6,22 +6,19 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Answer, Attempt, Error, InFlight, OnOutage, RawEnding, RawOutcome, Step, idempotent,
+    Attempt, Error, InFlight, Step, idempotent,
     testing::{Fault, Gate, Nth, Operation},
 };
 use tokio::task::JoinHandle;
 
-use crate::harness::{Owner, World, while_time_goes_on};
+use crate::harness::{Owner, World};
 
 on_every_store![
     b26_who_waited_under_the_old_name_goes_on_under_the_new_one,
     b26_who_saw_the_old_name_held_goes_on_under_the_new_one,
     b26_what_both_names_have_the_old_one_answers,
     b26_a_claim_under_the_new_name_is_given_up_under_it,
-    b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream,
-    b26_what_was_released_under_the_old_name_runs_unprotected_under_the_same_keys,
-    b26_a_retry_that_never_began_leaves_what_was_released_for_as_long,
-    b26_what_goes_on_under_the_old_name_stays_there_where_its_claim_was_answered_late,
+    b26_what_was_released_under_the_old_name_runs_under_the_new_one,
     b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_the_new_one,
     b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream,
     b26_what_is_settled_under_the_old_name_is_read_by_the_function_that_accepts_it,
@@ -36,16 +33,6 @@ async fn charge(world: World, ends: Gate, order: &'static str) -> Result<usize, 
 
 /// What a call before keeps for twice as long is gone after three times as long.
 const SHORT: Duration = Duration::from_secs(1);
-
-/// What was sent downstream before the connection broke.
-#[derive(Debug)]
-struct Sent(String);
-
-impl From<Error> for Sent {
-    fn from(error: Error) -> Self {
-        Self(error.to_string())
-    }
-}
 
 /// Runs the call as the build before does, until `ends` is opened: then it fails, and its error is not kept.
 fn runs_before(old: &Owner, ends: &Gate) -> JoinHandle<Result<(), Error>> {
@@ -109,121 +96,25 @@ async fn b26_who_saw_the_old_name_held_goes_on_under_the_new_one(world: World) {
     one_runs(world, &first, learns.clone(), released).await;
 }
 
-/// Runs a call as the build before does, and releases it; the key that its gateway has seen.
-async fn released(old: &Owner) -> String {
+async fn b26_what_was_released_under_the_old_name_runs_under_the_new_one(world: World) {
+    let (old, new) = (world.owner().await, world.owner().await);
     let before = old.call("roll_out.old").key("k").release_errors();
-    let sent = before.run(async |attempt| Err::<String, _>(Sent(attempt.child_key("gateway"))));
-    match sent.await {
-        Err(Sent(key)) => key,
-        Ok(_) => panic!("the gateway did not answer"),
-    }
-}
+    let failed = before.run(async |_| Err::<String, _>(Error::AlreadyInstalled));
+    assert_eq!(failed.await, Err(Error::AlreadyInstalled));
 
-/// Whoever releases because what is downstream knows a key that it has seen relies on that key in every retry.
-async fn b26_what_was_released_under_the_old_name_hands_the_same_keys_downstream(world: World) {
-    let (old, new) = (world.owner().await, world.owner().await);
-    let before = released(&old).await;
-
-    let again = |new: &Owner| {
-        let call = new.call("roll_out.new").also_accept_name("roll_out.old");
-        let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
-        call.key("k").run(body)
+    let again = |name: &'static str| {
+        let call = new
+            .call("roll_out.new")
+            .also_accept_name("roll_out.old")
+            .key("k");
+        call.run(async move |_| Ok::<_, Error>(name.to_owned()))
     };
+    assert_eq!(again("first").await, Ok("first".into()));
+    assert_eq!(again("second").await, Ok("first".into()));
 
-    assert_eq!(again(&new).await, Ok(before.clone()));
-    assert_eq!(again(&world.owner().await).await, Ok(before));
-    assert_eq!(&*world.record().await.subject.operation, "roll_out.old");
-}
-
-async fn b26_what_was_released_under_the_old_name_runs_unprotected_under_the_same_keys(
-    world: World,
-) {
-    let (old, new) = (world.owner().await, world.owner().await);
-    let before = released(&old).await;
-    new.store
-        .fault(Operation::Claim, Nth::Every, Fault::LoseRequest);
-    let call = new.call("roll_out.new").also_accept_name("roll_out.old");
-    let call = call.on_outage(OnOutage::Open).key("k");
-    let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
-
-    let answer = while_time_goes_on(&new.timer, call.run(body)).await;
-
-    assert_eq!(answer, Ok(before));
-    assert_eq!(new.log.answers(), [Answer::Unprotected]);
-}
-
-async fn b26_a_retry_that_never_began_leaves_what_was_released_for_as_long(world: World) {
-    let (old, new) = (world.owner().await, world.owner().await);
-    let sends = |key| {
-        let before = old.call("roll_out.old").key(key).lease(SHORT);
-        let body = async |attempt: Attempt| Err::<String, _>(Sent(attempt.child_key("gateway")));
-        before.release_errors().run(body)
-    };
-    let again = |key| {
-        let call = new.call("roll_out.new").also_accept_name("roll_out.old");
-        let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
-        call.key(key).lease(SHORT).run(body)
-    };
-    let keys = ["refused", "gone", "gone elsewhere"];
-    let mut sent = Vec::new();
-    for key in keys {
-        match sends(key).await {
-            Err(Sent(before)) => sent.push(before),
-            Ok(_) => panic!("the gateway did not answer"),
-        }
-    }
-
-    // One is refused at its door, and the clients of two others hang up while they claim.
-    let refused = old.call("roll_out.old").key("refused").lease(SHORT);
-    let refused = refused.run_raw(async |_| RawEnding::NotBegun(RawOutcome::not_replayable()));
-    refused.await.expect("it is told");
-    let late = Gate::new();
-    // One that knows nothing of the key claims over nothing first.
-    let over_released = [Nth::Call(old.store.calls(Operation::Claim) + 2), Nth::Next];
-    for (owner, nth) in [&old, &new].into_iter().zip(over_released) {
-        let answer = Fault::DelayAnswer(late.clone());
-        owner.store.fault(Operation::Claim, nth, answer);
-    }
-    let gone = (
-        tokio::spawn(sends("gone")),
-        tokio::spawn(again("gone elsewhere")),
-    );
-    late.arrived(2).await;
-    gone.0.abort();
-    gone.1.abort();
-    assert!(gone.0.await.is_err() && gone.1.await.is_err());
-    for owner in [&old, &new] {
-        assert!(owner.idem.shutdown(Duration::MAX).await);
-    }
-
-    world.advance(SHORT * 2).await;
-
-    for (key, before) in keys.into_iter().zip(sent) {
-        assert_eq!(again(key).await, Ok(before), "{key}");
-    }
-}
-
-async fn b26_what_goes_on_under_the_old_name_stays_there_where_its_claim_was_answered_late(
-    world: World,
-) {
-    let (old, new) = (world.owner().await, world.owner().await);
-    let before = released(&old).await;
-    let late = Gate::new();
-    let answer = Fault::DelayAnswer(late.clone());
-    new.store.fault(Operation::Claim, Nth::Call(1), answer);
-    let call = new
-        .call("roll_out.new")
-        .also_accept_name("roll_out.old")
-        .lease(SHORT);
-    let body = async |attempt: Attempt| Ok::<_, Error>(attempt.child_key("gateway"));
-    let call = tokio::spawn(call.key("k").run(body));
-    late.arrived(1).await;
-
-    world.advance(SHORT * 2).await;
-    late.open();
-
-    assert_eq!(call.await.expect("no panic"), Ok(before));
-    assert_eq!(world.records().await.len(), 1);
+    let own = new.call("roll_out.new").key("k");
+    let own = own.run(async |_| Ok::<String, Error>("third".into())).await;
+    assert_eq!(own, Ok("first".into()));
 }
 
 /// An old process that still serves knows nothing of the new name, and says of itself alone that it did nothing.

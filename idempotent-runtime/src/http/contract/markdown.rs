@@ -1,0 +1,318 @@
+//! The contract for people, as Markdown.
+
+use std::{
+    borrow::Cow,
+    fmt::{Display, Write as _},
+    time::Duration,
+};
+
+use http::StatusCode;
+
+use super::Contract;
+use crate::{
+    http::{
+        ReplayOfCreated, capitalised,
+        fingerprint::{BodyComparison, QueryComparison},
+        grpc,
+        headers::ORIGINAL_REQUEST_ID,
+        outcome::ServerErrors,
+        problem::{KeyAction, Kind},
+        rules::{KeyScope, Presence, Storage, Unrepeatable},
+    },
+    policy::{InFlight, OnExpired},
+};
+
+const EACH_TIME: &str = "is processed each time it arrives";
+const AS_IF_WITHOUT: &str = "is processed each time it arrives, as if it had none";
+const REPLAYED: &str = "gets the first response again";
+const PROCESSED_AGAIN: &str = "is processed again";
+
+/// A setting and its value.
+type Row = (Cow<'static, str>, Cow<'static, str>);
+
+impl Contract {
+    /// Writes it as two Markdown tables, of the settings and of the problems.
+    #[must_use]
+    pub fn to_markdown(&self) -> String {
+        let mut text = String::from("| setting | value |\n|---|---|\n");
+        for (setting, value) in self.rows() {
+            push(
+                &mut text,
+                format_args!("| {} | {} |\n", in_cell(&setting), in_cell(&value)),
+            );
+        }
+        let answers = self.answers();
+        if answers.is_empty() {
+            return text;
+        }
+        text.push_str("\n| problem | status | retry | key |\n|---|---|---|---|\n");
+        for (kind, _) in answers {
+            push(
+                &mut text,
+                format_args!(
+                    "| [`{}`]({}) | {} | {} | {} |\n",
+                    kind.slug(),
+                    self.settings.problems.type_uri(kind),
+                    self.status_in_words(kind),
+                    if kind.is_retryable() { "yes" } else { "no" },
+                    self.key_action(kind).as_str(),
+                ),
+            );
+        }
+        text
+    }
+
+    fn key_action(&self, kind: Kind) -> KeyAction {
+        if self.protects() {
+            kind.key_action()
+        } else {
+            KeyAction::None
+        }
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let rules = &*self.rules;
+        let mut rows = Vec::new();
+        let mut row = |setting: &'static str, value: Cow<'static, str>| {
+            rows.push((setting.into(), value));
+        };
+        if rules.presence != Presence::Ignored {
+            row("methods", listed(&rules.methods).into());
+        }
+        let names = rules.reader.names();
+        if self.is_grpc() {
+            row("metadata", listed(names).into());
+        } else {
+            row("header field", listed(names.iter().map(capitalised)).into());
+        }
+        match rules.presence {
+            Presence::Required | Presence::Optional => {}
+            Presence::Ignored => row("a request with it", AS_IF_WITHOUT.into()),
+            Presence::Unsupported => {
+                row("a request with it", self.refused(Kind::NotSupported).into());
+            }
+        }
+        row("a request without it", self.without_a_key());
+        if self.protects() {
+            rows.extend(self.protection());
+        }
+        rows
+    }
+
+    fn without_a_key(&self) -> Cow<'static, str> {
+        if self.rules.presence == Presence::Required {
+            return self.refused(Kind::KeyMissing).into();
+        }
+        if self.answers_with(Kind::TooEarly) {
+            let refused = self.refused(Kind::TooEarly);
+            return format!("{EACH_TIME}; in early data, it {refused}").into();
+        }
+        EACH_TIME.into()
+    }
+
+    /// What is done for requests with a key.
+    fn protection(&self) -> Vec<Row> {
+        let rules = &*self.rules;
+        let mut rows: Vec<Row> = vec![
+            ("its value".into(), rules.reader.expects().into()),
+            (
+                "a key stands for one request".into(),
+                self.key_space().into(),
+            ),
+            (
+                "a retry must have the same".into(),
+                listed(self.compared()).into(),
+            ),
+            (
+                "a retry with another one".into(),
+                self.refused(Kind::KeyReused).into(),
+            ),
+            (
+                "a retry while the first request is being processed".into(),
+                self.in_flight().into(),
+            ),
+        ];
+        for (responses, on_retry) in self.outcomes() {
+            rows.push((
+                format!("a retry after responses: {responses}").into(),
+                on_retry,
+            ));
+        }
+        let ttl = rules.ttl.unwrap_or(self.settings.handle.defaults().ttl);
+        let expired = match rules.on_expired {
+            OnExpired::Refuse => self.refused(Kind::ResultExpired).into(),
+            _ => PROCESSED_AGAIN.into(),
+        };
+        rows.extend([
+            ("responses are kept for".into(), in_words(ttl).into()),
+            ("a request with the key after that".into(), expired),
+            ("a repeated response".into(), self.marks().into()),
+            (
+                "largest body of a request".into(),
+                format!("{} bytes", rules.max_request).into(),
+            ),
+            (
+                "largest body of a response that is repeated".into(),
+                format!("{} bytes", self.longest_response()).into(),
+            ),
+        ]);
+        rows
+    }
+
+    fn key_space(&self) -> &'static str {
+        match (self.rules.key_scope, self.settings.scope.is_shared()) {
+            (KeyScope::Caller, false) => "of one caller, whatever the route",
+            (KeyScope::Route, false) => "of one caller to one route",
+            (KeyScope::Caller, true) => "of all callers together",
+            (KeyScope::Route, true) => "of all callers together to one route",
+        }
+    }
+
+    fn in_flight(&self) -> String {
+        let refused = self.refused(Kind::RequestInProgress);
+        match self.rules.in_flight {
+            InFlight::Reject => refused,
+            InFlight::Wait(bound) => format!("waits up to {}, then {refused}", in_words(bound)),
+        }
+    }
+
+    fn compared(&self) -> Vec<Cow<'static, str>> {
+        let comparison = &self.rules.comparison;
+        let query: Cow<'static, str> = match comparison.query {
+            QueryComparison::Exact => "path and query".into(),
+            QueryComparison::AnyOrder => "path and query in any order".into(),
+            QueryComparison::Ignored => "path".into(),
+            QueryComparison::Without(names) => {
+                let names = names.iter().map(|name| format!("`{name}`"));
+                format!("path and query without {}", listed(names)).into()
+            }
+        };
+        let body = match comparison.body {
+            BodyComparison::Exact => "body, byte by byte",
+            BodyComparison::CanonicalJson => "body, JSON by what it says",
+            BodyComparison::By(_) => "what counts of the body",
+        };
+        let headers = comparison.headers.iter();
+        let headers = headers.map(|name| format!("`{name}`").into());
+        ["method".into(), query, "content type".into()]
+            .into_iter()
+            .chain(headers)
+            .chain([body.into()])
+            .collect()
+    }
+
+    /// What a retry gets, by the first response; the first line that fits counts.
+    fn outcomes(&self) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
+        let rules = &*self.rules;
+        let failed = match rules.server_errors {
+            ServerErrors::Replay => REPLAYED.into(),
+            ServerErrors::Release => PROCESSED_AGAIN.into(),
+            ServerErrors::Uncertain => Cow::Owned(self.refused(Kind::OutcomeUnknown)),
+        };
+        let unavailable: Cow<'static, str> = match rules.unrepeatable {
+            Unrepeatable::Refused => self.refused(Kind::ResultUnavailable).into(),
+            Unrepeatable::RunAgain => PROCESSED_AGAIN.into(),
+        };
+        let (failed, others) = match rules.storage {
+            Storage::Nothing if failed == REPLAYED => (unavailable.clone(), unavailable.clone()),
+            Storage::Nothing => (failed, unavailable.clone()),
+            Storage::Whole => (failed, REPLAYED.into()),
+        };
+        if self.is_grpc() {
+            return vec![
+                (grpc::RELEASED.into(), PROCESSED_AGAIN.into()),
+                (grpc::FAILED.into(), failed),
+                ("those that are too large".into(), unavailable),
+                ("all others".into(), others),
+            ];
+        }
+        let mut outcomes = Vec::new();
+        if !rules.rejections.is_empty() {
+            let rejections = listed(rules.rejections.iter().map(StatusCode::as_str));
+            outcomes.push((rejections.into(), PROCESSED_AGAIN.into()));
+        }
+        outcomes.extend([
+            (
+                "304, 401, 403, 405, 407, 408, 411, 413, 414, 415, 417, 421, 425, 426, 428, 429, 431 and 503".into(),
+                PROCESSED_AGAIN.into(),
+            ),
+            ("500 and above".into(), failed),
+            ("those that are streamed or too large".into(), unavailable),
+            ("all others".into(), others),
+        ]);
+        outcomes
+    }
+
+    fn marks(&self) -> String {
+        if self.is_grpc() {
+            return "has the status, the message and the metadata of the first one, and `idempotent-replayed: true`".to_owned();
+        }
+        let mut text = "has the status, the body and the header fields of the first one, and `Idempotent-Replayed: true`".to_owned();
+        if self.rules.replay_of_created == ReplayOfCreated::Ok {
+            text.push_str(", and 200 in place of 201");
+        }
+        if self.rules.headers.tells_request_id() {
+            let field = capitalised(&ORIGINAL_REQUEST_ID);
+            push(
+                &mut text,
+                format_args!(", and the id of the first request in `{field}`"),
+            );
+        }
+        text
+    }
+
+    /// The longest body of a response that is kept, whatever ordinary header fields it has: the
+    /// handle's bound is on all that is stored.
+    pub(super) fn longest_response(&self) -> usize {
+        const BESIDE_A_BODY: usize = 8 * 1024;
+        let most = self.settings.handle.defaults().max_outcome;
+        let body = most - BESIDE_A_BODY.min(most / 2);
+        self.rules.max_response.min(body)
+    }
+
+    fn refused(&self, kind: Kind) -> String {
+        let status = self.status_in_words(kind);
+        format!("is refused with {status} `{}`", kind.slug())
+    }
+
+    /// The status by which a client of the protocol knows a problem.
+    fn status_in_words(&self, kind: Kind) -> String {
+        if self.is_grpc() {
+            return grpc::code(kind).name().to_owned();
+        }
+        self.status(kind).as_u16().to_string()
+    }
+}
+
+fn listed<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(", ")
+}
+
+/// Writes a duration in the largest unit in which it is a whole number of at least two.
+fn in_words(duration: Duration) -> String {
+    const UNITS: [(u128, &str); 4] = [
+        (86_400_000, "days"),
+        (3_600_000, "hours"),
+        (60_000, "minutes"),
+        (1_000, "seconds"),
+    ];
+    let milliseconds = duration.as_millis();
+    UNITS
+        .into_iter()
+        .find(|(unit, _)| milliseconds >= 2 * unit && milliseconds.is_multiple_of(*unit))
+        .map_or_else(
+            || format!("{milliseconds} milliseconds"),
+            |(unit, name)| format!("{} {name}", milliseconds / unit),
+        )
+}
+
+/// Escapes what would end a cell of a table.
+fn in_cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
+    text.write_fmt(more)
+        .expect("a String takes all that is written");
+}
