@@ -2,6 +2,17 @@
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) mod apart;
+#[cfg(all(
+    test,
+    feature = "testing",
+    any(
+        feature = "mysql",
+        feature = "postgres",
+        feature = "redis",
+        feature = "sqlite"
+    )
+))]
+mod cutter;
 mod error;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod handshake;
@@ -13,17 +24,6 @@ mod lending;
 mod listening;
 pub mod memory;
 mod moment;
-#[cfg(all(
-    test,
-    feature = "testing",
-    any(
-        feature = "mysql",
-        feature = "postgres",
-        feature = "redis",
-        feature = "sqlite"
-    )
-))]
-mod mutants;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub mod mysql;
@@ -138,7 +138,7 @@ pub trait Store: Debug + Send + Sync + 'static {
         seen: Version,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        waiters::poll_until_moved(self, id, seen, at_most, std::future::pending()).await
+        waiters::poll_until_moved(self, id, seen, at_most).await
     }
 
     /// Deletes at most `limit` records that have been expired [for `keep`](Record::is_forgettable), and tells how many it

@@ -17,6 +17,9 @@ use async_trait::async_trait;
 use sqlx::MySqlPool;
 
 pub use self::builder::MySqlBuilder;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use self::builder::as_mysql;
 pub(crate) use self::connection::has_transaction;
 use self::{
     connection::{Connected, MySql, Session},

@@ -1,17 +1,15 @@
 //! How a Postgres store is set up.
 
-use std::{str::FromStr, time::Duration};
+use std::time::Duration;
 
 use sqlx::{PgPool, postgres::PgConnectOptions};
 
 use super::{PostgresStore, failure, rows::Way};
 use crate::store::{
     StoreError,
-    lending::{Limits, Place},
-    sql::{self, TablePrefix},
+    lending::Place,
+    sql::server::{DOING, Settings, sets_up_a_server},
 };
-
-const DOING: &str = "setting up the store";
 
 /// Sets up a [`PostgresStore`].
 ///
@@ -33,55 +31,23 @@ const DOING: &str = "setting up the store";
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct PostgresBuilder {
-    prefix: Result<TablePrefix, StoreError>,
-    limits: Limits,
+    settings: Settings,
     way: Way,
+}
+
+sets_up_a_server! {
+    PostgresBuilder, PostgresStore, PgConnectOptions, PgPool,
+    schemes: ["postgres", "postgresql"], url: "postgres://app@localhost/shop?sslmode=require",
+    names: "Prefixes that differ only by upper and lower case name the same tables.",
+    beside: ", and while somebody waits two more listen", locks: "", refuses: "",
 }
 
 impl PostgresBuilder {
     pub(super) fn new() -> Self {
         Self {
-            prefix: Ok(TablePrefix::default()),
-            limits: Limits::default(),
+            settings: Settings::default(),
             way: Way::Prepared,
         }
-    }
-
-    /// Sets how the names of the store's tables begin: `idempotent_` unless set. One to 40 ASCII letters, digits and
-    /// underscores, not beginning with a digit, `sqlite_` or `pg_`; anything else is refused when the store is made. Prefixes that differ only
-    /// by upper and lower case name the same tables.
-    pub fn table_prefix(mut self, prefix: &str) -> Self {
-        self.prefix = sql::chosen(prefix, DOING);
-        self
-    }
-
-    /// Sets how many connections the calls may use at once: ten unless set, at least one. Heartbeats have up to two more,
-    /// and while somebody waits two more listen. A body that runs and a call that waits hold none. One that has lain idle for three
-    /// minutes is not used again.
-    pub fn max_connections(mut self, connections: u32) -> Self {
-        self.limits.connections = connections;
-        self
-    }
-
-    /// Sets how long a call waits for a connection to be free, and for a new one to be open: ten seconds unless set. Then the
-    /// error is of the kind [`Busy`], or [`Unavailable`].
-    ///
-    /// [`Busy`]: crate::store::StoreErrorKind::Busy
-    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
-    pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
-        self.limits.connect = connect_timeout;
-        self
-    }
-
-    /// Sets how long a statement may take: thirty seconds unless set. Then the error is of the kind
-    /// [`Unavailable`], and the connection is closed. A lock that somebody else holds it awaits for half as long; then it is
-    /// [`Busy`].
-    ///
-    /// [`Busy`]: crate::store::StoreErrorKind::Busy
-    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
-    pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
-        self.limits.answer = answer_timeout;
-        self
     }
 
     /// Says that the server is behind a proxy that pools transactions, such as PgBouncer in transaction mode: nothing is
@@ -104,55 +70,12 @@ impl PostgresBuilder {
         self
     }
 
-    /// Connects to the server that a URL names, such as `postgres://app@localhost/shop?sslmode=require`, and brings the
-    /// store's tables up to date.
-    ///
-    /// # Errors
-    ///
-    /// [`Configuration`] for an option that cannot be used, a wrong password, a database that is not there, a certificate that is
-    /// not trusted, [`Unavailable`] where nobody answers in time, and as [`PostgresStore::migrate`].
-    ///
-    /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
-    /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
-    pub async fn connect(self, url: &str) -> Result<PostgresStore, StoreError> {
-        sql::url::is_for(["postgres", "postgresql"], url, DOING)?;
-        let options = PgConnectOptions::from_str(url).map_err(|error| failure::of(error, DOING))?;
-        let server = format!("{}:{}", options.get_host(), options.get_port());
-        let store = self.options(options)?;
-        let migrated = store.migrate().await;
-        migrated.map_err(|error| error.at(server))?;
-        Ok(store)
-    }
-
-    /// Opens connections with these options, when they are needed. [`PostgresStore::migrate`] makes the tables.
-    ///
-    /// # Errors
-    ///
-    /// [`Configuration`] for an option that cannot be used.
-    ///
-    /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
-    pub fn options(self, options: PgConnectOptions) -> Result<PostgresStore, StoreError> {
-        self.place(Place::of_options(options))
-    }
-
-    /// Opens connections of the store's own to where the application's pool connects to, with the same options, asked anew for
-    /// each one. [`PostgresStore::migrate`] makes the tables. See [`PostgresStore::new`].
-    ///
-    /// # Errors
-    ///
-    /// [`Configuration`] for an option that cannot be used.
-    ///
-    /// [`Configuration`]: crate::store::StoreErrorKind::Configuration
-    pub fn pool(self, pool: PgPool) -> Result<PostgresStore, StoreError> {
-        self.place(Place::of_pool(pool))
-    }
-
     fn place(self, place: Place<PgConnectOptions>) -> Result<PostgresStore, StoreError> {
         Ok(PostgresStore::over(
             place,
-            self.limits,
+            self.settings.limits,
             self.way,
-            self.prefix?,
+            self.settings.prefix?,
         ))
     }
 }

@@ -1,7 +1,4 @@
-//! Takes the conditions and the fields out of the scripts, one at a time: a case of the suite for stores must tell.
-//!
-//! Left out is what the tests of notifications, of expiry and of copies tell: a wait ends without being told, too, and no case
-//! can see what Redis will forget one day.
+//! Cuts pieces out of the scripts of Redis.
 
 use std::{
     sync::{Arc, Mutex},
@@ -16,214 +13,82 @@ use crate::{
     record::micros,
     store::{
         Store,
-        mutants::{Mutation, each_is_noticed},
+        cutter::{Bench, Cut, Unnoticed, each_is_noticed, lua},
     },
     testing::conformance::Subject,
 };
 
-/// Which script it is taken out of.
-#[derive(Clone, Copy, Debug)]
-enum Of {
-    Load,
-    Swap,
-    Purge,
-}
+/// The part of every script.
+const COMMON: &str = include_str!("scripts/common.lua");
 
-use Of::{Load, Purge, Swap};
-
-const MUTATIONS: &[Mutation<Of>] = &[
-    Mutation(
-        Load,
-        "{ 0, clock(),",
-        "{ 0, '1',",
-        "a_claim_stands_as_written",
+const UNNOTICED: &[Unnoticed] = &[
+    Unnoticed(
+        "common",
+        "sum < 2 ^ 53 -> false",
+        "the other way is slower and exact, too",
     ),
-    Mutation(
-        Swap,
-        "#a < #b or (#a == #b and a < b)",
-        "a < b",
-        "what_a_draft_keeps_stays",
-    ),
-    Mutation(
-        Swap,
-        "if sum < 2 ^ 53 then",
-        "if true then",
-        "a_moment_far_away_is_exact",
-    ),
-    Mutation(
-        Swap,
-        "low, high = low - 1e9, high + 1",
-        "low = low - 1e9",
-        "a_moment_far_away_is_exact",
-    ),
-    Mutation(
-        Swap,
-        "is_less(LAST, sum) and LAST or sum",
-        "sum",
-        "a_moment_beyond_all_time_is_the_last_one",
-    ),
-    Mutation(
-        Swap,
-        "if stands[VERSION] then",
-        "if false then",
-        "a_second_claim_is_refused_and_shown_what_stands",
-    ),
-    Mutation(
-        Swap,
-        "if version ~= seen then",
-        "if false then",
-        "a_stale_owner_cannot_prolong",
-    ),
-    Mutation(
-        Swap,
-        "lease_end or now",
-        "lease_end or '0'",
-        "where_nothing_stood_nothing_is_kept",
-    ),
-    Mutation(
-        Swap,
-        "expires or now",
-        "expires or '0'",
-        "where_nothing_stood_nothing_is_kept",
-    ),
-    Mutation(
-        Swap,
-        "is_less(least_token, now) and now or least_token",
-        "now",
-        "a_token_follows_a_floor_above_the_clock",
-    ),
-    Mutation(
-        Swap,
-        "is_less(least_token, now) and now or least_token",
-        "least_token",
-        "tokens_grow_over_purge_and_a_new_beginning",
-    ),
-    Mutation(
-        Swap,
-        "if least_token ~= '' then",
-        "if true then",
-        "what_a_draft_keeps_stays",
-    ),
-    Mutation(
-        Swap,
-        "lease_end = after(now, lease)",
-        "lease_end = after(lease_end, lease)",
-        "a_lease_ends_by_the_clock_of_the_store",
-    ),
-    Mutation(
-        Swap,
-        "if lease ~= '' then",
-        "if lease ~= '' and seen == '' then",
-        "a_lease_ends_by_the_clock_of_the_store",
-    ),
-    Mutation(
-        Swap,
-        "expires = after(now, retention)",
-        "expires = after(expires, retention)",
-        "a_completion_keeps_the_subject",
-    ),
-    Mutation(
-        Swap,
-        "if retention ~= '' then",
-        "if retention ~= '' and state ~= RUNNING then",
-        "a_claim_stands_as_written",
-    ),
-    Mutation(
-        Swap,
-        "if begins ~= '' then",
-        "if true then",
-        "a_completion_keeps_the_subject",
-    ),
-    Mutation(
-        Swap,
-        "if begins ~= '' then",
-        "if seen == '' then",
-        "a_claim_over_a_record_replaces_its_subject",
-    ),
-    Mutation(
-        Swap,
-        "if state ~= RUNNING then",
-        "if true then",
-        "a_claim_stands_as_written",
-    ),
-    Mutation(
-        Swap,
-        "redis.call('HDEL', KEYS[1], 'finished')",
-        "",
-        "a_claim_over_a_record_replaces_its_subject",
-    ),
-    Mutation(
-        Swap,
-        "redis.call('HDEL', KEYS[1], unpack(ARGV, 9, first - 1))",
-        "",
-        "a_sequence_is_that_of_the_model",
-    ),
-    Mutation(
-        Swap,
-        "after(expires, keep)",
-        "expires",
-        "what_is_kept_stays_until_then",
-    ),
-    Mutation(
-        Swap,
-        "math.ceil(tonumber(gone) / 1000)",
-        "math.ceil(tonumber(lease_end) / 1000)",
-        "what_is_kept_stays_until_then",
-    ),
-    Mutation(
-        Purge,
-        "state == DONE or state == RELEASED",
-        "state == DONE",
-        "a_purge_says_how_long_is_kept",
-    ),
-    Mutation(
-        Purge,
-        "state == DONE or state == RELEASED",
-        "state == RELEASED",
-        "a_purge_says_how_long_is_kept",
-    ),
-    Mutation(
-        Purge,
-        "state == DONE or state == RELEASED",
-        "state ~= RUNNING",
-        "purge_deletes_only_what_is_expired",
-    ),
-    Mutation(
-        Purge,
-        "and on_crash == RERUN",
-        "",
-        "purge_deletes_only_what_is_expired",
-    ),
-    Mutation(
-        Purge,
-        "and not is_less(now, lease_end)",
-        "",
-        "purge_deletes_only_what_is_expired",
-    ),
-    Mutation(
-        Purge,
-        "not over or",
-        "",
-        "purge_deletes_only_what_is_expired",
-    ),
-    Mutation(
-        Purge,
-        "not over or is_less(now, after(expires, ARGV[1]))",
-        "not over",
-        "purge_deletes_only_what_is_expired",
-    ),
-    Mutation(
-        Purge,
-        "after(expires, ARGV[1])",
-        "expires",
-        "purge_spares_what_is_kept",
-    ),
-    Mutation(
-        Purge,
+    Unnoticed("swap", "if cell then", "no case leaves a half of a record"),
+    Unnoticed(
+        "swap",
         "redis.call('DEL', KEYS[1])",
-        "",
-        "purge_goes_in_bounded_batches",
+        "no case leaves a half of a record",
     ),
+    Unnoticed(
+        "swap",
+        "token or '0' -> token",
+        "a record begins with a token",
+    ),
+    Unnoticed(
+        "swap",
+        "lease ~= '' -> true",
+        "the server takes no empty duration",
+    ),
+    Unnoticed(
+        "swap",
+        "first > 9 -> true",
+        "the server takes no deletion of no field",
+    ),
+    Unnoticed(
+        "swap",
+        "seen ~= '' -> true",
+        "where nothing stood nothing is deleted",
+    ),
+    Unnoticed(
+        "swap",
+        "if (state ~= RUNNING or lease == '0') and redis.call('HDEL', KEYS[1], 'waited') == 1 then",
+        "a wait looks, too",
+    ),
+    Unnoticed(
+        "swap",
+        "if (state == DONE or state == RELEASED) and #gone <= 16 then",
+        "no case sees what Redis forgets one day",
+    ),
+    Unnoticed(
+        "swap",
+        "redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.ceil(tonumber(gone) / 1000)))",
+        "no case sees what Redis forgets one day",
+    ),
+    Unnoticed(
+        "swap",
+        "elseif seen ~= '' then",
+        "no case sees what Redis forgets one day",
+    ),
+    Unnoticed(
+        "swap",
+        "redis.call('PERSIST', KEYS[1])",
+        "no case sees what Redis forgets one day",
+    ),
+    Unnoticed(
+        "purge",
+        "if not (state and on_crash and lease_end and expires) then",
+        "no case leaves a half of a record",
+    ),
+    Unnoticed(
+        "purge",
+        "if not (lease_end:find('^%d+$') and expires:find('^%d+$')) then",
+        "no case writes a time that is none",
+    ),
+    Unnoticed("purge", "if waited then", "a wait looks, too"),
 ];
 
 /// How long a connection past the library waits; the driver's own patience is too short for a machine with much to do.
@@ -250,7 +115,31 @@ struct Mutant {
 }
 
 impl Mutant {
-    async fn new(mutation: Option<Mutation<Of>>) -> Self {
+    /// Runs a script over every record.
+    async fn change(&self, script: &str, by: i64) {
+        let patient = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        let connecting = self
+            .client
+            .get_multiplexed_async_connection_with_config(&patient);
+        let mut side = connecting.await.expect("the server answers");
+        let pattern = self.sound.inner.prefix.pattern();
+        let keys: Vec<String> = side.keys(pattern).await.expect("the keys");
+        for key in keys {
+            let changed = Script::new(script)
+                .key(key)
+                .arg(by)
+                .invoke_async(&mut side)
+                .await;
+            let () = changed.expect("the records change");
+        }
+    }
+}
+
+#[async_trait]
+impl Bench for Mutant {
+    async fn new(cut: &Cut) -> Self {
         let url = std::env::var("IDEMPOTENT_TEST_REDIS_URL");
         let url = url.expect("`cargo xtask test` says where Redis is");
         let prefix = format!("t{:016x}:", rand::random::<u64>());
@@ -259,13 +148,18 @@ impl Mutant {
             .accept_at_most_once_until_failover();
         let sound = builder.connect(&url).await.expect("the server answers");
         let mut scripts = Scripts::new();
-        if let Some(mutation) = mutation {
-            let script = match mutation.0 {
-                Load => &mut scripts.load,
-                Swap => &mut scripts.swap,
-                Purge => &mut scripts.purge,
-            };
-            script.code = mutation.mutated(&script.code, &[]);
+        let common = cut.of("common", COMMON, &[]);
+        // Only who waits marks, and copies are put and forgotten beside the store.
+        for (name, script) in [
+            ("load", &mut scripts.load),
+            ("swap", &mut scripts.swap),
+            ("purge", &mut scripts.purge),
+        ] {
+            let (words, body) = script
+                .code
+                .split_once(COMMON)
+                .expect("it is in every script");
+            script.code = [words, &common, &cut.of(name, body, &[])].concat();
             script.digest = Script::new(&script.code).get_hash().to_owned();
         }
         Self {
@@ -273,6 +167,10 @@ impl Mutant {
             scripts: Arc::new(scripts),
             client: Client::open(url).expect("a URL"),
         }
+    }
+
+    async fn empty(&self) {
+        self.change("redis.call('DEL', KEYS[1])", 0).await;
     }
 }
 
@@ -297,31 +195,12 @@ impl Subject for Mutant {
     }
 
     async fn advance(&self, by: Duration) {
-        let patient = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE));
-        let connecting = self
-            .client
-            .get_multiplexed_async_connection_with_config(&patient);
-        let mut side = connecting.await.expect("the server answers");
-        let keys: Vec<String> = side
-            .keys(self.sound.inner.prefix.pattern())
-            .await
-            .expect("the keys");
-        for key in keys {
-            let ageing = Script::new(AGEING);
-            let aged = ageing
-                .key(key)
-                .arg(micros(by))
-                .invoke_async(&mut side)
-                .await;
-            let () = aged.expect("the records age");
-        }
+        self.change(AGEING, micros(by)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
 async fn l07_no_condition_of_a_script_goes_missing_unnoticed() {
-    each_is_noticed(MUTATIONS, Mutant::new).await;
+    each_is_noticed::<Mutant>(lua::pieces, UNNOTICED).await;
 }

@@ -13,6 +13,8 @@ mod failure;
 mod listed;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) mod prefix;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) mod server;
 #[cfg(all(test, any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
 pub(crate) mod upgrade;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

@@ -1,11 +1,6 @@
 //! Looking again and again, where nobody says that a record moved.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    task::Poll,
-    time::Duration,
-};
+use std::time::Duration;
 
 use crate::{
     identity::RecordId,
@@ -16,15 +11,13 @@ use crate::{
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(5);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Looks again and again, in growing intervals, until the record is no longer at version `seen`,
-/// `woken` resolves, or `at_most` has passed. `woken` was registered before, so that what is
-/// written between two looks wakes it; [`std::future::pending`] where nobody wakes.
+/// Looks again and again, in growing intervals, until the record is no longer at version `seen`, or
+/// `at_most` has passed.
 pub(crate) async fn poll_until_moved<S: Store + ?Sized>(
     store: &S,
     id: &RecordId,
     seen: Version,
     at_most: Duration,
-    woken: impl Future<Output = ()>,
 ) -> Result<(), StoreError> {
     let looking = async {
         let mut pause = FIRST_PAUSE;
@@ -39,18 +32,8 @@ pub(crate) async fn poll_until_moved<S: Store + ?Sized>(
         }
         Ok(())
     };
-    let mut looking = pin!(tokio::time::timeout(at_most, looking));
-    let mut woken = pin!(woken);
-    poll_fn(|context| {
-        if woken.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Ok(()));
-        }
-        looking
-            .as_mut()
-            .poll(context)
-            .map(|looked| looked.unwrap_or(Ok(())))
-    })
-    .await
+    let looked = tokio::time::timeout(at_most, looking).await;
+    looked.unwrap_or(Ok(()))
 }
 
 /// Somewhere in the upper half of `pause`, so that those who began together do not look together.
@@ -60,9 +43,12 @@ pub(super) fn jittered(pause: Duration) -> Duration {
 
 #[cfg(all(test, not(shuttle)))]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
+    use std::{
+        pin::pin,
+        sync::{
+            Arc,
+            atomic::{AtomicU32, Ordering},
+        },
     };
 
     use async_trait::async_trait;
@@ -108,7 +94,7 @@ mod tests {
             seen: Version,
             at_most: Duration,
         ) -> Result<(), StoreError> {
-            poll_until_moved(self, id, seen, at_most, std::future::pending()).await
+            poll_until_moved(self, id, seen, at_most).await
         }
         async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
             self.inner.purge(limit, keep).await
@@ -189,19 +175,5 @@ mod tests {
             "{took:?}"
         );
         assert_eq!(store.looks.load(Ordering::SeqCst), 8);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_wake_ends_polling_at_once() {
-        let (store, waiters) = (stubborn(u32::MAX), Waiters::new());
-        let woken = waiters.register(&ONE);
-        let began = tokio::time::Instant::now();
-        waiters.wake(&ONE);
-
-        poll_until_moved(&store, &ONE, SEEN, Duration::from_secs(60), woken)
-            .await
-            .expect("the store answers");
-
-        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     StoreError,
-    store::{MySqlStore, PostgresStore, RedisStore, SqliteStore, Store},
+    store::{MySqlStore, PostgresStore, RedisStore, SqliteStore, Store, mysql::as_mysql},
 };
 use tempfile::TempDir;
 
@@ -78,7 +78,7 @@ impl Place {
                 let builder = MySqlStore::builder().table_prefix(&self.prefix);
                 let mut builder = builder.max_connections(4).answer_timeout(answer);
                 if self.product == Product::AsMySql {
-                    builder = builder.as_mysql();
+                    builder = as_mysql(builder);
                 }
                 Arc::new(builder.connect(&url(MARIADB)).await?)
             }

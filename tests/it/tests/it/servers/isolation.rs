@@ -10,7 +10,10 @@ use idempotent_runtime::{
     StoreError,
     identity::RecordId,
     record::{Draft, Record, Version},
-    store::{MySqlStore, PostgresStore, Snapshot, Store, Swap, postgres::PostgresBuilder},
+    store::{
+        MySqlStore, PostgresStore, Snapshot, Store, Swap, mysql::as_mysql,
+        postgres::PostgresBuilder,
+    },
 };
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, PgConnection, Row};
 use tokio::task::JoinSet;
@@ -194,7 +197,7 @@ async fn mariadb_with_serializable_transactions_fails_nobody() {
     let told = told.await.and_then(|row| row.try_get::<String, _>(0));
     assert_eq!(told.expect("a level"), "SERIALIZABLE", "by default");
 
-    for builder in [MySqlStore::builder(), MySqlStore::builder().as_mysql()] {
+    for builder in [MySqlStore::builder(), as_mysql(MySqlStore::builder())] {
         let prefix = super::prefix();
         let mut stores: Vec<Arc<dyn Store>> = Vec::new();
         for _ in 0..4 {

@@ -12,7 +12,10 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use idempotent_runtime::{
     StoreError, StoreErrorKind,
-    store::{MySqlStore, Store, mysql::MySqlBuilder},
+    store::{
+        MySqlStore, Store,
+        mysql::{MySqlBuilder, as_mysql},
+    },
     testing::conformance::Subject,
 };
 use sqlx::{AssertSqlSafe, Connection, MySqlConnection, Row, mysql::MySqlConnectOptions};
@@ -60,7 +63,7 @@ impl MariaDb {
     fn builder(&self) -> MySqlBuilder {
         let builder = MySqlStore::builder().table_prefix(&self.prefix);
         if self.is_mysql {
-            builder.as_mysql()
+            as_mysql(builder)
         } else {
             builder
         }

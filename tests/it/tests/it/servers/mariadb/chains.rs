@@ -1,6 +1,9 @@
 //! Servers on which the end of one transaction begins another, which nobody ends.
 
-use idempotent_runtime::{identity::RecordId, store::Swap};
+use idempotent_runtime::{
+    identity::RecordId,
+    store::{Swap, mysql::as_mysql},
+};
 
 use super::{Duration, MySqlStore, Store, side, text};
 use crate::{
@@ -19,7 +22,7 @@ async fn what_is_answered_after_a_purge_is_committed() {
     let default = text(&mut side(&server.url()).await, default, 0).await;
     assert_eq!(default, "CHAIN", "by default");
 
-    for builder in [MySqlStore::builder(), MySqlStore::builder().as_mysql()] {
+    for builder in [MySqlStore::builder(), as_mysql(MySqlStore::builder())] {
         // One connection, so that what is written comes over the one that has purged.
         let builder = builder.table_prefix(&prefix()).max_connections(1);
         let store = builder.clone().connect(&server.url()).await;

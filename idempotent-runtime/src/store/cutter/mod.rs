@@ -1,0 +1,304 @@
+//! Cuts pieces out of the statements of a store, one at a time: a case of the suite for stores must tell.
+
+#[cfg(feature = "redis")]
+pub(crate) mod lua;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) mod sql;
+mod words;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    error::Error,
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::task::JoinSet;
+
+use self::words::Words;
+use crate::{
+    identity::RecordId,
+    store::{StoreError, StoreErrorKind},
+    testing::conformance::{
+        Case, Subject, cases,
+        sample::{TTL, claim, completion, heartbeat},
+    },
+};
+
+/// How many cuts are looked at at once. Most of them wait for a server.
+const AT_ONCE: usize = 8;
+
+/// The cases that run before the others where none has told yet: each tells of much, and ends soon.
+const LIKELY: &[&str] = &[
+    "nothing_stands_under_a_new_id",
+    "a_claim_over_a_record_replaces_its_subject",
+    "a_claim_of_what_is_done_is_shown_what_stands",
+    "every_field_comes_back",
+    "what_is_kept_stays_until_then",
+    "purge_deletes_only_what_is_expired",
+    "a_moment_beyond_all_time_is_the_last_one",
+    "ids_and_versions_are_compared_whole",
+    "a_record_begins_in_any_state",
+    "a_token_follows_a_floor_above_the_clock",
+    "purge_deletes_what_was_resumed_and_left",
+    "purge_counts_what_is_kept_from_its_expiry",
+    "of_many_claims_at_once_one_wins",
+    "a_stale_owner_cannot_complete",
+    "a_client_that_has_seen_nothing_is_told_what_it_wrote",
+    "purge_goes_in_bounded_batches",
+    "scan_goes_in_pages",
+    "scan_lists_in_the_order_of_ids",
+    "a_sequence_is_that_of_the_model",
+    "a_history_is_linearizable",
+];
+
+/// Where a piece stands in a statement, and what stands there instead.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    at: Range<usize>,
+    instead: String,
+}
+
+impl Piece {
+    fn new(words: &Words<'_>, places: Range<usize>, instead: impl Into<String>) -> Self {
+        Self {
+            at: words.range(places),
+            instead: instead.into(),
+        }
+    }
+}
+
+/// Which statement, a text in it within which nothing needs to be noticed, and why.
+///
+/// `begin … end` is all the text between, too. Behind `->` stands the only cut that needs not be noticed there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unnoticed(
+    pub(crate) &'static str,
+    pub(crate) &'static str,
+    #[expect(dead_code, reason = "people read it")] pub(crate) &'static str,
+);
+
+impl Unnoticed {
+    /// Whether this piece of a statement stands within the text.
+    fn holds(&self, statement: &str, text: &str, piece: &Piece) -> bool {
+        let (within, instead) = match self.1.split_once(" -> ") {
+            Some((within, instead)) => (within, Some(instead)),
+            None => (self.1, None),
+        };
+        let (begin, end) = within.split_once(" … ").unwrap_or((within, ""));
+        let is_within = |(from, begin): (usize, &str)| {
+            let rest = from + begin.len();
+            let ends = text[rest..].find(end).map(|at| rest + at + end.len());
+            from <= piece.at.start && ends.is_some_and(|ends| piece.at.end <= ends)
+        };
+        self.0 == statement
+            && instead.is_none_or(|instead| instead == piece.instead)
+            && text.match_indices(begin).any(is_within)
+    }
+}
+
+/// What is cut out of the statements of a store: one piece of one of them, or nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Cut {
+    piece: Option<(&'static str, Piece)>,
+    seen: Mutex<Vec<(&'static str, String)>>,
+}
+
+impl Cut {
+    fn at(statement: &'static str, piece: Piece) -> Self {
+        Self {
+            piece: Some((statement, piece)),
+            seen: Mutex::default(),
+        }
+    }
+
+    /// The text of this statement after the cut. The words are short ones, each for a long text that pieces do not name.
+    pub(crate) fn of(&self, statement: &'static str, text: &str, words: &[(&str, &str)]) -> String {
+        let shorten = |text: String, (word, long): &(&str, &str)| text.replace(long, word);
+        let expand = |text: String, (word, long): &(&str, &str)| text.replace(word, long);
+        let mut text = words.iter().fold(text.to_owned(), shorten);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push((statement, text.clone()));
+        if let Some((_, piece)) = self.piece.as_ref().filter(|(of, _)| *of == statement) {
+            text.replace_range(piece.at.clone(), &piece.instead);
+        }
+        words.iter().fold(text, expand)
+    }
+}
+
+/// A store whose statements have a cut.
+#[async_trait]
+pub(crate) trait Bench: Subject + Sized + 'static {
+    /// An empty store with a table of its own.
+    async fn new(cut: &Cut) -> Self;
+    /// Deletes every record.
+    async fn empty(&self);
+}
+
+/// How often a case told of a cut of a statement. The likely ones run first.
+type Told = Mutex<BTreeMap<(&'static str, &'static str), u32>>;
+
+/// Makes each cut of each statement, and runs one case after another until one tells.
+///
+/// A statement that the server does not even take would fail any case, so each cut has to [work](works) at first, and must not where
+/// the statement is none.
+///
+/// # Panics
+///
+/// Where a sound store fails, where no case tells of a cut, and where a text in which nothing is noticed has no piece.
+pub(crate) async fn each_is_noticed<B: Bench>(
+    pieces: fn(&str) -> Vec<Piece>,
+    unnoticed: &[Unnoticed],
+) {
+    let whole = Cut::default();
+    let bench = B::new(&whole).await;
+    works(&bench)
+        .await
+        .expect("the server takes the statements");
+    let statements = whole.seen.into_inner().expect("no panic here");
+    let told = Arc::new(Told::default());
+    let mut running = JoinSet::new();
+    let mut wrong = Vec::new();
+    let mut idle: Vec<_> = unnoticed.iter().collect();
+    for (statement, text) in statements {
+        let none = Piece {
+            at: 0..text.len(),
+            instead: "that is no statement".to_owned(),
+        };
+        let asked = works(&B::new(&Cut::at(statement, none)).await).await;
+        assert!(asked.is_err(), "{statement} is never asked of the server");
+        for piece in pieces(&text) {
+            idle.retain(|unnoticed| !unnoticed.holds(statement, &text, &piece));
+            if unnoticed
+                .iter()
+                .any(|unnoticed| unnoticed.holds(statement, &text, &piece))
+            {
+                continue;
+            }
+            if running.len() == AT_ONCE {
+                let ended = running.join_next().await;
+                wrong.extend(ended.and_then(|ended| ended.expect("no panic here")));
+            }
+            let about = format!(
+                "{statement}: {} -> {}",
+                &text[piece.at.clone()],
+                piece.instead
+            );
+            running.spawn(goes_unnoticed::<B>(
+                statement,
+                piece,
+                about,
+                Arc::clone(&told),
+            ));
+        }
+    }
+    wrong.extend(running.join_all().await.into_iter().flatten());
+    wrong.extend(idle.iter().map(|idle| format!("{idle:?} excuses nothing")));
+    let told = told.lock().expect("no panic here").clone();
+    let names: BTreeSet<_> = told.into_keys().map(|(_, name)| name).collect();
+    let bench = Arc::new(bench);
+    for case in cases()
+        .into_iter()
+        .filter(|case| names.contains(case.name()))
+    {
+        if tells(case, &bench).await {
+            wrong.push(format!("{} fails with nothing cut out", case.name()));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Looks whether a case tells of this cut, and says it where none does.
+async fn goes_unnoticed<B: Bench>(
+    statement: &'static str,
+    piece: Piece,
+    about: String,
+    told: Arc<Told>,
+) -> Option<String> {
+    let bench = Arc::new(B::new(&Cut::at(statement, piece)).await);
+    if let Err(error) = works(&bench).await {
+        return Some(format!("refused: {about}: {error:?}"));
+    }
+    let mut cases = cases();
+    {
+        let told = told.lock().expect("no panic here");
+        let often = |of: Option<&'static str>, case: &Case| -> u32 {
+            let of_case = told.iter().filter(|((statement, name), _)| {
+                *name == case.name() && of.is_none_or(|of| of == *statement)
+            });
+            of_case.map(|(_, often)| often).sum()
+        };
+        cases.sort_by_key(|case| {
+            let likely = LIKELY.iter().position(|name| *name == case.name());
+            let often = (often(Some(statement), case), often(None, case));
+            (Reverse(often), likely.unwrap_or(LIKELY.len()))
+        });
+    }
+    for case in cases {
+        if tells(case, &bench).await {
+            let mut told = told.lock().expect("no panic here");
+            *told.entry((statement, case.name())).or_default() += 1;
+            return None;
+        }
+    }
+    Some(format!("unnoticed: {about}"))
+}
+
+/// Whether the case fails on an empty store.
+async fn tells<B: Bench>(case: Case, bench: &Arc<B>) -> bool {
+    bench.empty().await;
+    let bench = Arc::clone(bench);
+    let run = tokio::spawn(async move { case.run(bench).await });
+    run.await.is_err()
+}
+
+/// Asks everything that a store does of records that nobody else knows, whatever it answers. An answer that cannot be read counts as
+/// one, and so does no row.
+async fn works(subject: &dyn Subject) -> Result<(), StoreError> {
+    let (store, other) = (subject.store().await, subject.store().await);
+    let [quick, long, left] = [1, 2, 3].map(|number| RecordId::from_bytes([number; 32]));
+    let begun = claim();
+    is_answer(store.swap(&quick, None, &begun).await)?;
+    is_answer(store.load(&quick).await)?;
+    let done = completion(&begun, "done");
+    is_answer(store.swap(&quick, Some(begun.version), &done).await)?;
+    is_answer(store.swap(&quick, None, &claim()).await)?;
+
+    let begun = claim();
+    is_answer(store.swap(&long, None, &begun).await)?;
+    let prolonged = heartbeat(&begun);
+    is_answer(store.swap(&long, Some(begun.version), &prolonged).await)?;
+    // A client that has seen nothing may say it in another way.
+    let done = completion(&begun, "done");
+    is_answer(other.swap(&long, Some(prolonged.version), &done).await)?;
+
+    is_answer(store.swap(&left, None, &claim()).await)?;
+    is_answer(store.scan(None, 10).await)?;
+    subject.advance(2 * TTL).await;
+    is_answer(store.purge(10, Duration::ZERO).await)
+}
+
+fn is_answer<T>(answer: Result<T, StoreError>) -> Result<(), StoreError> {
+    let Err(error) = answer else { return Ok(()) };
+    let source = error.source().map(ToString::to_string).unwrap_or_default();
+    let is_answered = ["no rows returned", "the column `", "it was written"]
+        .iter()
+        .any(|answered| source.starts_with(answered));
+    if is_answered || error.kind() == StoreErrorKind::Corrupt {
+        return Ok(());
+    }
+    Err(error)
+}
+
+/// Takes `by` off every moment of every record in the table of this prefix.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) fn ageing(prefix: &impl std::fmt::Display, by: Duration) -> String {
+    let by = crate::record::micros(by);
+    format!(
+        "UPDATE {prefix}records SET lease_end = lease_end - {by}, created = created - {by},
+                finished = finished - {by}, expires = expires - {by}, purge_from = purge_from - {by}"
+    )
+}
