@@ -8,7 +8,7 @@ use std::{
 
 use reqwest::Body;
 
-use crate::key::Key;
+use crate::key::ClientKey;
 
 /// What one call wants: put it on the request with
 /// [`with_extension`](reqwest_middleware::RequestBuilder::with_extension). A call without one gets a random key where its
@@ -17,13 +17,13 @@ use crate::key::Key;
 /// # Examples
 ///
 /// ```
-/// use idempotent_client::{Call, Intent};
+/// use idempotent_client::{ClientCall, Intent};
 ///
 /// // Whoever charges this order again, in this process or in another one, sends the same key.
-/// let call = Call::new().intent(Intent::new("payments.charge", "order-42"));
+/// let call = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Call {
+pub struct ClientCall {
     pub(crate) source: Source,
     pub(crate) account: Option<Arc<str>>,
     pub(crate) keyed: Keyed,
@@ -36,7 +36,7 @@ pub struct Call {
 pub(crate) enum Source {
     #[default]
     Random,
-    Given(Key),
+    Given(ClientKey),
     Intent(Intent),
 }
 
@@ -99,7 +99,7 @@ impl fmt::Debug for Factory {
     }
 }
 
-impl Call {
+impl ClientCall {
     /// Describes a call that wants nothing in particular.
     #[must_use]
     pub fn new() -> Self {
@@ -109,7 +109,7 @@ impl Call {
     /// Gives the call this key, whatever its method, unless that only reads: GET, HEAD, OPTIONS and TRACE have none. A header that
     /// stands on the request counts for more.
     #[must_use]
-    pub fn key(mut self, key: Key) -> Self {
+    pub fn key(mut self, key: ClientKey) -> Self {
         self.source = Source::Given(key);
         self
     }

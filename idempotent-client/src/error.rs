@@ -6,20 +6,20 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use reqwest_middleware::Error;
 
-use crate::key::{InvalidKey, Key};
-use crate::policy::decide::Why;
+use crate::key::{ClientKey, InvalidClientKey};
+use crate::policy::decide::StopReason;
 use idempotent_runtime::StoreError;
 
 /// Says why a call ended without an outcome, and what to do. [`key`](Self::key) is that of a call that was sent: the
 /// call can be resumed with it, or somebody can ask the server about it.
 ///
-/// It comes as [`reqwest_middleware::Error::Middleware`]; [`ClientError::of`] finds it there. Keys never appear in messages.
+/// It comes as [`reqwest_middleware::Error::Middleware`]; [`ClientError::from_error`] finds it there. Keys never appear in messages.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The key cannot be one; nothing was sent.
     #[error(transparent)]
-    InvalidKey(#[from] InvalidKey),
+    InvalidKey(#[from] InvalidClientKey),
 
     /// Nobody knows whether the call took effect. Send the same call with the same key again while the server keeps it, or
     /// find out.
@@ -27,9 +27,9 @@ pub enum ClientError {
     #[non_exhaustive]
     Unknown {
         /// Why it is not sent again.
-        why: Why,
+        why: StopReason,
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The call did not take effect, and is not sent again.
@@ -37,9 +37,9 @@ pub enum ClientError {
     #[non_exhaustive]
     Exhausted {
         /// Why it is not sent again.
-        why: Why,
+        why: StopReason,
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The server wants to be asked later than anybody waits here. Send the same call with the same key then.
@@ -49,7 +49,7 @@ pub enum ClientError {
         /// How long to wait.
         after: Duration,
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The server knows the key from another request. A person must look: the key is spent, and a new one is never made up,
@@ -60,7 +60,7 @@ pub enum ClientError {
     #[non_exhaustive]
     KeyReused {
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The journal knows the key from another request; nothing was sent.
@@ -68,7 +68,7 @@ pub enum ClientError {
     #[non_exhaustive]
     KeyReusedLocally {
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The call stood in the journal as one to be sent when it was [listed](crate::IdempotencyKeys::unfinished), and does not any more:
@@ -78,7 +78,7 @@ pub enum ClientError {
     #[non_exhaustive]
     Withdrawn {
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// Another task of this process is sending a call with this key; nothing was sent.
@@ -86,7 +86,7 @@ pub enum ClientError {
     #[non_exhaustive]
     InFlight {
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The extensions of the request belong to another call, which was sent and has no outcome;
@@ -98,7 +98,7 @@ pub enum ClientError {
     #[non_exhaustive]
     AnotherCallOpen {
         /// The call that has no outcome.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The call took effect earlier, and its response is not kept any more, by the server or by the journal.
@@ -106,7 +106,7 @@ pub enum ClientError {
     #[non_exhaustive]
     ResultGone {
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The server does not honour keys here, and did nothing.
@@ -114,7 +114,7 @@ pub enum ClientError {
     #[non_exhaustive]
     Unsupported {
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The function that makes the body made other bytes than before; the attempt was broken off. An earlier one may have
@@ -123,7 +123,7 @@ pub enum ClientError {
     #[non_exhaustive]
     BodyChanged {
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The key was sent to another origin, and the call may have taken effect there. Either the client beneath followed a redirect:
@@ -135,7 +135,7 @@ pub enum ClientError {
     #[non_exhaustive]
     LeftOrigin {
         /// How it went.
-        call: Box<Ended>,
+        call: Box<CallSummary>,
     },
 
     /// The deadline was over before the body was there that was to be read, or hashed; nothing was sent.
@@ -152,7 +152,7 @@ pub enum ClientError {
     #[non_exhaustive]
     Journal {
         /// The key.
-        key: Key,
+        key: ClientKey,
         /// What the journal said.
         #[source]
         source: StoreError,
@@ -162,15 +162,15 @@ pub enum ClientError {
 /// How a call went that has no outcome.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Ended {
+pub struct CallSummary {
     /// Its key.
-    pub key: Key,
+    pub key: ClientKey,
     /// How many attempts there were.
     pub attempts: u32,
     /// The server's handle for whoever finds out what happened.
     pub operation_ref: Option<String>,
     /// The last answer, where there was one.
-    pub answer: Option<Answer>,
+    pub answer: Option<ClientAnswer>,
     /// The last failure, where there was no answer.
     pub failure: Option<Error>,
 }
@@ -178,7 +178,7 @@ pub struct Ended {
 /// An answer that is no outcome. `Debug` shows its status and no values.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct ClientAnswer {
     /// Its status.
     pub status: StatusCode,
     /// Its headers.
@@ -187,16 +187,16 @@ pub struct Answer {
     pub body: Option<Bytes>,
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for ClientAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answer")
+        f.debug_struct("ClientAnswer")
             .field("status", &self.status)
             .finish_non_exhaustive()
     }
 }
 
-impl Ended {
-    pub(crate) fn unsent(key: Key) -> Box<Self> {
+impl CallSummary {
+    pub(crate) fn unsent(key: ClientKey) -> Box<Self> {
         Box::new(Self {
             key,
             attempts: 0,
@@ -210,12 +210,12 @@ impl Ended {
 impl ClientError {
     /// Finds it in the error of a client, also where another middleware has wrapped it.
     #[must_use]
-    pub fn of(error: &Error) -> Option<&Self> {
+    pub fn from_error(error: &Error) -> Option<&Self> {
         match error {
             Error::Middleware(error) => error.chain().find_map(|cause| {
                 cause
                     .downcast_ref()
-                    .or_else(|| cause.downcast_ref().and_then(Self::of))
+                    .or_else(|| cause.downcast_ref().and_then(Self::from_error))
             }),
             Error::Reqwest(_) => None,
         }
@@ -223,7 +223,7 @@ impl ClientError {
 
     /// The key that the call was sent with, or would have been.
     #[must_use]
-    pub fn key(&self) -> Option<&Key> {
+    pub fn key(&self) -> Option<&ClientKey> {
         match self {
             ClientError::Journal { key, .. } => Some(key),
             _ => self.call().map(|call| &call.key),
@@ -232,7 +232,7 @@ impl ClientError {
 
     /// How the call went.
     #[must_use]
-    pub fn call(&self) -> Option<&Ended> {
+    pub fn call(&self) -> Option<&CallSummary> {
         match self {
             ClientError::Unknown { call, .. }
             | ClientError::Exhausted { call, .. }
@@ -254,23 +254,23 @@ impl ClientError {
     }
 }
 
-fn reason(why: Why) -> &'static str {
+fn reason(why: StopReason) -> &'static str {
     match why {
-        Why::Attempts => "all attempts are used up",
-        Why::Deadline => "its deadline is over",
-        Why::Budget => "the retry budget of its server is used up",
-        Why::Undeclared => "and the server is not known to honour keys",
-        Why::Body => "and its body was a stream that cannot be sent again",
-        Why::Recorded => "its failure was recorded, and asking again replays that",
-        Why::Server => "and the server says that asking again is no use",
-        Why::Age => "and its key is older than the server keeps keys",
-        Why::Moved => "and the server says that its target is elsewhere",
-        Why::Refused => "and the last answer does not say",
-        Why::Hopeless => "and sending it again would fail in the same way",
-        Why::Journal => {
+        StopReason::Attempts => "all attempts are used up",
+        StopReason::Deadline => "its deadline is over",
+        StopReason::Budget => "the retry budget of its server is used up",
+        StopReason::Undeclared => "and the server is not known to honour keys",
+        StopReason::Body => "and its body was a stream that cannot be sent again",
+        StopReason::Recorded => "its failure was recorded, and asking again replays that",
+        StopReason::Server => "and the server says that asking again is no use",
+        StopReason::Age => "and its key is older than the server keeps keys",
+        StopReason::Moved => "and the server says that its target is elsewhere",
+        StopReason::Refused => "and the last answer does not say",
+        StopReason::Hopeless => "and sending it again would fail in the same way",
+        StopReason::Journal => {
             "because the journal may still hold it: another process took it up, or the journal could not be told"
         }
-        Why::Middleware => "and another middleware failed that may have sent it",
+        StopReason::Middleware => "and another middleware failed that may have sent it",
     }
 }
 

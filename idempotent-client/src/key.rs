@@ -17,12 +17,12 @@ pub const LONGEST_KEY: usize = 255;
 /// An idempotency key: 1 to 255 printable ASCII characters. It can be a handle to a stored response, so `Debug` does not
 /// show it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key(IdempotencyKey);
+pub struct ClientKey(IdempotencyKey);
 
 /// Says why a text cannot be a key. Nothing was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum InvalidKey {
+pub enum InvalidClientKey {
     /// It is none, by the rules that servers have, too.
     #[error(transparent)]
     Header(#[from] InvalidHeader),
@@ -36,13 +36,13 @@ pub enum InvalidKey {
     NotBare,
 }
 
-impl Key {
+impl ClientKey {
     /// Makes a key of a text.
     ///
     /// # Errors
     ///
     /// Where the text is empty or blank, longer than 255 bytes, or holds anything but printable ASCII.
-    pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidKey> {
+    pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidClientKey> {
         Ok(Self(IdempotencyKey::new(text.as_ref())?))
     }
 
@@ -81,12 +81,12 @@ impl Key {
     }
 
     /// The header, marked as sensitive, so that clients do not log it.
-    pub(crate) fn to_header(&self, style: KeyStyle) -> Result<HeaderValue, InvalidKey> {
+    pub(crate) fn to_header(&self, style: KeyStyle) -> Result<HeaderValue, InvalidClientKey> {
         let text = self.as_str();
         match style {
             KeyStyle::Quoted => Ok(self.0.to_header_value()),
             KeyStyle::Bare if text.starts_with([' ', '"']) || text.ends_with(' ') => {
-                Err(InvalidKey::NotBare)
+                Err(InvalidClientKey::NotBare)
             }
             KeyStyle::Bare => {
                 let header = HeaderValue::try_from(text);
@@ -98,15 +98,15 @@ impl Key {
     }
 
     /// Reads a header that the caller wrote, as a server reads it.
-    pub(crate) fn from_header(header: &HeaderValue) -> Result<Self, InvalidKey> {
+    pub(crate) fn from_header(header: &HeaderValue) -> Result<Self, InvalidClientKey> {
         let key = IdempotencyKey::parse(header.as_bytes(), Syntax::Compatible)?;
         Ok(Self(key))
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ClientKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(…)")
+        f.write_str("ClientKey(…)")
     }
 }
 
@@ -118,12 +118,12 @@ mod tests {
 
     #[test]
     fn cl06_a_random_key_is_a_uuid_of_version_4_in_quotes() {
-        let key = Key::random();
+        let key = ClientKey::random();
         let text = key.as_str();
         assert_eq!(text.len(), 36);
         assert_eq!(&text[14..15], "4");
         assert!(matches!(&text[19..20], "8" | "9" | "a" | "b"));
-        assert_ne!(key, Key::random());
+        assert_ne!(key, ClientKey::random());
 
         let quoted = key.to_header(KeyStyle::Quoted).expect("a header");
         assert_eq!(quoted, format!("\"{text}\"").as_str());
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn cl07_quotes_and_backslashes_are_escaped_and_come_back() {
-        let key = Key::new(r#"a"b\c"#).expect("a key");
+        let key = ClientKey::new(r#"a"b\c"#).expect("a key");
         let header = key.to_header(KeyStyle::Quoted).expect("a header");
         assert_eq!(header, r#""a\"b\\c""#);
-        assert_eq!(Key::from_header(&header), Ok(key));
+        assert_eq!(ClientKey::from_header(&header), Ok(key));
     }
 
     #[test]
@@ -150,26 +150,29 @@ mod tests {
             ("a\nb", Reason::NonAscii),
             (&long, Reason::TooLong),
         ] {
-            let refused = Key::new(text).expect_err("it is no key");
+            let refused = ClientKey::new(text).expect_err("it is no key");
             assert_eq!(reason_of(&refused), Some(reason), "{text:?}");
         }
-        assert!(Key::new("x".repeat(255)).is_ok());
+        assert!(ClientKey::new("x".repeat(255)).is_ok());
         for blank in [" a", "a ", "\"a\""] {
-            let key = Key::new(blank).expect("a key");
-            assert_eq!(key.to_header(KeyStyle::Bare), Err(InvalidKey::NotBare));
+            let key = ClientKey::new(blank).expect("a key");
+            assert_eq!(
+                key.to_header(KeyStyle::Bare),
+                Err(InvalidClientKey::NotBare)
+            );
         }
     }
 
-    fn reason_of(refused: &InvalidKey) -> Option<Reason> {
+    fn reason_of(refused: &InvalidClientKey) -> Option<Reason> {
         match refused {
-            InvalidKey::Header(header) => Some(header.reason()),
+            InvalidClientKey::Header(header) => Some(header.reason()),
             _ => None,
         }
     }
 
     #[test]
     fn cl03_headers_of_the_caller_are_read_as_servers_read_them() {
-        let read = |text: &'static str| Key::from_header(&HeaderValue::from_static(text));
+        let read = |text: &'static str| ClientKey::from_header(&HeaderValue::from_static(text));
         for text in ["\"k\"", "k", "\"k\";v=1"] {
             assert_eq!(read(text).expect("a key").as_str(), "k", "{text}");
         }
@@ -187,19 +190,31 @@ mod tests {
 
     #[test]
     fn cl42_derived_keys_are_frozen() {
-        let key = Key::derived("shop", "", "payments.charge", "order-42");
+        let key = ClientKey::derived("shop", "", "payments.charge", "order-42");
         assert_eq!(key.as_str(), "5066a9c3-cfcb-8be9-8175-655951a23f1e");
-        assert_ne!(key, Key::derived("shop", "", "payments.charge", "order-43"));
-        assert_ne!(key, Key::derived("shop", "", "payments.refund", "order-42"));
-        assert_ne!(key, Key::derived("", "", "shoppayments.charge", "order-42"));
         assert_ne!(
             key,
-            Key::derived("shop", "acct_1", "payments.charge", "order-42")
+            ClientKey::derived("shop", "", "payments.charge", "order-43")
+        );
+        assert_ne!(
+            key,
+            ClientKey::derived("shop", "", "payments.refund", "order-42")
+        );
+        assert_ne!(
+            key,
+            ClientKey::derived("", "", "shoppayments.charge", "order-42")
+        );
+        assert_ne!(
+            key,
+            ClientKey::derived("shop", "acct_1", "payments.charge", "order-42")
         );
     }
 
     #[test]
     fn cl41_a_key_is_not_shown() {
-        assert_eq!(format!("{:?}", Key::new("secret")), "Ok(Key(…))");
+        assert_eq!(
+            format!("{:?}", ClientKey::new("secret")),
+            "Ok(ClientKey(…))"
+        );
     }
 }

@@ -11,9 +11,9 @@ use http::Extensions;
 use reqwest::{Client, Request, Response, Url};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 
-use crate::journal::resume::Unfinished;
+use crate::journal::resume::PendingCall;
 use crate::journal::unjournaled::Undecided;
-use crate::journal::{ClientJournal, DamagedEntry, EntryId, MemoryJournal};
+use crate::journal::{ClientJournal, CorruptEntry, EntryId, MemoryJournal};
 use crate::policy::limits::{Budget, Limits};
 use crate::policy::profile::{Profile, Support};
 use crate::policy::redirect;
@@ -70,9 +70,9 @@ pub(crate) struct Settings {
     /// Empty where the application named none.
     pub(crate) account: Arc<str>,
     /// The longest body that is read into memory before it is sent.
-    pub(crate) longest_frozen: usize,
+    pub(crate) max_buffered: usize,
     /// The longest body that the journal keeps.
-    pub(crate) longest_kept: usize,
+    pub(crate) max_journaled: usize,
 }
 
 #[derive(Debug)]
@@ -107,8 +107,8 @@ impl IdempotencyKeys {
                 limits: Limits::default(),
                 namespace: "".into(),
                 account: "".into(),
-                longest_frozen: 1 << 20,
-                longest_kept: 1 << 16,
+                max_buffered: 1 << 20,
+                max_journaled: 1 << 16,
             },
             journal: None,
             clock: Arc::new(SystemClock),
@@ -119,7 +119,7 @@ impl IdempotencyKeys {
     /// The calls whose outcome the journal does not know, oldest first, at most `limit`: those of a process that died, and
     /// those that ended with [`ClientError::Unknown`](crate::ClientError::Unknown) and its like. Calls that this process
     /// is making right now are left out; those of other processes that share the journal are not. A call whose entry cannot be
-    /// read is in the list as a [`DamagedEntry`], which counts towards `limit` until somebody takes it out of the journal.
+    /// read is in the list as a [`CorruptEntry`], which counts towards `limit` until somebody takes it out of the journal.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ impl IdempotencyKeys {
     pub async fn unfinished(
         &self,
         limit: u32,
-    ) -> Result<Vec<Result<Unfinished, DamagedEntry>>, StoreError> {
+    ) -> Result<Vec<Result<PendingCall, CorruptEntry>>, StoreError> {
         // As many more as may be left out.
         let others = u32::try_from(self.inner.live().len()).unwrap_or(u32::MAX);
         let asked = limit.saturating_add(others);
@@ -145,7 +145,7 @@ impl IdempotencyKeys {
                 let entry = listed?;
                 let profile = self.inner.settings.profile(&entry.id.origin);
                 let support = self.inner.support(&entry.id.origin);
-                Ok(Unfinished::new(entry, profile, support, now))
+                Ok(PendingCall::new(entry, profile, support, now))
             })
             .collect())
     }
@@ -156,7 +156,7 @@ impl IdempotencyKeys {
     /// # Errors
     ///
     /// Where the journal cannot be written.
-    pub async fn forget(&self, call: &Unfinished) -> Result<bool, StoreError> {
+    pub async fn forget(&self, call: &PendingCall) -> Result<bool, StoreError> {
         let journal = &self.inner.journal;
         let is_forgotten = journal.withdraw(call.id(), call.begun()).await?;
         self.inner.undecided.forget(call.id());
@@ -212,7 +212,7 @@ impl KeysBuilder {
         self
     }
 
-    /// Says for which of the servers' accounts calls are made that do not [say it themselves](crate::Call::account): a name that
+    /// Says for which of the servers' accounts calls are made that do not [say it themselves](crate::ClientCall::account): a name that
     /// stays the same when a token is renewed, and no secret. Each account has intents and keys of its own.
     ///
     /// Where no account is named, the credentials on the request tell callers apart: the journal keeps a digest of them, and
@@ -225,16 +225,16 @@ impl KeysBuilder {
 
     /// Sets how long a body may be, in bytes, that is read into memory before it is sent, because it could not be sent
     /// twice otherwise, as that of a form with parts: a mebibyte unless set. It must say how long it is.
-    pub fn longest_frozen_body(mut self, bytes: usize) -> Self {
-        self.settings.longest_frozen = bytes;
+    pub fn max_buffered_body(mut self, bytes: usize) -> Self {
+        self.settings.max_buffered = bytes;
         self
     }
 
     /// Sets how long the bodies of requests and responses may be, in bytes, that the journal keeps: 64 KiB unless set. A
     /// request whose body it does not keep is not sent again after a restart, but reported. A response whose body it does
     /// not keep is not given again for the same intent.
-    pub fn longest_kept_body(mut self, bytes: usize) -> Self {
-        self.settings.longest_kept = bytes;
+    pub fn max_journaled_body(mut self, bytes: usize) -> Self {
+        self.settings.max_journaled = bytes;
         self
     }
 

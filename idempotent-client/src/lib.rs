@@ -15,11 +15,11 @@ mod wire;
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use self::journal::SqliteJournal;
 pub use self::{
-    call::{Call, Intent},
-    error::{Answer, ClientError, Ended},
-    journal::{ClientJournal, MemoryJournal, Resend, Unfinished},
-    key::{InvalidKey, Key, LONGEST_KEY},
+    call::{ClientCall, Intent},
+    error::{CallSummary, ClientAnswer, ClientError},
+    journal::{ClientJournal, MemoryJournal, PendingCall, Resend},
+    key::{ClientKey, InvalidClientKey, LONGEST_KEY},
     keys::{IdempotencyKeys, KeysBuilder},
-    outcome::{KeyStatus, Origin, Outcome},
-    policy::{Budget, Conflict, KeyStyle, Limits, Profile, Support, Why},
+    outcome::{ClientOutcome, KeyStatus, Origin},
+    policy::{Budget, Conflict, KeyStyle, Limits, Profile, StopReason, Support},
 };

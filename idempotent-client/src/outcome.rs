@@ -2,14 +2,14 @@
 
 use reqwest::Response;
 
-use crate::key::Key;
+use crate::key::ClientKey;
 
 /// How a response came about. It is an extension of the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct ClientOutcome {
     /// The key that was sent, where there was one.
-    pub key: Option<Key>,
+    pub key: Option<ClientKey>,
     /// How many attempts this process made; none where the response comes from the journal.
     pub attempts: u32,
     /// The response is that of an earlier call with this key: the server, or the journal, says so.
@@ -37,7 +37,7 @@ pub enum KeyStatus {
     /// Nothing.
     Unsaid,
     /// `Idempotency-Status: ignored`. From then on, this client and its clones send nothing again to this origin that may have
-    /// happened, whatever the route: a call whose route ignores keys is to be sent [without](crate::Call::without_key) one.
+    /// happened, whatever the route: a call whose route ignores keys is to be sent [without](crate::ClientCall::without_key) one.
     Ignored,
     /// `Idempotency-Status: released`. It recorded nothing under the key, because nothing happened: asked again, with the same
     /// request or with one that was put right, it runs.
@@ -47,10 +47,10 @@ pub enum KeyStatus {
     Open,
 }
 
-impl Outcome {
+impl ClientOutcome {
     /// The outcome that the response of a client with [`IdempotencyKeys`](crate::IdempotencyKeys) carries.
     #[must_use]
-    pub fn of(response: &Response) -> Option<&Self> {
+    pub fn from_response(response: &Response) -> Option<&Self> {
         response.extensions().get()
     }
 }

@@ -77,7 +77,7 @@
 //! |---|---|---|
 //! | `serde` | 1 | values, errors, arguments |
 //! | `erased-serde` | 0.4 | [`Codec`]; re-exported |
-//! | `async-trait` | 0.1 | the methods of [`Store`] and of [`store::FastTier`] are written with it |
+//! | `async-trait` | 0.1 | the methods of [`Store`] and of [`store::OutcomeTier`] are written with it |
 //! | `bytes` | 1 | [`RawOutcome`], and bodies of HTTP |
 //! | `sqlx` | 0.9 | pools, options and connections of the SQL stores |
 //! | `redis` | 1 | clients and connections of the Redis store |
@@ -138,10 +138,13 @@ pub use crate::{
     duration::IntoDuration,
     error::{BoxError, Error, Unreadable},
     fingerprint::FingerprintKey,
-    handle::{AsHandle, Builder, Idempotency, Kept, NotSettled, Purger, Settle, Status},
+    handle::{
+        AsHandle, Builder, Idempotency, NotSettled, PurgeTask, Settle, Status, StoredOutcome,
+    },
     key::{KeyPart, KeyWriter, text},
     observe::{
-        Answer, Answered, FrontEndEvent, How, Observer, Purged, Step, Transition, Unprotected,
+        CallEvent, CallOutcome, CallReport, FrontEndEvent, Observer, Purged, RecordChange,
+        RecordEvent, UnprotectedReason,
     },
     operation::Operation,
     outcome::Stored,

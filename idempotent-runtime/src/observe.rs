@@ -12,7 +12,7 @@ use crate::{identity::RecordId, record::FencingToken, record::Time, store::Store
 /// happens: it must be quick. It can change nothing, and a panic in it is swallowed.
 pub trait Observer: Send + Sync {
     /// A record changed, or a heartbeat failed.
-    fn transition(&self, transition: &Transition<'_>) {
+    fn transition(&self, transition: &RecordEvent<'_>) {
         let _ = transition;
     }
 
@@ -21,7 +21,7 @@ pub trait Observer: Send + Sync {
     /// in a task of its own is answered when its body has ended, whoever waits for it; where its
     /// runtime ends first, nobody is told, also where
     /// [`Error::Stopped`](crate::Error::Stopped) is given.
-    fn answered(&self, answered: &Answered<'_>) {
+    fn answered(&self, answered: &CallEvent<'_>) {
         let _ = answered;
     }
 
@@ -30,7 +30,7 @@ pub trait Observer: Send + Sync {
         let _ = event;
     }
 
-    /// A purge ended: one that was asked for, or a turn of a [`Purger`](crate::Purger).
+    /// A purge ended: one that was asked for, or a turn of a [`PurgeTask`](crate::PurgeTask).
     fn purged(&self, purged: &Purged<'_>) {
         let _ = purged;
     }
@@ -39,13 +39,13 @@ pub trait Observer: Send + Sync {
 /// A change of a record.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Transition<'a> {
+pub struct RecordEvent<'a> {
     /// The operation.
     pub operation: &'a str,
     /// The record.
     pub id: RecordId,
     /// What happened.
-    pub step: Step,
+    pub step: RecordChange,
     /// The attempt that it happened to.
     pub attempt: u32,
 }
@@ -53,7 +53,7 @@ pub struct Transition<'a> {
 /// What happened to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Step {
+pub enum RecordChange {
     /// A first claim stands: the body is about to run.
     Claimed,
     /// A claim over a holder that vanished stands: the body is about to run again.
@@ -93,20 +93,20 @@ pub enum Step {
 pub struct Purged<'a> {
     /// How many records it deleted.
     pub deleted: u64,
-    /// What ended it early; a [`Purger`](crate::Purger) tries again at its next turn.
+    /// What ended it early; a [`PurgeTask`](crate::PurgeTask) tries again at its next turn.
     pub failure: Option<&'a StoreError>,
 }
 
 /// An answer to a call.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Answered<'a> {
+pub struct CallEvent<'a> {
     /// The operation.
     pub operation: &'a str,
     /// The record; `None` when the call was refused before it had one.
     pub id: Option<RecordId>,
     /// Which answer it was, and so why the body ran or did not.
-    pub answer: Answer,
+    pub answer: CallOutcome,
     /// How long the call took, body and waiting included.
     pub elapsed: Duration,
 }
@@ -146,7 +146,7 @@ impl<'a> FrontEndEvent<'a> {
 /// Which answer a call got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum CallOutcome {
     /// Its own body ran.
     Executed,
     /// Its own body ran, after another holder had vanished.
@@ -182,7 +182,7 @@ pub enum Answer {
 /// How a call came by its result: the detailed form's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum How {
+pub enum CallReport {
     /// Its own body ran, or its reconciling function answered.
     #[non_exhaustive]
     Executed {
@@ -209,7 +209,7 @@ pub enum How {
         trace_parent: Option<Arc<str>>,
     },
     /// The body ran without a record.
-    Unprotected(Unprotected),
+    Unprotected(UnprotectedReason),
     /// There was no answer but an [`Error`](crate::Error).
     Refused,
 }
@@ -217,7 +217,7 @@ pub enum How {
 /// Why a body ran without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Unprotected {
+pub enum UnprotectedReason {
     /// The handle is switched off.
     Disabled,
     /// This call opted out.
@@ -241,17 +241,28 @@ impl Observers {
         !self.0.is_empty()
     }
 
-    pub(crate) fn transition(&self, operation: &str, id: &RecordId, attempt: u32, step: Step) {
+    pub(crate) fn transition(
+        &self,
+        operation: &str,
+        id: &RecordId,
+        attempt: u32,
+        step: RecordChange,
+    ) {
         match step {
-            Step::NotYetRecorded | Step::LeaseLost | Step::Parked | Step::LeftUncertain => {
+            RecordChange::NotYetRecorded
+            | RecordChange::LeaseLost
+            | RecordChange::Parked
+            | RecordChange::LeftUncertain => {
                 tracing::warn!(operation, %id, attempt, ?step, "idempotent call");
             }
-            Step::TakenOver => tracing::info!(operation, %id, attempt, ?step, "idempotent call"),
+            RecordChange::TakenOver => {
+                tracing::info!(operation, %id, attempt, ?step, "idempotent call")
+            }
             // That a heartbeat failed is said with its cause, where that is known.
             _ => tracing::debug!(operation, %id, attempt, ?step, "idempotent call"),
         }
         self.tell(|observer| {
-            observer.transition(&Transition {
+            observer.transition(&RecordEvent {
                 operation,
                 id: *id,
                 step,
@@ -260,7 +271,7 @@ impl Observers {
         });
     }
 
-    pub(crate) fn answered(&self, answered: &Answered<'_>) {
+    pub(crate) fn answered(&self, answered: &CallEvent<'_>) {
         self.tell(|observer| observer.answered(answered));
     }
 

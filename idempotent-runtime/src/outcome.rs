@@ -268,7 +268,7 @@ impl<E, V: Classification<E>, F: Fn(&E) -> V> OnError<E> for Classified<F> {
 }
 
 /// Bytes of an outcome, with the schema version that they were written with: what an `upgrade`
-/// function reads, and [`Kept::stored`](crate::Kept::stored) shows.
+/// function reads, and [`StoredOutcome::stored`](crate::StoredOutcome::stored) shows.
 #[derive(Clone, Debug)]
 pub struct Stored {
     outcome: RawOutcome,

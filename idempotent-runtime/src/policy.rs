@@ -61,7 +61,7 @@ pub enum OnOutage {
 }
 
 /// What becomes of a call whose key has been used for one whose outcome has expired since, while its record is
-/// [kept](crate::handle::Builder::keep).
+/// [kept](crate::handle::Builder::audit_retention).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExpired {

@@ -13,7 +13,7 @@ use crate::{
     identity::RecordId,
     key::{Key, KeyError, KeyPart},
     lease::{Claim, replays},
-    observe::{Answer, Answered, Unprotected},
+    observe::{CallEvent, CallOutcome, UnprotectedReason},
     operation::{Policy, Reader, Site},
     policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Verdict},
     record::{AttemptId, Record, Subject, Time},
@@ -74,7 +74,7 @@ pub(crate) enum Protection {
     /// It has one, or claims one.
     Record(Asked),
     /// It runs without, for this reason.
-    None(Unprotected),
+    None(UnprotectedReason),
 }
 
 /// What a call asks of its record: what a claim is made of, where no outcome stands there already.
@@ -207,10 +207,10 @@ impl Call {
             .then(|| (handle.clone(), Arc::clone(&described.name)));
         described.check(handle).inspect_err(|_| {
             if let Some((handle, operation)) = told {
-                handle.observers().answered(&Answered {
+                handle.observers().answered(&CallEvent {
                     operation: &operation,
                     id: None,
-                    answer: Answer::Refused,
+                    answer: CallOutcome::Refused,
                     elapsed: Duration::ZERO,
                 });
             }
@@ -236,7 +236,7 @@ impl Description {
         );
         check_durations(ttl, lease, handle.timer())?;
         check_lease(self.policy.ttl, self.policy.lease)?;
-        check_expired(self.policy.on_expired, defaults.keep)?;
+        check_expired(self.policy.on_expired, defaults.audit_retention)?;
         let operation = self.name;
         if operation.trim().is_empty() {
             return Err(Error::InvalidPolicy(
@@ -268,7 +268,7 @@ impl Description {
             .policy
             .on_missing_key
             .unwrap_or(defaults.on_missing_key);
-        let opted_out = self.opted_out.then_some(Unprotected::OptedOut);
+        let opted_out = self.opted_out.then_some(UnprotectedReason::OptedOut);
         let (key, unprotected) = match self.key.take() {
             None => (
                 Key::from_part(fingerprint.fingerprint().as_bytes()).map_err(invalid("key"))?,
@@ -280,7 +280,7 @@ impl Description {
             {
                 (
                     Key::from_part(&stand_in()).map_err(invalid("key"))?,
-                    Some(Unprotected::MissingKey),
+                    Some(UnprotectedReason::MissingKey),
                 )
             }
             Some(Err(error)) => return Err(invalid("key")(error)),
@@ -341,7 +341,7 @@ impl Description {
             }
             _ => RecordId::new(&self.name, None, &stand_in()),
         };
-        let protection = Protection::None(Unprotected::Disabled);
+        let protection = Protection::None(UnprotectedReason::Disabled);
         Request::new(handle, &self.policy, (self.name, id, None), protection)
     }
 }
@@ -394,9 +394,9 @@ impl Request {
             on_crash: asked.on_crash,
             lease: asked.lease,
             ttl: asked.ttl,
-            keep: defaults.keep,
+            keep: defaults.audit_retention,
             on_expired: asked.on_expired,
-            takeover_budget: defaults.takeover_budget,
+            max_takeovers: defaults.max_takeovers,
         }
     }
 
@@ -413,7 +413,7 @@ impl Request {
 pub(crate) fn check_expired(on_expired: OnExpired, keep: Duration) -> Result<(), Error> {
     if on_expired == OnExpired::Refuse && keep.is_zero() {
         return Err(Error::InvalidPolicy(
-            "an expired outcome can only be refused while its record stays: say for how long with `keep` of the handle's builder",
+            "an expired outcome can only be refused while its record stays: say for how long with `audit_retention` of the handle's builder",
         ));
     }
     Ok(())

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use idempotent_runtime::{
-    Error, ErrorVerdict, Idempotency, Observer, OnCrash, Transition, current, idempotent,
+    Error, ErrorVerdict, Idempotency, Observer, OnCrash, RecordEvent, current, idempotent,
     store::SqliteStore,
 };
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,7 @@ async fn settle(
 struct TellClient;
 
 impl Observer for TellClient {
-    fn transition(&self, transition: &Transition<'_>) {
+    fn transition(&self, transition: &RecordEvent<'_>) {
         println!("{:?}", transition.step);
     }
 }

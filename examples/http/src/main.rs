@@ -12,7 +12,7 @@ mod table;
 
 use std::{env, error::Error, net::SocketAddr, time::Duration};
 
-use idempotent_client::{Call, IdempotencyKeys, Key, Limits, Outcome, Profile};
+use idempotent_client::{ClientCall, ClientKey, ClientOutcome, IdempotencyKeys, Limits, Profile};
 use idempotent_runtime::{Idempotency, store::PostgresStore};
 use reqwest_middleware::ClientWithMiddleware;
 
@@ -48,7 +48,7 @@ async fn pay(then: Then) -> Result<(), Failure> {
     let service = service::start(idem, journal.clone(), 0).await?;
     let network = Network::to(service).await?;
 
-    let key = Key::new("order-42-charge-1")?;
+    let key = ClientKey::new("order-42-charge-1")?;
     let mut table = Table::begin();
     for (number, trouble) in TROUBLES.into_iter().enumerate() {
         network.next(trouble);
@@ -96,7 +96,7 @@ const TROUBLES: [Trouble; 10] = [
 ];
 
 /// One call, by a client that remembers nothing of those before it: as if its program had been started anew.
-async fn call(service: SocketAddr, key: &Key) -> Result<Row, Failure> {
+async fn call(service: SocketAddr, key: &ClientKey) -> Result<Row, Failure> {
     let request = client()?
         .post(format!("http://{service}/charges"))
         .bearer_auth("alice-laptop")
@@ -104,9 +104,10 @@ async fn call(service: SocketAddr, key: &Key) -> Result<Row, Failure> {
             order: "42".into(),
             cents: 1250,
         })
-        .with_extension(Call::new().key(key.clone()));
+        .with_extension(ClientCall::new().key(key.clone()));
     let response = request.send().await?;
-    let outcome = Outcome::of(&response).ok_or("every response of this client has an outcome")?;
+    let outcome = ClientOutcome::from_response(&response)
+        .ok_or("every response of this client has an outcome")?;
     Ok(Row {
         attempts: outcome.attempts,
         replayed: outcome.replayed,

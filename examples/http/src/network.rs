@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use idempotent_runtime::testing::{Cut, Proxy};
+use idempotent_runtime::testing::{Disconnect, Proxy};
 
 /// What happens to the next request.
 #[derive(Clone, Copy, Debug)]
@@ -43,11 +43,11 @@ impl Network {
     pub(crate) fn next(&self, trouble: Trouble) {
         let cut = match trouble {
             Trouble::None => return,
-            Trouble::RequestLost => Cut::BeforeRequest,
-            Trouble::CutInRequest => Cut::InRequest,
-            Trouble::AnswerLost => Cut::BeforeAnswer,
-            Trouble::CutInAnswer => Cut::InAnswer,
-            Trouble::Silence => Cut::Silence,
+            Trouble::RequestLost => Disconnect::BeforeRequest,
+            Trouble::CutInRequest => Disconnect::InRequest,
+            Trouble::AnswerLost => Disconnect::BeforeAnswer,
+            Trouble::CutInAnswer => Disconnect::InAnswer,
+            Trouble::Silence => Disconnect::Silence,
         };
         self.0.cut_next(cut);
     }

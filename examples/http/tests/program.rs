@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
-use idempotent_client::{Call, IdempotencyKeys, Key, Limits, Profile};
-use idempotent_runtime::testing::{Cut, Proxy};
+use idempotent_client::{ClientCall, ClientKey, IdempotencyKeys, Limits, Profile};
+use idempotent_runtime::testing::{Disconnect, Proxy};
 
 fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_http-payments"))
@@ -64,7 +64,7 @@ impl Drop for Service {
 }
 
 /// Sends one POST until it is answered, as a client that knows of no other one.
-async fn post(service: SocketAddr, key: Key, token: &'static str) -> (u16, String) {
+async fn post(service: SocketAddr, key: ClientKey, token: &'static str) -> (u16, String) {
     let limits = Limits::default()
         .attempts(20)
         .attempt_timeout(Duration::from_secs(2))
@@ -77,7 +77,7 @@ async fn post(service: SocketAddr, key: Key, token: &'static str) -> (u16, Strin
         .bearer_auth(token)
         .header("content-type", "application/json")
         .body(r#"{"order":"42","cents":1250}"#)
-        .with_extension(Call::new().key(key))
+        .with_extension(ClientCall::new().key(key))
         .send()
         .await
         .expect("an answer");
@@ -98,14 +98,14 @@ async fn ten_posts_with_two_tokens_of_a_user_to_four_processes_over_one_database
     for service in &services {
         networks.push(Proxy::to(service.address).await.expect("a proxy"));
     }
-    let key = Key::random();
+    let key = ClientKey::random();
 
     // The first four at the same time, each to a process of its own; what happens on the way differs.
     let cuts = [
-        Cut::BeforeAnswer,
-        Cut::BeforeRequest,
-        Cut::Silence,
-        Cut::InAnswer,
+        Disconnect::BeforeAnswer,
+        Disconnect::BeforeRequest,
+        Disconnect::Silence,
+        Disconnect::InAnswer,
     ];
     let mut posts = Vec::new();
     for (network, cut) in networks.iter().zip(cuts) {

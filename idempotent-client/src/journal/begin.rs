@@ -6,12 +6,12 @@ use reqwest::{Body, Response, ResponseBuilderExt as _, Url};
 use reqwest_middleware::Result;
 
 use crate::call::Source;
-use crate::error::{ClientError, Ended};
+use crate::error::{CallSummary, ClientError};
 use crate::journal::finish;
 use crate::journal::resume::{Resumed, Written};
 use crate::journal::{Ending, Entry};
-use crate::outcome::{KeyStatus, Origin, Outcome};
-use crate::policy::decide::{Protection, Why};
+use crate::outcome::{ClientOutcome, KeyStatus, Origin};
+use crate::policy::decide::{Protection, StopReason};
 use crate::wire::request_headers::own_headers;
 use crate::wire::retry_after;
 use crate::wire::send::{KeyedCall, Sending};
@@ -72,7 +72,7 @@ pub(crate) async fn begin(sending: &Sending<'_>, keyed: &mut KeyedCall) -> Resul
         };
         // What is not sent takes nothing up, so that whoever began it knows what became of it. What is over stays as it is.
         if standing.ending.is_none() && sending.elapsed() >= sending.deadline {
-            return Err(unknown(Why::Deadline, Ended::unsent(entry.id.key)).into());
+            return Err(unknown(StopReason::Deadline, CallSummary::unsent(entry.id.key)).into());
         }
         if standing.ending.is_some() || take_up(sending, keyed, &standing).await? {
             keyed.journaled &= !is_anothers;
@@ -151,7 +151,7 @@ async fn begin_anew(
 ) -> Result<Begun> {
     if let Some(why) = unsendable(sending, keyed, undecided) {
         finish::withdraw(sending.inner, keyed).await;
-        return Err(unknown(why, Ended::unsent(entry.id.key.clone())).into());
+        return Err(unknown(why, CallSummary::unsent(entry.id.key.clone())).into());
     }
     if !keyed.journaled {
         sending.inner.undecided.remember(&entry.id, entry.created);
@@ -166,7 +166,7 @@ fn take(
     entry: &Entry,
     standing: &Entry,
 ) -> Result<Standing> {
-    let call = || Ended::unsent(entry.id.key.clone());
+    let call = || CallSummary::unsent(entry.id.key.clone());
     let now = sending.inner.clock.now();
     (keyed.age, keyed.created) = (sending.profile.age(standing, now), standing.created);
     let without_headers = sending.request.without_headers;
@@ -179,18 +179,20 @@ fn take(
             return Err(ClientError::KeyReusedLocally { call: call() }.into());
         }
         Compared::ServerKnows if sending.is_unprotected() => {
-            return Err(unknown(Why::Undeclared, call()).into());
+            return Err(unknown(StopReason::Undeclared, call()).into());
         }
         // What stands there is somebody else's, or may be, and stays as it is.
         Compared::ServerKnows if keyed.age < sending.profile.oldest() => {
             return Ok(Standing::OfAnother);
         }
-        Compared::ServerKnows => return Err(unknown(Why::Age, call()).into()),
+        Compared::ServerKnows => return Err(unknown(StopReason::Age, call()).into()),
     }
     match &standing.ending {
-        None if keyed.age >= sending.profile.oldest() => Err(unknown(Why::Age, call()).into()),
+        None if keyed.age >= sending.profile.oldest() => {
+            Err(unknown(StopReason::Age, call()).into())
+        }
         // The attempt before may have been carried out, and only a server that honours keys would notice.
-        None if sending.is_unprotected() => Err(unknown(Why::Undeclared, call()).into()),
+        None if sending.is_unprotected() => Err(unknown(StopReason::Undeclared, call()).into()),
         None => Ok(Standing::Open),
         Some(Ending::Burned) => Err(ClientError::KeyReused { call: call() }.into()),
         Some(Ending::Answered {
@@ -201,7 +203,7 @@ fn take(
             let mut response = stored(sending.request.request().url(), body.clone());
             *response.status_mut() = *status;
             *response.headers_mut() = headers.clone();
-            response.extensions_mut().insert(Outcome {
+            response.extensions_mut().insert(ClientOutcome {
                 key: Some(entry.id.key.clone()),
                 attempts: 0,
                 replayed: true,
@@ -217,13 +219,17 @@ fn take(
 }
 
 /// Why a call is not sent that the journal does not know.
-fn unsendable(sending: &Sending<'_>, keyed: &KeyedCall, undecided: Option<Time>) -> Option<Why> {
+fn unsendable(
+    sending: &Sending<'_>,
+    keyed: &KeyedCall,
+    undecided: Option<Time>,
+) -> Option<StopReason> {
     if keyed.age >= sending.profile.oldest() {
-        return Some(Why::Age);
+        return Some(StopReason::Age);
     }
     // Whoever retries outside decides that, and names no key.
     let is_resumed = undecided.is_some() && keyed.named;
-    (is_resumed && sending.is_unprotected()).then_some(Why::Undeclared)
+    (is_resumed && sending.is_unprotected()).then_some(StopReason::Undeclared)
 }
 
 /// How a call is to be taken that has the key of one in the journal.
@@ -269,12 +275,12 @@ fn compare(
     }
 }
 
-fn unknown(why: Why, call: Box<Ended>) -> ClientError {
+fn unknown(why: StopReason, call: Box<CallSummary>) -> ClientError {
     ClientError::Unknown { why, call }
 }
 
 fn withdrawn(entry: &Entry) -> ClientError {
-    let call = Ended::unsent(entry.id.key.clone());
+    let call = CallSummary::unsent(entry.id.key.clone());
     ClientError::Withdrawn { call }
 }
 
@@ -291,7 +297,7 @@ fn entry(sending: &Sending<'_>, keyed: &KeyedCall) -> Entry {
         Source::Intent(intent) => intent.begun.map(retry_after::time),
         Source::Random | Source::Given(_) => None,
     };
-    let longest = sending.inner.settings.longest_kept;
+    let longest = sending.inner.settings.max_journaled;
     let key = &sending.profile.header;
     let mut headers = own_headers(sending.profile, request.headers());
     for value in request.headers().get_all(key) {
@@ -318,7 +324,7 @@ mod tests {
     use http::{HeaderMap, Method};
 
     use super::*;
-    use crate::{journal::EntryId, key::Key};
+    use crate::{journal::EntryId, key::ClientKey};
 
     const ASKED: [u8; 32] = [1; 32];
     const WITHOUT_HEADERS: [u8; 32] = [2; 32];
@@ -329,7 +335,7 @@ mod tests {
             id: EntryId {
                 origin: "https://api.example.com".into(),
                 account: String::new(),
-                key: Key::new("1").expect("a key"),
+                key: ClientKey::new("1").expect("a key"),
             },
             method: Method::POST,
             url: "https://api.example.com/pay".parse().expect("a URL"),

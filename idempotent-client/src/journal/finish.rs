@@ -81,7 +81,7 @@ fn ending(inner: &Inner, read: &Read) -> Ending {
             headers.append(name, value.clone());
         }
     }
-    let longest = inner.settings.longest_kept;
+    let longest = inner.settings.max_journaled;
     let body = read.body.as_ref().filter(|body| body.len() <= longest);
     Ending::Answered {
         status: read.response.status(),

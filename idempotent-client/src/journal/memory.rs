@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::{ClientJournal, DamagedEntry, Ending, Entry, EntryId};
+use super::{ClientJournal, CorruptEntry, Ending, Entry, EntryId};
 use idempotent_runtime::{StoreError, StoreErrorKind, Time};
 
 /// Remembers calls while the process lives: one intent is one call within it.
@@ -202,7 +202,7 @@ impl ClientJournal for MemoryJournal {
         Ok(())
     }
 
-    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError> {
         let calls = self.calls();
         let open = calls.oldest(|entry| entry.ending.is_none());
         let open = open.iter().take(limit as usize);

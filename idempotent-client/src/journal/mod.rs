@@ -25,9 +25,9 @@ use reqwest::Url;
 pub use self::sqlite::SqliteJournal;
 pub use self::{
     memory::MemoryJournal,
-    resume::{Resend, Unfinished},
+    resume::{PendingCall, Resend},
 };
-use crate::key::Key;
+use crate::key::ClientKey;
 use idempotent_runtime::{StoreError, Time};
 
 /// Keeps calls from before their first byte leaves until their outcome is known, and longer.
@@ -82,7 +82,7 @@ pub trait ClientJournal: Debug + Send + Sync + 'static {
 
     /// At most `limit` entries without an ending, oldest first. One that cannot be read stands in the list as what is left of
     /// it, so that it keeps no other one back and is not passed over.
-    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError>;
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError>;
 
     /// Deletes at most `limit` entries that have an ending and were created before `before`, and says how many.
     ///
@@ -128,7 +128,7 @@ impl<J: ClientJournal + ?Sized> ClientJournal for Arc<J> {
         (**self).forget(id).await
     }
 
-    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError> {
         (**self).unfinished(limit).await
     }
 
@@ -145,7 +145,7 @@ pub struct EntryId {
     /// The account at the server that the application named; empty where it named none.
     pub account: String,
     /// The key.
-    pub key: Key,
+    pub key: ClientKey,
 }
 
 /// A call, as it is written down before it is sent. `Debug` shows neither key nor values.
@@ -182,7 +182,7 @@ pub struct Entry {
 /// what happened, and take it out, with [`ClientJournal::forget`] where its id can be read.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("a call that may have been sent cannot be read from the journal, it stands in {place}")]
-pub struct DamagedEntry {
+pub struct CorruptEntry {
     /// Which call it is, where that much can be read.
     pub id: Option<Box<EntryId>>,
     /// Where it stands, in words of the journal by which an operator finds it, such as ``row 7 of `idempotent_calls` ``.

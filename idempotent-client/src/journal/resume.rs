@@ -6,16 +6,16 @@ use http::{Extensions, HeaderMap, Method, header::CONTENT_TYPE};
 use reqwest::{Body, Url};
 use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
 
-use crate::call::Call;
+use crate::call::ClientCall;
 use crate::journal::{Entry, EntryId};
-use crate::key::Key;
+use crate::key::ClientKey;
 use crate::policy::decide::Protection;
 use crate::policy::profile::{Profile, Support};
 use idempotent_runtime::Time;
 
 /// A call that was written down, and of which nobody here knows how it ended.
 #[derive(Clone, Debug)]
-pub struct Unfinished {
+pub struct PendingCall {
     entry: Entry,
     age: Duration,
     resend: Resend,
@@ -69,11 +69,11 @@ pub enum Resend {
     /// out what happened, or [declare](crate::KeysBuilder::server) that the server does.
     Undeclared,
     /// The journal does not have its bytes. Who can make them again sends the call
-    /// [with them](Unfinished::request_with_body).
+    /// [with them](PendingCall::request_with_body).
     BodyNotKept,
 }
 
-impl Unfinished {
+impl PendingCall {
     pub(crate) fn new(entry: Entry, profile: &Profile, support: Support, now: Time) -> Self {
         let age = profile.age(&entry, now);
         let protection = Protection::of(&entry.method).with_key(support);
@@ -100,7 +100,7 @@ impl Unfinished {
 
     /// Its key.
     #[must_use]
-    pub fn key(&self) -> &Key {
+    pub fn key(&self) -> &ClientKey {
         &self.entry.id.key
     }
 
@@ -131,7 +131,7 @@ impl Unfinished {
 
     /// Whether it can be sent again.
     #[must_use]
-    pub fn resend(&self) -> Resend {
+    pub fn replay_plan(&self) -> Resend {
         self.resend
     }
 
@@ -139,7 +139,7 @@ impl Unfinished {
     /// came from; `None` where it cannot be sent again. Headers that say who is asking were never written down: put
     /// them on it. Where it does not stand in the journal any more by then, or is over there and only its method would allow
     /// to ask the server again, it is not sent ([`ClientError::Withdrawn`](crate::ClientError::Withdrawn)). Its extension names
-    /// its [account](Self::account) and its [key](Self::key): a [`Call`] put in its place must do so, too.
+    /// its [account](Self::account) and its [key](Self::key): a [`ClientCall`] put in its place must do so, too.
     #[must_use]
     pub fn request(&self, client: &ClientWithMiddleware) -> Option<RequestBuilder> {
         let body = self.entry.body.clone()?;
@@ -150,7 +150,7 @@ impl Unfinished {
     /// did. Other bytes than those that it saw are not sent ([`ClientError::KeyReusedLocally`](crate::ClientError::KeyReusedLocally));
     /// of a stream it saw none.
     ///
-    /// Where the bytes are [made for each attempt](Call::body_from), leave them empty here, and put a [`Call`] in the place of the one
+    /// Where the bytes are [made for each attempt](ClientCall::body_from), leave them empty here, and put a [`ClientCall`] in the place of the one
     /// that stands there. A form with parts, which `multipart` puts on the request, takes their place, too.
     #[must_use]
     pub fn request_with_body(
@@ -172,7 +172,7 @@ impl Unfinished {
         }
         // The header of the key is among those that were written down, as it was sent. The call names the key as well, because the
         // profile may give that header another name by now.
-        let call = Call::new()
+        let call = ClientCall::new()
             .account(&self.entry.id.account)
             .key(self.entry.id.key.clone());
         let headers = self.entry.headers.clone();

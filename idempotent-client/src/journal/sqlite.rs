@@ -16,7 +16,7 @@ use sqlx::{
 };
 
 use self::rows::{ANSWERED, BURNED, COLUMNS, GONE, damaged, decoded, encoded};
-use super::{ClientJournal, DamagedEntry, Ending, Entry, EntryId};
+use super::{ClientJournal, CorruptEntry, Ending, Entry, EntryId};
 use idempotent_runtime::{
     __client::{Connections, Held, TablePrefix, apart, chosen, sqlite_failure},
     StoreError, Time,
@@ -257,7 +257,7 @@ impl ClientJournal for SqliteJournal {
             .map(drop)
     }
 
-    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError> {
         const DOING: &str = "listing the calls of the journal";
         let select = self
             .query(

@@ -53,13 +53,13 @@ fn make_room(calls: &mut HashMap<EntryId, Time>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::Key;
+    use crate::key::ClientKey;
 
     fn id(number: i64) -> EntryId {
         EntryId {
             origin: "https://api.example.com".into(),
             account: String::new(),
-            key: Key::new(number.to_string()).expect("a key"),
+            key: ClientKey::new(number.to_string()).expect("a key"),
         }
     }
 

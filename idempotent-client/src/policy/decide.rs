@@ -129,9 +129,9 @@ pub(crate) enum Stopped {
     /// The key belongs to another request.
     KeyReused,
     /// Nobody knows whether it happened.
-    Unknown(Why),
+    Unknown(StopReason),
     /// It did not happen.
-    Exhausted(Why),
+    Exhausted(StopReason),
     /// The server wants to be asked later than anybody waits.
     RetryLater(Duration),
     /// It happened, and its response is not to be had.
@@ -143,7 +143,7 @@ pub(crate) enum Stopped {
 /// Why a call is not sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Why {
+pub enum StopReason {
     /// It had all its attempts.
     Attempts,
     /// Its deadline is over, or would be before the next attempt.
@@ -188,8 +188,8 @@ pub(crate) fn decide(
     match judge(profile, progress, observed) {
         Judgement::Known => Next::Return,
         // The method protects this one, and its key resumes it.
-        Judgement::Stop(Stopped::Unknown(Why::Refused)) if progress.keyed => {
-            Next::Stop(Stopped::Unknown(Why::Refused))
+        Judgement::Stop(Stopped::Unknown(StopReason::Refused)) if progress.keyed => {
+            Next::Stop(Stopped::Unknown(StopReason::Refused))
         }
         // Without a key there is nothing to resume: the last answer says all there is.
         Judgement::Stop(_) if !progress.protection.is_key() => Next::GiveUp(Happened::Perhaps),
@@ -307,7 +307,7 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
         Observed::Answer(answer) if answer.open => match answered(profile, progress, answer) {
             Judgement::Known
             | Judgement::Stop(Stopped::Unsupported | Stopped::KeyReused | Stopped::ResultGone) => {
-                Judgement::Stop(Stopped::Unknown(Why::Refused))
+                Judgement::Stop(Stopped::Unknown(StopReason::Refused))
             }
             Judgement::Again { not_before, .. } => Judgement::Again {
                 happened: Happened::Perhaps,
@@ -322,7 +322,7 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
         {
             match answered(profile, progress, answer) {
                 Judgement::Known | Judgement::Stop(Stopped::Unsupported) => {
-                    Judgement::Stop(Stopped::Unknown(Why::Refused))
+                    Judgement::Stop(Stopped::Unknown(StopReason::Refused))
                 }
                 judgement => judgement,
             }
@@ -331,21 +331,21 @@ fn judge(profile: &Profile, progress: &Progress, observed: &Observed) -> Judgeme
         Observed::Answer(answer) if progress.led_on && answer.status.as_u16() >= 400 => {
             match answered(profile, progress, answer) {
                 open @ (Judgement::Again { .. } | Judgement::Stop(Stopped::Unknown(_))) => open,
-                _ => Judgement::Stop(Stopped::Unknown(Why::Refused)),
+                _ => Judgement::Stop(Stopped::Unknown(StopReason::Refused)),
             }
         }
         Observed::Answer(answer) => answered(profile, progress, answer),
         Observed::NotSent => again(Happened::No),
         Observed::Lost => match progress.protection {
             Protection::Key | Protection::Method => again(Happened::Perhaps),
-            Protection::KeyOnTrial => Judgement::Stop(Stopped::Unknown(Why::Undeclared)),
+            Protection::KeyOnTrial => Judgement::Stop(Stopped::Unknown(StopReason::Undeclared)),
             Protection::None => Judgement::Known,
         },
         Observed::Hopeless if progress.may_have_happened => {
-            Judgement::Stop(Stopped::Unknown(Why::Hopeless))
+            Judgement::Stop(Stopped::Unknown(StopReason::Hopeless))
         }
         Observed::Hopeless => Judgement::Known,
-        Observed::Failed => Judgement::Stop(Stopped::Unknown(Why::Middleware)),
+        Observed::Failed => Judgement::Stop(Stopped::Unknown(StopReason::Middleware)),
     }
 }
 
@@ -363,7 +363,7 @@ fn answered(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgem
 /// What an answer means, by what says most about it: the problem, the vendor's word, the problem's members, the status.
 fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) -> Judgement {
     if progress.keyed && answer.moves() {
-        return Judgement::Stop(Stopped::Unknown(Why::Moved));
+        return Judgement::Stop(Stopped::Unknown(StopReason::Moved));
     }
     if answer.status.as_u16() < 400 {
         return Judgement::Known;
@@ -380,7 +380,7 @@ fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) ->
                 again(Happened::Perhaps)
             }
             Kind::OutcomeUnknown | Kind::HandlerFailed => {
-                Judgement::Stop(Stopped::Unknown(Why::Server))
+                Judgement::Stop(Stopped::Unknown(StopReason::Server))
             }
             Kind::ResultUnavailable | Kind::ResultExpired => Judgement::Stop(Stopped::ResultGone),
             Kind::BodyUnreadable | Kind::BodyTimeout | Kind::Overloaded | Kind::TooManyKeys => {
@@ -408,11 +408,11 @@ fn by_what_it_says(profile: &Profile, progress: &Progress, answer: &Answered) ->
     match answer.verdict.or(members) {
         Some(true) => again(perhaps(answer.status)),
         Some(false) if ambiguous(answer.status) && progress.protection == Protection::Key => {
-            Judgement::Stop(Stopped::Unknown(Why::Server))
+            Judgement::Stop(Stopped::Unknown(StopReason::Server))
         }
         // Asking again is no use, and what came of the attempt before is not said.
         Some(false) if leaves_open_what_came_before(progress, answer) && !answer.released => {
-            Judgement::Stop(Stopped::Unknown(Why::Server))
+            Judgement::Stop(Stopped::Unknown(StopReason::Server))
         }
         Some(false) => Judgement::Known,
         None => by_status(profile, progress, answer, again),
@@ -433,10 +433,12 @@ fn by_status(
         501 if progress.protection.is_key() && !answer.replayed => {
             Judgement::Stop(Stopped::Unsupported)
         }
-        501 if keyed => Judgement::Stop(Stopped::Unknown(Why::Recorded)),
+        501 if keyed => Judgement::Stop(Stopped::Unknown(StopReason::Recorded)),
         // What no specification knows counts as 500, from a server and from whoever stands before it (RFC 9110, section 15).
         408 | 500 | 502.. => match progress.protection {
-            Protection::Key if answer.replayed => Judgement::Stop(Stopped::Unknown(Why::Recorded)),
+            Protection::Key if answer.replayed => {
+                Judgement::Stop(Stopped::Unknown(StopReason::Recorded))
+            }
             Protection::Key | Protection::Method => again(perhaps(answer.status)),
             // The answer tells as much as is known, and the key would not help.
             Protection::KeyOnTrial | Protection::None => Judgement::Known,
@@ -480,9 +482,9 @@ fn ambiguous(status: StatusCode) -> bool {
 pub(crate) fn too_old(profile: &Profile, progress: &Progress) -> Option<Stopped> {
     let is_too_old = progress.protection.is_key() && progress.key_age >= profile.oldest();
     is_too_old.then_some(if progress.may_have_happened {
-        Stopped::Unknown(Why::Age)
+        Stopped::Unknown(StopReason::Age)
     } else {
-        Stopped::Exhausted(Why::Age)
+        Stopped::Exhausted(StopReason::Age)
     })
 }
 
@@ -490,9 +492,9 @@ pub(crate) fn too_old(profile: &Profile, progress: &Progress) -> Option<Stopped>
 #[must_use]
 pub(crate) fn too_late(deadline: Duration, progress: &Progress) -> Option<Stopped> {
     (progress.elapsed >= deadline).then_some(if progress.may_have_happened {
-        Stopped::Unknown(Why::Deadline)
+        Stopped::Unknown(StopReason::Deadline)
     } else {
-        Stopped::Exhausted(Why::Deadline)
+        Stopped::Exhausted(StopReason::Deadline)
     })
 }
 

@@ -7,7 +7,7 @@ pub(crate) mod redirect;
 pub(crate) mod refused_stream;
 
 pub use self::{
-    decide::Why,
+    decide::StopReason,
     limits::{Budget, Limits},
     profile::{Conflict, KeyStyle, Profile, Support},
 };

@@ -15,7 +15,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use reqwest::{Body, Response, ResponseBuilderExt as _};
 
-use crate::error::Answer;
+use crate::error::ClientAnswer;
 use crate::outcome::KeyStatus;
 use crate::policy::decide::Answered;
 use crate::policy::profile::Profile;
@@ -153,8 +153,8 @@ impl Read {
     }
 
     /// Keeps what an error can tell of it.
-    pub(crate) fn into_answer(self) -> Answer {
-        Answer {
+    pub(crate) fn into_answer(self) -> ClientAnswer {
+        ClientAnswer {
             status: self.response.status(),
             headers: self.response.headers().clone(),
             body: self.body,

@@ -3,12 +3,12 @@
 use reqwest::Response;
 use reqwest_middleware::Result;
 
-use crate::error::{ClientError, Ended};
+use crate::error::{CallSummary, ClientError};
 use crate::journal::Ending;
 use crate::journal::finish::{self, Meaning};
-use crate::key::Key;
-use crate::outcome::{Origin, Outcome};
-use crate::policy::decide::{Stopped, Why};
+use crate::key::ClientKey;
+use crate::outcome::{ClientOutcome, Origin};
+use crate::policy::decide::{StopReason, Stopped};
 use crate::wire::answer::Read;
 use crate::wire::attempts::Attempted;
 use crate::wire::failure::transport;
@@ -66,13 +66,13 @@ impl Sending<'_> {
     fn taken_up(&self, keyed: &KeyedCall, attempted: Attempted) -> ClientError {
         let call = self.ended(keyed, attempted);
         ClientError::Unknown {
-            why: Why::Journal,
+            why: StopReason::Journal,
             call,
         }
     }
 
-    fn outcome(&self, key: Option<Key>, read: &Read) -> Outcome {
-        Outcome {
+    fn outcome(&self, key: Option<ClientKey>, read: &Read) -> ClientOutcome {
+        ClientOutcome {
             key,
             attempts: self.attempts,
             replayed: read.is_replayed(),
@@ -129,8 +129,8 @@ impl Sending<'_> {
         .into())
     }
 
-    pub(crate) fn ended(&self, keyed: &KeyedCall, attempted: Attempted) -> Box<Ended> {
-        let mut ended = Ended::unsent(keyed.key().clone());
+    pub(crate) fn ended(&self, keyed: &KeyedCall, attempted: Attempted) -> Box<CallSummary> {
+        let mut ended = CallSummary::unsent(keyed.key().clone());
         ended.attempts = self.attempts;
         match attempted {
             Attempted::Answered(read) => {

@@ -5,15 +5,15 @@ use std::{error::Error as StdError, io};
 use reqwest_middleware::Error;
 
 use crate::error::ClientError;
-use crate::key::Key;
+use crate::key::ClientKey;
 use crate::policy::decide::Observed;
 use crate::policy::redirect::TooMany;
 
 /// What it says of the call with this key.
-pub(crate) fn observed(error: &Error, key: Option<&Key>) -> Observed {
+pub(crate) fn observed(error: &Error, key: Option<&ClientKey>) -> Observed {
     let Some(transport) = transport(error) else {
         // Another middleware may send calls of its own through one like this, and hand on what became of those.
-        let is_ours = ClientError::of(error).is_some_and(|ended| ended.key() == key)
+        let is_ours = ClientError::from_error(error).is_some_and(|ended| ended.key() == key)
             || causes(error).any(<dyn StdError>::is::<TooMany>);
         return if is_ours {
             Observed::Hopeless

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use http::Extensions;
 
-use crate::key::Key;
+use crate::key::ClientKey;
 
 /// The call that the extensions belong to.
 #[derive(Clone, Debug)]
 struct Mark {
     /// Its method, target and body; `None` for a stream, which is never known again.
     digest: Option<[u8; 32]>,
-    key: Key,
+    key: ClientKey,
     /// Since when there is the key, by the timer.
     since: Duration,
     /// An earlier pass may have sent it.
@@ -30,7 +30,7 @@ impl Mark {
 pub(crate) fn find(
     extensions: &Extensions,
     digest: Option<[u8; 32]>,
-) -> Result<Option<(Key, Duration)>, Key> {
+) -> Result<Option<(ClientKey, Duration)>, ClientKey> {
     match extensions.get::<Mark>() {
         Some(mark) if mark.is_of(digest) => Ok(Some((mark.key.clone(), mark.since))),
         Some(mark) if mark.was_sent => Err(mark.key.clone()),
@@ -39,7 +39,7 @@ pub(crate) fn find(
 }
 
 /// Whether an earlier pass of the same call may have sent it with this key.
-pub(crate) fn was_sent(extensions: &Extensions, digest: Option<[u8; 32]>, key: &Key) -> bool {
+pub(crate) fn was_sent(extensions: &Extensions, digest: Option<[u8; 32]>, key: &ClientKey) -> bool {
     let mark = extensions.get::<Mark>();
     mark.is_some_and(|mark| mark.was_sent && mark.is_of(digest) && mark.key == *key)
 }
@@ -49,7 +49,7 @@ pub(crate) fn was_sent(extensions: &Extensions, digest: Option<[u8; 32]>, key: &
 pub(crate) fn put(
     extensions: &mut Extensions,
     digest: Option<[u8; 32]>,
-    key: &Key,
+    key: &ClientKey,
     since: Duration,
 ) {
     let stays = |mark: &Mark| mark.was_sent || mark.is_of(digest) && mark.key == *key;
@@ -65,7 +65,7 @@ pub(crate) fn put(
 }
 
 /// This pass is about to send it.
-pub(crate) fn note_sent(extensions: &mut Extensions, key: &Key) {
+pub(crate) fn note_sent(extensions: &mut Extensions, key: &ClientKey) {
     if let Some(mark) = extensions.get_mut::<Mark>()
         && mark.key == *key
     {
@@ -74,7 +74,7 @@ pub(crate) fn note_sent(extensions: &mut Extensions, key: &Key) {
 }
 
 /// A retry out there would repeat the call; a request after its outcome is another call.
-pub(crate) fn forget(extensions: &mut Extensions, key: &Key) {
+pub(crate) fn forget(extensions: &mut Extensions, key: &ClientKey) {
     if extensions.get().is_some_and(|mark: &Mark| mark.key == *key) {
         extensions.remove::<Mark>();
     }

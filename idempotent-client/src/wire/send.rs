@@ -9,16 +9,16 @@ use http::{Extensions, HeaderName, HeaderValue, Method};
 use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Error, Next, Result};
 
-use crate::call::{Call, Intent, Keyed, Source};
-use crate::error::{ClientError, Ended};
+use crate::call::{ClientCall, Intent, Keyed, Source};
+use crate::error::{CallSummary, ClientError};
 use crate::in_flight::Live;
 use crate::journal::EntryId;
 use crate::journal::begin::{Begun, begin};
 use crate::journal::caller::caller;
 use crate::journal::resume::Resumed;
-use crate::key::{InvalidKey, Key};
+use crate::key::{ClientKey, InvalidClientKey};
 use crate::keys::Inner;
-use crate::policy::decide::{Protection, Why};
+use crate::policy::decide::{Protection, StopReason};
 use crate::policy::profile::{Profile, Support};
 use crate::wire::body::Repeatable;
 use crate::wire::deadline::before;
@@ -31,7 +31,7 @@ pub(crate) struct Sending<'a> {
     pub(crate) inner: &'a Arc<Inner>,
     pub(crate) profile: &'a Profile,
     pub(crate) origin: String,
-    pub(crate) call: Call,
+    pub(crate) call: ClientCall,
     pub(crate) request: Repeatable,
     pub(crate) keyed: Option<KeyedCall>,
     pub(crate) protection: Protection,
@@ -74,7 +74,7 @@ pub(crate) struct KeyedCall {
 }
 
 impl KeyedCall {
-    pub(crate) fn key(&self) -> &Key {
+    pub(crate) fn key(&self) -> &ClientKey {
         &self.live.id.key
     }
 }
@@ -86,7 +86,7 @@ pub(crate) async fn send(
     next: Next<'_>,
 ) -> Result<Response> {
     let begun = inner.timer.now();
-    let call = extensions.get::<Call>().cloned().unwrap_or_default();
+    let call = extensions.get::<ClientCall>().cloned().unwrap_or_default();
     let origin = request.url().origin().ascii_serialization();
     let profile = inner.settings.profile(&origin);
     let resumed = Resumed::settle(extensions, request.headers_mut());
@@ -94,7 +94,7 @@ pub(crate) async fn send(
     let wants_key = wants_key(&call, request.method(), written.as_ref());
     let limit = if wants_key {
         take_out_user(request.url_mut());
-        inner.settings.longest_frozen
+        inner.settings.max_buffered
     } else {
         0
     };
@@ -135,16 +135,16 @@ fn take_out_user(url: &mut Url) {
 }
 
 /// The key that the caller wrote into the header.
-fn written_key(request: &Request, name: &HeaderName) -> Result<Option<Key>> {
+fn written_key(request: &Request, name: &HeaderName) -> Result<Option<ClientKey>> {
     let mut lines = request.headers().get_all(name).iter();
-    let first = lines.next().map(Key::from_header);
+    let first = lines.next().map(ClientKey::from_header);
     match lines.count() {
         0 => Ok(first.transpose().map_err(ClientError::from)?),
-        more => Err(ClientError::from(InvalidKey::Doubled(more + 1)).into()),
+        more => Err(ClientError::from(InvalidClientKey::Doubled(more + 1)).into()),
     }
 }
 
-fn wants_key(call: &Call, method: &Method, written: Option<&Key>) -> bool {
+fn wants_key(call: &ClientCall, method: &Method, written: Option<&ClientKey>) -> bool {
     let reads = matches!(
         *method,
         Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE
@@ -183,7 +183,7 @@ impl Sending<'_> {
     /// Gives the call its key, writes it down, and hands back the response where the journal has it already.
     async fn give_key(
         &mut self,
-        written: Option<Key>,
+        written: Option<ClientKey>,
         extensions: &mut Extensions,
     ) -> Result<Option<Response>> {
         let now = self.inner.timer.now();
@@ -202,13 +202,13 @@ impl Sending<'_> {
             (None, Source::Intent(intent)) => {
                 let namespace = &self.inner.settings.namespace;
                 let Intent { operation, id, .. } = intent;
-                (Key::derived(namespace, &account, operation, id), now)
+                (ClientKey::derived(namespace, &account, operation, id), now)
             }
             (None, Source::Random) => outer_retry::find(extensions, digest)
                 .map_err(|key| ClientError::AnotherCallOpen {
-                    call: Ended::unsent(key),
+                    call: CallSummary::unsent(key),
                 })?
-                .unwrap_or_else(|| (Key::random(), now)),
+                .unwrap_or_else(|| (ClientKey::random(), now)),
         };
         let headers = self.request.request_mut().headers_mut();
         if !headers.contains_key(&self.profile.header) {
@@ -224,7 +224,7 @@ impl Sending<'_> {
         };
         let caller = caller(&id, self.request.request().headers(), &self.profile.header);
         let Some(live) = self.inner.enter(id.clone()) else {
-            let call = Ended::unsent(id.key);
+            let call = CallSummary::unsent(id.key);
             return Err(ClientError::InFlight { call }.into());
         };
         self.protection = self.protection.with_key(self.profile.support());
@@ -269,12 +269,12 @@ impl Sending<'_> {
 
 /// Whoever retries outside hands on the last error, and an earlier pass may have sent the call.
 fn of_a_later_pass(error: Error) -> Error {
-    let Some(ClientError::Journal { key, .. }) = ClientError::of(&error) else {
+    let Some(ClientError::Journal { key, .. }) = ClientError::from_error(&error) else {
         return error;
     };
-    let mut call = Ended::unsent(key.clone());
+    let mut call = CallSummary::unsent(key.clone());
     call.failure = Some(error);
-    let why = Why::Journal;
+    let why = StopReason::Journal;
     ClientError::Unknown { why, call }.into()
 }
 

@@ -9,7 +9,7 @@ use crate::{
     error::Error,
     handle::Idempotency,
     key::KeyPart,
-    observe::How,
+    observe::CallReport,
     outcome::{
         Classified, FromRefusal, Keep, LeftUncertain, OnError, Outcome, Recorded, Reference,
         Released, Upgraded, Whole,
@@ -140,7 +140,7 @@ impl<P, K> CallBuilder<P, K> {
     }
 
     /// Sets what becomes of the call where its outcome has expired, while its record is
-    /// [kept](crate::handle::Builder::keep), without which nothing can be refused. Every handle that purges the store must keep it
+    /// [kept](crate::handle::Builder::audit_retention), without which nothing can be refused. Every handle that purges the store must keep it
     /// for as long.
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.call.policy().on_expired = on_expired;
@@ -253,7 +253,7 @@ impl<P, K> CallBuilder<P, K> {
     /// # Cancel safety
     ///
     /// As [`run`](Self::run).
-    pub async fn run_detailed<R, F, B>(self, body: F) -> (R, How)
+    pub async fn run_detailed<R, F, B>(self, body: F) -> (R, CallReport)
     where
         R: Outcome,
         R::Error: FromRefusal,
@@ -268,7 +268,7 @@ impl<P, K> CallBuilder<P, K> {
         };
         match self.call.prepare() {
             Ok(request) => run_typed(Underway::new(request), typed, body).await,
-            Err(error) => (refused(error), How::Refused),
+            Err(error) => (refused(error), CallReport::Refused),
         }
     }
 
@@ -494,7 +494,7 @@ impl<P, K> CallBuilder<P, K> {
     /// # Cancel safety
     ///
     /// As [`run`](Self::run).
-    pub async fn run_raw<F, B>(self, body: F) -> Result<(RawOutcome, How), Error>
+    pub async fn run_raw<F, B>(self, body: F) -> Result<(RawOutcome, CallReport), Error>
     where
         F: FnOnce(Attempt) -> B,
         B: Future<Output = RawEnding>,
@@ -519,7 +519,7 @@ impl<P, K> CallBuilder<P, K> {
     pub fn run_raw_detached<F, B>(
         self,
         body: F,
-    ) -> impl Future<Output = Result<(RawOutcome, How), Error>> + Send + use<F, B, P, K>
+    ) -> impl Future<Output = Result<(RawOutcome, CallReport), Error>> + Send + use<F, B, P, K>
     where
         F: FnOnce(Attempt) -> B + Send + 'static,
         B: Future<Output = RawEnding> + Send + 'static,

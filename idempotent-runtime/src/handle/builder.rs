@@ -27,8 +27,8 @@ use crate::{
 /// | `on_crash` | rerun |
 /// | `on_missing_key` | refuse |
 /// | `on_outage` | closed |
-/// | `takeover_budget` | 5 |
-/// | `max_hold` | 24 hours |
+/// | `max_takeovers` | 5 |
+/// | `max_run_time` | 24 hours |
 /// | `max_outcome` | 16 MiB |
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
@@ -47,9 +47,9 @@ pub(crate) struct Parts {
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) observers: Observers,
     pub(crate) fingerprint_key: Option<FingerprintKey>,
-    pub(crate) label: Arc<str>,
+    pub(crate) holder_name: Arc<str>,
     pub(crate) trace_parent: Option<TraceParent>,
-    pub(crate) hide_keys: bool,
+    pub(crate) redact_keys: bool,
     pub(crate) enabled: bool,
 }
 
@@ -57,15 +57,15 @@ pub(crate) struct Parts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     pub(crate) ttl: Duration,
-    pub(crate) keep: Duration,
+    pub(crate) audit_retention: Duration,
     pub(crate) lease: Duration,
     pub(crate) in_flight: InFlight,
     pub(crate) on_error: Verdict,
     pub(crate) on_crash: OnCrash,
     pub(crate) on_missing_key: OnMissingKey,
     pub(crate) on_outage: OnOutage,
-    pub(crate) takeover_budget: u32,
-    pub(crate) max_hold: Duration,
+    pub(crate) max_takeovers: u32,
+    pub(crate) max_run_time: Duration,
     pub(crate) max_outcome: usize,
 }
 
@@ -74,15 +74,15 @@ impl Default for Defaults {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
         Self {
             ttl: DAY,
-            keep: Duration::ZERO,
+            audit_retention: Duration::ZERO,
             lease: Duration::from_secs(30),
             in_flight: InFlight::Wait(Duration::from_secs(10)),
             on_error: Verdict::Replay,
             on_crash: OnCrash::Rerun,
             on_missing_key: OnMissingKey::Refuse,
             on_outage: OnOutage::Closed,
-            takeover_budget: 5,
-            max_hold: DAY,
+            max_takeovers: 5,
+            max_run_time: DAY,
             max_outcome: 16 * 1024 * 1024,
         }
     }
@@ -97,9 +97,9 @@ impl Parts {
             timer: Arc::new(SystemTimer),
             observers: Observers::default(),
             fingerprint_key: None,
-            label: format!("pid {}", std::process::id()).into(),
+            holder_name: format!("pid {}", std::process::id()).into(),
             trace_parent: None,
-            hide_keys: false,
+            redact_keys: false,
             enabled: true,
         }
     }
@@ -110,7 +110,7 @@ impl fmt::Debug for Parts {
         f.debug_struct("Parts")
             .field("store", &self.store)
             .field("defaults", &self.defaults)
-            .field("label", &self.label)
+            .field("holder_name", &self.holder_name)
             .field("enabled", &self.enabled)
             .finish_non_exhaustive()
     }
@@ -143,12 +143,12 @@ impl Builder {
         defaults.ttl = self.ttl.unwrap_or(defaults.ttl);
         defaults.lease = self.lease.unwrap_or(defaults.lease);
         check_durations(defaults.ttl, defaults.lease, &*self.parts.timer)?;
-        if defaults.max_hold.is_zero() {
+        if defaults.max_run_time.is_zero() {
             return Err(Error::InvalidPolicy(
-                "heartbeats are to keep a body for no time at all: give `max_hold` a longer one",
+                "heartbeats are to keep a body for no time at all: give `max_run_time` a longer one",
             ));
         }
-        if self.parts.defaults.keep > LONGEST {
+        if self.parts.defaults.audit_retention > LONGEST {
             return Err(Error::InvalidPolicy(
                 "records are to be kept for longer than a hundred years",
             ));
@@ -175,9 +175,9 @@ impl Builder {
     /// comes by when the time is over. Every handle that purges a store decides for all of its records, so set the same
     /// everywhere; what is longer afterwards counts for what already stands. Redis and the memory store also forget by
     /// themselves: there counts what was set when the record was last written.
-    pub fn keep(mut self, keep: impl IntoDuration) -> Self {
-        if let Some(keep) = self.read(keep) {
-            self.parts.defaults.keep = keep;
+    pub fn audit_retention(mut self, retention: impl IntoDuration) -> Self {
+        if let Some(retention) = self.read(retention) {
+            self.parts.defaults.audit_retention = retention;
         }
         self
     }
@@ -193,9 +193,9 @@ impl Builder {
     /// Sets how long heartbeats keep a body that runs, counted from its claim: `"24h"` unless set, or a `Duration`. After that its lease ends
     /// while it still runs: under `rerun` the next call runs the body beside it, elsewhere the record becomes uncertain, or is reconciled. Take
     /// longer than any body may run. An outcome that the store does not take is tried again for as long, too.
-    pub fn max_hold(mut self, max_hold: impl IntoDuration) -> Self {
-        if let Some(max_hold) = self.read(max_hold) {
-            self.parts.defaults.max_hold = max_hold;
+    pub fn max_run_time(mut self, max_run_time: impl IntoDuration) -> Self {
+        if let Some(max_run_time) = self.read(max_run_time) {
+            self.parts.defaults.max_run_time = max_run_time;
         }
         self
     }
@@ -238,8 +238,8 @@ impl Builder {
     }
 
     /// Sets how many takeovers a record may see before it is parked.
-    pub fn takeover_budget(mut self, takeovers: u32) -> Self {
-        self.parts.defaults.takeover_budget = takeovers;
+    pub fn max_takeovers(mut self, takeovers: u32) -> Self {
+        self.parts.defaults.max_takeovers = takeovers;
         self
     }
 
@@ -268,14 +268,14 @@ impl Builder {
     }
 
     /// Leaves the readable key and scope out of the records: only their hash identifies them. Outcomes stay readable.
-    pub fn hide_keys(mut self) -> Self {
-        self.parts.hide_keys = true;
+    pub fn redact_keys(mut self) -> Self {
+        self.parts.redact_keys = true;
         self
     }
 
     /// Sets how this process is named in the records it holds; by default its process id.
-    pub fn label(mut self, label: &str) -> Self {
-        self.parts.label = label.into();
+    pub fn holder_name(mut self, name: &str) -> Self {
+        self.parts.holder_name = name.into();
         self
     }
 
@@ -295,7 +295,7 @@ impl Builder {
     }
 
     /// The kill switch: a handle that is not enabled runs every body without touching the store. One warning says so when
-    /// it is built, and [`Answer::Unprotected`](crate::Answer::Unprotected) at each call.
+    /// it is built, and [`CallOutcome::Unprotected`](crate::CallOutcome::Unprotected) at each call.
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.parts.enabled = enabled;
         self

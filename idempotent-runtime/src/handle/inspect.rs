@@ -32,9 +32,9 @@ pub enum Status {
         holder: Arc<str>,
     },
     /// It ended well.
-    Completed(Kept),
+    Completed(StoredOutcome),
     /// It failed for good.
-    Failed(Kept),
+    Failed(StoredOutcome),
     /// It happened, and its outcome could not be kept.
     NotReplayable {
         /// When, by the store's clock.
@@ -59,13 +59,13 @@ pub enum Status {
 
 /// A recorded outcome.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct StoredOutcome {
     finished: Time,
     attempt: u32,
     stored: Stored,
 }
 
-impl Kept {
+impl StoredOutcome {
     /// When it was recorded, by the store's clock.
     #[must_use]
     pub fn finished(&self) -> Time {
@@ -175,7 +175,7 @@ impl Idempotency {
                     return Status::NotReplayable { finished };
                 };
                 let stored = Stored::new(outcome.clone(), self.coder().clone());
-                let kept = Kept {
+                let kept = StoredOutcome {
                     finished,
                     attempt: record.attempt,
                     stored,

@@ -19,8 +19,8 @@ use std::{
 use self::purge::Purgers;
 pub use self::{
     builder::Builder,
-    inspect::{Kept, Status},
-    purge::Purger,
+    inspect::{Status, StoredOutcome},
+    purge::PurgeTask,
     scope::AsHandle,
     settle::{NotSettled, Settle},
 };
@@ -103,7 +103,7 @@ impl Idempotency {
             Arc::clone(&parts.store),
             Arc::clone(&parts.timer),
             parts.observers.clone(),
-            parts.defaults.max_hold,
+            parts.defaults.max_run_time,
         );
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         Self(Arc::new(Inner {
@@ -157,7 +157,7 @@ impl Idempotency {
         &*self.0.parts.store
     }
 
-    /// Ends every [`Purger`] of the handle, and resolves when they have ended, no call holds a record and no write in the
+    /// Ends every [`PurgeTask`] of the handle, and resolves when they have ended, no call holds a record and no write in the
     /// background is left, because it is done, or was given up with an error in the log: `true`; or `false` after `at_most`. It does not stop new calls: stop taking requests first.
     ///
     /// # Cancel safety
@@ -232,7 +232,7 @@ impl Idempotency {
     /// The readable bytes of a key or scope, or nothing where the handle hides them.
     pub(crate) fn shown(&self, key: Option<Key>) -> Vec<u8> {
         match key {
-            Some(key) if !self.0.parts.hide_keys => key.into_readable(),
+            Some(key) if !self.0.parts.redact_keys => key.into_readable(),
             _ => Vec::new(),
         }
     }
@@ -245,7 +245,7 @@ impl Idempotency {
             .as_ref()
             .and_then(|TraceParent(current)| current());
         Holder {
-            label: Arc::clone(&self.0.parts.label),
+            label: Arc::clone(&self.0.parts.holder_name),
             trace_parent: trace_parent.map(Arc::from),
         }
     }

@@ -25,7 +25,7 @@ const BATCH: u32 = 250;
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
 impl Idempotency {
-    /// Deletes the records that have been expired for as long as they are [kept](crate::Builder::keep), in batches of at
+    /// Deletes the records that have been expired for as long as they are [kept](crate::Builder::audit_retention), in batches of at
     /// most 250, and tells how many it deleted. After each batch it pauses for as long as that took, at most a second, so
     /// that live calls have the store to themselves for half of the time. *Uncertain* and *parked* records never expire: they stay until somebody
     /// settles them.
@@ -46,7 +46,7 @@ impl Idempotency {
     }
 
     /// Purges now, and again `every` so often after the last turn ended, as [`purge`](Self::purge) does: `"1h"`, or a
-    /// `Duration`. It does so in a task of its own for as long as the [`Purger`] lives.
+    /// `Duration`. It does so in a task of its own for as long as the [`PurgeTask`] lives.
     ///
     /// An error of the store ends only its turn. It is logged and told to [observers](crate::Observer::purged).
     ///
@@ -65,12 +65,12 @@ impl Idempotency {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Error> {
     /// # let idem = Idempotency::memory();
-    /// let purger = idem.purger("1h")?;
+    /// let purger = idem.purge_every("1h")?;
     /// // … serve …
     /// purger.stop().await;
     /// # Ok(()) }
     /// ```
-    pub fn purger(&self, every: impl IntoDuration) -> Result<Purger, Error> {
+    pub fn purge_every(&self, every: impl IntoDuration) -> Result<PurgeTask, Error> {
         let every = every.into_duration()?;
         if every < Duration::from_millis(1) {
             return Err(Error::InvalidPolicy(
@@ -81,7 +81,7 @@ impl Idempotency {
         let stop = Arc::new(stop);
         self.0.purgers.add(&stop);
         let task = tokio::spawn(Turn::of(self, stopped).run_every(every));
-        Ok(Purger { stop, task })
+        Ok(PurgeTask { stop, task })
     }
 }
 
@@ -89,13 +89,13 @@ impl Idempotency {
 ///
 /// It does not keep its handle alive, nor the other way round.
 #[must_use = "purging ends when the purger is dropped"]
-pub struct Purger {
+pub struct PurgeTask {
     /// Closed when the task has ended.
     stop: Arc<watch::Sender<bool>>,
     task: JoinHandle<()>,
 }
 
-impl Purger {
+impl PurgeTask {
     /// Ends it, after the batch that is under way. Resolves when nothing of it is left.
     ///
     /// # Cancel safety
@@ -107,15 +107,15 @@ impl Purger {
     }
 }
 
-impl Drop for Purger {
+impl Drop for PurgeTask {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl fmt::Debug for Purger {
+impl fmt::Debug for PurgeTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Purger")
+        f.debug_struct("PurgeTask")
             .field("is_over", &self.stop.is_closed())
             .finish_non_exhaustive()
     }
@@ -163,7 +163,7 @@ impl Turn {
         Self {
             store: Arc::clone(&parts.store),
             timer: Arc::clone(&parts.timer),
-            keep: parts.defaults.keep,
+            keep: parts.defaults.audit_retention,
             observers: parts.observers.clone(),
             stopped,
         }

@@ -11,7 +11,7 @@ use crate::{
     identity::RecordId,
     key::KeyPart,
     lease::{Settlement, settle},
-    observe::Step,
+    observe::RecordChange,
     outcome::{Outline, Stored},
     record::{Draft, RawOutcome, Record, State, Time, Version},
     run::swap,
@@ -221,8 +221,8 @@ impl Settle<'_> {
     ///
     /// [`Error::NotSettled`] when there is nothing to resume, [`Error::Store`] when the store fails.
     pub async fn resume(self) -> Result<(), Error> {
-        let takeover_budget = self.handle.defaults().takeover_budget;
-        self.write(&Settlement::Resume { takeover_budget }).await
+        let max_takeovers = self.handle.defaults().max_takeovers;
+        self.write(&Settlement::Resume { max_takeovers }).await
     }
 
     /// Records this outcome, whatever its bytes are.
@@ -250,7 +250,7 @@ impl Settle<'_> {
 
     async fn write(self, settlement: &Settlement) -> Result<(), Error> {
         let store = self.handle.store();
-        let keep = self.handle.defaults().keep;
+        let keep = self.handle.defaults().audit_retention;
         let mut snapshot = store.load(&self.id).await?;
         loop {
             let Some(record) = snapshot.record else {
@@ -269,7 +269,7 @@ impl Settle<'_> {
                         &self.operation,
                         &self.id,
                         record.attempt,
-                        Step::Settled,
+                        RecordChange::Settled,
                     );
                     return Ok(());
                 }
@@ -309,7 +309,9 @@ impl Settle<'_> {
             Ok(Swap::Refused(Snapshot {
                 now,
                 record: Some(record),
-            })) if record.version == draft.version => Ok(Swap::Applied(Stamp::of(&record, now))),
+            })) if record.version == draft.version => {
+                Ok(Swap::Applied(Stamp::from_record(&record, now)))
+            }
             Ok(Swap::Applied(stamp)) => Ok(Swap::Applied(stamp)),
             Ok(Swap::Refused(_)) | Err(_) => Err(lost),
         }

@@ -20,7 +20,7 @@ use tower_service::Service;
 use crate::{
     error::{BoxError, Error},
     http::{
-        Body, IdempotencyKey, IdempotencyLayer, IdempotencyService, KeyReader, Mark,
+        Body, IdempotencyKey, IdempotencyLayer, IdempotencyService, KeyReader, ReplayHint,
         outcome::AboutAnotherCall,
         problem::{Kind, Problem, Problems},
         routing,
@@ -79,9 +79,9 @@ fn find(head: &Parts, reader: &KeyReader) -> Result<Option<IdempotencyKey>, Prob
 /// service with types of its own makes the response by [`Problems::respond`].
 ///
 /// Where a layer guards the request, the response is marked by what the problem says:
-/// [`Retryable`](Mark::Retryable) where nothing was executed or a retry is promised, [`Uncertain`](Mark::Uncertain) where the
-/// outcome is unknown, [`NotStored`](Mark::NotStored) where it happened and its result is gone. A handler that has done something
-/// of its own before says with another [`Mark`] what a retry may do.
+/// [`Retryable`](ReplayHint::Retryable) where nothing was executed or a retry is promised, [`Uncertain`](ReplayHint::Uncertain) where the
+/// outcome is unknown, [`NotStored`](ReplayHint::NotStored) where it happened and its result is gone. A handler that has done something
+/// of its own before says with another [`ReplayHint`] what a retry may do.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let response = Problems::new().respond(&self, &Method::POST, &HeaderMap::new());
@@ -104,10 +104,10 @@ impl IntoResponse for Error {
     }
 }
 
-fn mark(kind: Kind) -> Option<Mark> {
+fn mark(kind: Kind) -> Option<ReplayHint> {
     match kind {
-        Kind::OutcomeUnknown => Some(Mark::Uncertain),
-        Kind::ResultUnavailable | Kind::ResultExpired => Some(Mark::NotStored),
+        Kind::OutcomeUnknown => Some(ReplayHint::Uncertain),
+        Kind::ResultUnavailable | Kind::ResultExpired => Some(ReplayHint::NotStored),
         // What a failure means is said by the layer's policy.
         Kind::HandlerFailed => None,
         Kind::KeyMissing
@@ -122,13 +122,13 @@ fn mark(kind: Kind) -> Option<Mark> {
         | Kind::TooEarly
         | Kind::TooManyKeys
         | Kind::NotSupported
-        | Kind::Misconfigured => Some(Mark::Retryable),
+        | Kind::Misconfigured => Some(ReplayHint::Retryable),
         // The document tells the client to come again with the same key, so that must reach the handler.
-        Kind::RequestInProgress | Kind::ResultOutOfReach => Some(Mark::Retryable),
+        Kind::RequestInProgress | Kind::ResultOutOfReach => Some(ReplayHint::Retryable),
     }
 }
 
-impl IntoResponseParts for Mark {
+impl IntoResponseParts for ReplayHint {
     type Error = Infallible;
 
     fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {

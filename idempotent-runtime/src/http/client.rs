@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::{
     error::Error,
     http::{body::Body, triage::IDEMPOTENCY_STATUS},
-    observe::{How, Unprotected},
+    observe::{CallReport, UnprotectedReason},
     record::RawOutcome,
 };
 
@@ -48,8 +48,8 @@ impl<R, E> Told<R, E> {
     }
 
     /// The response, when its call has come to its end so. A key of which the store could not be told is not said to be free.
-    pub(crate) fn given(mut self, how: &How) -> Result<Response<Body<R>>, E> {
-        let stands = matches!(how, How::Executed { recorded: true, .. });
+    pub(crate) fn given(mut self, how: &CallReport) -> Result<Response<Body<R>>, E> {
+        let stands = matches!(how, CallReport::Executed { recorded: true, .. });
         if !stands
             && let Ok(response) = &mut self.response
             && response.headers_mut().remove(IDEMPOTENCY_STATUS).is_some()
@@ -62,10 +62,10 @@ impl<R, E> Told<R, E> {
 }
 
 /// Whether there is, or may be, a record of which the store could not be told that its handler did nothing.
-fn leaves_open(how: &How) -> bool {
+fn leaves_open(how: &CallReport) -> bool {
     matches!(
         how,
-        How::Executed { .. } | How::Unprotected(Unprotected::StoreOutage)
+        CallReport::Executed { .. } | CallReport::Unprotected(UnprotectedReason::StoreOutage)
     )
 }
 
@@ -83,11 +83,14 @@ pub(crate) enum Heard<R, E> {
     /// The handler's own response, which goes on while the call does.
     Streamed(Box<Response<Body<R>>>),
     /// The call's end, with what its own handler told, where that ran.
-    Answered(Result<(RawOutcome, How), Error>, Option<Box<Told<R, E>>>),
+    Answered(
+        Result<(RawOutcome, CallReport), Error>,
+        Option<Box<Told<R, E>>>,
+    ),
 }
 
 pub(crate) async fn hear<R, E>(
-    mut call: Pin<&mut impl Future<Output = Result<(RawOutcome, How), Error>>>,
+    mut call: Pin<&mut impl Future<Output = Result<(RawOutcome, CallReport), Error>>>,
     mut own: oneshot::Receiver<Own<R, E>>,
 ) -> Heard<R, E> {
     let mut whole = None;

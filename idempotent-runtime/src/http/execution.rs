@@ -25,7 +25,7 @@ use crate::{
         drain::{Bounds, Inside, Occupant},
         grpc,
         guard::{Guard, IsGuarded},
-        outcome::{AboutAnotherCall, Mark, Verdict, verdict},
+        outcome::{AboutAnotherCall, ReplayHint, Verdict, verdict},
         problem::{Kind, Problem},
         routing,
         rules::{Protocol, Storage},
@@ -196,7 +196,7 @@ impl Terms {
     fn judge(&self, head: &mut Parts, body: &impl HttpBody) -> Option<Verdict> {
         head.headers.remove(IDEMPOTENT_REPLAYED);
         head.headers.remove(IDEMPOTENCY_STATUS);
-        let mark = head.extensions.remove::<Mark>();
+        let mark = head.extensions.remove::<ReplayHint>();
         let errors = self.guard.rules.server_errors;
         let verdict = match (head.status, mark) {
             (StatusCode::OK, None) if self.is_unary() => {

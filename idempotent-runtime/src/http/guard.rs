@@ -34,7 +34,7 @@ use crate::{
     },
     identity::RecordId,
     key::{Key, KeyError, KeyPart, KeyWriter},
-    observe::How,
+    observe::CallReport,
     outcome::{Recorded, Whole},
     record::RawOutcome,
 };
@@ -218,7 +218,7 @@ impl Guard {
     fn replay<R>(
         &self,
         outcome: &RawOutcome,
-        how: &How,
+        how: &CallReport,
         identity: &Identity<'_>,
     ) -> Response<Body<R>> {
         let stored = match self.open(&outcome.bytes, identity) {
@@ -236,7 +236,7 @@ impl Guard {
             trailers: (!stored.trailers().is_empty()).then(|| stored.trailers().clone()),
         };
         let response = match how {
-            How::Replayed { .. } => {
+            CallReport::Replayed { .. } => {
                 let mut replay = stored.into_replay();
                 if self.rules.replay_of_created == ReplayOfCreated::Ok
                     && replay.status() == StatusCode::CREATED

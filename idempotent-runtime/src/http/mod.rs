@@ -19,9 +19,6 @@ mod arrival;
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod axum;
 mod body;
-#[cfg(feature = "axum")]
-#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
-mod checked;
 mod client;
 mod contract;
 mod drain;
@@ -34,6 +31,9 @@ mod json;
 mod layer;
 mod outcome;
 pub mod problem;
+#[cfg(feature = "axum")]
+#[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+mod release_on_reject;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod replayable;
@@ -58,7 +58,7 @@ pub(crate) use self::body::whole_body;
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 pub use self::{
     axum::{AxumIdempotencyLayer, Json, WithAxumBody},
-    checked::{Checked, Rejected},
+    release_on_reject::ReleaseOnReject,
     replayable::{Replayable, Replayed},
 };
 pub use self::{
@@ -67,16 +67,16 @@ pub use self::{
     fingerprint::{BodyComparison, BodyDigest, QueryComparison},
     headers::{HeaderPolicy, IDEMPOTENT_REPLAYED, ORIGINAL_REQUEST_ID},
     layer::IdempotencyLayer,
-    outcome::{Mark, ServerErrors},
+    outcome::{ReplayHint, ServerErrors},
     rules::{
-        EarlyData, Echo, KeyScope, MismatchDetails, Presence, ReplayOfCreated, Rules, Storage,
-        Unrepeatable,
+        EarlyData, KeyEcho, KeyScope, MismatchDetails, Presence, ReplayOfCreated, Rules, Storage,
+        UnstorableResponse,
     },
     scope::Scope,
     seal::Seal,
     service::{IdempotencyService, ResponseFuture},
     settings::{LayerBuilder, MissingScope},
-    settle::Settle,
+    settle::SettleResponse,
     stored::{StoredBody, StoredResponse, UnreadableResponse},
 };
 

@@ -2,14 +2,14 @@
 
 use http::StatusCode;
 
-use crate::{attempt::Stage, http::rules::Unrepeatable};
+use crate::{attempt::Stage, http::rules::UnstorableResponse};
 
 /// What a handler says about its own response, in place of what its status says: put it among the response's extensions.
 ///
-/// With the feature `axum` it is a part of a response by itself: `(StatusCode::CONFLICT, Mark::Retryable, "sold out")`.
+/// With the feature `axum` it is a part of a response by itself: `(StatusCode::CONFLICT, ReplayHint::Retryable, "sold out")`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Mark {
+pub enum ReplayHint {
     /// This is the outcome, whatever the status: it is stored, and answers every retry.
     Final,
     /// Nothing happened: the key is released, and a retry runs again.
@@ -76,13 +76,13 @@ impl Verdict {
     }
 }
 
-impl From<Mark> for Verdict {
-    fn from(mark: Mark) -> Self {
+impl From<ReplayHint> for Verdict {
+    fn from(mark: ReplayHint) -> Self {
         match mark {
-            Mark::Final => Verdict::Store,
-            Mark::Retryable => Verdict::Release,
-            Mark::Uncertain => Verdict::Uncertain,
-            Mark::NotStored => Verdict::Discard,
+            ReplayHint::Final => Verdict::Store,
+            ReplayHint::Retryable => Verdict::Release,
+            ReplayHint::Uncertain => Verdict::Uncertain,
+            ReplayHint::NotStored => Verdict::Discard,
         }
     }
 }
@@ -98,11 +98,11 @@ impl From<ServerErrors> for Verdict {
 }
 
 /// What the response is worth that is the outcome, by its status.
-impl From<Unrepeatable> for Verdict {
-    fn from(unrepeatable: Unrepeatable) -> Self {
+impl From<UnstorableResponse> for Verdict {
+    fn from(unrepeatable: UnstorableResponse) -> Self {
         match unrepeatable {
-            Unrepeatable::Refused => Verdict::Store,
-            Unrepeatable::RunAgain => Verdict::StoreOrRelease,
+            UnstorableResponse::Refused => Verdict::Store,
+            UnstorableResponse::RunAgain => Verdict::StoreOrRelease,
         }
     }
 }
@@ -111,7 +111,11 @@ impl From<Unrepeatable> for Verdict {
 ///
 /// What is released is what a server answers before it begins: who are you, not so, not without a condition, too large, too often, not now. Every other
 /// answer is the outcome, an error of the client's too: the handler came to it, and a retry must not come to another.
-pub(crate) fn verdict(status: StatusCode, mark: Option<Mark>, errors: ServerErrors) -> Verdict {
+pub(crate) fn verdict(
+    status: StatusCode,
+    mark: Option<ReplayHint>,
+    errors: ServerErrors,
+) -> Verdict {
     if let Some(mark) = mark {
         return mark.into();
     }
@@ -182,16 +186,19 @@ mod tests {
         let failed = StatusCode::INTERNAL_SERVER_ERROR;
         let policy = ServerErrors::Release;
         assert_eq!(
-            verdict(unprocessable, Some(Mark::Retryable), policy),
+            verdict(unprocessable, Some(ReplayHint::Retryable), policy),
             Verdict::Release
         );
-        assert_eq!(verdict(failed, Some(Mark::Final), policy), Verdict::Store);
         assert_eq!(
-            verdict(failed, Some(Mark::Uncertain), policy),
+            verdict(failed, Some(ReplayHint::Final), policy),
+            Verdict::Store
+        );
+        assert_eq!(
+            verdict(failed, Some(ReplayHint::Uncertain), policy),
             Verdict::Uncertain
         );
         assert_eq!(
-            verdict(StatusCode::OK, Some(Mark::NotStored), policy),
+            verdict(StatusCode::OK, Some(ReplayHint::NotStored), policy),
             Verdict::Discard
         );
     }

@@ -21,7 +21,8 @@ use crate::{
 
 pub(crate) use self::choice::Protocol;
 pub use self::choice::{
-    EarlyData, Echo, KeyScope, MismatchDetails, Presence, ReplayOfCreated, Storage, Unrepeatable,
+    EarlyData, KeyEcho, KeyScope, MismatchDetails, Presence, ReplayOfCreated, Storage,
+    UnstorableResponse,
 };
 
 /// What the layer does with requests: begin with a preset, change what differs, and give it to
@@ -56,7 +57,7 @@ pub struct Rules {
     pub(crate) rejections: Vec<StatusCode>,
     pub(crate) server_errors: ServerErrors,
     pub(crate) storage: Storage,
-    pub(crate) unrepeatable: Unrepeatable,
+    pub(crate) unrepeatable: UnstorableResponse,
     pub(crate) headers: HeaderPolicy,
     pub(crate) max_request: usize,
     pub(crate) patience: Patience,
@@ -71,7 +72,7 @@ pub struct Rules {
     pub(crate) in_flight_status: StatusCode,
     pub(crate) retry_after: Duration,
     pub(crate) replay_of_created: ReplayOfCreated,
-    pub(crate) echo: Echo,
+    pub(crate) echo: KeyEcho,
     pub(crate) early_data: EarlyData,
     pub(crate) guards_fallback: bool,
     pub(crate) mistake: Option<Error>,
@@ -243,8 +244,8 @@ impl Rules {
 impl Rules {
     /// Names statuses with which this service rejects a request before its handler begins, beside the usual ones: 400 and 422,
     /// say, where extractors of axum check the request. Such a response is not stored, and a retry runs. Right only on
-    /// routes whose handlers answer nothing so once they have done something; elsewhere, the extractor `Checked`
-    /// (feature `axum`) tells the two apart. A [`Mark`](super::Mark) counts more.
+    /// routes whose handlers answer nothing so once they have done something; elsewhere, the extractor `ReleaseOnReject`
+    /// (feature `axum`) tells the two apart. A [`ReplayHint`](super::ReplayHint) counts more.
     pub fn rejections(mut self, statuses: impl IntoIterator<Item = StatusCode>) -> Self {
         self.rejections = statuses.into_iter().collect();
         if !self.rejections.iter().all(StatusCode::is_client_error) {
@@ -267,9 +268,9 @@ impl Rules {
         self
     }
 
-    /// Sets what becomes of the key of a response that cannot be repeated. A [`Mark`](super::Mark) counts more, and a response
+    /// Sets what becomes of the key of a response that cannot be repeated. A [`ReplayHint`](super::ReplayHint) counts more, and a response
     /// that breaks off leaves its key uncertain in any case.
-    pub fn unrepeatable(mut self, unrepeatable: Unrepeatable) -> Self {
+    pub fn unrepeatable(mut self, unrepeatable: UnstorableResponse) -> Self {
         self.unrepeatable = unrepeatable;
         self
     }
@@ -298,7 +299,7 @@ impl Rules {
     }
 
     /// Sets what becomes of a key whose response has expired: it is new by default. Under [`OnExpired::Refuse`] a retry that
-    /// comes too late is told so, with 409, as long as the handle [keeps](crate::handle::Builder::keep) the record, which it must
+    /// comes too late is told so, with 409, as long as the handle [keeps](crate::handle::Builder::audit_retention) the record, which it must
     /// be told to.
     pub fn on_expired(mut self, on_expired: OnExpired) -> Self {
         self.on_expired = on_expired;
@@ -312,7 +313,7 @@ impl Rules {
     }
 
     /// Sets whether responses to requests with a key repeat it.
-    pub fn echo(mut self, echo: Echo) -> Self {
+    pub fn echo(mut self, echo: KeyEcho) -> Self {
         self.echo = echo;
         self
     }
@@ -320,8 +321,8 @@ impl Rules {
     /// The header fields of a request whose key its response repeats.
     pub(crate) fn repeated(&self) -> &[HeaderName] {
         match self.echo {
-            Echo::Key => self.reader.names(),
-            Echo::Off => &[],
+            KeyEcho::Key => self.reader.names(),
+            KeyEcho::Off => &[],
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{error::BoxError, identity::RecordId};
 ///
 /// What is sealed is [a stored response](super::StoredResponse) in its byte format. Fingerprints are sealed by a
 /// [`FingerprintKey`](crate::FingerprintKey), and readable keys are left out by
-/// [`hide_keys`](crate::handle::Builder::hide_keys).
+/// [`redact_keys`](crate::handle::Builder::redact_keys).
 ///
 /// Both methods are told the record. Whoever can write to the store can put what was sealed for one record under the id of
 /// another, and the caller of that one would be given it. So an encryption that authenticates takes

@@ -313,7 +313,7 @@ fn check(handle: &Idempotency, rules: &Rules) -> Result<(), Error> {
     );
     check_durations(ttl, lease, handle.timer())?;
     check_lease(rules.ttl, rules.lease)?;
-    check_expired(rules.on_expired, defaults.keep)
+    check_expired(rules.on_expired, defaults.audit_retention)
 }
 
 /// Nobody means a service that answers every request with a refusal.

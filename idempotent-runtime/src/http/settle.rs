@@ -17,7 +17,7 @@ use crate::{
 /// given up, can be settled, and one whose process died, once its lease is over.
 #[derive(Debug)]
 #[must_use = "nothing is settled until it is said how"]
-pub struct Settle<'a> {
+pub struct SettleResponse<'a> {
     record: handle::Settle<'a>,
     seal: Option<&'a Arc<dyn Seal>>,
     largest: usize,
@@ -51,14 +51,14 @@ impl IdempotencyLayer {
     ///     layer.settle(Some(&user), key)?.with_response(response).await
     /// }
     /// ```
-    pub fn settle<S, K>(&self, caller: Option<&S>, key: &K) -> Result<Settle<'_>, Error>
+    pub fn settle<S, K>(&self, caller: Option<&S>, key: &K) -> Result<SettleResponse<'_>, Error>
     where
         S: KeyPart + ?Sized,
         K: KeyPart + ?Sized,
     {
         let settings = self.settings();
         let scope = caller.map(|caller| settings.scope.named(caller));
-        Ok(Settle {
+        Ok(SettleResponse {
             record: settings
                 .handle
                 .settle(&settings.name, scope.as_ref(), key)?,
@@ -68,7 +68,7 @@ impl IdempotencyLayer {
     }
 }
 
-impl Settle<'_> {
+impl SettleResponse<'_> {
     /// It happened, or failed for good, with this response, which answers every retry from now on.
     ///
     /// It is sealed where the layer seals. An `http::Response` loses the header fields that

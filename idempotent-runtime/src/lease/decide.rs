@@ -33,7 +33,7 @@ pub struct Claim {
     /// What becomes of the call where its outcome has expired and the record stays.
     pub on_expired: OnExpired,
     /// How many takeovers a record may see before it is parked.
-    pub takeover_budget: u32,
+    pub max_takeovers: u32,
 }
 
 /// What a call does next.
@@ -168,7 +168,7 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
                 Meaning::LeaveUncertain,
             )
         }
-        State::Running if is_spent(record, claim.takeover_budget) => write(
+        State::Running if is_spent(record, claim.max_takeovers) => write(
             claim.leave(record, State::Parked, on_crash, version()),
             Meaning::Park,
         ),
@@ -178,9 +178,9 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
 }
 
 /// Whether as many holders vanished as may. What somebody resumed is tried once more, whatever the budget is.
-pub(super) fn is_spent(record: &Record, takeover_budget: u32) -> bool {
+pub(super) fn is_spent(record: &Record, max_takeovers: u32) -> bool {
     let at_least = u32::from(record.attempt_id == AttemptId::RESUMED);
-    record.attempt > takeover_budget.max(at_least)
+    record.attempt > max_takeovers.max(at_least)
 }
 
 impl Claim {

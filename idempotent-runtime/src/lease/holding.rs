@@ -285,7 +285,7 @@ mod tests {
             ttl: LEASE,
             keep: Duration::ZERO,
             on_expired: OnExpired::Run,
-            takeover_budget: 5,
+            max_takeovers: 5,
         }
     }
 

@@ -16,7 +16,7 @@ pub enum Settlement {
     /// It may be tried again.
     Resume {
         /// How many takeovers a record may see before the next call parks it.
-        takeover_budget: u32,
+        max_takeovers: u32,
     },
 }
 
@@ -61,9 +61,9 @@ pub fn settle(
                 ..settled(State::Done)
             })
         }
-        (Settlement::Resume { takeover_budget }, state)
+        (Settlement::Resume { max_takeovers }, state)
             if state == State::Parked
-                || (is_abandoned && may_rerun && is_spent(record, *takeover_budget)) =>
+                || (is_abandoned && may_rerun && is_spent(record, *max_takeovers)) =>
         {
             let state = if may_rerun {
                 State::Running

@@ -7,7 +7,7 @@ use crate::{
     error::Error,
     identity::RecordId,
     lease::{Claim, Decision, Meaning, decide, first},
-    observe::{Step, Unprotected},
+    observe::{RecordChange, UnprotectedReason},
     policy::{InFlight, OnOutage},
     record::{Draft, FencingToken, Record, State, Time, TokenRule, Version},
     request::Request,
@@ -33,7 +33,7 @@ pub(crate) enum Admission {
     /// There is no answer.
     Refused(Error),
     /// Its body runs without a record, and names what it hands downstream by this identity.
-    Unprotected(Unprotected, RecordId),
+    Unprotected(UnprotectedReason, RecordId),
 }
 
 /// How long after it is looked again whether an outcome is written at last.
@@ -335,7 +335,7 @@ impl<'a> Admitting<'a> {
                 &self.request.operation,
                 &self.id,
                 record.attempt,
-                Step::Waiting,
+                RecordChange::Waiting,
             );
         }
         let at_most = patience.min(left);
@@ -396,14 +396,17 @@ impl<'a> Admitting<'a> {
         let (operation, attempts, id) = (self.operation(), draft.attempt, self.id);
         let (step, refusal) = match meaning {
             Meaning::Park => (
-                Step::Parked,
+                RecordChange::Parked,
                 Error::Parked {
                     operation,
                     attempts,
                     id,
                 },
             ),
-            _ => (Step::LeftUncertain, Error::Uncertain { operation, id }),
+            _ => (
+                RecordChange::LeftUncertain,
+                Error::Uncertain { operation, id },
+            ),
         };
         let observers = self.request.handle.observers();
         observers.transition(&self.request.operation, &self.id, attempts, step);
@@ -441,7 +444,7 @@ impl<'a> Admitting<'a> {
     async fn without_store(&self, error: StoreError) -> Admission {
         match self.request.on_outage {
             OnOutage::Open if error.is_transient() && !self.bound => {
-                Admission::Unprotected(Unprotected::StoreOutage, self.id)
+                Admission::Unprotected(UnprotectedReason::StoreOutage, self.id)
             }
             OnOutage::ReadOnly => {
                 let Ok(snapshot) = self.request.handle.store().load(&self.id).await else {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     lease::{Beat, refused_heartbeat},
-    observe::Step,
+    observe::RecordChange,
     record::Version,
     run::{keeper::Shared, lease::Lease, swap},
     store::{Store, StoreError, StoreErrorKind, Swap},
@@ -36,7 +36,7 @@ pub(crate) async fn beat(
             .transition(attempt.operation(), attempt.id(), attempt.number(), step);
     };
     let length = lease.holding.lease();
-    if keeper.timer.now().saturating_sub(since) > keeper.max_hold {
+    if keeper.timer.now().saturating_sub(since) > keeper.max_run_time {
         return outstayed(keeper, lease);
     }
     let mut seen = lease.version();
@@ -59,7 +59,7 @@ pub(crate) async fn beat(
             Some(Ok(Swap::Applied(stamp))) => {
                 lease.stands_at(stamp.version);
                 lease.prolonged(sent);
-                tell(Step::Heartbeat);
+                tell(RecordChange::Heartbeat);
                 if lease.is_ending() {
                     // The store takes writes, so an ending that it has not taken need not wait for its turn.
                     lease.hurry(keeper.timer.now());
@@ -72,7 +72,7 @@ pub(crate) async fn beat(
                     Beat::Over => return Beaten::Never,
                     Beat::Lost => {
                         if !lease.is_ending() && !lease.is_let_go() && attempt.lose() {
-                            tell(Step::LeaseLost);
+                            tell(RecordChange::LeaseLost);
                         }
                         return Beaten::Never;
                     }
@@ -84,13 +84,13 @@ pub(crate) async fn beat(
                 });
                 tracing::warn!(operation = attempt.operation(), id = %attempt.id(), attempt = attempt.number(), %error, "a heartbeat failed");
                 let now = keeper.timer.now();
-                tell(Step::HeartbeatFailed);
+                tell(RecordChange::HeartbeatFailed);
                 let next = now.saturating_add(length / 12);
                 if !lease.is_over(now) {
                     return Beaten::Failed(next.min(lease.ends()));
                 }
                 if attempt.lose() {
-                    tell(Step::LeaseLost);
+                    tell(RecordChange::LeaseLost);
                 }
                 return Beaten::Failed(next);
             }
@@ -115,7 +115,7 @@ fn outstayed(keeper: &Shared, lease: &Lease) -> Beaten {
             attempt.operation(),
             attempt.id(),
             attempt.number(),
-            Step::LeaseLost,
+            RecordChange::LeaseLost,
         );
     }
     Beaten::Never

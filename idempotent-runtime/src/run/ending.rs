@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     lease::{Ending, Refusal},
-    observe::{Observers, Step},
+    observe::{Observers, RecordChange},
     record::{OutcomeKind, Record, State, Version},
     run::{answered, lease::Lease},
     store::{Snapshot, Store, StoreError, Swap},
@@ -60,7 +60,7 @@ pub(crate) async fn end(
                 }
                 Refusal::Lost(record) => {
                     if attempt.lose() {
-                        tell(Step::LeaseLost);
+                        tell(RecordChange::LeaseLost);
                     }
                     return Ok(Ended::Lost(
                         record.filter(|record| answers(record, &snapshot)),
@@ -75,14 +75,14 @@ fn answers(record: &Record, snapshot: &Snapshot) -> bool {
     record.state == State::Done && !record.is_expired(snapshot.now)
 }
 
-pub(crate) fn step(ending: &Ending, state: State) -> Step {
+pub(crate) fn step(ending: &Ending, state: State) -> RecordChange {
     match (ending, state) {
         (Ending::Done(outcome), _) if outcome.kind == OutcomeKind::NotReplayable => {
-            Step::RecordedNotReplayable
+            RecordChange::RecordedNotReplayable
         }
-        (Ending::Done(_), _) => Step::Recorded,
-        (_, State::Released) => Step::Released,
-        (_, State::Uncertain) => Step::LeftUncertain,
-        _ => Step::Stopped,
+        (Ending::Done(_), _) => RecordChange::Recorded,
+        (_, State::Released) => RecordChange::Released,
+        (_, State::Uncertain) => RecordChange::LeftUncertain,
+        _ => RecordChange::Stopped,
     }
 }

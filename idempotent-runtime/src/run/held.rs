@@ -11,7 +11,7 @@ use crate::{
     handle::Idempotency,
     identity::RecordId,
     lease::{Claim, Ending, Holding, Meaning},
-    observe::Step,
+    observe::RecordChange,
     policy::OnCrash,
     record::{FencingToken, RawOutcome, Version},
     request::Request,
@@ -38,11 +38,11 @@ pub(crate) struct Held {
 }
 
 /// What is told of a claim that stands.
-pub(crate) fn claimed(meaning: Meaning) -> Step {
+pub(crate) fn claimed(meaning: Meaning) -> RecordChange {
     match meaning {
-        Meaning::Reconcile => Step::Reconciling,
-        Meaning::Takeover => Step::TakenOver,
-        _ => Step::Claimed,
+        Meaning::Reconcile => RecordChange::Reconciling,
+        Meaning::Takeover => RecordChange::TakenOver,
+        _ => RecordChange::Claimed,
     }
 }
 
@@ -141,7 +141,7 @@ impl Held {
             Err(error) => {
                 let attempt = &unwritten.held.lease.attempt;
                 tracing::warn!(operation = attempt.operation(), id = %attempt.id().short(), %error, "an outcome is not recorded yet");
-                let step = Step::NotYetRecorded;
+                let step = RecordChange::NotYetRecorded;
                 unwritten.held.handle.observers().transition(
                     attempt.operation(),
                     attempt.id(),

@@ -52,7 +52,7 @@ impl Job {
         let (lease, mut pause) = (self.lease(), Duration::from_millis(20));
         // What is not kept alive need not be ended once its lease is over.
         let (began, at_most) = match &self {
-            Job::End { place: Some(_), .. } => (keeper.timer.now(), keeper.max_hold),
+            Job::End { place: Some(_), .. } => (keeper.timer.now(), keeper.max_run_time),
             Job::End { place: None, .. } => (keeper.timer.now(), lease),
             Job::Abandon { since, .. } => (*since, lease),
         };

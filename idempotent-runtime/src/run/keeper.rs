@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) timer: Arc<dyn Timer>,
     pub(crate) observers: Observers,
-    pub(crate) max_hold: Duration,
+    pub(crate) max_run_time: Duration,
     /// Lets one claim be given up at a time.
     pub(crate) giving_up: Semaphore,
 }
@@ -75,7 +75,7 @@ impl Keeper {
         store: Arc<dyn Store>,
         timer: Arc<dyn Timer>,
         observers: Observers,
-        max_hold: Duration,
+        max_run_time: Duration,
     ) -> Self {
         Self(Arc::new(Shared {
             work: Mutex::default(),
@@ -84,7 +84,7 @@ impl Keeper {
             store,
             timer,
             observers,
-            max_hold,
+            max_run_time,
             giving_up: Semaphore::new(1),
         }))
     }
@@ -131,7 +131,7 @@ impl Keeper {
         let ending = work.leases.iter().map(|(_, kept)| kept).find(|kept| {
             kept.lease.holding.attempt_id() == attempt_id
                 && kept.lease.is_ending()
-                && now.saturating_sub(kept.since) <= self.0.max_hold
+                && now.saturating_sub(kept.since) <= self.0.max_run_time
         });
         ending.inspect(|kept| kept.lease.hurry(now)).is_some()
     }

@@ -7,7 +7,7 @@ use crate::{
     call::RawEnding,
     error::Error,
     lease::Ending,
-    observe::How,
+    observe::CallReport,
     record::RawOutcome,
     request::Request,
     run::{
@@ -16,7 +16,10 @@ use crate::{
     },
 };
 
-pub(crate) async fn run_raw<F, B>(request: Request, body: F) -> Result<(RawOutcome, How), Error>
+pub(crate) async fn run_raw<F, B>(
+    request: Request,
+    body: F,
+) -> Result<(RawOutcome, CallReport), Error>
 where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = RawEnding>,
@@ -34,7 +37,7 @@ where
 pub(crate) async fn run_raw_detached<F, B>(
     request: Result<Request, Box<Error>>,
     body: F,
-) -> Result<(RawOutcome, How), Error>
+) -> Result<(RawOutcome, CallReport), Error>
 where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = RawEnding> + Send + 'static,
@@ -52,7 +55,7 @@ async fn run_admitted<F, B>(
     mut call: Box<Underway>,
     attempt: Attempt,
     body: F,
-) -> Result<(RawOutcome, How), Error>
+) -> Result<(RawOutcome, CallReport), Error>
 where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = RawEnding>,
@@ -69,7 +72,7 @@ where
 }
 
 /// What the caller gets that no body of its own answers, and how it came about.
-fn answered(call: &mut Underway, instead: Instead) -> Result<(RawOutcome, How), Error> {
+fn answered(call: &mut Underway, instead: Instead) -> Result<(RawOutcome, CallReport), Error> {
     let outcome = match instead {
         Instead::Refused(error) => Err(error),
         Instead::Recorded(record) => match &record.outcome {
@@ -132,7 +135,7 @@ mod tests {
 
         let (outcome, how) = again.expect("it is recorded");
         assert_eq!(outcome, RawOutcome::value("receipt"));
-        assert!(matches!(how, How::Replayed { .. }), "{how:?}");
+        assert!(matches!(how, CallReport::Replayed { .. }), "{how:?}");
     }
 
     #[tokio::test]

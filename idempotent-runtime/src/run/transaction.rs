@@ -9,7 +9,7 @@ use crate::{
     attempt::{Attempt, Stage, is_held},
     error::Error,
     lease::{Ending, Holding, Meaning, first},
-    observe::{How, Step},
+    observe::{CallReport, RecordChange},
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::OnCrash,
     record::{State, Version},
@@ -40,7 +40,7 @@ pub(crate) async fn run_in<C, R, P, K, F>(
     typed: Typed<P, K>,
     connection: &mut C,
     body: F,
-) -> (R, How)
+) -> (R, CallReport)
 where
     C: SqlConnection,
     R: Outcome,
@@ -106,8 +106,8 @@ impl Admitting<'_> {
                 Swap::Refused(snapshot) => snapshot,
                 Swap::Applied(stamp) => {
                     let step = match meaning {
-                        Meaning::Fresh => Step::Claimed,
-                        Meaning::Takeover | Meaning::Reconcile => Step::TakenOver,
+                        Meaning::Fresh => RecordChange::Claimed,
+                        Meaning::Takeover | Meaning::Reconcile => RecordChange::TakenOver,
                         Meaning::Park | Meaning::LeaveUncertain => {
                             return Err(Admission::Refused(self.left(&draft, meaning)));
                         }
@@ -203,7 +203,7 @@ impl<P, K> Typed<P, K> {
         attempt: &Attempt,
         claimed: Option<&Claimed>,
         connection: &mut (dyn Any + Send),
-    ) -> (R, How)
+    ) -> (R, CallReport)
     where
         R: Outcome,
         R::Error: FromRefusal,

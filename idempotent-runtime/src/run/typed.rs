@@ -10,7 +10,7 @@ use crate::{
     attempt::{self, Attempt, Stage},
     error::{BoxError, Error, take_mark},
     lease::Ending,
-    observe::How,
+    observe::CallReport,
     outcome::{Encoder, FromRefusal, Keep, OnError, Outcome, Stored, Unread, as_own},
     policy::{OnCrash, Verdict},
     record::{OutcomeKind, RawOutcome, Record},
@@ -63,7 +63,7 @@ pub(crate) async fn run_typed<R, P, K, F, B>(
     mut call: Box<Underway>,
     typed: Typed<P, K>,
     body: F,
-) -> (R, How)
+) -> (R, CallReport)
 where
     R: Outcome,
     R::Error: FromRefusal,
@@ -85,7 +85,7 @@ pub(crate) async fn run_detached<R, P, K, F, B>(
     mut call: Box<Underway>,
     typed: Typed<P, K>,
     body: F,
-) -> (R, How)
+) -> (R, CallReport)
 where
     R: Outcome + Send + 'static,
     R::Value: Send,
@@ -103,7 +103,7 @@ where
     let rest = Box::pin(run_admitted(call, attempt, typed, body));
     outlive(operation, rest).await.unwrap_or_else(|stopped| {
         let refusal = R::Error::from_refusal(stopped);
-        (R::from_result(Err(refusal)), How::Refused)
+        (R::from_result(Err(refusal)), CallReport::Refused)
     })
 }
 
@@ -112,7 +112,7 @@ async fn run_admitted<R, P, K, F, B>(
     attempt: Attempt,
     typed: Typed<P, K>,
     body: F,
-) -> (R, How)
+) -> (R, CallReport)
 where
     R: Outcome,
     R::Error: FromRefusal,
@@ -138,7 +138,7 @@ impl<P, K> Typed<P, K> {
         call: &mut Underway,
         attempt: &Attempt,
         own: R,
-    ) -> Result<(R, How), Instead>
+    ) -> Result<(R, CallReport), Instead>
     where
         R: Outcome,
         P: OnError<R::Error>,
@@ -175,7 +175,7 @@ impl<P, K> Typed<P, K> {
         call: &mut Underway,
         mut own: Result<R::Value, R::Error>,
         reference: Option<RawOutcome>,
-    ) -> (R, How)
+    ) -> (R, CallReport)
     where
         R: Outcome,
         P: OnError<R::Error>,
@@ -189,7 +189,7 @@ impl<P, K> Typed<P, K> {
         (R::from_result(own), call.answered(None))
     }
 
-    pub(super) async fn instead<R>(&self, call: &mut Underway, instead: Instead) -> (R, How)
+    pub(super) async fn instead<R>(&self, call: &mut Underway, instead: Instead) -> (R, CallReport)
     where
         R: Outcome,
         R::Error: FromRefusal,

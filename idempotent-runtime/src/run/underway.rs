@@ -17,7 +17,7 @@ use crate::{
     error::Error,
     identity::RecordId,
     lease::{Ending, Meaning},
-    observe::{Answer, Answered, How, Unprotected},
+    observe::{CallEvent, CallOutcome, CallReport, UnprotectedReason},
     record::{FencingToken, OutcomeKind, Record, Time},
     request::{Asked, Protection, Request},
     run::{
@@ -43,8 +43,8 @@ pub(crate) struct Underway {
     /// What is held while the body runs; nothing where it runs unprotected.
     held: Option<Held>,
     /// How the call came by its answer, as far as is known.
-    how: How,
-    answer: Answer,
+    how: CallReport,
+    answer: CallOutcome,
 }
 
 /// What answers a call instead of a body of its own.
@@ -68,8 +68,8 @@ impl Underway {
             began,
             attempt: None,
             held: None,
-            how: How::Refused,
-            answer: Answer::Refused,
+            how: CallReport::Refused,
+            answer: CallOutcome::Refused,
         })
     }
 
@@ -123,7 +123,7 @@ impl Underway {
 
     fn recorded(&mut self, record: Arc<Record>, now: Time, waited: bool) -> Instead {
         let finished = record.finished.unwrap_or(now);
-        self.how = How::Replayed {
+        self.how = CallReport::Replayed {
             finished,
             age: now.since(finished),
             attempt: record.attempt,
@@ -131,32 +131,32 @@ impl Underway {
             trace_parent: record.holder.trace_parent.clone(),
         };
         self.answer = if waited {
-            Answer::ReplayedAfterWait
+            CallOutcome::ReplayedAfterWait
         } else {
-            Answer::Replayed
+            CallOutcome::Replayed
         };
         Instead::Recorded(record)
     }
 
     #[cold]
-    fn unprotected(&mut self, why: Unprotected, id: RecordId) -> Attempt {
+    fn unprotected(&mut self, why: UnprotectedReason, id: RecordId) -> Attempt {
         let _inside = self.span.enter();
         let operation = &*self.request.operation;
         match why {
-            Unprotected::StoreOutage => tracing::error!(
+            UnprotectedReason::StoreOutage => tracing::error!(
                 operation,
                 "the store is out of reach, the call runs unprotected"
             ),
             // The handle has said so, loudly, when it was built.
-            Unprotected::Disabled => {
+            UnprotectedReason::Disabled => {
                 tracing::debug!(operation, ?why, "the call runs unprotected");
             }
-            Unprotected::OptedOut | Unprotected::MissingKey => {
+            UnprotectedReason::OptedOut | UnprotectedReason::MissingKey => {
                 tracing::warn!(operation, ?why, "the call runs unprotected");
             }
         }
-        self.how = How::Unprotected(why);
-        self.answer = Answer::Unprotected;
+        self.how = CallReport::Unprotected(why);
+        self.answer = CallOutcome::Unprotected;
         let operation = Arc::clone(&self.request.operation);
         Attempt::new(id, operation, 1, None, Stage::Body)
     }
@@ -227,9 +227,11 @@ impl Underway {
             }
             Ok(Ended::Stands | Ended::StoodAlready(_)) => (true, answer, None),
             // After a release the key may have gone to a call with other arguments: its outcome is not ours.
-            Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => {
-                (true, Answer::LeaseLost, Some(Instead::Recorded(record)))
-            }
+            Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => (
+                true,
+                CallOutcome::LeaseLost,
+                Some(Instead::Recorded(record)),
+            ),
             Ok(Ended::Lost(_)) => {
                 return Some(Instead::Refused(Error::LeaseLost {
                     operation: Arc::clone(&self.request.operation),
@@ -241,9 +243,9 @@ impl Underway {
         instead
     }
 
-    pub(super) fn executed(&mut self, attempt: &Attempt, answer: Answer, recorded: bool) {
+    pub(super) fn executed(&mut self, attempt: &Attempt, answer: CallOutcome, recorded: bool) {
         self.answer = answer;
-        self.how = How::Executed {
+        self.how = CallReport::Executed {
             attempt: attempt.number(),
             token: attempt.fencing_token().unwrap_or(FencingToken::from_u64(0)),
             recorded,
@@ -251,7 +253,7 @@ impl Underway {
     }
 
     /// Tells everybody that the call is answered, with `refusal` where that is the answer.
-    pub(crate) fn answered(&mut self, refusal: Option<&Error>) -> How {
+    pub(crate) fn answered(&mut self, refusal: Option<&Error>) -> CallReport {
         let answer = refusal.map_or(self.answer, answer_of);
         if !self.span.is_disabled() {
             self.span.record("answer", field::debug(answer));
@@ -260,22 +262,22 @@ impl Underway {
         if let Some(began) = self.began {
             let handle = &self.request.handle;
             let elapsed = handle.timer().now().saturating_sub(began);
-            handle.observers().answered(&Answered {
+            handle.observers().answered(&CallEvent {
                 operation: &self.request.operation,
                 id: Some(self.request.id),
                 answer,
                 elapsed,
             });
         }
-        mem::replace(&mut self.how, How::Refused)
+        mem::replace(&mut self.how, CallReport::Refused)
     }
 
     /// Tells operators how the call was answered: a key that is used for something else is a
     /// mistake of a client's, which somebody may ask about.
-    fn say(&self, answer: Answer) {
+    fn say(&self, answer: CallOutcome) {
         let (operation, id) = (&*self.request.operation, &self.request.id);
         self.span.in_scope(|| match answer {
-            Answer::KeyReused => tracing::info!(operation, %id, ?answer, "idempotent call"),
+            CallOutcome::KeyReused => tracing::info!(operation, %id, ?answer, "idempotent call"),
             _ => tracing::debug!(operation, %id, ?answer, "idempotent call"),
         });
     }
@@ -346,27 +348,27 @@ pub(crate) fn is_kept(record: &Record) -> bool {
 }
 
 /// What a body of one's own is called.
-pub(super) fn executed(meaning: Meaning, stage: Stage) -> Answer {
+pub(super) fn executed(meaning: Meaning, stage: Stage) -> CallOutcome {
     match (meaning, stage) {
-        (_, Stage::Answered) => Answer::Reconciled,
-        (_, Stage::Unknown) => Answer::Uncertain,
-        (Meaning::Fresh, _) => Answer::Executed,
-        _ => Answer::ExecutedAfterTakeover,
+        (_, Stage::Answered) => CallOutcome::Reconciled,
+        (_, Stage::Unknown) => CallOutcome::Uncertain,
+        (Meaning::Fresh, _) => CallOutcome::Executed,
+        _ => CallOutcome::ExecutedAfterTakeover,
     }
 }
 
-fn answer_of(error: &Error) -> Answer {
+fn answer_of(error: &Error) -> CallOutcome {
     match error {
-        Error::InProgress { .. } => Answer::InProgress,
-        Error::KeyReused { .. } => Answer::KeyReused,
-        Error::Uncertain { .. } => Answer::Uncertain,
-        Error::Parked { .. } => Answer::Parked,
-        Error::LeaseLost { .. } => Answer::LeaseLost,
+        Error::InProgress { .. } => CallOutcome::InProgress,
+        Error::KeyReused { .. } => CallOutcome::KeyReused,
+        Error::Uncertain { .. } => CallOutcome::Uncertain,
+        Error::Parked { .. } => CallOutcome::Parked,
+        Error::LeaseLost { .. } => CallOutcome::LeaseLost,
         Error::Unreadable { .. } | Error::NotLoaded { .. } | Error::NotReplayable { .. } => {
-            Answer::NotReplayable
+            CallOutcome::NotReplayable
         }
-        Error::Expired { .. } => Answer::Expired,
-        Error::Store(_) => Answer::StoreFailed,
-        _ => Answer::Refused,
+        Error::Expired { .. } => CallOutcome::Expired,
+        Error::Store(_) => CallOutcome::StoreFailed,
+        _ => CallOutcome::Refused,
     }
 }

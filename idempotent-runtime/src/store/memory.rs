@@ -27,7 +27,7 @@ use crate::{
 ///
 /// It runs no background work. Records that are expired, and were kept for as long as their handle says, are swept while new
 /// ones come in, so that it holds at most about twice as many as were needed at the busiest time. After that it may hold as many
-/// for long, where few come in: [`purge`](Store::purge) sweeps on demand, and [`Idempotency::purger`](crate::Idempotency::purger)
+/// for long, where few come in: [`purge`](Store::purge) sweeps on demand, and [`Idempotency::purge_every`](crate::Idempotency::purge_every)
 /// again and again. A record holds its key, its scope, its outcome, and its arguments where they are short: of longer ones than a
 /// kilobyte only a digest each. A clone is the same store.
 ///
@@ -301,7 +301,7 @@ impl Cells {
                 return Put::Refused(Some(Arc::clone(&stands.record)));
             }
             let record = next.apply(Some(&stands.record), now);
-            let stamp = Stamp::of(&record, now);
+            let stamp = Stamp::from_record(&record, now);
             return Put::Over(stamp, mem::replace(stands, Cell::new(record, next)));
         }
         if seen.is_some() || next.subject.is_none() {
@@ -310,7 +310,7 @@ impl Cells {
         let swept = self.sweep(now);
         let mut record = next.apply(None, now);
         record.token = record.token.max(self.forgotten.next(now));
-        let stamp = Stamp::of(&record, now);
+        let stamp = Stamp::from_record(&record, now);
         self.records.insert(*id, Cell::new(record, next));
         Put::Anew(stamp, swept)
     }

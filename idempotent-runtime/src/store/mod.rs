@@ -81,7 +81,7 @@ pub(crate) use self::transaction::check_open;
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::MemoryStore,
-    tiered::{FastTier, OutcomeCache, TieredStore},
+    tiered::{OutcomeCache, OutcomeTier, TieredStore},
 };
 use crate::{
     identity::RecordId,
@@ -276,7 +276,7 @@ pub struct Stamp {
 impl Stamp {
     /// The stamp of a record that was written at `now`.
     #[must_use]
-    pub fn of(record: &Record, now: Time) -> Self {
+    pub fn from_record(record: &Record, now: Time) -> Self {
         Self {
             version: record.version,
             token: record.token,

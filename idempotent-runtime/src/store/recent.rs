@@ -250,7 +250,7 @@ mod tests {
     /// Notes that a draft was written over `before`, and gives the record that stands then.
     fn wrote(recent: &Recent, id: &RecordId, before: Option<&Record>, next: &Draft) -> Record {
         let record = next.apply(before, NOW);
-        let swap = Swap::Applied(Stamp::of(&record, NOW));
+        let swap = Swap::Applied(Stamp::from_record(&record, NOW));
         let seen = before.map(|record| record.version);
         recent.wrote(id, seen, next, &swap, Moment::now());
         record
@@ -333,14 +333,14 @@ mod tests {
             token: FencingToken::from_u64(u64::MAX),
             lease_end: NOW.plus(2 * DAY),
             expires: NOW.plus(3 * DAY),
-            ..Stamp::of(&claim.apply(None, NOW), NOW)
+            ..Stamp::from_record(&claim.apply(None, NOW), NOW)
         };
         let applied = Swap::Applied(resolved);
         recent.wrote(&id(1), None, &claim, &applied, Moment::now());
 
         let known = recent.version(&id(1), Some(claim.version));
         let known = known.expect("it is known");
-        assert_eq!(Stamp::of(known.record(), NOW), resolved);
+        assert_eq!(Stamp::from_record(known.record(), NOW), resolved);
     }
 
     #[test]
@@ -348,7 +348,7 @@ mod tests {
         let recent = Recent::default();
         let claim = claim(b"key");
         let record = claim.apply(None, NOW);
-        let swap = Swap::Applied(Stamp::of(&record, NOW));
+        let swap = Swap::Applied(Stamp::from_record(&record, NOW));
         let second = Duration::from_secs(1);
         recent.wrote(&id(1), None, &claim, &swap, Moment::at(second, second));
 

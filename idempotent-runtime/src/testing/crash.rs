@@ -36,10 +36,10 @@ use crate::{
 /// A charge that forwards no key: a crash after the effect, and before its record, charges twice.
 ///
 /// ```
-/// use idempotent_runtime::{Error, idempotent, testing::{CrashPoints, Effects}};
+/// use idempotent_runtime::{Error, idempotent, testing::{CrashPoints, EffectLog}};
 ///
 /// #[idempotent(name = "payments.charge", key = order, skip(gateway))]
-/// async fn charge(gateway: &Effects, order: &str) -> Result<(), Error> {
+/// async fn charge(gateway: &EffectLog, order: &str) -> Result<(), Error> {
 ///     gateway.record(order, 1, "charged").expect("memory takes it");
 ///     tokio::task::yield_now().await;
 ///     Ok(())
@@ -47,7 +47,7 @@ use crate::{
 ///
 /// let mut twice = Vec::new();
 /// CrashPoints::new().run(
-///     async || Effects::new(),
+///     async || EffectLog::new(),
 ///     async |_, gateway| charge(gateway, "order-1").await,
 ///     async |point, gateway, answer| {
 ///         assert!(answer.is_ok(), "{point}");
@@ -154,7 +154,7 @@ impl CrashPoints {
     ) -> CrashPoint {
         let timer = ManualClock::new();
         // Its time stands still while it lives, so that this only tells when it gives up afterwards.
-        let builder = self.builder(store, &timer).max_hold("24h");
+        let builder = self.builder(store, &timer).max_run_time("24h");
         let idem = builder.build().expect("the set-up is sound");
         let process = process();
         let point = process.block_on(async {

@@ -17,15 +17,15 @@ use serde::{Deserialize, Serialize};
 /// # Examples
 ///
 /// ```
-/// use idempotent_runtime::testing::Effects;
+/// use idempotent_runtime::testing::EffectLog;
 ///
-/// let effects = Effects::new();
+/// let effects = EffectLog::new();
 /// effects.record("order-1", 1, "charged 12.50")?;
 /// assert_eq!(effects.count("order-1")?, 1);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Effects {
+pub struct EffectLog {
     place: Arc<Place>,
 }
 
@@ -48,7 +48,7 @@ pub struct Effect {
     pub process: u32,
 }
 
-impl Effects {
+impl EffectLog {
     /// Makes an empty log in memory.
     #[must_use]
     pub fn new() -> Self {
@@ -130,7 +130,7 @@ impl Effects {
     ///
     /// # Errors
     ///
-    /// As [`entries`](Effects::entries).
+    /// As [`entries`](EffectLog::entries).
     pub fn count(&self, key: &str) -> io::Result<usize> {
         Ok(self
             .entries()?
@@ -140,7 +140,7 @@ impl Effects {
     }
 }
 
-impl Default for Effects {
+impl Default for EffectLog {
     fn default() -> Self {
         Self::new()
     }
@@ -154,13 +154,13 @@ mod tests {
     fn a_log_on_disk_is_shared_and_outlives_its_writers() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("effects");
-        let first = Effects::on_disk(&path).expect("opens");
-        let second = Effects::on_disk(&path).expect("opens again");
+        let first = EffectLog::on_disk(&path).expect("opens");
+        let second = EffectLog::on_disk(&path).expect("opens again");
         first.record("k", 1, "a \n b").expect("appends");
         second.record("k", 2, "c").expect("appends");
         drop((first, second));
 
-        let entries = Effects::on_disk(&path)
+        let entries = EffectLog::on_disk(&path)
             .expect("opens")
             .entries()
             .expect("reads");

@@ -26,10 +26,10 @@ use crate::{
 /// The claim is applied, and its answer is lost:
 ///
 /// ```
-/// use idempotent_runtime::{store::MemoryStore, testing::{Fault, FaultyStore, Nth, Operation}};
+/// use idempotent_runtime::{store::MemoryStore, testing::{Fault, FaultyStore, On, Operation}};
 ///
 /// let store = FaultyStore::new(MemoryStore::new());
-/// store.fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
+/// store.fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
 /// // … one call of an idempotent function over `store` …
 /// assert_eq!(store.calls(Operation::Claim), 0);
 /// ```
@@ -72,7 +72,7 @@ pub enum Operation {
 /// Which calls of an operation a fault meets. Calls are counted from 1 since the store was wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Nth {
+pub enum On {
     /// The one with this number.
     Call(u64),
     /// The next one.
@@ -103,7 +103,7 @@ pub enum Fault {
 
 #[derive(Default)]
 struct Plan {
-    faults: Vec<(Operation, Nth, Fault)>,
+    faults: Vec<(Operation, On, Fault)>,
     calls: HashMap<Operation, u64>,
     swaps_to: HashMap<State, u64>,
     under_way: u64,
@@ -138,10 +138,10 @@ impl FaultyStore {
     }
 
     /// Plans a fault. Several may meet one call: they happen in the order in which they were planned.
-    pub fn fault(&self, operation: Operation, nth: Nth, fault: Fault) {
+    pub fn fault(&self, operation: Operation, nth: On, fault: Fault) {
         let mut plan = self.plan();
         let nth = match nth {
-            Nth::Next => Nth::Call(plan.calls.get(&operation).copied().unwrap_or(0) + 1),
+            On::Next => On::Call(plan.calls.get(&operation).copied().unwrap_or(0) + 1),
             nth => nth,
         };
         plan.faults.push((operation, nth, fault));
@@ -156,7 +156,7 @@ impl FaultyStore {
             Operation::Purge,
             Operation::Scan,
         ] {
-            self.fault(operation, Nth::Every, Fault::Fail(kind));
+            self.fault(operation, On::Every, Fault::Fail(kind));
         }
     }
 
@@ -199,12 +199,12 @@ impl FaultyStore {
         if let Some(state) = state {
             *plan.swaps_to.entry(state).or_default() += 1;
         }
-        let met = |(operation, nth, _): &&(Operation, Nth, Fault)| {
+        let met = |(operation, nth, _): &&(Operation, On, Fault)| {
             operations.contains(operation)
                 && match nth {
-                    Nth::Call(number) => plan.calls.get(operation) == Some(number),
-                    Nth::Next => false,
-                    Nth::Every => true,
+                    On::Call(number) => plan.calls.get(operation) == Some(number),
+                    On::Next => false,
+                    On::Every => true,
                 }
         };
         let faults = plan.faults.iter().filter(met);

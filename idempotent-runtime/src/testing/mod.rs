@@ -5,7 +5,7 @@
 //! * [`CrashPoints`] lets the process that runs your function die at every point of it, and calls again.
 //! * [`ManualClock`] stands in for the time of a memory store and for every timer of a handle.
 //! * [`FaultyStore`] wraps any store and fails, delays or loses the answer of exactly the call that you name, and counts.
-//! * [`Gate`] holds a body at a point until you open it; [`Effects`] is a log that outlives the process under test.
+//! * [`Gate`] holds a body at a point until you open it; [`EffectLog`] is a log that outlives the process under test.
 //! * [`Proxy`] counts round trips to a server, and cuts connections where a client cannot tell what the server did.
 //! * [`conformance`] is the suite that a store of your own must pass.
 //!
@@ -28,9 +28,9 @@ pub use self::idempotent::assert_idempotent;
 pub use self::{
     clock::ManualClock,
     crash::{CrashPoint, CrashPoints},
-    effects::{Effect, Effects},
-    faulty::{Fault, FaultyStore, Nth, Operation},
+    effects::{Effect, EffectLog},
+    faulty::{Fault, FaultyStore, On, Operation},
     gate::Gate,
     once::assert_once,
-    proxy::{Cut, Proxy},
+    proxy::{Disconnect, Proxy},
 };

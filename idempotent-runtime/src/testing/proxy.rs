@@ -25,14 +25,14 @@ use tokio::{
 /// # Examples
 ///
 /// ```
-/// # use idempotent_runtime::testing::{Cut, Proxy};
+/// # use idempotent_runtime::testing::{Disconnect, Proxy};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> std::io::Result<()> {
 /// # let server = tokio::net::TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
 /// let proxy = Proxy::to(server).await?;
 /// let url = format!("postgres://app@{}/shop", proxy.address());
 /// // The server does what the next request says, and the client never hears of it.
-/// proxy.cut_next(Cut::BeforeAnswer);
+/// proxy.cut_next(Disconnect::BeforeAnswer);
 /// # Ok(())
 /// # }
 /// ```
@@ -46,7 +46,7 @@ pub struct Proxy {
 /// Where a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Cut {
+pub enum Disconnect {
     /// The request does not reach the server.
     BeforeRequest,
     /// Half of what the client sends first reaches the server.
@@ -65,7 +65,7 @@ struct Shared {
     round_trips: AtomicU64,
     request_bytes: AtomicU64,
     /// A cut, and how many requests come before it.
-    cut: Mutex<Option<(u64, Cut)>>,
+    cut: Mutex<Option<(u64, Disconnect)>>,
     pace: Mutex<Option<Duration>>,
     /// Counts how often everything was cut.
     cuts: watch::Sender<u64>,
@@ -115,13 +115,13 @@ impl Proxy {
     }
 
     /// Cuts the connection on which the next request comes.
-    pub fn cut_next(&self, cut: Cut) {
+    pub fn cut_next(&self, cut: Disconnect) {
         self.cut_after(0, cut);
     }
 
     /// Cuts the connection on which a request comes after `requests` others, on whichever connections these are. Opening a
     /// connection takes requests, too.
-    pub fn cut_after(&self, requests: u64, cut: Cut) {
+    pub fn cut_after(&self, requests: u64, cut: Disconnect) {
         *lock(&self.shared.cut) = Some((requests, cut));
     }
 
@@ -150,7 +150,7 @@ impl Drop for Proxy {
 
 impl Shared {
     /// Whether the request that comes now is cut, and where.
-    fn cut(&self) -> Option<Cut> {
+    fn cut(&self) -> Option<Disconnect> {
         let mut cut = lock(&self.cut);
         match &mut *cut {
             Some((0, _)) => cut.take().map(|(_, cut)| cut),
@@ -198,8 +198,8 @@ async fn pass(client: TcpStream, server: TcpStream, shared: &Shared) -> io::Resu
                     shared.round_trips.fetch_add(1, Ordering::SeqCst);
                     cut = shared.cut();
                     match cut {
-                        Some(Cut::BeforeRequest) => return Ok(()),
-                        Some(Cut::InRequest) => {
+                        Some(Disconnect::BeforeRequest) => return Ok(()),
+                        Some(Disconnect::InRequest) => {
                             return write(&mut server_writes, &request[..read / 2], shared).await;
                         }
                         _ => {}
@@ -210,10 +210,10 @@ async fn pass(client: TcpStream, server: TcpStream, shared: &Shared) -> io::Resu
             read = server_reads.read(&mut answer) => {
                 let read = some(read?)?;
                 match cut {
-                    Some(Cut::InAnswer) => {
+                    Some(Disconnect::InAnswer) => {
                         return write(&mut client_writes, &answer[..read / 2], shared).await;
                     }
-                    Some(Cut::Silence) => continue,
+                    Some(Disconnect::Silence) => continue,
                     Some(_) => return Ok(()),
                     None => {}
                 }
@@ -289,10 +289,10 @@ mod tests {
         assert_eq!(proxy.round_trips(), 3);
 
         for (cut, reaches) in [
-            (Cut::BeforeRequest, 3),
-            (Cut::InRequest, 4),
-            (Cut::BeforeAnswer, 6),
-            (Cut::InAnswer, 8),
+            (Disconnect::BeforeRequest, 3),
+            (Disconnect::InRequest, 4),
+            (Disconnect::BeforeAnswer, 6),
+            (Disconnect::InAnswer, 8),
         ] {
             let mut client = connect().await.expect("a connection");
             proxy.cut_next(cut);
@@ -305,7 +305,7 @@ mod tests {
             }
         }
 
-        proxy.cut_after(2, Cut::BeforeRequest);
+        proxy.cut_after(2, Disconnect::BeforeRequest);
         let mut other = connect().await.expect("a connection");
         for one in [&mut client, &mut other] {
             one.write_u8(7).await.expect("a request");
@@ -325,7 +325,7 @@ mod tests {
         let mut client = TcpStream::connect(proxy.address())
             .await
             .expect("a connection");
-        proxy.cut_next(Cut::Silence);
+        proxy.cut_next(Disconnect::Silence);
         client.write_u8(7).await.expect("a request");
         while asked.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;

@@ -6,8 +6,8 @@ use reqwest::Url;
 use sqlx::{Row as _, sqlite::SqliteRow};
 
 use crate::{
-    journal::{DamagedEntry, Ending, Entry, EntryId},
-    key::Key,
+    journal::{CorruptEntry, Ending, Entry, EntryId},
+    key::ClientKey,
 };
 use idempotent_runtime::{
     __client::{read_framed, sqlite_failure, write_framed},
@@ -48,13 +48,13 @@ pub(super) fn decoded(row: &SqliteRow, doing: &'static str) -> Result<Entry, Sto
 }
 
 /// What is left of a row that cannot be [decoded](decoded), and in which its number follows the columns.
-pub(super) fn damaged(row: &SqliteRow, table: &str, source: StoreError) -> DamagedEntry {
+pub(super) fn damaged(row: &SqliteRow, table: &str, source: StoreError) -> CorruptEntry {
     let number: sqlx::Result<i64> = row.try_get("rowid");
     let place = number.map_or_else(
         |_| format!("`{table}`"),
         |number| format!("row {number} of `{table}`"),
     );
-    DamagedEntry {
+    CorruptEntry {
         id: id(row).ok().flatten().map(Box::new),
         place,
         source,
@@ -63,7 +63,7 @@ pub(super) fn damaged(row: &SqliteRow, table: &str, source: StoreError) -> Damag
 
 fn id(row: &SqliteRow) -> sqlx::Result<Option<EntryId>> {
     let key: String = row.try_get(2)?;
-    let Ok(key) = Key::new(key) else {
+    let Ok(key) = ClientKey::new(key) else {
         return Ok(None);
     };
     Ok(Some(EntryId {

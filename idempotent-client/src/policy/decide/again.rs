@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Happened, Next, Progress, Protection, Stopped, Why};
+use super::{Happened, Next, Progress, Protection, StopReason, Stopped};
 use crate::policy::{limits::Limits, profile::Profile};
 
 /// The shortest pause of a call that is asked for more often than it has attempts: pauses that were meant for a few of them may be
@@ -29,17 +29,19 @@ impl Again {
         if self.happened == Happened::Perhaps || progress.may_have_happened {
             match progress.protection {
                 Protection::None => return Next::GiveUp(Happened::Perhaps),
-                Protection::KeyOnTrial => return Next::Stop(Stopped::Unknown(Why::Undeclared)),
+                Protection::KeyOnTrial => {
+                    return Next::Stop(Stopped::Unknown(StopReason::Undeclared));
+                }
                 Protection::Key | Protection::Method => {}
             }
         }
         let wait = self.wait(limits, progress, jitter);
         let give_up = |why| give_up(progress, self.happened, why);
         if !progress.repeatable {
-            return give_up(Why::Body);
+            return give_up(StopReason::Body);
         }
         if self.has_had_all(limits, progress) {
-            return give_up(Why::Attempts);
+            return give_up(StopReason::Attempts);
         }
         let keyed = progress.protection.is_key();
         let is_long = |asked| asked > limits.longest_retry_after;
@@ -48,14 +50,14 @@ impl Again {
             Some(asked) if keyed && (is_long(asked) || is_late) => {
                 return Next::Stop(Stopped::RetryLater(asked));
             }
-            asked if is_late || asked.is_some_and(is_long) => return give_up(Why::Deadline),
+            asked if is_late || asked.is_some_and(is_long) => return give_up(StopReason::Deadline),
             _ => {}
         }
         if keyed && progress.key_age.saturating_add(wait) >= profile.oldest() {
-            return give_up(Why::Age);
+            return give_up(StopReason::Age);
         }
         if !progress.budget_left && !self.is_running {
-            return give_up(Why::Budget);
+            return give_up(StopReason::Budget);
         }
         Next::RetryAfter(wait)
     }
@@ -96,7 +98,7 @@ impl Again {
     }
 }
 
-fn give_up(progress: &Progress, happened: Happened, why: Why) -> Next {
+fn give_up(progress: &Progress, happened: Happened, why: StopReason) -> Next {
     let happened = if progress.may_have_happened {
         Happened::Perhaps
     } else {

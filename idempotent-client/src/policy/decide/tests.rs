@@ -91,7 +91,7 @@ fn the_table_row_by_row() {
         (
             "302",
             Observed::Answer(answer(302)),
-            Next::Stop(Stopped::Unknown(Why::Moved)),
+            Next::Stop(Stopped::Unknown(StopReason::Moved)),
         ),
         (
             "302, replayed",
@@ -146,7 +146,7 @@ fn the_table_row_by_row() {
         (
             "500, replayed",
             Observed::Answer(replayed(500)),
-            Next::Stop(Stopped::Unknown(Why::Recorded)),
+            Next::Stop(Stopped::Unknown(StopReason::Recorded)),
         ),
         (
             "429 with Retry-After",
@@ -167,7 +167,7 @@ fn the_table_row_by_row() {
         (
             "409 outcome unknown",
             Observed::Answer(problem(409, Kind::OutcomeUnknown)),
-            Next::Stop(Stopped::Unknown(Why::Server)),
+            Next::Stop(Stopped::Unknown(StopReason::Server)),
         ),
         (
             "409 result expired",
@@ -227,7 +227,7 @@ fn the_table_row_by_row() {
         (
             "500 the handler failed",
             Observed::Answer(problem(500, Kind::HandlerFailed)),
-            Next::Stop(Stopped::Unknown(Why::Server)),
+            Next::Stop(Stopped::Unknown(StopReason::Server)),
         ),
         (
             "500 misconfigured",
@@ -260,10 +260,10 @@ fn the_row_of_the_retention() {
     for observed in [Observed::Lost, Observed::Answer(answer(500))] {
         assert_eq!(
             ietf(&old, &observed),
-            Next::Stop(Stopped::Unknown(Why::Age))
+            Next::Stop(Stopped::Unknown(StopReason::Age))
         );
     }
-    let unsent = Next::Stop(Stopped::Exhausted(Why::Age));
+    let unsent = Next::Stop(Stopped::Exhausted(StopReason::Age));
     assert_eq!(ietf(&old, &Observed::NotSent), unsent);
 }
 
@@ -298,7 +298,7 @@ fn cl24_the_vendor_s_word_counts_for_more_than_the_status() {
     };
     assert_eq!(ietf(&progress(), &says(409, true)), HALF_A_SECOND);
     assert_eq!(ietf(&progress(), &says(400, true)), HALF_A_SECOND);
-    let unknown = Next::Stop(Stopped::Unknown(Why::Server));
+    let unknown = Next::Stop(Stopped::Unknown(StopReason::Server));
     assert_eq!(ietf(&progress(), &says(503, false)), unknown);
     assert_eq!(ietf(&progress(), &says(429, false)), Next::Return);
     assert_eq!(ietf(&progress(), &says(200, true)), Next::Return);
@@ -333,7 +333,7 @@ fn cl25_members_count_only_where_the_body_speaks_of_keys() {
     };
     assert_eq!(ietf(&progress(), &says(409, true, true)), HALF_A_SECOND);
     assert_eq!(ietf(&progress(), &says(409, true, false)), Next::Return);
-    let unknown = Next::Stop(Stopped::Unknown(Why::Server));
+    let unknown = Next::Stop(Stopped::Unknown(StopReason::Server));
     assert_eq!(ietf(&progress(), &says(500, false, true)), unknown);
     assert_eq!(ietf(&progress(), &says(500, false, false)), HALF_A_SECOND);
 }
@@ -370,7 +370,7 @@ fn cl22_where_keys_may_mean_nothing_only_what_did_not_happen_is_sent_again() {
         protection: Protection::KeyOnTrial,
         ..progress()
     };
-    let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
+    let unknown = Next::Stop(Stopped::Unknown(StopReason::Undeclared));
     assert_eq!(ietf(&on_trial, &Observed::Lost), unknown);
     assert_eq!(ietf(&on_trial, &Observed::NotSent), HALF_A_SECOND);
     assert_eq!(
@@ -400,7 +400,7 @@ fn cl22_no_word_of_the_server_s_protects_a_call() {
             };
             ietf(&progress, &answer)
         };
-        let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
+        let unknown = Next::Stop(Stopped::Unknown(StopReason::Undeclared));
         assert_eq!(ends(Protection::KeyOnTrial), unknown, "{answer:?}");
         assert_eq!(ends(Protection::None), GIVEN_UP, "{answer:?}");
         assert_eq!(ends(Protection::Key), HALF_A_SECOND, "{answer:?}");
@@ -412,28 +412,28 @@ fn cl22_no_word_of_the_server_s_protects_a_call() {
 fn cl29_every_bound_ends_a_call_and_what_may_have_happened_is_not_forgotten() {
     let spent = [
         (
-            Why::Attempts,
+            StopReason::Attempts,
             Progress {
                 attempts: 4,
                 ..progress()
             },
         ),
         (
-            Why::Deadline,
+            StopReason::Deadline,
             Progress {
                 elapsed: Duration::from_secs(120),
                 ..progress()
             },
         ),
         (
-            Why::Budget,
+            StopReason::Budget,
             Progress {
                 budget_left: false,
                 ..progress()
             },
         ),
         (
-            Why::Body,
+            StopReason::Body,
             Progress {
                 repeatable: false,
                 ..progress()

@@ -17,7 +17,7 @@ use crate::{
         headers::ORIGINAL_REQUEST_ID,
         outcome::ServerErrors,
         problem::{KeyAction, Kind},
-        rules::{KeyScope, Presence, Storage, Unrepeatable},
+        rules::{KeyScope, Presence, Storage, UnstorableResponse},
     },
     policy::{InFlight, OnExpired},
 };
@@ -210,8 +210,8 @@ impl Contract {
             ServerErrors::Uncertain => Cow::Owned(self.refused(Kind::OutcomeUnknown)),
         };
         let unavailable: Cow<'static, str> = match rules.unrepeatable {
-            Unrepeatable::Refused => self.refused(Kind::ResultUnavailable).into(),
-            Unrepeatable::RunAgain => PROCESSED_AGAIN.into(),
+            UnstorableResponse::Refused => self.refused(Kind::ResultUnavailable).into(),
+            UnstorableResponse::RunAgain => PROCESSED_AGAIN.into(),
         };
         let (failed, others) = match rules.storage {
             Storage::Nothing if failed == REPLAYED => (unavailable.clone(), unavailable.clone()),

@@ -51,7 +51,7 @@ pub enum Storage {
 /// [not to be stored](Storage::Nothing), or could not be sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Unrepeatable {
+pub enum UnstorableResponse {
     /// A retry is told that there is a result that cannot be repeated, and the handler does not run for it.
     Refused,
     /// The key is free once the response has ended, or its client has gone away: a retry runs the handler again. Right only where
@@ -83,7 +83,7 @@ pub enum ReplayOfCreated {
 /// Whether responses to requests with a key repeat it: the handler's, replays, and refusals of anything but the key itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Echo {
+pub enum KeyEcho {
     /// They do not.
     Off,
     /// They do, as it was sent.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 
 use super::{
-    EarlyData, Echo, KeyScope, MismatchDetails, Presence, Protocol, ReplayOfCreated, Rules,
-    Storage, Unrepeatable,
+    EarlyData, KeyEcho, KeyScope, MismatchDetails, Presence, Protocol, ReplayOfCreated, Rules,
+    Storage, UnstorableResponse,
 };
 use crate::{
     http::{
@@ -39,7 +39,7 @@ impl Rules {
             rejections: Vec::new(),
             server_errors: ServerErrors::Replay,
             storage: Storage::Whole,
-            unrepeatable: Unrepeatable::Refused,
+            unrepeatable: UnstorableResponse::Refused,
             headers: HeaderPolicy::default(),
             max_request: TWO_MIB,
             patience: Patience::USUAL,
@@ -54,7 +54,7 @@ impl Rules {
             in_flight_status: StatusCode::CONFLICT,
             retry_after: Duration::from_secs(1),
             replay_of_created: ReplayOfCreated::Created,
-            echo: Echo::Off,
+            echo: KeyEcho::Off,
             early_data: EarlyData::Accept,
             guards_fallback: false,
             mistake: None,
@@ -68,7 +68,7 @@ impl Rules {
             methods: vec![Method::POST],
             ttl: Some(DAY),
             mismatch_status: StatusCode::BAD_REQUEST,
-            echo: Echo::Key,
+            echo: KeyEcho::Key,
             ..Self::ietf()
         }
     }
@@ -115,7 +115,7 @@ impl Rules {
             },
             server_errors: ServerErrors::Release,
             ttl: Some(DAY),
-            echo: Echo::Key,
+            echo: KeyEcho::Key,
             ..Self::ietf()
         }
     }

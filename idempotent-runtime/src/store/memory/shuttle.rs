@@ -54,7 +54,7 @@ fn claim(number: u128) -> Claim {
         ttl: Duration::from_secs(3600),
         keep: Duration::ZERO,
         on_expired: OnExpired::Run,
-        takeover_budget: 5,
+        max_takeovers: 5,
     }
 }
 

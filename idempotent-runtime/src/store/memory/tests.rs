@@ -61,7 +61,7 @@ fn claim(on_crash: OnCrash) -> Claim {
         ttl: TTL,
         keep: Duration::ZERO,
         on_expired: OnExpired::Run,
-        takeover_budget: 5,
+        max_takeovers: 5,
     }
 }
 

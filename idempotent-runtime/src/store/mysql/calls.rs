@@ -290,7 +290,7 @@ async fn look(
 /// The stamp of what was written at the time that the server told; `None` where it told none.
 fn stamped(next: &Draft, previous: Option<&Record>, told: u64) -> Option<Stamp> {
     let now = Time::from_micros(i64::try_from(told).ok().filter(|now| *now > 0)?);
-    Some(Stamp::of(&next.apply(previous, now), now))
+    Some(Stamp::from_record(&next.apply(previous, now), now))
 }
 
 /// The stamp of what stands there, where it is what was written: beside a trigger of the application's the server forgets what
@@ -299,5 +299,5 @@ fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
     let record = snapshot.record.as_deref()?;
     let begun = next.subject.as_ref().map(|_| record.created);
     let now = begun.or(record.finished).unwrap_or(snapshot.now);
-    (record.version == next.version).then(|| Stamp::of(record, now))
+    (record.version == next.version).then(|| Stamp::from_record(record, now))
 }

@@ -60,7 +60,7 @@ use crate::{
 /// `on_crash = uncertain`, and is not told so, and one whose body was running gets [`Error::LeaseLost`](crate::Error::LeaseLost) in place
 /// of its value. `synchronous_standby_names`, and promoting none but a standby that it waits for, keep that from happening. While a
 /// primary may only be read, outcomes are kept in the processes that have them, and tried again for as long as
-/// [`max_hold`](crate::handle::Builder::max_hold) says; after a lease, another call may take over first.
+/// [`max_run_time`](crate::handle::Builder::max_run_time) says; after a lease, another call may take over first.
 ///
 /// # Rights
 ///

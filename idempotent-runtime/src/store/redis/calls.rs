@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use redis::Value as Answer;
+use redis::Value as CallOutcome;
 
 use super::{
     Inner,
@@ -101,7 +101,7 @@ impl Inner {
     ) -> Result<bool, StoreError> {
         let keep = [Cow::Owned(digits(keep))];
         let answer = self.run(&self.scripts.purge, id, &keep, doing).await?;
-        Ok(answer == Answer::Int(APPLIED))
+        Ok(answer == CallOutcome::Int(APPLIED))
     }
 
     /// What stands under an id that a walk came by, unless it is gone.
@@ -120,7 +120,7 @@ impl Inner {
         id: &RecordId,
         arguments: &[Cow<'_, [u8]>],
         doing: &'static str,
-    ) -> Result<Answer, StoreError> {
+    ) -> Result<CallOutcome, StoreError> {
         self.link
             .run(script, &self.prefix.key(id), arguments, doing)
             .await
@@ -131,18 +131,17 @@ impl Inner {
 const KNOWN: [&str; 4] = ["version", "state", "expires", "outcome"];
 
 /// The record with what stands in the fields of [`KNOWN`], if it is the one that is known.
-fn stands(answer: Answer, known: &Known) -> Option<Arc<Record>> {
-    let Answer::Array(fields) = answer else {
+fn stands(answer: CallOutcome, known: &Known) -> Option<Arc<Record>> {
+    let CallOutcome::Array(fields) = answer else {
         return None;
     };
     let [version, state, expires, outcome]: [_; KNOWN.len()] = fields.try_into().ok()?;
-    let is =
-        |field, expected: &[u8]| matches!(field, Answer::BulkString(bytes) if bytes == expected);
+    let is = |field, expected: &[u8]| matches!(field, CallOutcome::BulkString(bytes) if bytes == expected);
     let is_known = is(version, &known.version().to_bytes())
         && is(state, State::Done.code().to_string().as_bytes())
         && is(expires, known.expires().as_micros().to_string().as_bytes());
     let outcome = match outcome {
-        Answer::BulkString(bytes) => Some(bytes),
+        CallOutcome::BulkString(bytes) => Some(bytes),
         _ => None,
     };
     is_known.then(|| known.with(outcome))?

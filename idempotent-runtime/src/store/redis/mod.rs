@@ -62,7 +62,7 @@ use crate::{
 /// The store remembers up to 8,192 records that it has lately written or seen, without their outcomes, in mostly less than a kilobyte
 /// each, and sends less to complete them; where such a record went before its time, the first call costs three round trips. Records
 /// that are done or released get an expiry of Redis's own, and disappear when it has come, after what the handle
-/// [keeps](crate::Builder::keep). What somebody holds
+/// [keeps](crate::Builder::audit_retention). What somebody holds
 /// or must still settle has none.
 ///
 /// # What Redis can lose

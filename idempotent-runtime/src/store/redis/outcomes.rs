@@ -14,7 +14,7 @@ use crate::{
     identity::RecordId,
     record::Record,
     store::{
-        FastTier, StoreError, StoreErrorKind,
+        OutcomeTier, StoreError, StoreErrorKind,
         sql::{self, COLUMNS},
     },
 };
@@ -106,7 +106,7 @@ impl RedisOutcomes {
 }
 
 #[async_trait]
-impl FastTier for RedisOutcomes {
+impl OutcomeTier for RedisOutcomes {
     async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError> {
         match self.look(id).await {
             Err(error) if error.kind() == StoreErrorKind::Corrupt => {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::store::{StoreError, StoreErrorKind};
 
-/// Letters, digits and underscores, not beginning with a digit, at most [`LONGEST`] of them: safe in every dialect without quotes.
+/// Letters, digits and underscores, not beginning with a digit, at most `LONGEST` of them: safe in every dialect without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TablePrefix(Box<str>);
 

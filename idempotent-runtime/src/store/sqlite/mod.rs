@@ -47,7 +47,7 @@ use crate::{
 ///
 /// The file, and those that SQLite keeps beside it, are made with the permissions that the umask of the process leaves. Keys,
 /// scopes and outcomes are readable in it, so set the umask, or the permissions of the folder, where others must not read
-/// them; [`Builder::hide_keys`](crate::Builder::hide_keys) leaves keys and scopes out.
+/// them; [`Builder::redact_keys`](crate::Builder::redact_keys) leaves keys and scopes out.
 ///
 /// Outcomes may be as large as SQLite's limit on a value, a thousand million bytes unless it was built otherwise; beyond
 /// it, a completion fails with [`StoreErrorKind::Full`].

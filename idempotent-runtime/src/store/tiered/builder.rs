@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{FastTier, Shared, TieredStore, tier::Tier, time::StoreTime, turns::Turns};
+use super::{OutcomeTier, Shared, TieredStore, tier::Tier, time::StoreTime, turns::Turns};
 use crate::{
     clock::{Clock, Timer},
     store::{Store, moment::Clocks},
@@ -13,7 +13,7 @@ use crate::{
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TieredBuilder {
     truth: Arc<dyn Store>,
-    fast: Arc<dyn FastTier>,
+    fast: Arc<dyn OutcomeTier>,
     clocks: Clocks,
     age: Duration,
     patience: Duration,
@@ -21,7 +21,7 @@ pub struct TieredBuilder {
 }
 
 impl TieredBuilder {
-    pub(super) fn new(truth: Arc<dyn Store>, fast: Arc<dyn FastTier>) -> Self {
+    pub(super) fn new(truth: Arc<dyn Store>, fast: Arc<dyn OutcomeTier>) -> Self {
         Self {
             truth,
             fast,

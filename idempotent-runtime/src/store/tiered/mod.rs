@@ -30,7 +30,7 @@ use crate::{
 ///
 /// The truth takes every claim and keeps every record. The fast tier holds copies of *finished* records only, and nothing that
 /// anybody still holds or must settle: [`OutcomeCache`] in the process's own memory, `RedisOutcomes` for all processes (feature
-/// `redis`), or a [`FastTier`] of your own. A replay
+/// `redis`), or a [`OutcomeTier`] of your own. A replay
 /// whose record is there asks the truth nothing; any other call makes the round trips that it makes without a tier. Other
 /// arguments under the same key are found in a copy as they are in the record.
 ///
@@ -80,7 +80,7 @@ pub struct TieredStore {
 ///
 /// A future of these methods may be dropped at any await.
 #[async_trait]
-pub trait FastTier: std::fmt::Debug + Send + Sync + 'static {
+pub trait OutcomeTier: std::fmt::Debug + Send + Sync + 'static {
     /// The copy that was put under `id` last, unless it was forgotten or its time is over.
     async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError>;
 
@@ -114,12 +114,12 @@ struct Shared {
 
 impl TieredStore {
     /// Puts `fast` in front of `truth`, with the defaults of [`TieredBuilder`].
-    pub fn new(truth: impl Store, fast: impl FastTier) -> Self {
+    pub fn new(truth: impl Store, fast: impl OutcomeTier) -> Self {
         Self::builder(truth, fast).build()
     }
 
     /// Sets up a store with options.
-    pub fn builder(truth: impl Store, fast: impl FastTier) -> TieredBuilder {
+    pub fn builder(truth: impl Store, fast: impl OutcomeTier) -> TieredBuilder {
         TieredBuilder::new(Arc::new(truth), Arc::new(fast))
     }
 }

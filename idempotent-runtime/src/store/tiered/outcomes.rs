@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{FastTier, TieredStore};
+use super::{OutcomeTier, TieredStore};
 use crate::{
     clock::{Clock, Timer},
     identity::RecordId,
@@ -92,7 +92,7 @@ impl fmt::Debug for OutcomeCache {
 }
 
 #[async_trait]
-impl FastTier for OutcomeCache {
+impl OutcomeTier for OutcomeCache {
     async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError> {
         Ok(self.peek(id))
     }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::FastTier;
+use super::OutcomeTier;
 use crate::{
     clock::Timer,
     identity::RecordId,
@@ -18,7 +18,7 @@ use crate::{
 /// The fast tier, asked with patience, and left alone for a while after it failed.
 #[derive(Debug)]
 pub(super) struct Tier {
-    fast: Arc<dyn FastTier>,
+    fast: Arc<dyn OutcomeTier>,
     timer: Arc<dyn Timer>,
     patience: Duration,
     pause: Duration,
@@ -28,7 +28,7 @@ pub(super) struct Tier {
 
 impl Tier {
     pub(super) fn new(
-        fast: Arc<dyn FastTier>,
+        fast: Arc<dyn OutcomeTier>,
         timer: Arc<dyn Timer>,
         patience: Duration,
         pause: Duration,

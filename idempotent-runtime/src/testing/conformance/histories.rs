@@ -72,7 +72,11 @@ pub async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
                         Swap::Applied(stamp) => {
                             assert_eq!(seen, stands, "{about}: applied over another version");
                             let expected = draft.apply(before.as_deref(), stamp.now);
-                            assert_eq!(stamp, Stamp::of(&expected, stamp.now), "{about}: stamp");
+                            assert_eq!(
+                                stamp,
+                                Stamp::from_record(&expected, stamp.now),
+                                "{about}: stamp"
+                            );
                             let found = look(&*clients[dice.below(3)], cell).await.record;
                             assert_eq!(found.as_deref(), Some(&expected), "{about}: record");
                         }
@@ -183,7 +187,7 @@ fn check(seed: u64, history: &[Event]) {
         let record = draft.apply(chain.last(), stamp.now);
         assert_eq!(
             **stamp,
-            Stamp::of(&record, stamp.now),
+            Stamp::from_record(&record, stamp.now),
             "seed {seed}: the stamp of place {}",
             chain.len()
         );

@@ -176,7 +176,7 @@ pub async fn a_client_that_has_seen_nothing_is_told_what_it_wrote(subject: &dyn 
         };
 
         let expected = ending.apply(Some(&held), stamp.now);
-        assert_eq!(stamp, Stamp::of(&expected, stamp.now));
+        assert_eq!(stamp, Stamp::from_record(&expected, stamp.now));
         let found = look(&*store, id(number)).await.record;
         same(&found.expect("a record stands"), &expected);
     }

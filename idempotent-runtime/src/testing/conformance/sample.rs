@@ -163,7 +163,7 @@ pub(super) async fn applied(
     let expected = draft.apply(before.as_deref(), stamp.now);
     assert_eq!(
         stamp,
-        Stamp::of(&expected, stamp.now),
+        Stamp::from_record(&expected, stamp.now),
         "the stamp says what was written"
     );
     let after = look(store, id).await;

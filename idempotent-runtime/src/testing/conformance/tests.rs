@@ -283,7 +283,7 @@ impl Store for Simple {
             drop(_held);
             tokio::task::yield_now().await;
             let record = self.written(next, early.as_deref());
-            let stamp = Stamp::of(&record, self.now());
+            let stamp = Stamp::from_record(&record, self.now());
             self.cells().insert(self.place(id), Arc::new(record));
             self.changed();
             return Ok(Swap::Applied(stamp));
@@ -293,7 +293,7 @@ impl Store for Simple {
             let stands = cells.get(&self.place(id)).cloned();
             if self.matches(seen, stands.as_deref()) {
                 let record = self.written(next, stands.as_deref());
-                let mut stamp = Stamp::of(&record, self.now());
+                let mut stamp = Stamp::from_record(&record, self.now());
                 if self.defect == Defect::StampOfAnother {
                     stamp.token = FencingToken::from_u64(0);
                 }

@@ -66,7 +66,7 @@ async fn a_lost_request_is_not_applied_and_a_lost_answer_is() {
         (Fault::Fail(StoreErrorKind::Full), false),
     ] {
         let store = store();
-        store.fault(Operation::Claim, Nth::Call(1), fault);
+        store.fault(Operation::Claim, On::Call(1), fault);
         assert!(store.swap(&ID, None, &claim()).await.is_err());
         assert_eq!(stands(&store).await, applied);
         assert!(
@@ -107,7 +107,7 @@ async fn a_delay_holds_the_call_before_and_a_delayed_answer_after_it_is_applied(
         } else {
             Fault::Delay(held.clone())
         };
-        store.fault(Operation::Swap, Nth::Next, fault);
+        store.fault(Operation::Swap, On::Next, fault);
         let swap = tokio::spawn({
             let store = store.clone();
             async move { store.swap(&ID, None, &claim()).await }
@@ -126,7 +126,7 @@ async fn a_delay_holds_the_call_before_and_a_delayed_answer_after_it_is_applied(
 async fn swaps_are_told_apart_by_what_they_are_for() {
     let store = store();
     let draft = claim();
-    store.fault(Operation::Heartbeat, Nth::Call(2), Fault::LoseRequest);
+    store.fault(Operation::Heartbeat, On::Call(2), Fault::LoseRequest);
     assert!(store.swap(&ID, None, &draft).await.is_ok());
     let beat = heartbeat(&draft);
     assert!(store.swap(&ID, Some(draft.version), &beat).await.is_ok());

@@ -7,7 +7,8 @@ use std::{
 
 use http::header::AUTHORIZATION;
 use idempotent_client::{
-    Call, ClientError, Intent, Key, MemoryJournal, Origin, Profile, Resend, SqliteJournal, Why,
+    ClientCall, ClientError, ClientKey, Intent, MemoryJournal, Origin, Profile, Resend,
+    SqliteJournal, StopReason,
 };
 use idempotent_runtime::testing::ManualClock;
 use reqwest::Request;
@@ -18,8 +19,8 @@ use crate::kit::{
     client_with, outcome, patient, unfinished,
 };
 
-fn wish() -> Call {
-    Call::new().intent(Intent::new("payments.charge", "order-42"))
+fn wish() -> ClientCall {
+    ClientCall::new().intent(Intent::new("payments.charge", "order-42"))
 }
 
 async fn text(call: RequestBuilder) -> (Origin, String) {
@@ -46,7 +47,7 @@ async fn cl47_an_answer_is_given_from_the_journal_only_to_whom_it_was_given_befo
         },
         |client, url, who| client.post(url).bearer_auth(who).with_extension(wish()),
         |client, url, who| {
-            let call = Call::new().key(Key::new("1").expect("a key"));
+            let call = ClientCall::new().key(ClientKey::new("1").expect("a key"));
             client.post(url).header("cookie", who).with_extension(call)
         },
         |client, url, who| {
@@ -173,7 +174,7 @@ async fn cl47_a_server_without_keys_is_not_asked_again_by_another_token() {
     let ClientError::Unknown { why, .. } = ended.ending() else {
         panic!("{ended:?}")
     };
-    assert_eq!(*why, Why::Undeclared);
+    assert_eq!(*why, StopReason::Undeclared);
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -181,7 +182,7 @@ async fn cl47_a_server_without_keys_is_not_asked_again_by_another_token() {
 async fn cl47_an_account_has_keys_of_its_own_whatever_its_token() {
     let server = Server::doing([answer(200).body("of A"), answer(200).body("of B")]).await;
     let client = client_with(|keys| keys.account("A"));
-    let ask = |call: Call, token: &str| {
+    let ask = |call: ClientCall, token: &str| {
         let request = client.post(&server.url("/pay")).bearer_auth(token);
         request.with_extension(call)
     };
@@ -223,7 +224,7 @@ async fn cl47_a_call_is_resumed_for_its_account_and_no_credentials_are_in_the_fi
     let (client, keys) = restarted(&file).await;
     let open = unfinished(&keys).await;
     assert_eq!(
-        (open[0].account(), open[0].resend()),
+        (open[0].account(), open[0].replay_plan()),
         ("A", Resend::Possible)
     );
     let call = open[0].request(&client).expect("it can be sent");
@@ -252,7 +253,7 @@ async fn cl36_an_old_key_is_not_sent_again_with_another_token() {
     let ClientError::Unknown { why, .. } = ended.ending() else {
         panic!("{ended:?}")
     };
-    assert_eq!(*why, Why::Age);
+    assert_eq!(*why, StopReason::Age);
     assert_eq!(server.seen().len(), 1);
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use http::{Extensions, HeaderName};
-use idempotent_client::{Budget, Call, ClientError, Intent, Origin, Profile, Why};
+use idempotent_client::{Budget, ClientCall, ClientError, Intent, Origin, Profile, StopReason};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, Middleware, Next};
 
@@ -154,7 +154,7 @@ async fn cl16_who_asks_for_too_long_a_pause_is_told_about() {
         let server = Server::doing([busy]).await;
         let limits = patient().longest_retry_after(longest * SECOND);
         let client = client_with(|keys| keys.limits(limits));
-        let wish = Call::new().deadline(100 * SECOND);
+        let wish = ClientCall::new().deadline(100 * SECOND);
         let call = client.post(&server.url("/pay")).with_extension(wish);
 
         let ended = call.send().await;
@@ -177,7 +177,7 @@ async fn cl17_a_reused_key_is_the_end_and_no_new_one_is_made_up() {
     for reused in [problem(422, "idempotency-key-reused"), stripe] {
         let server = Server::doing([reused]).await;
         let client = client();
-        let call = || Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let call = || ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         let send = || {
             client
                 .post(&server.url("/pay"))
@@ -218,7 +218,7 @@ async fn cl19_the_form_of_a_key_never_changes_by_itself() {
     let quoted = problem(400, "idempotency-key-invalid");
     let server = Server::doing([quoted, answer(500), answer(201)]).await;
     let client = client();
-    let call = || Call::new().intent(Intent::new("payments.charge", "order-42"));
+    let call = || ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
     let send = || {
         client
             .post(&server.url("/pay"))
@@ -245,7 +245,7 @@ async fn cl23_server_errors_are_tried_again_and_recorded_ones_are_not() {
         let server = Server::doing([answer(status), recorded]).await;
         let ended = client().post(&server.url("/pay")).send().await;
         let ClientError::Unknown {
-            why: Why::Recorded,
+            why: StopReason::Recorded,
             call,
             ..
         } = ended.ending()
@@ -295,7 +295,8 @@ async fn cl25_the_server_s_own_members_win() {
     let server = Server::doing([json(409, &body(true)), json(500, &body(false))]).await;
     let ended = client().post(&server.url("/pay")).send().await;
     let ClientError::Unknown {
-        why: Why::Server, ..
+        why: StopReason::Server,
+        ..
     } = ended.ending()
     else {
         panic!("{ended:?}")
@@ -408,7 +409,7 @@ async fn cl27_a_refused_call_is_sent_again_by_its_intent() {
     let server = Server::doing([answer(401), answer(201)]).await;
     let client = client();
     for (token, status) in [("old", 401), ("new", 201)] {
-        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         let call = client.post(&server.url("/pay")).bearer_auth(token);
         let response = call.with_extension(wish).send().await.expect("an answer");
         assert_eq!(response.status(), status);
@@ -424,7 +425,7 @@ async fn cl11_a_request_that_was_refused_for_its_form_is_put_right_under_the_sam
         let server = Server::doing([answer(refusal), answer(201)]).await;
         let client = client();
         for (form, status) in [("text/plain", refusal), ("application/json", 201)] {
-            let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+            let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
             let call = client.post(&server.url("/pay"));
             let call = call.header("content-type", form).with_extension(wish);
             let response = call.send().await.expect("an answer");
@@ -442,7 +443,7 @@ async fn cl23_a_refusal_that_was_recorded_is_the_answer_and_stays_it() {
     let server = Server::doing([Step::Cut, recorded.into()]).await;
     let client = client();
     for origin in [Origin::Server, Origin::Journal] {
-        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         let call = client.post(&server.url("/pay")).with_extension(wish);
         let response = call.send().await.expect("the recorded answer");
         assert_eq!(response.status(), 403);
@@ -465,7 +466,7 @@ async fn cl37_what_the_server_does_not_know_or_keep_is_told_with_its_handle() {
         let ended = client().post(&server.url("/pay")).send().await;
         let call = match ended.ending() {
             ClientError::Unknown {
-                why: Why::Server,
+                why: StopReason::Server,
                 call,
                 ..
             } if slug.ends_with("unknown") => call,

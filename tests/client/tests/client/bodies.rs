@@ -15,7 +15,9 @@ use std::{
 use bytes::Bytes;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use idempotent_client::{Call, ClientError, IdempotencyKeys, Intent, MemoryJournal, Profile, Why};
+use idempotent_client::{
+    ClientCall, ClientError, IdempotencyKeys, Intent, MemoryJournal, Profile, StopReason,
+};
 use idempotent_runtime::clock::{Timer as _, TokioTimer};
 use reqwest::{Body, multipart};
 use reqwest_middleware::ClientBuilder;
@@ -83,11 +85,11 @@ async fn cl29_the_deadline_counts_from_before_the_body_is_read() {
     let post = || client.post("http://api.example.com/pay");
     let stalls = || late(Duration::MAX);
     let known_length = || post().header("content-length", "3");
-    let wish = || Call::new().intent(Intent::new("payments.charge", "order-42"));
+    let wish = || ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
     for (call, wish) in [
         (known_length().body(stalls()), wish()),
         (post(), wish().body_from(stalls)),
-        (post(), Call::new().without_key().body_from(stalls)),
+        (post(), ClientCall::new().without_key().body_from(stalls)),
     ] {
         let before = tokio::time::Instant::now();
         let call = call.with_extension(wish.deadline(DEADLINE)).send();
@@ -108,7 +110,7 @@ async fn cl29_the_deadline_counts_from_before_the_body_is_read() {
         let ClientError::Unknown { why, .. } = ended.ending() else {
             panic!("{ended:?}")
         };
-        assert_eq!(*why, Why::Deadline);
+        assert_eq!(*why, StopReason::Deadline);
         assert_eq!(before.elapsed(), DEADLINE);
     }
 }
@@ -130,7 +132,7 @@ async fn cl30_a_stream_is_sent_once_and_its_key_is_handed_over() {
 
     let ended = post().send().await;
     let ClientError::Unknown {
-        why: Why::Body,
+        why: StopReason::Body,
         call,
         ..
     } = ended.ending()
@@ -147,7 +149,7 @@ async fn cl30_a_function_makes_the_stream_again() {
     let server = Server::doing([Step::Cut, answer(500).into(), answer(201).into()]).await;
     let client = client();
     let call = client.http.post(server.url("/pay"));
-    let call = call.with_extension(Call::new().body_from(|| stream(&["pa", "y"])));
+    let call = call.with_extension(ClientCall::new().body_from(|| stream(&["pa", "y"])));
 
     let response = call.send().await.expect("an answer");
 
@@ -174,7 +176,7 @@ async fn cl31_other_bytes_are_never_sent_under_a_key() {
         let client = client();
         let call = client.http.post(server.url("/pay"));
         let ended = call
-            .with_extension(Call::new().body_from(make))
+            .with_extension(ClientCall::new().body_from(make))
             .send()
             .await;
         assert!(
@@ -216,11 +218,14 @@ async fn cl32_a_form_with_parts_is_the_same_at_every_attempt() {
         .post(server.url("/pay"))
         .multipart(form());
     let request = request.build().expect("a request");
-    let client = client_with(|keys| keys.longest_frozen_body(3_000));
+    let client = client_with(|keys| keys.max_buffered_body(3_000));
     let ended = client.http.execute(request).await;
     assert!(matches!(
         ended.ending(),
-        ClientError::Unknown { why: Why::Body, .. }
+        ClientError::Unknown {
+            why: StopReason::Body,
+            ..
+        }
     ));
 }
 
@@ -234,7 +239,7 @@ async fn cl32_one_intent_is_the_same_form_however_often_it_is_made() {
             .part("receipt", multipart::Part::bytes(vec![7; 3_000]));
         let request = reqwest::Client::new().post(server.url("/pay"));
         let request = request.multipart(form).build().expect("a request");
-        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         let mut extensions = http::Extensions::new();
         extensions.insert(wish);
         let http = &process.http;

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use http::HeaderName;
 use idempotent_client::{
-    Call, ClientError, IdempotencyKeys, Intent, KeyStyle, KeysBuilder, MemoryJournal, Profile,
-    Resend, Why,
+    ClientCall, ClientError, IdempotencyKeys, Intent, KeyStyle, KeysBuilder, MemoryJournal,
+    Profile, Resend, StopReason,
 };
 use idempotent_runtime::testing::ManualClock;
 use reqwest::Response;
@@ -63,7 +63,7 @@ impl Build {
     ) -> reqwest_middleware::Result<Response> {
         let call = self.client.post(server.url("/pay")).body("pay");
         let call = call.header("x-version", "1").bearer_auth(token);
-        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         call.with_extension(wish).send().await
     }
 
@@ -131,12 +131,15 @@ async fn a_shorter_retention_leaves_an_open_call_unsent_until_it_is_rolled_back(
 
     let shorter = open.build(Profile::ietf().retention(HOUR), |keys| keys);
     let told = shorter.charge(&server).await;
-    let why = Why::Age;
+    let why = StopReason::Age;
     assert!(
         matches!(told.ending(), ClientError::Unknown { why: told, .. } if *told == why),
         "{told:?}"
     );
-    assert_eq!(unfinished(&shorter.keys).await[0].resend(), Resend::TooOld);
+    assert_eq!(
+        unfinished(&shorter.keys).await[0].replay_plan(),
+        Resend::TooOld
+    );
     assert_eq!(server.seen().len(), 1);
 
     let rolled_back = open.build(Profile::ietf(), |keys| keys);

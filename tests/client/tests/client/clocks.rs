@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_client::{
-    Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Profile, Resend, Why,
+    ClientCall, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Profile,
+    Resend, StopReason,
 };
 use idempotent_runtime::{
     clock::Clock,
@@ -41,7 +42,7 @@ fn process_with(
 
 impl Process {
     fn call(&self, server: &Server) -> RequestBuilder {
-        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         let call = self.client.post(server.url("/pay")).body("pay");
         call.with_extension(wish)
     }
@@ -51,7 +52,13 @@ impl Process {
 fn is_too_old(ended: &reqwest_middleware::Result<reqwest::Response>) {
     let ended = ended.ending();
     assert!(
-        matches!(ended, ClientError::Unknown { why: Why::Age, .. }),
+        matches!(
+            ended,
+            ClientError::Unknown {
+                why: StopReason::Age,
+                ..
+            }
+        ),
         "{ended:?}"
     );
 }
@@ -129,14 +136,14 @@ async fn cl36_a_key_from_the_future_is_not_sent_again() {
 
     clock.step(start.plus(made - HOUR));
     let open = unfinished(&process.keys).await;
-    assert_eq!(open[0].resend(), Resend::TooOld);
+    assert_eq!(open[0].replay_plan(), Resend::TooOld);
     is_too_old(&process.call(&server).send().await);
     assert_eq!(server.seen().len(), 1);
 
     // Clocks differ by so much.
     clock.step(start.plus(made - Duration::from_secs(300)));
     let open = unfinished(&process.keys).await;
-    assert_eq!(open[0].resend(), Resend::Possible);
+    assert_eq!(open[0].replay_plan(), Resend::Possible);
     let response = process.call(&server).send().await.expect("an answer");
     assert_eq!(outcome(&response).attempts, 1);
 }
@@ -146,19 +153,19 @@ async fn cl36_a_key_from_the_future_is_not_sent_again() {
 async fn cl29_nothing_is_sent_after_the_deadline() {
     let server = Server::doing([Step::Cut]).await;
     let process = process(1, &Pauses::default(), &ManualClock::new());
-    let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
-    let late = |call: Call| {
+    let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
+    let late = |call: ClientCall| {
         let post = process.client.post(server.url("/pay")).body("pay");
         post.with_extension(call.deadline(Duration::ZERO)).send()
     };
 
     let ended = late(wish.clone()).await;
-    let why = Why::Deadline;
+    let why = StopReason::Deadline;
     assert!(
         matches!(ended.ending(), ClientError::Exhausted { why: told, .. } if *told == why),
         "{ended:?}"
     );
-    let ended = late(Call::new().without_key()).await;
+    let ended = late(ClientCall::new().without_key()).await;
     assert!(matches!(ended.ending(), ClientError::TimedOut), "{ended:?}");
     assert!(server.seen().is_empty());
     assert!(unfinished(&process.keys).await.is_empty());

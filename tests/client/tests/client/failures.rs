@@ -3,11 +3,11 @@
 use std::{io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use idempotent_client::{
-    Budget, Call, ClientError, IdempotencyKeys, Limits, MemoryJournal, Profile, Why,
+    Budget, ClientCall, ClientError, IdempotencyKeys, Limits, MemoryJournal, Profile, StopReason,
 };
 use idempotent_runtime::{
     clock::Timer,
-    testing::{Cut, Gate, Proxy},
+    testing::{Disconnect, Gate, Proxy},
 };
 use reqwest::dns::{Name, Resolve, Resolving};
 use reqwest_middleware::ClientBuilder;
@@ -30,7 +30,7 @@ async fn cl20_who_cannot_be_reached_has_seen_nothing() {
     let url = format!("http://{}/pay", nobody().await);
     let ended = client.post(&url).send().await;
     let ClientError::Exhausted {
-        why: Why::Attempts,
+        why: StopReason::Attempts,
         call,
         ..
     } = ended.ending()
@@ -109,7 +109,7 @@ async fn cl20_a_bad_scheme_and_an_endless_redirect_are_not_tried_again() {
 
 #[tokio::test]
 async fn cl21_what_was_cut_off_after_sending_is_sent_again_because_it_has_a_key() {
-    for cut in [Cut::BeforeRequest, Cut::BeforeAnswer] {
+    for cut in [Disconnect::BeforeRequest, Disconnect::BeforeAnswer] {
         let server = Server::doing([answer(201)]).await;
         let proxy = Proxy::to(server.address).await.expect("a proxy");
         let url = format!("http://{}/pay", proxy.address());
@@ -121,8 +121,10 @@ async fn cl21_what_was_cut_off_after_sending_is_sent_again_because_it_has_a_key(
         assert!(keys.iter().all(|key| key.is_some() && *key == keys[0]));
 
         proxy.cut_next(cut);
-        let call = client.post(&url).with_extension(Call::new().without_key());
-        let reached = usize::from(cut == Cut::BeforeAnswer);
+        let call = client
+            .post(&url)
+            .with_extension(ClientCall::new().without_key());
+        let reached = usize::from(cut == Disconnect::BeforeAnswer);
         let before = server.seen().len();
         assert!(call.send().await.is_err(), "{cut:?}");
         assert_eq!(server.seen().len(), before + reached, "{cut:?}");
@@ -171,7 +173,7 @@ async fn cl22_where_nobody_knows_of_keys_nothing_is_sent_twice() {
     let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
     let ended = client.post(&server.url("/pay")).send().await;
     let ClientError::Unknown {
-        why: Why::Undeclared,
+        why: StopReason::Undeclared,
         call,
         ..
     } = ended.ending()
@@ -229,7 +231,7 @@ async fn cl28_pauses_go_by_tokio_s_time() {
     assert!(matches!(
         ended.ending(),
         ClientError::Unknown {
-            why: Why::Attempts,
+            why: StopReason::Attempts,
             ..
         }
     ));
@@ -270,7 +272,11 @@ async fn cl29_attempts_and_the_budget_of_an_origin_are_bounds() {
     }
     assert_eq!(
         reasons,
-        [(Why::Attempts, 3), (Why::Budget, 2), (Why::Budget, 1)]
+        [
+            (StopReason::Attempts, 3),
+            (StopReason::Budget, 2),
+            (StopReason::Budget, 1)
+        ]
     );
 
     // Another origin has a budget of its own.
@@ -294,8 +300,8 @@ async fn cl29_calls_that_go_well_pay_for_the_retries_of_others() {
     };
     assert_eq!(attempts().await.expect("an answer"), 2);
     let half = attempts().await.expect_err("half a retry is none");
-    let half = ClientError::of(&half).expect("an error of ours");
-    let why = Why::Budget;
+    let half = ClientError::from_error(&half).expect("an error of ours");
+    let why = StopReason::Budget;
     assert!(matches!(half, ClientError::Unknown { why: told, .. } if *told == why));
     assert_eq!(attempts().await.expect("an answer"), 1);
     assert_eq!(attempts().await.expect("an answer"), 2);
@@ -310,14 +316,17 @@ async fn cl29_the_deadline_ends_an_attempt_that_is_under_way() {
     let keys = IdempotencyKeys::builder(Profile::ietf()).timer(timeout.clone());
     let client = keys.client(reqwest::Client::builder()).expect("a client");
     let call = client.post(server.url("/pay")).body("pay");
-    let call = tokio::spawn(call.with_extension(Call::new().deadline(DEADLINE)).send());
+    let call = tokio::spawn(
+        call.with_extension(ClientCall::new().deadline(DEADLINE))
+            .send(),
+    );
     server.await_requests(2).await;
 
     gate.open();
 
     let ended = call.await.expect("it ends");
     let ClientError::Unknown {
-        why: Why::Deadline,
+        why: StopReason::Deadline,
         call,
         ..
     } = ended.ending()
@@ -352,7 +361,7 @@ async fn cl29_the_deadline_ends_an_attempt_that_may_take_longer_by_itself() {
         matches!(
             ended.ending(),
             ClientError::Unknown {
-                why: Why::Deadline,
+                why: StopReason::Deadline,
                 ..
             }
         ),
@@ -375,7 +384,7 @@ async fn cl22_a_server_s_word_does_not_repeat_what_has_no_protection() {
         let url = server.url("/").parse().expect("a URL");
         let client = client_with(|keys| keys.server(&url, Profile::stripe()));
         let call = client.post(&server.url("/pay"));
-        let call = call.with_extension(Call::new().without_key());
+        let call = call.with_extension(ClientCall::new().without_key());
         let answered = call.send().await.expect("the last answer");
         assert!(answered.status().as_u16() >= 400);
         assert_eq!(server.keys(), [None], "once");
@@ -397,7 +406,7 @@ async fn cl21_a_refusal_after_a_lost_answer_is_no_outcome() {
         let server = Server::doing([Step::Cut, answer(status).into()]).await;
         let ended = client().post(&server.url("/pay")).send().await;
         let ClientError::Unknown {
-            why: Why::Refused,
+            why: StopReason::Refused,
             call,
             ..
         } = ended.ending()
@@ -427,7 +436,7 @@ async fn cl18_a_failed_handler_is_unknown_and_a_bad_set_up_did_nothing() {
     assert!(matches!(
         ended.ending(),
         ClientError::Unknown {
-            why: Why::Server,
+            why: StopReason::Server,
             ..
         }
     ));
@@ -458,7 +467,7 @@ async fn cl39_who_gives_up_hands_over_the_key_and_the_last_answer() {
     let client = client();
     let ended = client.post(&server.url("/pay")).send().await;
     let ClientError::Unknown {
-        why: Why::Attempts,
+        why: StopReason::Attempts,
         call,
         ..
     } = ended.ending()
@@ -470,7 +479,7 @@ async fn cl39_who_gives_up_hands_over_the_key_and_the_last_answer() {
     assert_eq!(answer.headers["x-request-id"], "7");
     assert_eq!(answer.body.as_deref(), Some(&b"down"[..]));
 
-    let again = Call::new().key(call.key.clone());
+    let again = ClientCall::new().key(call.key.clone());
     let response = client
         .post(&server.url("/pay"))
         .with_extension(again)

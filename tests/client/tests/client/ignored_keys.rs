@@ -1,6 +1,6 @@
 //! Servers that ignore keys, or do not support them, and say so.
 
-use idempotent_client::{Call, ClientError, KeyStatus, Why};
+use idempotent_client::{ClientCall, ClientError, KeyStatus, StopReason};
 
 use crate::kit::{Ending, Server, Step, answer, client, outcome, problem};
 
@@ -21,7 +21,7 @@ async fn cl44_a_server_that_ignores_keys_is_not_relied_on_again() {
     assert!(matches!(
         ended.ending(),
         ClientError::Unknown {
-            why: Why::Undeclared,
+            why: StopReason::Undeclared,
             ..
         }
     ));
@@ -41,15 +41,15 @@ async fn cl44_a_route_that_ignores_keys_speaks_for_no_other_to_a_call_without_on
     ]);
     let server = server.await;
     let first = client();
-    let search = async |call: Call| {
+    let search = async |call: ClientCall| {
         let search = first.post(&server.url("/search")).with_extension(call);
         search.send().await.expect("an answer")
     };
-    search(Call::new().without_key()).await;
+    search(ClientCall::new().without_key()).await;
     let paid = first.post(&server.url("/pay")).send().await;
     assert_eq!(outcome(&paid.expect("an answer")).attempts, 2);
 
-    search(Call::new()).await;
+    search(ClientCall::new()).await;
     let another = client().post(&server.url("/pay")).send().await;
     assert_eq!(outcome(&another.expect("an answer")).attempts, 2);
 }

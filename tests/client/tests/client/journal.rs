@@ -7,8 +7,8 @@ use std::{
 };
 
 use idempotent_client::{
-    Call, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Origin, Profile,
-    Resend, SqliteJournal, Why,
+    ClientCall, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Origin,
+    Profile, Resend, SqliteJournal, StopReason,
 };
 use idempotent_runtime::{
     clock::Clock,
@@ -44,8 +44,8 @@ pub(crate) fn process_with(journal: impl ClientJournal, clock: &ManualClock) -> 
     Process { client, keys }
 }
 
-pub(crate) fn wish() -> Call {
-    Call::new().intent(Intent::new("payments.charge", "order-42"))
+pub(crate) fn wish() -> ClientCall {
+    ClientCall::new().intent(Intent::new("payments.charge", "order-42"))
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn cl08_a_restart_sends_the_same_bytes_with_the_same_key() {
     let second = process(&file, &clock).await;
     let open = unfinished(&second.keys).await;
     assert_eq!(open.len(), 1);
-    assert_eq!(open[0].resend(), Resend::Possible);
+    assert_eq!(open[0].replay_plan(), Resend::Possible);
     let call = open[0].request(&second.client).expect("it can be sent");
     let response = call.send().await.expect("an answer");
 
@@ -192,12 +192,15 @@ async fn cl36_an_old_key_is_never_sent_again() {
 
     clock.advance(24 * HOUR - Duration::from_secs(300));
     let open = unfinished(&process.keys).await;
-    assert_eq!(open[0].resend(), Resend::TooOld);
+    assert_eq!(open[0].replay_plan(), Resend::TooOld);
     assert!(open[0].request(&process.client).is_none());
     let ended = call().await;
     assert!(matches!(
         ended.ending(),
-        ClientError::Unknown { why: Why::Age, .. }
+        ClientError::Unknown {
+            why: StopReason::Age,
+            ..
+        }
     ));
     assert_eq!(server.seen().len(), 1);
 }
@@ -213,7 +216,7 @@ async fn cl36_a_key_that_gets_old_on_the_way_is_not_sent_again() {
     let client = keys.client(reqwest::Client::builder()).expect("a client");
     let ended = client.post(server.url("/pay")).body("pay").send().await;
     let ClientError::Unknown {
-        why: Why::Age,
+        why: StopReason::Age,
         call,
         ..
     } = ended.ending()
@@ -232,10 +235,16 @@ async fn cl36_an_intent_that_no_journal_saw_is_as_old_as_it_says() {
     let began = UNIX_EPOCH + Duration::from_micros(now) - 25 * HOUR;
     let old = Intent::new("payments.charge", "order-42").begun(began);
     let call = process.client.post(server.url("/pay")).body("pay");
-    let ended = call.with_extension(Call::new().intent(old)).send().await;
+    let ended = call
+        .with_extension(ClientCall::new().intent(old))
+        .send()
+        .await;
     assert!(matches!(
         ended.ending(),
-        ClientError::Unknown { why: Why::Age, .. }
+        ClientError::Unknown {
+            why: StopReason::Age,
+            ..
+        }
     ));
     assert!(server.seen().is_empty());
     assert!(
@@ -351,7 +360,7 @@ async fn cl36_a_key_that_many_calls_came_after_is_not_sent_again() {
     let keys = builder(&Pauses::default()).clock(clock.clone());
     let client = keys.client(reqwest::Client::builder()).expect("a client");
     let ask = |id: String, path: &str| {
-        let wish = Call::new().intent(Intent::new("payments.charge", &id));
+        let wish = ClientCall::new().intent(Intent::new("payments.charge", &id));
         let call = client.post(server.url(path)).body("pay");
         call.with_extension(wish).send()
     };
@@ -384,7 +393,7 @@ async fn cl08_what_an_earlier_process_may_have_done_stays_unknown() {
     assert!(call().await.is_err());
     let ended = call().await;
     let ClientError::Unknown {
-        why: Why::Refused,
+        why: StopReason::Refused,
         call: told,
         ..
     } = ended.ending()

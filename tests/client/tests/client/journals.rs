@@ -8,9 +8,9 @@ use std::{
 
 use bytes::Bytes;
 use idempotent_client::{
-    ClientError, ClientJournal, IdempotencyKeys, Key, MemoryJournal, Profile, Resend,
+    ClientError, ClientJournal, ClientKey, IdempotencyKeys, MemoryJournal, Profile, Resend,
     SqliteJournal,
-    journal::{Ending as Ended, Entry, EntryId},
+    journal::{Ending as CallSummary, Entry, EntryId},
 };
 use idempotent_runtime::{StoreErrorKind, record::Time};
 use reqwest_middleware::ClientBuilder;
@@ -36,7 +36,7 @@ async fn every_journal_keeps_the_contract() {
             id: EntryId {
                 origin: "https://api.example.com".into(),
                 account: "acct_1".into(),
-                key: Key::new(key).expect("a key"),
+                key: ClientKey::new(key).expect("a key"),
             },
             method: http::Method::POST,
             url: "https://api.example.com/pay?a=1".parse().expect("a URL"),
@@ -77,11 +77,11 @@ async fn every_journal_keeps_the_contract() {
         assert_eq!(open, [old.clone(), new.clone()]);
 
         journal
-            .finish(&old.id, &[9; 32], &Ended::Burned)
+            .finish(&old.id, &[9; 32], &CallSummary::Burned)
             .await
             .expect("it is written");
         journal
-            .finish(&new.id, &[9; 32], &Ended::Gone)
+            .finish(&new.id, &[9; 32], &CallSummary::Gone)
             .await
             .expect("it is written");
         let standing = journal
@@ -89,7 +89,7 @@ async fn every_journal_keeps_the_contract() {
             .await
             .expect("an answer")
             .expect("it stands");
-        assert_eq!(standing.ending, Some(Ended::Burned));
+        assert_eq!(standing.ending, Some(CallSummary::Burned));
         assert_eq!(standing.caller, Some([9; 32]), "who was told");
         assert_eq!(standing.body, None, "nobody sends it any more");
         assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&stream));
@@ -102,7 +102,10 @@ async fn every_journal_keeps_the_contract() {
         };
         let over = journal.begin(&by_another).await.expect("an answer");
         let over = over.expect("it stands");
-        assert_eq!((over.ending, over.begun), (Some(Ended::Burned), old.begun));
+        assert_eq!(
+            (over.ending, over.begun),
+            (Some(CallSummary::Burned), old.begun)
+        );
         let take_up = async |id, seen: Option<[u8; 16]>| {
             let taken_up = journal.take_up(id, seen.as_ref(), &[2; 16]).await;
             taken_up.expect("an answer")
@@ -174,7 +177,7 @@ fn call(number: usize, body: &Bytes) -> Entry {
         id: EntryId {
             origin: "https://api.example.com".into(),
             account: String::new(),
-            key: Key::new(number.to_string()).expect("a key"),
+            key: ClientKey::new(number.to_string()).expect("a key"),
         },
         method: http::Method::POST,
         url: "https://api.example.com/pay".parse().expect("a URL"),
@@ -227,7 +230,7 @@ async fn cl09_the_memory_for_unfinished_calls_is_bounded() {
     let full = journal.begin(&call(MOST, &body)).await;
     assert_eq!(full.expect_err("no room").kind(), StoreErrorKind::Full);
     let first = &open[0].id;
-    let finished = journal.finish(first, &[8; 32], &Ended::Gone).await;
+    let finished = journal.finish(first, &[8; 32], &CallSummary::Gone).await;
     finished.expect("it is written");
     assert_eq!(journal.begin(&call(MOST, &body)).await, Ok(None));
     let again = journal.begin(&call(1, &body)).await.expect("an answer");
@@ -279,7 +282,7 @@ async fn cl36_a_journal_full_of_old_calls_takes_new_ones_when_somebody_makes_roo
 
     let oldest = keys.unfinished(1).await.expect("a list").remove(0);
     let oldest = oldest.expect("it can be read");
-    assert_eq!(oldest.resend(), Resend::TooOld);
+    assert_eq!(oldest.replay_plan(), Resend::TooOld);
     assert_eq!(keys.forget(&oldest).await, Ok(true));
 
     assert_eq!(ask().await.expect("an answer").status(), 201);
@@ -289,7 +292,7 @@ async fn cl36_a_journal_full_of_old_calls_takes_new_ones_when_somebody_makes_roo
 async fn cl36_what_is_over_is_known_when_its_answer_is_dropped() {
     let journal = MemoryJournal::new();
     let body = Bytes::from(vec![b'x'; 60_000]);
-    let answered = Ended::Answered {
+    let answered = CallSummary::Answered {
         status: http::StatusCode::CREATED,
         headers: http::HeaderMap::new(),
         body: Some(body.clone()),
@@ -309,7 +312,7 @@ async fn cl36_what_is_over_is_known_when_its_answer_is_dropped() {
         let standing = journal.begin(&call(number, &sent)).await;
         let standing = standing.expect("an answer").expect("it is known");
         assert_eq!(standing.body, None, "nobody needs it any more");
-        let Some(Ended::Answered { body, .. }) = standing.ending else {
+        let Some(CallSummary::Answered { body, .. }) = standing.ending else {
             panic!("it ended")
         };
         kept += body.map_or(0, |body| body.len());
@@ -349,7 +352,7 @@ async fn cl08_a_journal_of_the_first_release_is_read() {
 
     let over = Entry {
         id: EntryId {
-            key: Key::new("over").expect("a key"),
+            key: ClientKey::new("over").expect("a key"),
             ..entry.id.clone()
         },
         ..entry.clone()
@@ -359,7 +362,7 @@ async fn cl08_a_journal_of_the_first_release_is_read() {
         .await
         .expect("an answer")
         .expect("it stands");
-    let answered = Ended::Answered {
+    let answered = CallSummary::Answered {
         status: http::StatusCode::CREATED,
         headers: [(http::header::ETAG, "e".parse().expect("a value"))]
             .into_iter()
@@ -394,7 +397,7 @@ async fn cl08_a_call_of_an_earlier_release_is_forgotten_only_as_it_was_listed() 
         };
         let id = |number| call(number, &Bytes::new()).id;
         assert_eq!(journal.take_up(&id(0), None, &[2; 16]).await, Ok(true));
-        let finished = journal.finish(&id(1), &[8; 32], &Ended::Gone).await;
+        let finished = journal.finish(&id(1), &[8; 32], &CallSummary::Gone).await;
         finished.expect("it is written");
 
         assert_eq!(keys.forget(taken_up).await, Ok(false));

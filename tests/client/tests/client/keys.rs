@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::Extensions;
-use idempotent_client::{Call, ClientError, Intent, InvalidKey, Key, Profile};
+use idempotent_client::{ClientCall, ClientError, ClientKey, Intent, InvalidClientKey, Profile};
 use reqwest::Request;
 use reqwest_middleware::ClientBuilder;
 use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
@@ -121,16 +121,18 @@ async fn sends(
 ) -> Option<Told> {
     let request = client.post(url).body(body).build().expect("a request");
     let call = client.http.execute_with_extensions(request, own);
-    call.await.err().map(|error| match ClientError::of(&error) {
-        Some(ClientError::AnotherCallOpen { call, .. }) => Told::Refused(call.key.clone()),
-        other => Told::Failed(other.and_then(ClientError::key).cloned()),
-    })
+    call.await
+        .err()
+        .map(|error| match ClientError::from_error(&error) {
+            Some(ClientError::AnotherCallOpen { call, .. }) => Told::Refused(call.key.clone()),
+            other => Told::Failed(other.and_then(ClientError::key).cloned()),
+        })
 }
 
 #[derive(Debug, PartialEq)]
 enum Told {
-    Refused(Key),
-    Failed(Option<Key>),
+    Refused(ClientKey),
+    Failed(Option<ClientKey>),
 }
 
 /// The first one may have been carried out: with the key of another request, it would be sent twice
@@ -192,7 +194,7 @@ async fn cl41_the_header_of_a_key_is_marked_as_sensitive_whoever_wrote_it() {
         .with(Passing(is_sensitive));
     let client = client.build();
     let call = || client.post(server.url("/pay")).body("pay");
-    let given = Call::new().key(Key::new("given").expect("a key"));
+    let given = ClientCall::new().key(ClientKey::new("given").expect("a key"));
     for call in [
         call(),
         call().with_extension(given),
@@ -212,7 +214,7 @@ async fn cl03_two_lines_are_refused() {
 
     let refused = call.send().await;
 
-    let ClientError::InvalidKey(InvalidKey::Doubled(2)) = refused.ending() else {
+    let ClientError::InvalidKey(InvalidClientKey::Doubled(2)) = refused.ending() else {
         panic!("{refused:?}")
     };
     assert!(server.seen().is_empty());
@@ -258,7 +260,7 @@ async fn cl05_repeatable_methods_have_a_key_on_demand() {
         call().send().await.expect("an answer");
         assert_eq!(server.keys(), [None, None], "{method}");
 
-        let keyed = call().with_extension(Call::new().keyed());
+        let keyed = call().with_extension(ClientCall::new().keyed());
         keyed.send().await.expect("an answer");
         assert!(server.keys()[2].is_some(), "{method}");
     }
@@ -273,7 +275,7 @@ async fn cl05_a_key_on_trial_does_not_keep_a_repeatable_method_from_being_repeat
     let call = client
         .http
         .put(server.url("/it"))
-        .with_extension(Call::new().keyed());
+        .with_extension(ClientCall::new().keyed());
     let response = call.send().await.expect("an answer");
     assert_eq!(response.status(), 204);
     let keys = server.keys();
@@ -312,10 +314,10 @@ async fn cl06_keys_are_quoted_uuids_and_bare_where_a_server_wants_it() {
 async fn cl07_a_custom_key_is_escaped_and_a_bad_one_is_refused() {
     let server = Server::doing([answer(201)]).await;
     let client = client();
-    let key = Key::new(r#"a"b\c"#).expect("a key");
+    let key = ClientKey::new(r#"a"b\c"#).expect("a key");
 
     let call = client.post(&server.url("/pay"));
-    let call = call.with_extension(Call::new().key(key));
+    let call = call.with_extension(ClientCall::new().key(key));
     call.send().await.expect("an answer");
     assert_eq!(server.keys(), [Some(r#""a\"b\\c""#.to_owned())]);
 
@@ -362,10 +364,11 @@ async fn cl41_neither_logs_nor_errors_show_the_key() {
         .build(reqwest::Client::builder())
         .expect("a client");
     let client = ClientBuilder::new(http).with(keys.clone()).build();
-    let key = Key::new("very-secret").expect("a key");
+    let key = ClientKey::new("very-secret").expect("a key");
     let send = || {
         let call = client.post(server.url("/pay")).body("pay");
-        call.with_extension(Call::new().key(key.clone())).send()
+        call.with_extension(ClientCall::new().key(key.clone()))
+            .send()
     };
 
     let error = send().await.expect_err("it ended");
@@ -378,7 +381,7 @@ async fn cl41_neither_logs_nor_errors_show_the_key() {
     let response = format!("{response:?} {:?}", outcome(&response));
     for text in [
         logged,
-        format!("{error:?} {error} {:?}", ClientError::of(&error)),
+        format!("{error:?} {error} {:?}", ClientError::from_error(&error)),
         format!("{open:?}"),
         response,
     ] {
@@ -392,7 +395,7 @@ async fn cl41_neither_logs_nor_errors_show_the_key() {
 async fn cl42_one_intent_is_one_key_in_every_process() {
     let server = Server::doing(vec![answer(401); 4]).await;
     let send = async |client: &Client, operation, id| {
-        let call = Call::new().intent(Intent::new(operation, id));
+        let call = ClientCall::new().intent(Intent::new(operation, id));
         let call = client.post(&server.url("/pay")).with_extension(call);
         call.send().await.expect("an answer");
     };
@@ -417,7 +420,7 @@ async fn cl43_only_the_intent_is_in_its_key() {
         ("cents=100&at=12:00", "/pay"),
         ("cents=200&at=12:01", "/v2/pay"),
     ] {
-        let wish = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         let call = client().http.post(server.url(path)).body(body);
         call.with_extension(wish).send().await.expect("an answer");
     }
@@ -439,7 +442,7 @@ async fn cl45_every_operation_of_a_batch_has_a_key_of_its_own() {
     keys.dedup();
     assert_eq!(keys.len(), 3);
 
-    let batch = Call::new().intent(Intent::new("import", "batch-7"));
+    let batch = ClientCall::new().intent(Intent::new("import", "batch-7"));
     let send = |item: &'static str| {
         let call = client.http.post(server.url("/items")).body(item);
         call.with_extension(batch.clone()).send()

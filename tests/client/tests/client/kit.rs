@@ -19,7 +19,7 @@ use http_body_util::{BodyExt as _, Collected, Full, StreamBody, combinators::Box
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use idempotent_client::{
-    ClientError, IdempotencyKeys, KeysBuilder, Limits, Outcome, Profile, Unfinished,
+    ClientError, ClientOutcome, IdempotencyKeys, KeysBuilder, Limits, PendingCall, Profile,
 };
 use idempotent_runtime::{clock::Timer, testing::Gate};
 use reqwest_middleware::{ClientWithMiddleware, Middleware, Next, RequestBuilder};
@@ -478,12 +478,12 @@ impl Client {
     }
 }
 
-pub(crate) fn outcome(response: &reqwest::Response) -> &Outcome {
-    Outcome::of(response).expect("every response has one")
+pub(crate) fn outcome(response: &reqwest::Response) -> &ClientOutcome {
+    ClientOutcome::from_response(response).expect("every response has one")
 }
 
 /// The calls that the journal holds open, each of which can be read.
-pub(crate) async fn unfinished(keys: &IdempotencyKeys) -> Vec<Unfinished> {
+pub(crate) async fn unfinished(keys: &IdempotencyKeys) -> Vec<PendingCall> {
     let open = keys.unfinished(9).await.expect("a list");
     let open = open.into_iter();
     open.map(|call| call.expect("it can be read")).collect()
@@ -497,7 +497,7 @@ pub(crate) trait Ending {
 impl Ending for reqwest_middleware::Result<reqwest::Response> {
     fn ending(&self) -> &ClientError {
         let error = self.as_ref().expect_err("there is no outcome");
-        ClientError::of(error).unwrap_or_else(|| panic!("an error of ours, not {error:?}"))
+        ClientError::from_error(error).unwrap_or_else(|| panic!("an error of ours, not {error:?}"))
     }
 }
 

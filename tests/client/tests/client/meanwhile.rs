@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use idempotent_client::{
-    Call, ClientError, ClientJournal, MemoryJournal, Why,
-    journal::{DamagedEntry, Ending as Ended, Entry, EntryId},
+    ClientCall, ClientError, ClientJournal, MemoryJournal, StopReason,
+    journal::{CorruptEntry, Ending as CallSummary, Entry, EntryId},
 };
 use idempotent_runtime::{
     StoreError, StoreErrorKind, clock::Timer as _, record::Time, testing::ManualClock,
@@ -99,7 +99,7 @@ impl ClientJournal for Meanwhile {
         &self,
         id: &EntryId,
         caller: &[u8; 32],
-        ending: &Ended,
+        ending: &CallSummary,
     ) -> Result<(), StoreError> {
         self.check()?;
         self.journal.finish(id, caller, ending).await
@@ -114,7 +114,7 @@ impl ClientJournal for Meanwhile {
         self.journal.forget(id).await
     }
 
-    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, DamagedEntry>>, StoreError> {
+    async fn unfinished(&self, limit: u32) -> Result<Vec<Result<Entry, CorruptEntry>>, StoreError> {
         self.journal.unfinished(limit).await
     }
 
@@ -126,7 +126,7 @@ impl ClientJournal for Meanwhile {
 async fn ask(
     process: &Process,
     server: &Server,
-    wish: Call,
+    wish: ClientCall,
 ) -> reqwest_middleware::Result<reqwest::Response> {
     let call = process.client.post(server.url("/pay")).body("pay");
     call.with_extension(wish).send().await
@@ -136,7 +136,7 @@ async fn ask(
 async fn cl09_where_the_journal_fails_nothing_is_sent() {
     let server = Server::doing([answer(201)]).await;
     let process = process_with(Meanwhile::of(Happens::IsFull), &ManualClock::new());
-    let ended = ask(&process, &server, Call::new()).await;
+    let ended = ask(&process, &server, ClientCall::new()).await;
     assert!(matches!(ended.ending(), ClientError::Journal { .. }));
     assert!(server.seen().is_empty());
 }
@@ -183,7 +183,7 @@ async fn cl29_a_call_that_was_taken_up_too_late_stays_open() {
         matches!(
             ended.ending(),
             ClientError::Unknown {
-                why: Why::Deadline,
+                why: StopReason::Deadline,
                 ..
             }
         ),
@@ -210,7 +210,7 @@ async fn cl39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_hold
         let ClientError::Unknown { why, .. } = ended.ending() else {
             panic!("{refusal:?}: {ended:?}");
         };
-        assert_eq!(*why, Why::Journal, "{refusal:?}");
+        assert_eq!(*why, StopReason::Journal, "{refusal:?}");
         assert_eq!(unfinished(&process.keys).await.len(), 1);
     }
     let process = process_with(Meanwhile::of(Happens::Fails), &ManualClock::new());
@@ -223,7 +223,7 @@ async fn cl39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_hold
     let ClientError::Unknown { why, call, .. } = ended.ending() else {
         panic!("{ended:?}");
     };
-    assert_eq!(*why, Why::Journal);
+    assert_eq!(*why, StopReason::Journal);
     assert!(call.failure.is_some());
 }
 
@@ -262,7 +262,7 @@ async fn cl39_nobody_is_told_that_nothing_was_sent_of_what_an_earlier_pass_sent(
     let ClientError::Unknown { why, call, .. } = ended.ending() else {
         panic!("{ended:?}");
     };
-    assert_eq!(*why, Why::Journal);
+    assert_eq!(*why, StopReason::Journal);
     assert!(call.failure.is_some());
     assert_eq!(server.seen().len(), 1);
 }

@@ -1,6 +1,6 @@
 //! Answers that come piece by piece, or are long.
 
-use idempotent_client::{Call, Intent, MemoryJournal, Origin};
+use idempotent_client::{ClientCall, Intent, MemoryJournal, Origin};
 
 use crate::kit::{Server, Step, answer, client, client_with, outcome};
 
@@ -76,7 +76,7 @@ async fn cl21_half_a_document_of_unknown_length_is_asked_for_again() {
         let ask = || {
             let intent = Intent::new("pay", &number.to_string());
             let call = client.post(&server.url("/pay")).body("pay");
-            call.with_extension(Call::new().intent(intent)).send()
+            call.with_extension(ClientCall::new().intent(intent)).send()
         };
         let response = ask().await.expect("an answer");
         assert_eq!(outcome(&response).attempts, 2, "{content_type}");

@@ -1,6 +1,8 @@
 //! Redirects: the client beneath takes every header along, so a key is kept at its origin by what it may follow.
 
-use idempotent_client::{Call, ClientError, IdempotencyKeys, Intent, Origin, Profile, Why};
+use idempotent_client::{
+    ClientCall, ClientError, IdempotencyKeys, Intent, Origin, Profile, StopReason,
+};
 
 use crate::kit::{Ending, Server, Step, answer, client, client_with, outcome, patient, unfinished};
 
@@ -99,7 +101,7 @@ async fn cl34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
         let server = Server::doing([moved, answer(201).body("receipt"), list]).await;
         let client = client();
         let ask = || {
-            let call = Call::new().intent(Intent::new("payments.charge", "order-42"));
+            let call = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
             let request = client.post(&server.url("/payments"));
             request.with_extension(call).send()
         };
@@ -109,7 +111,7 @@ async fn cl34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
         let ClientError::Unknown { why, call, .. } = ended.ending() else {
             panic!("{ended:?}")
         };
-        assert_eq!(*why, Why::Moved);
+        assert_eq!(*why, StopReason::Moved);
         let told = call.answer.as_ref().expect("the redirect");
         assert_eq!(told.headers["location"], "/payments/");
         assert_eq!(server.seen().len(), 1, "nobody was asked for a list");
@@ -132,7 +134,7 @@ async fn cl34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
     let client = reqwest_middleware::ClientBuilder::new(http).with(keys.clone());
     let client = client.build();
     let ask = |path: &str| {
-        let call = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let call = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         let request = client.post(server.url(path)).body("pay");
         request.with_extension(call).send()
     };
@@ -141,7 +143,7 @@ async fn cl34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
         let moved = matches!(
             ended.ending(),
             ClientError::Unknown {
-                why: Why::Moved,
+                why: StopReason::Moved,
                 ..
             }
         );
@@ -170,9 +172,9 @@ async fn cl34_only_a_post_becomes_a_get_where_its_target_is_elsewhere() {
         let server = Server::doing([moved(), recorded]).await;
         let client = client();
         let put = || client.http.put(server.url("/orders/1")).body("order");
-        let unkeyed = put().with_extension(Call::new().without_key());
+        let unkeyed = put().with_extension(ClientCall::new().without_key());
         assert_eq!(unkeyed.send().await.expect("an answer").status(), status);
-        let keyed = put().with_extension(Call::new().intent(Intent::new("orders.put", "1")));
+        let keyed = put().with_extension(ClientCall::new().intent(Intent::new("orders.put", "1")));
         assert_eq!(keyed.send().await.expect("an answer").status(), status);
         assert_eq!(server.seen().len(), 2);
     }
@@ -186,7 +188,7 @@ async fn cl34_a_target_that_is_elsewhere_is_no_outcome_where_the_method_protects
     let client = undeclared.client(reqwest::Client::builder());
     let client = client.expect("a client");
     for _ in 0..2 {
-        let call = Call::new().intent(Intent::new("orders.put", "1"));
+        let call = ClientCall::new().intent(Intent::new("orders.put", "1"));
         let put = client.put(server.url("/orders/1")).body("order");
         let response = put.with_extension(call).send().await.expect("an answer");
         assert_eq!(response.status(), 301);
@@ -200,7 +202,7 @@ async fn cl34_a_call_without_a_key_is_led_on_as_by_every_client() {
         let moved = answer(status).with("location", "/receipts/1");
         let server = Server::doing([moved, answer(200).body("receipt")]).await;
         let call = client().post(&server.url("/pay"));
-        let call = call.with_extension(Call::new().without_key());
+        let call = call.with_extension(ClientCall::new().without_key());
         let response = call.send().await.expect("an answer");
         assert_eq!(response.text().await.expect("a body"), "receipt");
         assert_eq!(server.seen()[1].method, http::Method::GET);
@@ -273,7 +275,7 @@ async fn cl34_a_call_that_was_led_on_is_not_taken_for_not_done() {
         let server = Server::doing([see, fails.clone()]).await;
         let client = client_with(|keys| keys.limits(patient().attempts(1)));
         let ask = |body: &'static str| {
-            let call = Call::new().intent(Intent::new("payments.charge", "order-42"));
+            let call = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
             let request = client.http.post(server.url("/pay")).body(body);
             request.with_extension(call).send()
         };
@@ -300,7 +302,7 @@ async fn cl34_a_failure_that_a_call_was_led_on_to_is_not_its_outcome() {
     let server = Server::doing([see(), answer(404), see(), found]).await;
     let client = client();
     let ask = || {
-        let call = Call::new().intent(Intent::new("payments.charge", "order-42"));
+        let call = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         client.post(&server.url("/pay")).with_extension(call).send()
     };
     let ended = ask().await;
@@ -332,7 +334,7 @@ async fn cl34_a_call_without_a_key_that_was_led_on_is_not_sent_again() {
     let limited = answer(429).with("retry-after", "0");
     let server = Server::doing([see, limited]).await;
     let call = client().post(&server.url("/pay"));
-    let call = call.with_extension(Call::new().without_key());
+    let call = call.with_extension(ClientCall::new().without_key());
     assert_eq!(call.send().await.expect("the last answer").status(), 429);
     assert_eq!(server.seen().len(), 2);
 }

@@ -1,6 +1,6 @@
 //! What a journal answers with, and what is no answer for whoever asks again.
 
-use idempotent_client::{ClientError, KeyStatus, MemoryJournal, Origin, Why};
+use idempotent_client::{ClientError, KeyStatus, MemoryJournal, Origin, StopReason};
 use idempotent_runtime::testing::ManualClock;
 
 use crate::{
@@ -81,7 +81,7 @@ async fn cl11_what_is_needed_to_read_a_body_comes_with_it() {
 #[tokio::test]
 async fn cl11_a_response_that_is_not_kept_is_not_asked_for_again() {
     let server = Server::doing([answer(201).body("a long receipt")]).await;
-    let keys = builder(&Pauses::default()).longest_kept_body(4);
+    let keys = builder(&Pauses::default()).max_journaled_body(4);
     let client = keys.client(reqwest::Client::builder()).expect("a client");
     let call = || {
         client
@@ -204,7 +204,7 @@ async fn cl11_an_answer_that_leaves_its_call_open_is_no_outcome() {
         let ClientError::Unknown { why, call, .. } = refused.ending() else {
             panic!("{refused:?}")
         };
-        assert_eq!(*why, Why::Refused);
+        assert_eq!(*why, StopReason::Refused);
         let answer = call.answer.as_ref().expect("what was answered");
         assert_eq!(answer.status, status);
         assert_eq!(unfinished(&process.keys).await.len(), 1);

@@ -7,8 +7,8 @@ use http::{
     header::{AUTHORIZATION, HeaderName},
 };
 use idempotent_client::{
-    Call, ClientError, ClientJournal, IdempotencyKeys, Intent, Key, MemoryJournal, Profile, Resend,
-    SqliteJournal, Why, journal::EntryId,
+    ClientCall, ClientError, ClientJournal, ClientKey, IdempotencyKeys, Intent, MemoryJournal,
+    Profile, Resend, SqliteJournal, StopReason, journal::EntryId,
 };
 use idempotent_runtime::testing::ManualClock;
 use reqwest::{Request, Response};
@@ -41,16 +41,16 @@ impl Process {
 
     async fn resend(&self) -> Resend {
         let open = unfinished(&self.keys).await;
-        open[0].resend()
+        open[0].replay_plan()
     }
 }
 
-fn wish() -> Call {
-    Call::new().intent(Intent::new("payments.charge", "order-42"))
+fn wish() -> ClientCall {
+    ClientCall::new().intent(Intent::new("payments.charge", "order-42"))
 }
 
 fn is_undeclared(ended: &reqwest_middleware::Result<Response>) -> bool {
-    let why = Why::Undeclared;
+    let why = StopReason::Undeclared;
     matches!(ended.ending(), ClientError::Unknown { why: told, .. } if *told == why)
 }
 
@@ -112,7 +112,7 @@ async fn cl08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
 #[tokio::test]
 async fn cl08_a_call_has_the_same_key_after_a_restart_whatever_its_header_is_named_by_then() {
     let named = HeaderName::from_static("x-idempotency-key");
-    let calls = [wish(), Call::new()];
+    let calls = [wish(), ClientCall::new()];
     for call in calls {
         let server = Server::doing([Step::Cut, Step::Cut]).await;
         let journal = Arc::new(MemoryJournal::new());
@@ -310,10 +310,10 @@ async fn cl22_a_call_that_is_forgotten_is_new() {
     let server = Server::doing([Step::Cut]).await;
     let journal = Arc::new(MemoryJournal::new());
     let process = life(Profile::undeclared(), Arc::clone(&journal));
-    let key = Key::new("1").expect("a key");
+    let key = ClientKey::new("1").expect("a key");
     let ask = async || {
         let call = process.client.post(server.url("/pay")).body("pay");
-        let call = call.with_extension(Call::new().key(key.clone()));
+        let call = call.with_extension(ClientCall::new().key(key.clone()));
         call.send().await
     };
     assert!(is_undeclared(&ask().await));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Extensions, Method};
-use idempotent_client::{Call, ClientError, IdempotencyKeys, Key, Profile, Why};
+use idempotent_client::{ClientCall, ClientError, ClientKey, IdempotencyKeys, Profile, StopReason};
 use idempotent_runtime::testing::ManualClock;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
@@ -37,26 +37,26 @@ fn trying(profile: Profile, attempts: u32) -> Process {
 type Answered = reqwest_middleware::Result<reqwest::Response>;
 
 impl Process {
-    async fn send(&self, server: &Server, call: Call) -> Answered {
+    async fn send(&self, server: &Server, call: ClientCall) -> Answered {
         let request = self.client.post(server.url("/pay")).body("pay");
         request.with_extension(call).send().await
     }
 
     /// The key of a call whose answer is lost.
-    async fn lost(&self, server: &Server) -> Key {
-        let ended = self.send(server, Call::new()).await;
+    async fn lost(&self, server: &Server) -> ClientKey {
+        let ended = self.send(server, ClientCall::new()).await;
         why(&ended);
         let key = ended.ending().key();
         key.expect("it was sent with one").clone()
     }
 
-    async fn resume(&self, server: &Server, key: &Key) -> Answered {
-        self.send(server, Call::new().key(key.clone())).await
+    async fn resume(&self, server: &Server, key: &ClientKey) -> Answered {
+        self.send(server, ClientCall::new().key(key.clone())).await
     }
 }
 
 #[track_caller]
-fn why(ended: &Answered) -> Why {
+fn why(ended: &Answered) -> StopReason {
     match ended.ending() {
         ClientError::Unknown { why, .. } => *why,
         other => panic!("nobody knows, and it says {other:?}"),
@@ -67,8 +67,8 @@ fn why(ended: &Answered) -> Why {
 #[tokio::test]
 async fn cl39_who_resumes_a_call_by_its_key_is_not_told_that_it_was_not_done() {
     let refusals = [
-        (problem(503, "idempotency-overloaded"), Why::Attempts),
-        (answer(401), Why::Refused),
+        (problem(503, "idempotency-overloaded"), StopReason::Attempts),
+        (answer(401), StopReason::Refused),
     ];
     for (refusal, told) in refusals {
         let server = Server::doing([Step::Cut, refusal.clone().into()]).await;
@@ -115,10 +115,10 @@ async fn cl36_a_key_grows_old_from_when_it_was_made() {
     let key = process.lost(&server).await;
     process.clock.advance(Duration::from_secs(24 * 60 * 60));
 
-    assert_eq!(why(&process.resume(&server, &key).await), Why::Age);
+    assert_eq!(why(&process.resume(&server, &key).await), StopReason::Age);
 
     assert_eq!(server.seen().len(), 1, "the server may have forgotten it");
-    assert_eq!(why(&process.resume(&server, &key).await), Why::Age);
+    assert_eq!(why(&process.resume(&server, &key).await), StopReason::Age);
 }
 
 #[tokio::test]
@@ -127,7 +127,10 @@ async fn cl22_what_may_have_been_done_is_not_resumed_where_nobody_knows_of_keys(
     let process = process(Profile::undeclared());
     let key = process.lost(&server).await;
     for _ in 0..2 {
-        assert_eq!(why(&process.resume(&server, &key).await), Why::Undeclared);
+        assert_eq!(
+            why(&process.resume(&server, &key).await),
+            StopReason::Undeclared
+        );
     }
     assert_eq!(server.seen().len(), 1, "it would be done twice");
 }
@@ -142,9 +145,9 @@ async fn cl39_a_call_that_came_to_its_end_leaves_nothing_open() {
     ] {
         let server = Server::doing([first.clone(), answer(401)]).await;
         let process = process(Profile::ietf());
-        process.send(&server, Call::new()).await.ok();
+        process.send(&server, ClientCall::new()).await.ok();
         let sent = server.keys()[0].clone().expect("it has a key");
-        let key = Key::new(sent.trim_matches('"')).expect("a key");
+        let key = ClientKey::new(sent.trim_matches('"')).expect("a key");
 
         let refused = process.resume(&server, &key).await;
 
@@ -157,7 +160,10 @@ async fn cl39_a_call_that_was_forgotten_is_not_known_any_more() {
     let server = Server::doing([Step::Cut, answer(401).into(), answer(401).into()]).await;
     let process = process(Profile::ietf());
     let key = process.lost(&server).await;
-    assert_eq!(why(&process.resume(&server, &key).await), Why::Refused);
+    assert_eq!(
+        why(&process.resume(&server, &key).await),
+        StopReason::Refused
+    );
     let [open] = &unfinished(&process.keys).await[..] else {
         panic!("it is open")
     };
@@ -173,7 +179,7 @@ async fn cl16_a_call_that_is_to_come_later_did_nothing() {
     let later = answer(429).with("retry-after", "3600");
     let server = Server::doing([later, answer(401)]).await;
     let process = trying(Profile::ietf(), 2);
-    let ended = process.send(&server, Call::new()).await;
+    let ended = process.send(&server, ClientCall::new()).await;
     let ClientError::RetryLater { call, .. } = ended.ending() else {
         panic!("{ended:?}")
     };
@@ -189,12 +195,12 @@ async fn cl16_a_call_that_is_to_come_later_and_may_have_been_done_is_still_known
     let later = answer(429).with("retry-after", "3600");
     let server = Server::doing([Step::Cut, later.into(), answer(401).into()]).await;
     let process = trying(Profile::ietf(), 3);
-    let ended = process.send(&server, Call::new()).await;
+    let ended = process.send(&server, ClientCall::new()).await;
     let ClientError::RetryLater { call, .. } = ended.ending() else {
         panic!("{ended:?}")
     };
 
     let refused = process.resume(&server, &call.key).await;
 
-    assert_eq!(why(&refused), Why::Refused);
+    assert_eq!(why(&refused), StopReason::Refused);
 }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_client::{
-    Call, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, KeysBuilder,
-    MemoryJournal, Origin, Profile, SqliteJournal, Unfinished, Why,
+    ClientCall, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, KeysBuilder,
+    MemoryJournal, Origin, PendingCall, Profile, SqliteJournal, StopReason,
 };
 use idempotent_runtime::testing::{Gate, ManualClock};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
@@ -35,8 +35,8 @@ fn process_of(keys: KeysBuilder) -> Process {
     Process { client, keys }
 }
 
-fn wish() -> Call {
-    Call::new().intent(Intent::new("payments.charge", "order-42"))
+fn wish() -> ClientCall {
+    ClientCall::new().intent(Intent::new("payments.charge", "order-42"))
 }
 
 impl Process {
@@ -52,7 +52,7 @@ impl Process {
         &self,
         server: &Server,
         body: &'static str,
-        wish: Call,
+        wish: ClientCall,
     ) -> impl Future<Output = reqwest_middleware::Result<reqwest::Response>> + Send + 'static {
         let call = self.client.post(server.url("/pay")).body(body);
         call.with_extension(wish).send()
@@ -130,7 +130,7 @@ async fn cl33_what_another_process_was_refused_is_forgotten_by_who_began_it() {
                     unsent.ending(),
                     ClientError::KeyReusedLocally { .. }
                         | ClientError::Unknown {
-                            why: Why::Deadline,
+                            why: StopReason::Deadline,
                             ..
                         }
                 ),
@@ -163,12 +163,12 @@ struct Listed {
     one: Process,
     other: Process,
     asked: JoinHandle<reqwest_middleware::Result<reqwest::Response>>,
-    open: Unfinished,
+    open: PendingCall,
 }
 
 impl Listed {
     /// The server will answer so, and every later request is cut off.
-    async fn behind(answer: Answer, call: Call) -> Self {
+    async fn behind(answer: Answer, call: ClientCall) -> Self {
         let gate = Gate::new();
         let first = Step::AnswerBehind(gate.clone(), answer);
         let server = Server::doing([first, Step::Cut]).await;
@@ -216,7 +216,7 @@ async fn cl39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_u
         let ClientError::Unknown { why, call, .. } = ended.ending() else {
             panic!("{refusal:?}: {ended:?}");
         };
-        assert_eq!(*why, Why::Journal, "{refusal:?}");
+        assert_eq!(*why, StopReason::Journal, "{refusal:?}");
         assert!(call.answer.is_some(), "{refusal:?}");
         assert_eq!(unfinished(&one.keys).await.len(), 1, "it can be resumed");
     }
@@ -226,7 +226,7 @@ async fn cl39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_u
 #[tokio::test]
 async fn cl39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
     for refusal in refusals() {
-        let listed = Listed::behind(refusal, Call::new()).await;
+        let listed = Listed::behind(refusal, ClientCall::new()).await;
         let Listed {
             server,
             gate,
@@ -256,7 +256,7 @@ async fn cl39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
 /// Its key is random, so that nobody but the process that took it up would ask for it again; and that one was told nothing.
 #[tokio::test]
 async fn cl08_what_was_answered_is_not_open_though_another_process_took_it_up() {
-    let listed = Listed::behind(answer(201), Call::new()).await;
+    let listed = Listed::behind(answer(201), ClientCall::new()).await;
     listed.is_lost_by_the_other().await;
     let Listed {
         server,

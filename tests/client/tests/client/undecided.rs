@@ -13,8 +13,8 @@ use std::{
 use async_trait::async_trait;
 use http::{Extensions, Method};
 use idempotent_client::{
-    Call, ClientError, Conflict, IdempotencyKeys, Intent, Key, Limits, MemoryJournal, Origin,
-    Profile, Why,
+    ClientCall, ClientError, ClientKey, Conflict, IdempotencyKeys, Intent, Limits, MemoryJournal,
+    Origin, Profile, StopReason,
 };
 use idempotent_runtime::testing::ManualClock;
 use reqwest::{
@@ -52,8 +52,8 @@ impl Process {
     }
 }
 
-fn wish() -> Call {
-    Call::new().intent(Intent::new("orders.put", "42"))
+fn wish() -> ClientCall {
+    ClientCall::new().intent(Intent::new("orders.put", "42"))
 }
 
 /// What may come of it later, or came of it and is not told.
@@ -73,7 +73,10 @@ fn undecided() -> [Answer; 4] {
 #[tokio::test]
 async fn cl11_the_last_answer_of_a_call_that_gives_up_is_not_its_outcome() {
     for method in [Method::PUT, Method::DELETE] {
-        for call in [wish(), Call::new().key(Key::new("1").expect("a key"))] {
+        for call in [
+            wish(),
+            ClientCall::new().key(ClientKey::new("1").expect("a key")),
+        ] {
             for last in undecided() {
                 let server = Server::doing([last.clone()]).await;
                 let process = process(Profile::undeclared(), patient().attempts(1));
@@ -221,7 +224,7 @@ async fn cl02_a_retry_inside_that_took_no_certificate_leaves_the_attempt_before_
     let call = client.post(server.url("/pay")).body("pay");
     let ended = call.with_extension(wish()).send().await;
 
-    let why = Why::Middleware;
+    let why = StopReason::Middleware;
     assert!(
         matches!(ended.ending(), ClientError::Unknown { why: told, .. } if *told == why),
         "{ended:?}"
@@ -268,13 +271,13 @@ async fn cl21_a_failure_of_a_middleware_inside_leaves_the_call_open_and_says_so(
     let ClientError::Unknown { why, call, .. } = ended.ending() else {
         panic!("{ended:?}")
     };
-    assert_eq!(*why, Why::Middleware);
+    assert_eq!(*why, StopReason::Middleware);
     assert!(call.failure.is_some());
     assert_eq!(unfinished(&keys).await[0].key(), &call.key);
 
     let read = client.get(server.url("/pay")).send().await;
     let error = read.expect_err("the middleware fails");
-    assert!(ClientError::of(&error).is_none(), "it is handed on");
+    assert!(ClientError::from_error(&error).is_none(), "it is handed on");
 }
 
 /// Sends what it is given, and then another call, whose failure it hands on.
@@ -307,7 +310,7 @@ async fn cl21_the_failure_of_another_call_inside_is_not_taken_for_that_of_the_ca
     let ClientError::Unknown { why, call, .. } = ended.ending() else {
         panic!("the call was done, and it says {ended:?}")
     };
-    assert_eq!(*why, Why::Middleware);
+    assert_eq!(*why, StopReason::Middleware);
     assert_eq!(unfinished(&keys).await[0].key(), &call.key);
 }
 
@@ -317,7 +320,7 @@ async fn cl08_calls_that_are_being_made_keep_no_other_from_the_list() {
     let server = Server::doing([Step::Hang, Step::Cut]).await;
     let process = process(Profile::ietf(), patient().attempts(1));
     let pay = |key| {
-        let call = Call::new().key(Key::new(key).expect("a key"));
+        let call = ClientCall::new().key(ClientKey::new(key).expect("a key"));
         let request = process.client.post(server.url("/pay")).body("pay");
         request.with_extension(call).send()
     };
@@ -347,7 +350,7 @@ async fn cl02_a_call_that_gave_up_keeps_its_key_for_who_retries_outside() {
             .with(keys)
             .build();
         let call = client.put(server.url("/order")).body("order");
-        let response = call.with_extension(Call::new().keyed()).send().await;
+        let response = call.with_extension(ClientCall::new().keyed()).send().await;
         assert_eq!(response.expect("an answer").status(), 200);
         let keys = server.keys();
         assert_eq!(keys[0] == keys[1], same, "what has an outcome is over");
@@ -378,7 +381,7 @@ async fn cl13_a_bare_conflict_after_a_lost_answer_is_no_outcome() {
         let ClientError::Unknown { why, call, .. } = ended.ending() else {
             panic!("{ended:?}")
         };
-        assert_eq!(*why, Why::Attempts);
+        assert_eq!(*why, StopReason::Attempts);
         assert_eq!(call.answer.as_ref().expect("the conflict").status, 409);
         let again = ask().await.expect("an answer");
         assert_eq!(outcome(&again).origin, Origin::Server);
@@ -410,7 +413,7 @@ async fn cl21_nothing_to_delete_is_no_outcome_of_a_lost_attempt() {
         let call = process.client.delete(server.url("/order"));
         let ended = call.with_extension(wish()).send().await;
         let ClientError::Unknown {
-            why: Why::Refused,
+            why: StopReason::Refused,
             call,
             ..
         } = ended.ending()
@@ -453,7 +456,8 @@ async fn cl13_c24_a_conflict_that_is_not_to_be_asked_again_is_no_outcome_of_a_lo
         };
         let ended = ask().await;
         let ClientError::Unknown {
-            why: Why::Server, ..
+            why: StopReason::Server,
+            ..
         } = ended.ending()
         else {
             panic!("{ended:?}")

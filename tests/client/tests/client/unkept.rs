@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_client::{
-    Call, ClientError, ClientJournal, IdempotencyKeys, KeysBuilder, MemoryJournal, Profile, Resend,
-    Unfinished,
+    ClientCall, ClientError, ClientJournal, IdempotencyKeys, KeysBuilder, MemoryJournal,
+    PendingCall, Profile, Resend,
 };
 use idempotent_runtime::testing::ManualClock;
 use reqwest::{Body, Method, multipart};
@@ -53,7 +53,7 @@ impl Lost {
         call.body("pay").with_extension(wish())
     }
 
-    async fn listed(&self) -> Unfinished {
+    async fn listed(&self) -> PendingCall {
         let mut open = unfinished(&self.keys).await;
         assert_eq!(open.len(), 1);
         open.remove(0)
@@ -64,7 +64,7 @@ fn process(keys: KeysBuilder, clock: &ManualClock) -> (IdempotencyKeys, ClientWi
     let keys = keys
         .limits(patient().attempts(1))
         .clock(clock.clone())
-        .longest_kept_body(2);
+        .max_journaled_body(2);
     let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
     let client = ClientBuilder::new(http).with(keys.clone()).build();
     (keys, client)
@@ -75,7 +75,7 @@ async fn cl08_a_body_that_is_not_kept_is_reported_and_an_intent_resumes_it() {
     let lost = Lost::new().await;
 
     let open = lost.listed().await;
-    assert_eq!(open.resend(), Resend::BodyNotKept);
+    assert_eq!(open.replay_plan(), Resend::BodyNotKept);
     assert!(open.request(&lost.client).is_none());
 
     lost.call().send().await.expect("an answer");
@@ -85,7 +85,7 @@ async fn cl08_a_body_that_is_not_kept_is_reported_and_an_intent_resumes_it() {
 
 #[tokio::test]
 async fn cl08_a_call_is_sent_again_with_a_body_that_was_made_again() {
-    let made = Call::new().body_from(|| Body::from("pay"));
+    let made = ClientCall::new().body_from(|| Body::from("pay"));
     for (body, made) in [("pay", None), ("", Some(made))] {
         let lost = Lost::new().await;
         let open = lost.listed().await;
@@ -180,7 +180,7 @@ async fn cl08_a_body_that_was_made_again_makes_nothing_younger_or_safer() {
     let old = lost.listed().await;
 
     for (open, resend) in [(undeclared, Resend::Undeclared), (old, Resend::TooOld)] {
-        assert_eq!(open.resend(), resend);
+        assert_eq!(open.replay_plan(), resend);
         assert!(open.request_with_body(&lost.client, "pay").is_none());
     }
 }

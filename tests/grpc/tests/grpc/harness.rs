@@ -16,7 +16,7 @@ use bytes::{Buf, BufMut};
 use http::{HeaderValue, uri::PathAndQuery};
 use idempotent_runtime::{
     Idempotency, MemoryStore,
-    http::{IdempotencyKey, IdempotencyLayer, Mark, Presence, Rules},
+    http::{IdempotencyKey, IdempotencyLayer, Presence, ReplayHint, Rules},
     testing::{FaultyStore, Gate},
 };
 use tokio_stream::Stream;
@@ -65,7 +65,7 @@ impl Orders {
             "wooden nickel" => panic!("the handler of a test"),
             "second hand" => {
                 let mut response = Response::new("perhaps".to_owned());
-                response.extensions_mut().insert(Mark::Uncertain);
+                response.extensions_mut().insert(ReplayHint::Uncertain);
                 Ok(response)
             }
             "slow" => {

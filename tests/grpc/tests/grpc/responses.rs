@@ -8,7 +8,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use idempotent_runtime::{
     Error, Idempotency,
-    http::{HeaderPolicy, IdempotencyLayer, Mark, Rules, Unrepeatable},
+    http::{HeaderPolicy, IdempotencyLayer, ReplayHint, Rules, UnstorableResponse},
 };
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -26,7 +26,7 @@ fn layer(rules: Rules) -> Result<IdempotencyLayer, Error> {
 struct Says {
     head: Vec<(&'static str, &'static str)>,
     trailers: Option<&'static str>,
-    mark: Option<Mark>,
+    mark: Option<ReplayHint>,
 }
 
 impl Says {
@@ -116,12 +116,12 @@ async fn s_116_a_response_without_a_status_is_no_outcome() {
 #[tokio::test]
 async fn s_116_the_handlers_mark_counts_more_than_its_status() {
     let marked = Says {
-        mark: Some(Mark::Uncertain),
+        mark: Some(ReplayHint::Uncertain),
         ..ok()
     };
     assert_eq!(marked.again(Rules::grpc_unary(), "").await, is("9", false));
     let marked = Says {
-        mark: Some(Mark::Final),
+        mark: Some(ReplayHint::Final),
         trailers: Some("14"),
         ..Says::default()
     };
@@ -132,7 +132,7 @@ async fn s_116_the_handlers_mark_counts_more_than_its_status() {
 async fn s_116_a_message_that_is_too_long_is_not_repeated() {
     let short = || Rules::grpc_unary().max_response(4);
     assert_eq!(ok().again(short(), "").await, is("9", false));
-    let again = short().unrepeatable(Unrepeatable::RunAgain);
+    let again = short().unrepeatable(UnstorableResponse::RunAgain);
     assert_eq!(ok().again(again, "").await, is("0", false));
 }
 

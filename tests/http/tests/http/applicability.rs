@@ -11,8 +11,8 @@ use std::{
 use axum::{Router, body::Body, routing};
 use http::{Method, Request, Response, StatusCode};
 use idempotent_runtime::{
-    http::{IdempotencyLayer, Mark, Presence, Rules, problem::Problems},
-    testing::{Fault, Gate, ManualClock, Nth, Operation},
+    http::{IdempotencyLayer, Presence, ReplayHint, Rules, problem::Problems},
+    testing::{Fault, Gate, ManualClock, On, Operation},
 };
 use tower::{Layer, ServiceExt};
 
@@ -182,7 +182,7 @@ async fn s_33_nothing_is_left_after_a_lease_where_no_handler_is() {
 async fn s_33_a_takeover_that_finds_no_handler_leaves_what_it_found() {
     let (shop, gate, clock) = lent_for_ten_seconds();
     shop.store
-        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let vanished = spawn(&shop, charge());
     gate.arrived(1).await;
     clock.advance(Duration::from_secs(11));
@@ -254,7 +254,7 @@ async fn s_33_a_service_inside_a_router_keeps_no_not_found_and_one_around_it_kee
 
 #[tokio::test]
 async fn s_33_a_fallback_that_does_something_says_so() {
-    for (mark, runs) in [(None, 2), (Some(Mark::Final), 1)] {
+    for (mark, runs) in [(None, 2), (Some(ReplayHint::Final), 1)] {
         let shop = Shop::new(Rules::ietf().guard_fallback());
         let count = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&count);

@@ -12,7 +12,7 @@ use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use idempotent_runtime::{
     http::{IdempotencyLayer, Rules},
-    testing::{Fault, Gate, Nth, Operation, assert_idempotent},
+    testing::{Fault, Gate, On, Operation, assert_idempotent},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -226,7 +226,7 @@ async fn who_takes_over_finds_room() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf());
     let shop = with_room_for_one(shop, &gate);
     let beats = Operation::Heartbeat;
-    shop.store.fault(beats, Nth::Every, Fault::LoseRequest);
+    shop.store.fault(beats, On::Every, Fault::LoseRequest);
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
     clock.advance(Duration::from_secs(31));

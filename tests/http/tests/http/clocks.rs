@@ -7,7 +7,7 @@ use http::Response;
 use idempotent_runtime::{
     Idempotency, MemoryStore, Time,
     http::Rules,
-    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 
 use crate::harness::{Shop, charge, spawn};
@@ -79,7 +79,7 @@ async fn s_112_a_lease_ends_by_the_clock_of_the_store() {
         let (waits, passes) = (Gate::new(), Gate::new());
         passes.open();
         // This one will not be heard of again.
-        store.fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+        store.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
         let (vanishes, _) = machine(&store, &waits);
         let first = spawn(&vanishes, charge());
         waits.arrived(1).await;

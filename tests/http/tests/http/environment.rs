@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Idempotency, MemoryStore,
     http::{
-        Contract, EarlyData, Echo, IdempotencyLayer, KeyPolicy, KeyReader, KeyScope, Presence,
+        Contract, EarlyData, IdempotencyLayer, KeyEcho, KeyPolicy, KeyReader, KeyScope, Presence,
         Rules, Seal, ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
@@ -202,7 +202,7 @@ async fn s_115_early_data_that_no_key_protects_is_too_early_whatever_is_said_of_
         (Presence::Optional, Method::DELETE),
         (Presence::Ignored, Method::PATCH),
     ] {
-        let shop = Shop::new(rules().key(presence).echo(Echo::Key));
+        let shop = Shop::new(rules().key(presence).echo(KeyEcho::Key));
         let refused = shop.send(early(method)).await;
         let document = refused.is_problem(425, "too_early");
         assert_eq!(document["key_action"], "none", "{presence:?}");
@@ -294,7 +294,7 @@ async fn s_121_a_renderer_changes_the_body_and_nothing_else() {
 #[tokio::test]
 async fn s_122_a_layer_inside_a_layer_lets_pass_what_is_guarded() {
     let inner = Shop::new(Rules::ietf());
-    let outer = layer_of(Rules::ietf().guard_fallback().echo(Echo::Key));
+    let outer = layer_of(Rules::ietf().guard_fallback().echo(KeyEcho::Key));
     let router = Router::new()
         .fallback_service(inner.router.clone())
         .layer(outer);

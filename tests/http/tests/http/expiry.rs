@@ -7,7 +7,7 @@ use http::Response;
 use idempotent_runtime::{
     Error, Idempotency, MemoryStore, OnExpired, RawEnding, RawOutcome,
     http::{IdempotencyLayer, Rules},
-    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 
 use crate::harness::{Shop, by_caller, charge, on_a_clock};
@@ -34,7 +34,7 @@ async fn s_110_a_key_whose_time_is_over_is_refused_where_that_is_said() {
     let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
     let idem = Idempotency::builder(store.clone())
         .timer(clock.clone())
-        .keep("10h")
+        .audit_retention("10h")
         .build()
         .expect("the settings are sound");
     let rules = Rules::ietf().ttl("36h").on_expired(OnExpired::Refuse);
@@ -79,10 +79,10 @@ async fn s_110_a_key_whose_time_is_over_is_refused_where_that_is_said() {
 async fn s_110_a_key_under_which_nothing_was_done_is_new_whatever_is_said() {
     let clock = ManualClock::new();
     let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-    store.fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+    store.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let idem = Idempotency::builder(store)
         .timer(clock.clone())
-        .keep("900h");
+        .audit_retention("900h");
     let idem = idem.build().expect("the settings are sound");
     let call = |amount: u32| {
         let call = idem.call("mail.send").key("k").arguments(&amount);

@@ -7,9 +7,9 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Empty;
 use idempotent_runtime::{
     Idempotency, MemoryStore, OnCrash, OnOutage, RawOutcome, Status,
-    http::{IdempotencyLayer, Mark, Rules, ServerErrors, Unrepeatable},
+    http::{IdempotencyLayer, ReplayHint, Rules, ServerErrors, UnstorableResponse},
     store::StoreErrorKind,
-    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -73,7 +73,7 @@ async fn s_104_a_vanished_process_binds_a_key_for_one_lease() {
         let (shop, gate, clock) = on_a_clock(Rules::ietf().on_crash(on_crash).lease("5s"));
         // To the store, a process that is gone is one of which nothing more is heard.
         shop.store
-            .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+            .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
         let first = spawn(&shop, charge());
         gate.arrived(1).await;
         shop.send(charge())
@@ -93,7 +93,11 @@ async fn s_104_a_vanished_process_binds_a_key_for_one_lease() {
 }
 
 /// A shop on a clock, whose responses are not kept.
-fn sending_a_long_receipt(rules: Rules, is_known: bool, mark: Option<Mark>) -> (Shop, ManualClock) {
+fn sending_a_long_receipt(
+    rules: Rules,
+    is_known: bool,
+    mark: Option<ReplayHint>,
+) -> (Shop, ManualClock) {
     let clock = ManualClock::new();
     let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
     let idem = Idempotency::builder(store.clone()).timer(clock.clone());
@@ -123,11 +127,11 @@ async fn on_crash(shop: &Shop) -> OnCrash {
 async fn s_88_s_90_a_process_that_vanishes_while_it_sends_a_response_has_answered() {
     const LEASE: Duration = Duration::from_secs(5);
     let rules = || Rules::ietf().lease("5s").max_response(3);
-    let again = || rules().unrepeatable(Unrepeatable::RunAgain);
+    let again = || rules().unrepeatable(UnstorableResponse::RunAgain);
     for (rules, is_known, mark, runs) in [
         (rules(), false, None, 1),
         (rules(), true, None, 1),
-        (rules(), true, Some(Mark::Uncertain), 1),
+        (rules(), true, Some(ReplayHint::Uncertain), 1),
         (again(), true, None, 2),
     ] {
         let (shop, clock) = sending_a_long_receipt(rules, is_known, mark);
@@ -138,7 +142,7 @@ async fn s_88_s_90_a_process_that_vanishes_while_it_sends_a_response_has_answere
 
         // To the store, a process that is gone is one of which nothing more is heard.
         shop.store
-            .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+            .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
         clock.advance(LEASE * 2);
         let answer = shop.send(charge()).await;
 
@@ -155,7 +159,7 @@ async fn s_88_s_90_a_process_that_vanishes_while_it_sends_a_response_has_answere
 async fn s_88_a_store_that_does_not_listen_is_told_of_an_answer_again_and_holds_up_no_client() {
     for fault in [Fault::LoseRequest, Fault::Delay(Gate::new())] {
         let (shop, clock) = sending_a_long_receipt(Rules::ietf(), false, None);
-        shop.store.fault(Operation::Heartbeat, Nth::Next, fault);
+        shop.store.fault(Operation::Heartbeat, On::Next, fault);
         let router = shop.router.clone();
         let sent = tokio::spawn(router.oneshot(Request::<Body>::from(charge())));
         while shop.store.calls(Operation::Heartbeat) == 0 {
@@ -188,7 +192,7 @@ async fn s_88_a_store_that_does_not_listen_is_told_of_an_answer_again_and_holds_
 async fn s_104_a_response_that_is_only_to_be_recorded_is_treated_as_the_rules_say() {
     let (shop, clock) = sending_a_long_receipt(Rules::ietf(), true, None);
     shop.store
-        .fault(Operation::Ending, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Ending, On::Every, Fault::LoseRequest);
 
     let first = shop.send(charge()).await;
 
@@ -225,7 +229,7 @@ async fn s_105_a_slow_handler_keeps_its_key() {
 async fn s_106_who_lost_its_lease_gives_the_response_that_won() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf());
     shop.store
-        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let stale = spawn(&shop, charge());
     gate.arrived(1).await;
     clock.advance(Duration::from_secs(31));
@@ -265,7 +269,7 @@ async fn s_107_nothing_runs_without_a_store_unless_that_is_asked_for() {
 async fn s_107_what_runs_without_the_store_is_no_outcome_where_it_did_nothing() {
     let open = Rules::ietf().on_outage(OnOutage::Open);
     let shop = Shop::with(open, |_, _| async {
-        (StatusCode::CONFLICT, Mark::Retryable, "sold out").into_response()
+        (StatusCode::CONFLICT, ReplayHint::Retryable, "sold out").into_response()
     });
     shop.store.outage(StoreErrorKind::Unavailable);
     let answer = shop.send(charge()).await;
@@ -277,7 +281,7 @@ async fn s_108_a_store_that_dies_meanwhile_costs_nobody_the_response() {
     let shop = Shop::new(Rules::ietf());
     shop.store.fault(
         Operation::Ending,
-        Nth::Every,
+        On::Every,
         Fault::Fail(StoreErrorKind::Unavailable),
     );
 

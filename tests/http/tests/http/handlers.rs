@@ -15,7 +15,7 @@ use http::StatusCode;
 use idempotent_runtime::{
     Error, Idempotency, RawEnding, RawOutcome,
     http::{
-        IdempotencyKey, IdempotencyLayer, Json, Mark, Rules,
+        IdempotencyKey, IdempotencyLayer, Json, ReplayHint, Rules,
         problem::{Kind, Problem},
     },
     idempotent,
@@ -207,7 +207,9 @@ impl From<Error> for ShopError {
 impl IntoResponse for ShopError {
     fn into_response(self) -> Response {
         match self {
-            Self::SoldOut => (StatusCode::CONFLICT, Mark::Retryable, "sold out").into_response(),
+            Self::SoldOut => {
+                (StatusCode::CONFLICT, ReplayHint::Retryable, "sold out").into_response()
+            }
             Self::Idempotency(error) => error.into_response(),
         }
     }

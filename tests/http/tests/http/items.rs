@@ -114,7 +114,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-60", "2xx", "replay", "practice"),
         item("S-61", "3xx (303 See Other, 201-like)", "replay incl. Location; 304 never stored", "decided here"),
         item("S-62", "4xx produced by the handler after it began (402, 404, 409-business, 410, 422-validation)", "replay by default", "draft-07, Stripe v1"),
-        item("S-63", "4xx produced *before* the handler (401, 403, 405, 413, 415, 421, 428, 431, extractor rejection)", "key released, retry runs; of an extractor's 400 or 422, `Checked` or `Rules::rejections` says that the handler did not begin", "Stripe v1"),
+        item("S-63", "4xx produced *before* the handler (401, 403, 405, 413, 415, 421, 428, 431, extractor rejection)", "key released, retry runs; of an extractor's 400 or 422, `ReleaseOnReject` or `Rules::rejections` says that the handler did not begin", "Stripe v1"),
         item("S-64", r#"408, 425, 429, 503 with Retry-After = "not executed""#, "released", "Leach"),
         item("S-65", "500/502/504 or unannotated error, store not transactional with the effect", "configurable, three named policies: `Replay` · `Release` · `Uncertain` (409 P(outcome-unknown) until resolved). Must be an explicit builder choice or documented default = not `Release`", "practice"),
         item("S-66", "same, effect and record in one transaction that rolled back", "released, retry runs once more", "ACP, Crunchy Data"),

@@ -8,7 +8,7 @@ use http::{HeaderMap, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Idempotency, OnCrash,
     http::{
-        IdempotencyLayer, Mark, Rules, Seal, ServerErrors,
+        IdempotencyLayer, ReplayHint, Rules, Seal, ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
     identity::RecordId,
@@ -147,7 +147,7 @@ async fn s_102_a_panic_never_says_more_than_the_handler_did() {
             move |_, _| async move {
                 let sized = http_body::SizeHint::with_exact(4);
                 let mut response = Response::new(Body::new(Panics(sized)));
-                response.extensions_mut().insert::<Mark>(mark);
+                response.extensions_mut().insert::<ReplayHint>(mark);
                 response
             },
         );
@@ -155,9 +155,9 @@ async fn s_102_a_panic_never_says_more_than_the_handler_did() {
         shop.send(charge()).await.is_problem(409, "outcome_unknown");
         assert_eq!(shop.runs(), 1, "{errors:?} and {mark:?}");
     };
-    outcome_unknown(ServerErrors::Replay, Mark::Uncertain).await;
-    outcome_unknown(ServerErrors::Release, Mark::NotStored).await;
-    outcome_unknown(ServerErrors::Release, Mark::Final).await;
+    outcome_unknown(ServerErrors::Replay, ReplayHint::Uncertain).await;
+    outcome_unknown(ServerErrors::Release, ReplayHint::NotStored).await;
+    outcome_unknown(ServerErrors::Release, ReplayHint::Final).await;
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use http::{
 };
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use idempotent_runtime::http::{Echo, Rules};
+use idempotent_runtime::http::{KeyEcho, Rules};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -32,19 +32,22 @@ const OF_ONE_CONNECTION: [&str; 6] = [
 
 /// Its handler speaks of its connection, as one does that passes on what another server answered.
 fn shop() -> Shop {
-    Shop::with(Rules::ietf().echo(Echo::Key), |run, request| async move {
-        let version = request.version();
-        let mut response = Response::new(Body::from(format!("receipt {run}")));
-        *response.status_mut() = StatusCode::CREATED;
-        let headers = response.headers_mut();
-        headers.insert("location", HeaderValue::from_static("/receipts/1"));
-        if version != Version::HTTP_2 {
-            headers.insert("connection", HeaderValue::from_static("x-hop"));
-            headers.insert("keep-alive", HeaderValue::from_static("timeout=5"));
-            headers.insert("x-hop", HeaderValue::from_static("1"));
-        }
-        response
-    })
+    Shop::with(
+        Rules::ietf().echo(KeyEcho::Key),
+        |run, request| async move {
+            let version = request.version();
+            let mut response = Response::new(Body::from(format!("receipt {run}")));
+            *response.status_mut() = StatusCode::CREATED;
+            let headers = response.headers_mut();
+            headers.insert("location", HeaderValue::from_static("/receipts/1"));
+            if version != Version::HTTP_2 {
+                headers.insert("connection", HeaderValue::from_static("x-hop"));
+                headers.insert("keep-alive", HeaderValue::from_static("timeout=5"));
+                headers.insert("x-hop", HeaderValue::from_static("1"));
+            }
+            response
+        },
+    )
 }
 
 async fn served(shop: &Shop) -> SocketAddr {

@@ -13,7 +13,7 @@ use axum::{
 use http::{StatusCode, header::AUTHORIZATION};
 use idempotent_runtime::{
     Error, ErrorVerdict, Idempotency,
-    http::{Checked, IdempotencyLayer, Mark, Rules},
+    http::{IdempotencyLayer, ReleaseOnReject, ReplayHint, Rules},
     idempotent,
 };
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ enum ShopError {
 async fn place(
     State(shop): State<Shop>,
     Extension(user): Extension<User>,
-    Checked(Json(order)): Checked<Json<Order>>, // a body that is no order leaves the key free
+    ReleaseOnReject(Json(order)): ReleaseOnReject<Json<Order>>, // a body that is no order leaves the key free
 ) -> Result<(StatusCode, Json<Order>), ShopError> {
     Ok((StatusCode::CREATED, Json(charge(shop, user, order).await?)))
 }
@@ -84,7 +84,12 @@ impl IntoResponse for ShopError {
             // The statement may be carried out again, so a retry runs, whatever became of it.
             Self::Database(_) => {
                 let failed = "the database failed";
-                (StatusCode::INTERNAL_SERVER_ERROR, Mark::Retryable, failed).into_response()
+                (
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    ReplayHint::Retryable,
+                    failed,
+                )
+                    .into_response()
             }
             Self::Idempotency(error) => error.into_response(),
         }

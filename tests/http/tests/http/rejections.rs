@@ -3,14 +3,14 @@
 use axum::{
     Json, Router,
     body::Body,
-    extract::Path,
+    extract::{FromRequestParts, Path},
     response::{IntoResponse, Response},
     routing::post as on_post,
 };
-use http::StatusCode;
+use http::{Request, StatusCode, request::Parts};
 use idempotent_runtime::{
     Error, Idempotency,
-    http::{Checked, IdempotencyLayer, Mark, Rejected, Rules},
+    http::{IdempotencyLayer, ReleaseOnReject, ReplayHint, Rules},
 };
 use serde::Deserialize;
 
@@ -29,11 +29,11 @@ async fn place(Json(order): Json<Order>) -> Response {
     }
 }
 
-async fn place_checked(Checked(order): Checked<Json<Order>>) -> Response {
+async fn place_checked(ReleaseOnReject(order): ReleaseOnReject<Json<Order>>) -> Response {
     place(order).await
 }
 
-async fn quote(Checked(Path(amount)): Checked<Path<u32>>) -> String {
+async fn quote(ReleaseOnReject(Path(amount)): ReleaseOnReject<Path<u32>>) -> String {
     format!("{amount}")
 }
 
@@ -101,18 +101,36 @@ async fn s_63_a_refusal_of_a_checked_handler_is_its_own() {
     shop.send(nothing).await.replays(&first);
 }
 
-#[test]
-fn s_63_what_a_rejection_says_of_itself_stays() {
-    let said = |own: Option<Mark>| {
+/// Rejects every request, with this hint.
+struct Refuses;
+
+impl<S: Sync> FromRequestParts<S> for Refuses {
+    type Rejection = Response;
+
+    async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Self, Response> {
         let mut rejection = Response::new(Body::empty());
-        if let Some(own) = own {
-            rejection.extensions_mut().insert(own);
+        let hint = head.extensions.get::<ReplayHint>().copied();
+        if let Some(hint) = hint {
+            rejection.extensions_mut().insert(hint);
         }
-        let response = Rejected(rejection).into_response();
-        response.extensions().get::<Mark>().copied()
-    };
-    assert_eq!(said(None), Some(Mark::Retryable));
-    assert_eq!(said(Some(Mark::Uncertain)), Some(Mark::Uncertain));
+        Err(rejection)
+    }
+}
+
+#[tokio::test]
+async fn s_63_what_a_rejection_says_of_itself_stays() {
+    for (own, said) in [
+        (None, ReplayHint::Retryable),
+        (Some(ReplayHint::Uncertain), ReplayHint::Uncertain),
+    ] {
+        let (mut head, ()) = Request::new(()).into_parts();
+        if let Some(own) = own {
+            head.extensions.insert(own);
+        }
+        let checked = ReleaseOnReject::<Refuses>::from_request_parts(&mut head, &()).await;
+        let rejection = checked.err().expect("it rejects all");
+        assert_eq!(rejection.extensions().get(), Some(&said));
+    }
 }
 
 #[tokio::test]
@@ -126,7 +144,7 @@ async fn s_63_a_service_names_the_statuses_of_its_rejections() {
         assert_eq!(again.status, again_is, "{rejected}");
     }
     let marked = Shop::with(rules(), |_, _| async {
-        (StatusCode::UNPROCESSABLE_ENTITY, Mark::Final, "no").into_response()
+        (StatusCode::UNPROCESSABLE_ENTITY, ReplayHint::Final, "no").into_response()
     });
     let first = marked.send(charge()).await;
     marked.send(charge()).await.replays(&first);

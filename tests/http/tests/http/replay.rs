@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use idempotent_runtime::{
     Error, Idempotency, InFlight, MemoryStore,
-    http::{Echo, IdempotencyKey, IdempotencyLayer, MismatchDetails, ReplayOfCreated, Rules},
-    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+    http::{IdempotencyKey, IdempotencyLayer, KeyEcho, MismatchDetails, ReplayOfCreated, Rules},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 
 use crate::harness::{Shop, by_caller, charge, held_at, post, spawn, stream, waiting};
@@ -310,7 +310,7 @@ async fn s_45_of_a_hundred_at_once_one_runs() {
 async fn s_46_s_47_a_claim_whose_answer_was_lost_is_ones_own() {
     let shop = Shop::new(Rules::ietf());
     shop.store
-        .fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
+        .fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
 
     let first = shop.send(charge()).await;
 
@@ -323,7 +323,7 @@ async fn s_46_s_47_a_claim_whose_answer_was_lost_is_ones_own() {
 async fn s_46_nothing_runs_without_a_claim() {
     let shop = Shop::new(Rules::ietf());
     shop.store
-        .fault(Operation::Claim, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Claim, On::Every, Fault::LoseRequest);
     shop.send(charge())
         .await
         .is_problem(503, "store_unavailable");
@@ -362,7 +362,7 @@ async fn s_49_the_handler_gets_the_key_and_its_attempt() {
 
 #[tokio::test]
 async fn s_50_the_key_is_repeated_on_every_response_where_that_is_on() {
-    let (shop, gate) = waiting(Rules::ietf().echo(Echo::Key));
+    let (shop, gate) = waiting(Rules::ietf().echo(KeyEcho::Key));
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
     let mut answers = vec![
@@ -380,7 +380,7 @@ async fn s_50_the_key_is_repeated_on_every_response_where_that_is_on() {
     for answer in answers {
         assert_eq!(answer.headers["idempotency-key"], "k");
     }
-    let small = Shop::new(Rules::ietf().echo(Echo::Key).max_request(4));
+    let small = Shop::new(Rules::ietf().echo(KeyEcho::Key).max_request(4));
     let broken = stream(vec![Err::<Bytes, _>(io::Error::other("it breaks off"))]);
     let mut refusals = vec![
         small.send(charge()).await,

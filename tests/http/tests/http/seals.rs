@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use idempotent_runtime::{
     BoxError,
-    http::{IdempotencyLayer, KeyScope, Mark, Rules, Seal},
+    http::{IdempotencyLayer, KeyScope, ReplayHint, Rules, Seal},
     identity::RecordId,
 };
 
@@ -37,7 +37,7 @@ fn sealed(key_scope: KeyScope) -> Shop {
     Shop::behind(layer, open.store, open.idem, |run, _| async move {
         let mut response = Response::new(Body::from(format!("receipt {run}")));
         if run == 3 {
-            response.extensions_mut().insert(Mark::Uncertain);
+            response.extensions_mut().insert(ReplayHint::Uncertain);
         }
         response
     })

@@ -6,8 +6,8 @@ use axum::body::Body;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use idempotent_runtime::{
     Idempotency, OnCrash, Status,
-    http::{IdempotencyLayer, KeyScope, Mark, Rules, StoredResponse},
-    testing::{Fault, Nth, Operation},
+    http::{IdempotencyLayer, KeyScope, ReplayHint, Rules, StoredResponse},
+    testing::{Fault, On, Operation},
 };
 
 use crate::{
@@ -29,7 +29,7 @@ async fn s_104_a_crash_is_settled_with_the_response_that_retries_get() {
     let rules = Rules::ietf().on_crash(OnCrash::Uncertain).lease("5s");
     let (shop, gate, clock) = on_a_clock(rules);
     shop.store
-        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let vanished = spawn(&shop, charge());
     gate.arrived(1).await;
     clock.advance(Duration::from_secs(6));
@@ -74,7 +74,7 @@ async fn s_65_a_settled_response_is_sealed_where_the_layer_seals() {
             unsealed.idem.clone(),
             |_, _| async {
                 let mut response = Response::new(Body::empty());
-                response.extensions_mut().insert(Mark::Uncertain);
+                response.extensions_mut().insert(ReplayHint::Uncertain);
                 response
             },
         );
@@ -108,7 +108,7 @@ async fn s_65_a_settled_response_is_sealed_where_the_layer_seals() {
 fn uncertain() -> Shop {
     Shop::with(Rules::ietf(), |_, _| async {
         let mut response = Response::new(Body::empty());
-        response.extensions_mut().insert(Mark::Uncertain);
+        response.extensions_mut().insert(ReplayHint::Uncertain);
         response
     })
 }

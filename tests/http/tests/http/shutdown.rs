@@ -11,9 +11,9 @@ use axum::body::Body;
 use http::{Request, Response, StatusCode};
 use idempotent_runtime::{
     InFlight,
-    http::{Mark, Rules},
+    http::{ReplayHint, Rules},
     record::State,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -51,7 +51,7 @@ async fn s_101_a_shutdown_waits_for_what_is_being_recorded() {
     inside.open();
     let writing = Gate::new();
     shop.store
-        .fault(Operation::Ending, Nth::Every, Fault::Delay(writing.clone()));
+        .fault(Operation::Ending, On::Every, Fault::Delay(writing.clone()));
     let first = spawn(&shop, charge());
     writing.arrived(1).await;
 
@@ -96,7 +96,7 @@ async fn s_101_a_request_whose_body_arrives_after_the_shutdown_does_not_run() {
 async fn s_101_a_takeover_that_comes_too_late_leaves_the_key_bound() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf());
     let beats = Operation::Heartbeat;
-    shop.store.fault(beats, Nth::Every, Fault::LoseRequest);
+    shop.store.fault(beats, On::Every, Fault::LoseRequest);
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
     clock.advance(Duration::from_secs(31));
@@ -136,8 +136,8 @@ fn s_101_a_handler_that_has_answered_does_not_run_again_for_a_runtime_that_ends(
     let wait = InFlight::Wait(Duration::from_secs(60));
     for (mark, code) in [
         (None, "result_unavailable"),
-        (Some(Mark::NotStored), "result_unavailable"),
-        (Some(Mark::Uncertain), "outcome_unknown"),
+        (Some(ReplayHint::NotStored), "result_unavailable"),
+        (Some(ReplayHint::Uncertain), "outcome_unknown"),
     ] {
         let shop = Shop::with(Rules::ietf().in_flight(wait), move |run, _| async move {
             let mut response = match run {

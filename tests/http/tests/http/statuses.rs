@@ -7,11 +7,11 @@ use http::{Method, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Idempotency, MemoryStore, Status, StoreErrorKind,
     http::{
-        IdempotencyLayer, KeyScope, Mark, Rules, Seal, ServerErrors, Storage,
+        IdempotencyLayer, KeyScope, ReplayHint, Rules, Seal, ServerErrors, Storage,
         problem::{Kind, Problem},
     },
     identity::RecordId,
-    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A shop that answers with this status, and with this mark.
-fn answering(rules: Rules, status: u16, mark: Option<Mark>) -> Shop {
+fn answering(rules: Rules, status: u16, mark: Option<ReplayHint>) -> Shop {
     Shop::with(rules, move |run, _| async move {
         let mut response = Response::new(Body::from(format!("run {run}")));
         *response.status_mut() = StatusCode::from_u16(status).expect("a status");
@@ -38,7 +38,7 @@ async fn twice(shop: &Shop) -> (Answer, Answer) {
     (shop.send(charge()).await, shop.send(charge()).await)
 }
 
-async fn is_kept(rules: Rules, status: u16, mark: Option<Mark>) {
+async fn is_kept(rules: Rules, status: u16, mark: Option<ReplayHint>) {
     let shop = answering(rules, status, mark);
     let (first, again) = twice(&shop).await;
     assert_eq!(first.status, status);
@@ -48,7 +48,7 @@ async fn is_kept(rules: Rules, status: u16, mark: Option<Mark>) {
     assert_eq!(shop.runs(), 1, "{status}");
 }
 
-async fn is_released(rules: Rules, status: u16, mark: Option<Mark>) {
+async fn is_released(rules: Rules, status: u16, mark: Option<ReplayHint>) {
     let shop = answering(rules, status, mark);
     let (first, again) = twice(&shop).await;
     assert_eq!(
@@ -68,7 +68,7 @@ fn says_of_its_key(answer: &Answer) -> Option<&str> {
     said.map(|said| said.to_str().expect("it is text"))
 }
 
-async fn is_uncertain(rules: Rules, status: u16, mark: Option<Mark>) {
+async fn is_uncertain(rules: Rules, status: u16, mark: Option<ReplayHint>) {
     let shop = answering(rules, status, mark);
     let (first, again) = twice(&shop).await;
     assert_eq!(
@@ -113,7 +113,7 @@ async fn s_61_a_redirection_is_kept_and_not_modified_never() {
 async fn s_61_a_key_that_is_led_on_is_bound_to_its_first_path_unless_that_is_said() {
     for (rules, mark, led_on_to) in [
         (Rules::ietf(), None, 422),
-        (Rules::ietf(), Some(Mark::Retryable), 200),
+        (Rules::ietf(), Some(ReplayHint::Retryable), 200),
         (Rules::ietf().key_scope(KeyScope::Route), None, 200),
     ] {
         let shop = Shop::with(rules, move |_, request| async move {
@@ -195,17 +195,17 @@ async fn s_65_what_a_failure_means_is_a_choice() {
 
 #[tokio::test]
 async fn s_67_the_handlers_word_counts_more_than_the_status() {
-    is_released(Rules::ietf(), 422, Some(Mark::Retryable)).await;
-    is_kept(Rules::acp(), 500, Some(Mark::Final)).await;
-    is_kept(Rules::ietf(), 503, Some(Mark::Final)).await;
-    is_uncertain(Rules::ietf(), 202, Some(Mark::Uncertain)).await;
-    is_unavailable(&answering(Rules::ietf(), 200, Some(Mark::NotStored))).await;
+    is_released(Rules::ietf(), 422, Some(ReplayHint::Retryable)).await;
+    is_kept(Rules::acp(), 500, Some(ReplayHint::Final)).await;
+    is_kept(Rules::ietf(), 503, Some(ReplayHint::Final)).await;
+    is_uncertain(Rules::ietf(), 202, Some(ReplayHint::Uncertain)).await;
+    is_unavailable(&answering(Rules::ietf(), 200, Some(ReplayHint::NotStored))).await;
 }
 
 /// Clients that remember what a call came to ask again where the key is free, and never where it is not.
 #[tokio::test]
 async fn s_67_only_the_layer_says_that_a_key_is_free() {
-    let claims = |mark: Option<Mark>| {
+    let claims = |mark: Option<ReplayHint>| {
         Shop::with(Rules::acp(), move |_, request| async move {
             assert!(request.uri() != "/panics", "it panics");
             let mut response = Response::new(Body::from("receipt"));
@@ -215,7 +215,11 @@ async fn s_67_only_the_layer_says_that_a_key_is_free() {
             response
         })
     };
-    for mark in [None, Some(Mark::NotStored), Some(Mark::Uncertain)] {
+    for mark in [
+        None,
+        Some(ReplayHint::NotStored),
+        Some(ReplayHint::Uncertain),
+    ] {
         let (first, again) = twice(&claims(mark)).await;
         assert_eq!(says_of_its_key(&first), None, "{mark:?}");
         assert_eq!(says_of_its_key(&again), None, "{mark:?}");
@@ -261,11 +265,11 @@ async fn s_67_a_takeover_does_not_say_that_a_key_is_free() {
             if run == 1 {
                 inside.pass().await;
             }
-            (StatusCode::CONFLICT, Mark::Retryable, "sold out").into_response()
+            (StatusCode::CONFLICT, ReplayHint::Retryable, "sold out").into_response()
         }
     });
     shop.store
-        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let vanished = spawn(&shop, charge());
     gate.arrived(1).await;
     clock.advance(Duration::from_secs(6));
@@ -290,7 +294,7 @@ async fn s_67_a_key_that_the_store_could_not_free_is_not_said_to_be_free() {
     let breaks = store.clone();
     let shop = Shop::over(store, idem, Rules::ietf(), move |_, _| {
         breaks.outage(StoreErrorKind::Unavailable);
-        async { (StatusCode::CONFLICT, Mark::Retryable, "sold out").into_response() }
+        async { (StatusCode::CONFLICT, ReplayHint::Retryable, "sold out").into_response() }
     });
     let answer = shop.send(charge()).await;
     assert_eq!(
@@ -453,7 +457,7 @@ async fn s_72_a_sealed_response_is_replayed_and_cannot_be_read_in_the_store() {
 async fn s_65_an_unknown_outcome_is_settled_by_the_handle() {
     for key_scope in [KeyScope::Caller, KeyScope::Route] {
         let rules = Rules::ietf().key_scope(key_scope);
-        let shop = answering(rules, 200, Some(Mark::Uncertain));
+        let shop = answering(rules, 200, Some(ReplayHint::Uncertain));
         shop.send(charge()).await;
         let settle = match key_scope {
             KeyScope::Route => {

@@ -8,10 +8,10 @@ use std::{
 use axum::{Router, body::Body, routing::post as posted};
 use http::{Request, Response};
 use idempotent_runtime::{
-    Answered, Error, FrontEndEvent, Idempotency, MemoryStore, Observer,
+    CallEvent, Error, FrontEndEvent, Idempotency, MemoryStore, Observer,
     http::{IdempotencyKey, IdempotencyLayer, Json, Replayable, Replayed, Rules},
     idempotent,
-    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 use tower::ServiceExt;
 
@@ -31,7 +31,7 @@ impl Told {
 }
 
 impl Observer for Told {
-    fn answered(&self, answered: &Answered<'_>) {
+    fn answered(&self, answered: &CallEvent<'_>) {
         self.push(format!("{:?}", answered.answer), answered.id.is_some());
     }
 
@@ -132,7 +132,7 @@ async fn first_hour_16_takeovers_reused_keys_and_refused_scopes_are_said_aloud_a
     const NAME: &str = "told.operators";
     let (shop, gate, clock) = shop(NAME, &Told::default());
     shop.store
-        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let ((), said) = said_during(async {
         let vanished = spawn(&shop, charge());
         gate.arrived(1).await;

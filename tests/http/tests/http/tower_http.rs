@@ -20,7 +20,7 @@ use axum::{
 use http::{HeaderMap, Method, Response, StatusCode};
 use idempotent_runtime::{
     InFlight,
-    http::{IdempotencyLayer, Rules, Unrepeatable},
+    http::{IdempotencyLayer, Rules, UnstorableResponse},
 };
 use tower::{Layer, Service, ServiceBuilder};
 use tower_http::{
@@ -174,7 +174,7 @@ async fn first_hour_14_what_is_not_kept_is_warned_of_with_what_to_do() {
         let warnings = streamed(name, rules, body).await;
         assert_eq!(warnings.matches(advice).count(), 1, "{warnings}");
     }
-    let expected = Rules::ietf().unrepeatable(Unrepeatable::RunAgain);
+    let expected = Rules::ietf().unrepeatable(UnstorableResponse::RunAgain);
     assert_eq!(streamed("unkept.expected", expected, pieces).await, "");
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use axum::response::IntoResponse;
 use http::HeaderValue;
 use idempotent_runtime::{
-    Answer, Answered, Idempotency, MemoryStore, Observer, RawOutcome, StoreErrorKind, Transition,
+    CallEvent, CallOutcome, Idempotency, MemoryStore, Observer, RawOutcome, RecordEvent,
+    StoreErrorKind,
     http::{IdempotencyLayer, Rules, ServerErrors},
     testing::{FaultyStore, Gate},
 };
@@ -17,15 +18,15 @@ use crate::{
 
 /// What observers are told, as text.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<Answer>>>, Arc<Mutex<String>>);
+struct Told(Arc<Mutex<Vec<CallOutcome>>>, Arc<Mutex<String>>);
 
 impl Observer for Told {
-    fn transition(&self, transition: &Transition<'_>) {
+    fn transition(&self, transition: &RecordEvent<'_>) {
         let mut said = self.1.lock().expect("nobody panics");
         said.push_str(&format!("{transition:?}"));
     }
 
-    fn answered(&self, answered: &Answered<'_>) {
+    fn answered(&self, answered: &CallEvent<'_>) {
         self.0.lock().expect("nobody panics").push(answered.answer);
         let mut said = self.1.lock().expect("nobody panics");
         said.push_str(&format!("{answered:?}"));
@@ -54,10 +55,10 @@ async fn s_119_every_answer_is_counted_and_no_key_is_told() {
     assert_eq!(
         answers,
         [
-            Answer::InProgress,
-            Answer::KeyReused,
-            Answer::Executed,
-            Answer::Replayed
+            CallOutcome::InProgress,
+            CallOutcome::KeyReused,
+            CallOutcome::Executed,
+            CallOutcome::Replayed
         ]
     );
     let said = told.1.lock().expect("nobody panics").clone();

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use idempotent_runtime::{
     BoxError, Idempotency,
-    http::{IdempotencyLayer, Mark, Rules, Storage, Unrepeatable},
+    http::{IdempotencyLayer, ReplayHint, Rules, Storage, UnstorableResponse},
 };
 use tokio::sync::mpsc;
 use tower::ServiceExt;
@@ -17,10 +17,10 @@ use crate::{
 };
 
 fn again() -> Rules {
-    Rules::ietf().unrepeatable(Unrepeatable::RunAgain)
+    Rules::ietf().unrepeatable(UnstorableResponse::RunAgain)
 }
 
-fn streaming(mark: Option<Mark>) -> Shop {
+fn streaming(mark: Option<ReplayHint>) -> Shop {
     Shop::with(again(), move |run, _| async move {
         let piece = Bytes::from(format!("event {run}"));
         let mut response = Response::new(stream::<BoxError>(vec![Ok(piece)]));
@@ -101,9 +101,9 @@ async fn s_89_the_key_is_bound_while_the_response_goes_on_and_free_when_its_clie
 #[tokio::test]
 async fn s_89_the_handlers_word_and_a_failure_count_more() {
     for (mark, code) in [
-        (Mark::NotStored, "result_unavailable"),
-        (Mark::Final, "result_unavailable"),
-        (Mark::Uncertain, "outcome_unknown"),
+        (ReplayHint::NotStored, "result_unavailable"),
+        (ReplayHint::Final, "result_unavailable"),
+        (ReplayHint::Uncertain, "outcome_unknown"),
     ] {
         let shop = streaming(Some(mark));
         shop.send(charge()).await.is_fresh();

@@ -7,7 +7,7 @@ use idempotent_runtime::{
     Error, Idempotency, MemoryStore,
     http::{IdempotencyLayer, Json, Rules, problem::Problems},
     idempotent,
-    testing::{Fault, FaultyStore, Gate, ManualClock, Nth, Operation},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -108,7 +108,7 @@ async fn first_hour_15_a_retry_after_a_crash_is_sent_to_the_end_of_the_lease() {
         ),
     ] {
         shop.store
-            .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+            .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
         let vanished = spawn(&shop, ask.clone());
         gate.arrived(1).await;
         for (seconds, wait) in [(0, 1), (9, 1), (11, 10), (8, 2)] {

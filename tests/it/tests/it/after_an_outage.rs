@@ -3,9 +3,9 @@
 use std::{task::Poll, time::Duration};
 
 use idempotent_runtime::{
-    Error, NotSettled, Step, Verdict,
+    Error, NotSettled, RecordChange, Verdict,
     record::State,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 
 use tokio::task::yield_now;
@@ -28,7 +28,7 @@ on_every_store![
 /// Nothing that this owner writes is taken.
 fn cut_off(owner: &Owner) {
     for operation in [Operation::Ending, Operation::Heartbeat] {
-        owner.store.fault(operation, Nth::Every, Fault::LoseRequest);
+        owner.store.fault(operation, On::Every, Fault::LoseRequest);
     }
 }
 
@@ -40,7 +40,7 @@ async fn a_duplicate_gets_what_could_not_be_recorded(world: World) {
         cut_off(&owner);
         assert_eq!(charge.call().await, Ok("charged".into()), "{mode:?}");
         world.advance_store(LEASE * 2).await;
-        owner.log.await_step(Step::NotYetRecorded).await;
+        owner.log.await_step(RecordChange::NotYetRecorded).await;
 
         owner.store.heal();
         let again = charge.call().await;
@@ -52,12 +52,12 @@ async fn a_duplicate_gets_what_could_not_be_recorded(world: World) {
 
 async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
-        let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+        let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
         let charge = Charge::of(&world, &owner).key(key).mode(mode);
         cut_off(&owner);
         assert_eq!(charge.call().await, Ok("charged".into()), "{mode:?}");
         world.advance_store(LEASE * 2).await;
-        owner.log.await_step(Step::NotYetRecorded).await;
+        owner.log.await_step(RecordChange::NotYetRecorded).await;
         owner.store.heal();
         let settle = || owner.idem.settle("charge", None::<&str>, key);
 
@@ -84,10 +84,10 @@ async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
     let charge = Charge::of(&world, &owner);
     let beats = Gate::new();
     let delayed = Fault::Delay(beats.clone());
-    owner.store.fault(Operation::Heartbeat, Nth::Every, delayed);
+    owner.store.fault(Operation::Heartbeat, On::Every, delayed);
     owner
         .store
-        .fault(Operation::Ending, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Ending, On::Every, Fault::LoseRequest);
     assert_eq!(charge.call().await, Ok("charged".into()));
     beats.arrived(1).await;
     while owner.store.calls(Operation::Ending) < 2 {
@@ -110,7 +110,7 @@ async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
     cut_off(&owner);
     assert_eq!(charge.call().await, Ok("charged".into()));
     world.advance_store(LEASE * 2).await;
-    owner.log.await_step(Step::NotYetRecorded).await;
+    owner.log.await_step(RecordChange::NotYetRecorded).await;
     let tries = owner.store.calls(Operation::Ending);
 
     for _ in 0..100 {
@@ -128,11 +128,11 @@ async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
 
 /// Whoever hangs with an outcome that nobody gets to write must not keep his key for ever, not even for his own handle.
 async fn who_never_ends_is_taken_over(world: World) {
-    let owner = world.owner_with(|builder| builder.max_hold("1m")).await;
+    let owner = world.owner_with(|builder| builder.max_run_time("1m")).await;
     let charge = Charge::of(&world, &owner);
     let held = Gate::new();
     let delayed = Fault::Delay(held.clone());
-    owner.store.fault(Operation::Ending, Nth::Call(1), delayed);
+    owner.store.fault(Operation::Ending, On::Call(1), delayed);
     let mut hangs = charge.call();
     std::future::poll_fn(|context| {
         assert!(hangs.as_mut().poll(context).is_pending());
@@ -163,7 +163,7 @@ async fn a_body_that_still_runs_is_taken_over_here_as_from_anywhere_else(world: 
     let owner = world.owner().await;
     owner
         .store
-        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let charge = Charge::of(&world, &owner);
     let (runs, gate) = charge.clone().begun().await;
     world.advance_store(LEASE * 2).await;

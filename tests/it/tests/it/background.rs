@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use idempotent_runtime::{
-    Answer, Error, Step,
+    CallOutcome, Error, RecordChange,
     clock::Timer,
     record::State,
     store::StoreErrorKind,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 
 use crate::{
@@ -43,32 +43,35 @@ async fn pass_time(world: &World, owner: &Owner, held: u64, done: impl Fn(&Owner
 }
 
 fn recorded(owner: &Owner) -> bool {
-    owner.log.count(Step::Recorded) > 0
+    owner.log.count(RecordChange::Recorded) > 0
 }
 
 async fn heartbeats_survive_a_panic_while_they_connect(world: World) {
     let owner = world.owner().await;
     owner
         .store
-        .fault(Operation::ForHeartbeats, Nth::Every, Fault::Panic);
+        .fault(Operation::ForHeartbeats, On::Every, Fault::Panic);
 
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     for beat in 1..=4 {
         world.advance(LEASE / 3).await;
-        owner.log.await_steps(Step::Heartbeat, beat).await;
+        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
     }
 
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
     owner.settled().await;
-    assert_eq!(owner.log.steps(), [Step::Claimed, Step::Recorded]);
+    assert_eq!(
+        owner.log.steps(),
+        [RecordChange::Claimed, RecordChange::Recorded]
+    );
 }
 
 async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
     let owner = world.owner().await;
     owner
         .store
-        .fault(Operation::Heartbeat, Nth::Call(1), Fault::Panic);
+        .fault(Operation::Heartbeat, On::Call(1), Fault::Panic);
 
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     world.advance(LEASE / 3).await;
@@ -77,28 +80,34 @@ async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
     }
     // The next try comes sooner than after a heartbeat that went well.
     world.advance(LEASE / 12).await;
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
     world.advance(LEASE / 3).await;
-    owner.log.await_steps(Step::Heartbeat, 2).await;
+    owner.log.await_steps(RecordChange::Heartbeat, 2).await;
 
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
     owner.settled().await;
-    assert_eq!(owner.log.steps(), [Step::Claimed, Step::Recorded]);
+    assert_eq!(
+        owner.log.steps(),
+        [RecordChange::Claimed, RecordChange::Recorded]
+    );
 }
 
 async fn an_outcome_survives_a_panic_in_the_background(world: World) {
     let owner = world.owner().await;
     let refused = Fault::Fail(StoreErrorKind::Unavailable);
-    owner.store.fault(Operation::Ending, Nth::Call(1), refused);
+    owner.store.fault(Operation::Ending, On::Call(1), refused);
     for in_the_background in 2..=3 {
-        let nth = Nth::Call(in_the_background);
+        let nth = On::Call(in_the_background);
         owner.store.fault(Operation::Ending, nth, Fault::Panic);
     }
 
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
-    assert_eq!(owner.log.steps(), [Step::Claimed, Step::NotYetRecorded]);
+    assert_eq!(
+        owner.log.steps(),
+        [RecordChange::Claimed, RecordChange::NotYetRecorded]
+    );
 
     pass_time(&world, &owner, 0, recorded).await;
     owner.settled().await;
@@ -111,18 +120,18 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
     let owner = world.owner().await;
     let hanging = Gate::new();
     let refused = Fault::Fail(StoreErrorKind::Unavailable);
-    owner.store.fault(Operation::Ending, Nth::Call(1), refused);
+    owner.store.fault(Operation::Ending, On::Call(1), refused);
     let hangs = Fault::Delay(hanging.clone());
-    owner.store.fault(Operation::Ending, Nth::Call(2), hangs);
+    owner.store.fault(Operation::Ending, On::Call(2), hangs);
 
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
     hanging.arrived(1).await;
     // It is given up after a lease, and meanwhile the lease is kept.
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
     for beat in 2..=3 {
         world.advance(LEASE / 3).await;
-        owner.log.await_steps(Step::Heartbeat, beat).await;
+        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
         assert_eq!(owner.store.calls(Operation::Ending), 2);
         assert_eq!(world.record().await.state, State::Running);
     }
@@ -133,12 +142,15 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
     owner.settled().await;
     assert!(owner.store.calls(Operation::Ending) >= 3);
     assert!(
-        owner.log.count(Step::Heartbeat) < 10,
+        owner.log.count(RecordChange::Heartbeat) < 10,
         "given up after a lease"
     );
     let duplicate = Charge::of(&world, &owner).call().await;
     assert_eq!(duplicate, answer);
-    assert_eq!(owner.log.answers(), [Answer::Executed, Answer::Replayed]);
+    assert_eq!(
+        owner.log.answers(),
+        [CallOutcome::Executed, CallOutcome::Replayed]
+    );
     assert_eq!(world.runs("k"), 1);
 }
 
@@ -147,22 +159,22 @@ async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(
     const SHORT: Duration = Duration::from_millis(100);
     let owner = world.owner_with(|builder| builder.lease(SHORT)).await;
     let refused = Fault::Fail(StoreErrorKind::Unavailable);
-    owner.store.fault(Operation::Ending, Nth::Call(1), refused);
+    owner.store.fault(Operation::Ending, On::Call(1), refused);
     let slow = Gate::new();
     let slowly = Fault::Delay(slow.clone());
-    owner.store.fault(Operation::Ending, Nth::Every, slowly);
+    owner.store.fault(Operation::Ending, On::Every, slowly);
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
     slow.arrived(1).await;
 
     for beat in 1..=20 {
-        owner.log.await_steps(Step::Heartbeat, beat).await;
+        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
         world.advance(SHORT / 3).await;
     }
     assert_eq!(owner.store.calls(Operation::Ending), 2, "it is under way");
     slow.open();
 
-    owner.log.await_step(Step::Recorded).await;
+    owner.log.await_step(RecordChange::Recorded).await;
     owner.settled().await;
     assert_eq!(Charge::of(&world, &owner).call().await, answer);
 }
@@ -173,12 +185,12 @@ async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
     let slow = Gate::new();
     owner.store.fault(
         Operation::Heartbeat,
-        Nth::Call(1),
+        On::Call(1),
         Fault::Delay(slow.clone()),
     );
     owner.store.fault(
         Operation::Ending,
-        Nth::Call(1),
+        On::Call(1),
         Fault::Fail(StoreErrorKind::Unavailable),
     );
 
@@ -188,7 +200,7 @@ async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
 
-    owner.log.await_step(Step::Recorded).await;
+    owner.log.await_step(RecordChange::Recorded).await;
     slow.open();
     owner.settled().await;
 }
@@ -207,12 +219,12 @@ async fn is_recorded_as_happened(
     no_sooner: Duration,
 ) {
     let refuses = Fault::Fail(refusal);
-    owner.store.fault(Operation::Outcome, Nth::Every, refuses);
+    owner.store.fault(Operation::Outcome, On::Every, refuses);
     let answer = Charge::of(world, owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
 
     let began = owner.timer.now();
-    let left_out = |owner: &Owner| owner.log.count(Step::RecordedNotReplayable) > 0;
+    let left_out = |owner: &Owner| owner.log.count(RecordChange::RecordedNotReplayable) > 0;
     pass_time(world, owner, 0, left_out).await;
     assert!(owner.timer.now() > began + no_sooner);
     owner.settled().await;
@@ -229,7 +241,7 @@ async fn is_recorded_as_happened(
 async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
     let owner = world.owner().await;
     let denied = Fault::Fail(StoreErrorKind::Denied);
-    owner.store.fault(Operation::Outcome, Nth::Every, denied);
+    owner.store.fault(Operation::Outcome, On::Every, denied);
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
 
@@ -248,7 +260,7 @@ async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
 /// As a rule of the database may that goes by what is written.
 async fn an_outcome_that_the_store_denies_for_good_is_recorded_as_happened(world: World) {
     let owner = world
-        .owner_with(|builder| builder.max_hold(LEASE * 2))
+        .owner_with(|builder| builder.max_run_time(LEASE * 2))
         .await;
     is_recorded_as_happened(&world, &owner, StoreErrorKind::Denied, LEASE * 2).await;
 }
@@ -259,13 +271,13 @@ async fn what_is_said_in_the_background_names_the_call_and_the_cause() {
     let world = World::memory().await;
     let owner = world.owner().await;
     let denied = Fault::Fail(StoreErrorKind::Denied);
-    owner.store.fault(Operation::Heartbeat, Nth::Every, denied);
+    owner.store.fault(Operation::Heartbeat, On::Every, denied);
     let full = Fault::Fail(StoreErrorKind::Full);
-    owner.store.fault(Operation::Outcome, Nth::Every, full);
+    owner.store.fault(Operation::Outcome, On::Every, full);
     let (answer, _) = said_during(Charge::of(&world, &owner).call()).await;
     assert_eq!(answer, Ok("charged".into()));
     pass_time(&world, &owner, 0, |owner| {
-        owner.log.count(Step::RecordedNotReplayable) > 0
+        owner.log.count(RecordChange::RecordedNotReplayable) > 0
     })
     .await;
     owner.settled().await;
@@ -300,12 +312,12 @@ async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreEr
     let owner = world.owner().await;
     let refuses = || Fault::Fail(refusal);
     for outcome in 1..=REFUSED {
-        let nth = Nth::Call(outcome);
+        let nth = On::Call(outcome);
         owner.store.fault(Operation::Outcome, nth, refuses());
     }
     owner
         .store
-        .fault(Operation::NotReplayable, Nth::Every, refuses());
+        .fault(Operation::NotReplayable, On::Every, refuses());
     let began = owner.timer.now();
     let answer = Charge::of(world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
@@ -327,7 +339,7 @@ async fn an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than
     let unanswered = || Fault::Fail(StoreErrorKind::Unavailable);
     owner
         .store
-        .fault(Operation::Ending, Nth::Every, unanswered());
+        .fault(Operation::Ending, On::Every, unanswered());
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
     let began = owner.timer.now();
@@ -337,9 +349,9 @@ async fn an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than
     owner.store.heal();
     owner
         .store
-        .fault(Operation::Outcome, Nth::Next, unanswered());
+        .fault(Operation::Outcome, On::Next, unanswered());
     pass_time(&world, &owner, 0, |owner| {
-        recorded(owner) || owner.log.count(Step::RecordedNotReplayable) > 0
+        recorded(owner) || owner.log.count(RecordChange::RecordedNotReplayable) > 0
     })
     .await;
     owner.settled().await;

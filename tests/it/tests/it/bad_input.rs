@@ -185,7 +185,7 @@ async fn f15_size_cap(world: World) {
         let (first, _) = raw().await.expect("it is recorded");
         let (replayed, how) = raw().await.expect("it is replayed");
         assert!(
-            matches!(how, idempotent_runtime::How::Replayed { .. }),
+            matches!(how, idempotent_runtime::CallReport::Replayed { .. }),
             "{how:?}"
         );
         assert!(first == replayed && first.bytes.len() == bytes);

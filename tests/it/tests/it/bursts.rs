@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use idempotent_runtime::{
-    Answer, Error, Step, current, idempotent,
+    CallOutcome, Error, RecordChange, current, idempotent,
     testing::{Gate, Operation},
 };
 
@@ -58,7 +58,7 @@ async fn c06_burst_waits(world: World) {
     let calls: Calls = (0..100)
         .map(|n| owners[n % 4].spawn(held(world.clone(), gate.clone(), "k".into())))
         .collect();
-    world.log().await_steps(Step::Waiting, 99).await;
+    world.log().await_steps(RecordChange::Waiting, 99).await;
     gate.open();
 
     for answer in all(calls).await {
@@ -66,7 +66,7 @@ async fn c06_burst_waits(world: World) {
     }
     assert_eq!((world.runs("k"), gate.arrivals()), (1, 1));
     let answers = world.log().answers();
-    let executed = |answer: &&Answer| **answer == Answer::Executed;
+    let executed = |answer: &&CallOutcome| **answer == CallOutcome::Executed;
     assert_eq!(
         (answers.len(), answers.iter().filter(executed).count()),
         (100, 1)
@@ -76,7 +76,7 @@ async fn c06_burst_waits(world: World) {
 async fn c06_burst_is_rejected(world: World) {
     let owners = four(&world).await;
     let gate = Gate::new();
-    let rejected = |answer: &&Answer| **answer == Answer::InProgress;
+    let rejected = |answer: &&CallOutcome| **answer == CallOutcome::InProgress;
 
     let calls: Calls = (0..100)
         .map(|n| owners[n % 4].spawn(held_or_rejected(world.clone(), gate.clone(), "k".into())))
@@ -128,7 +128,7 @@ async fn c07_burst_on_orphan(world: World) {
         assert_eq!(answer, Ok("k, run 2".into()));
     }
     assert_eq!(world.runs("k"), 2);
-    assert_eq!(world.log().count(Step::TakenOver), 1);
+    assert_eq!(world.log().count(RecordChange::TakenOver), 1);
     assert_eq!(world.record().await.attempt, 2);
 }
 
@@ -157,7 +157,7 @@ async fn c09_different_keys(world: World) {
         assert_eq!(answered, n);
         assert!(child_keys.insert(child_key));
     }
-    assert_eq!(world.log().count(Step::Claimed), 64);
+    assert_eq!(world.log().count(RecordChange::Claimed), 64);
     assert_eq!(world.records().await.len(), 64);
 }
 
@@ -170,7 +170,7 @@ async fn c14_a_thousand_duplicates(world: World) {
     let calls: Calls = (0..1_000)
         .map(|_| owner.spawn(held(world.clone(), gate.clone(), "k".into())))
         .collect();
-    world.log().await_steps(Step::Waiting, 999).await;
+    world.log().await_steps(RecordChange::Waiting, 999).await;
     gate.open();
 
     for answer in all(calls).await {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::{Answer, Error, How, Step, idempotent, record::State};
+use idempotent_runtime::{CallOutcome, CallReport, Error, RecordChange, idempotent, record::State};
 
 use crate::harness::World;
 
@@ -32,8 +32,11 @@ async fn a01_first_execution(world: World) {
     let answer = owner.enter(charge(&world, "k", 12)).await;
 
     assert_eq!(answer, Ok("charged 12, run 1".into()));
-    assert_eq!(owner.log.steps(), [Step::Claimed, Step::Recorded]);
-    assert_eq!(owner.log.answers(), [Answer::Executed]);
+    assert_eq!(
+        owner.log.steps(),
+        [RecordChange::Claimed, RecordChange::Recorded]
+    );
+    assert_eq!(owner.log.answers(), [CallOutcome::Executed]);
     assert_eq!(owner.store.swaps_to(State::Running), 1);
     assert_eq!(owner.store.swaps_to(State::Done), 1);
     assert_eq!(owner.store.round_trips(), 2);
@@ -65,7 +68,7 @@ async fn a02_replay_completed(world: World) {
 
     assert_eq!(replayed, answer);
     assert_eq!(world.runs("k"), 1);
-    assert_eq!(second.log.answers(), [Answer::Replayed]);
+    assert_eq!(second.log.answers(), [CallOutcome::Replayed]);
     assert_eq!(second.log.steps(), []);
     assert_eq!(second.store.round_trips(), world.round_trips_of_a_replay());
     assert_eq!(world.record().await, recorded);
@@ -191,7 +194,7 @@ async fn a30_caller_knows_replay(world: World) {
 
     assert_eq!((answer, replayed), (Ok(1), Ok(1)));
     let record = world.record().await;
-    let How::Executed {
+    let CallReport::Executed {
         attempt: 1,
         token,
         recorded: true,
@@ -201,7 +204,7 @@ async fn a30_caller_knows_replay(world: World) {
         panic!("{how:?}")
     };
     assert_eq!(token, record.token);
-    let How::Replayed {
+    let CallReport::Replayed {
         finished,
         age,
         attempt: 1,

@@ -12,7 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, Idempotency, OnCrash, RawEnding, RawOutcome, Step, Store, StoreError, current,
+    Error, Idempotency, OnCrash, RawEnding, RawOutcome, RecordChange, Store, StoreError, current,
     idempotent,
     identity::RecordId,
     record::{Draft, Record, State, Version},
@@ -344,7 +344,7 @@ async fn a_detached_call_dropped_once_it_is_claimed(world: World) {
     let mut call = charge.call();
     std::future::poll_fn(|context| {
         let polled = call.as_mut().poll(context);
-        if owner.log.count(Step::Claimed) == 0 {
+        if owner.log.count(RecordChange::Claimed) == 0 {
             assert!(polled.is_pending(), "it is not answered before it claims");
             return Poll::Pending;
         }
@@ -356,7 +356,7 @@ async fn a_detached_call_dropped_once_it_is_claimed(world: World) {
     assert_eq!(charge.call().await, Ok("charged".into()));
     // The outcome stands in the store a moment before its own task tells of it.
     owner.settled().await;
-    assert_eq!(owner.log.count(Step::Recorded), 1);
+    assert_eq!(owner.log.count(RecordChange::Recorded), 1);
     assert_eq!(world.runs("k"), 1);
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use idempotent_runtime::{
     __private::{Recorded, Whole},
-    BoxError, Builder, CallBuilder, Codec, Error, FingerprintKey, How, InFlight, OnCrash,
+    BoxError, Builder, CallBuilder, CallReport, Codec, Error, FingerprintKey, InFlight, OnCrash,
     OnExpired, Read, Stored, Verdict, erased_serde, idempotent,
     testing::Gate,
 };
@@ -45,7 +45,7 @@ fn charge(owner: &Owner) -> CallBuilder<Recorded, Whole> {
 /// Runs a call to its end, and tells whether its body ran.
 async fn runs(call: CallBuilder<Recorded, Whole>) -> Result<bool, Error> {
     let (answer, how) = call.run_detailed(|_| async { Ok::<_, Error>(()) }).await;
-    answer.map(|()| matches!(how, How::Executed { .. }))
+    answer.map(|()| matches!(how, CallReport::Executed { .. }))
 }
 
 /// Begins a call whose body waits at `gate`.
@@ -99,7 +99,7 @@ async fn a_changed_lease_counts_for_who_holds_afterwards(world: World) {
 async fn a_changed_takeover_budget_is_that_of_who_takes_over(world: World) {
     vanishes(&world, charge).await;
     world.advance(HOUR).await;
-    let lower = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let lower = world.owner_with(|builder| builder.max_takeovers(0)).await;
 
     for owner in [lower, world.owner().await] {
         let parked = runs(charge(&owner)).await;
@@ -493,7 +493,7 @@ async fn a_new_scope_runs_again_unless_it_is_said_in_the_key(world: World) {
 async fn hidden_keys_change_nothing_for_calls(world: World) {
     let (old, new) = (
         world.owner().await,
-        world.owner_with(Builder::hide_keys).await,
+        world.owner_with(Builder::redact_keys).await,
     );
     for (key, [first, second]) in [("shown", [&old, &new]), ("hidden", [&new, &old])] {
         let call = |owner: &Owner| runs(owner.call("changes.hidden").key(key));
@@ -528,7 +528,9 @@ async fn what_is_switched_off_runs_beside_a_holder_and_hands_on_the_same_keys(wo
 async fn what_refuses_expired_keys_needs_all_who_purge_to_keep_them(world: World) {
     let (old, new) = (
         world.owner().await,
-        world.owner_with(|builder| builder.keep("1h")).await,
+        world
+            .owner_with(|builder| builder.audit_retention("1h"))
+            .await,
     );
     let refusing = || charge(&new).ttl("1h").on_expired(OnExpired::Refuse);
     assert_eq!(runs(refusing()).await, Ok(true));

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    store::{FastTier, MemoryStore, OutcomeCache, SqliteStore, Store, TieredStore},
+    store::{MemoryStore, OutcomeCache, OutcomeTier, SqliteStore, Store, TieredStore},
     testing::{FaultyStore, ManualClock, conformance::Subject},
 };
 use sqlx::{Connection, SqliteConnection};
@@ -33,7 +33,7 @@ impl Memory {
     }
 
     /// Behind copies of its finished records that are given for longer than any case takes.
-    pub(crate) fn behind<F: FastTier>(fast: impl FnOnce(&ManualClock) -> F) -> Self {
+    pub(crate) fn behind<F: OutcomeTier>(fast: impl FnOnce(&ManualClock) -> F) -> Self {
         Self::timed(|store, clock| {
             let tiered = TieredStore::builder(store, fast(clock))
                 .age(Duration::MAX)

@@ -4,7 +4,7 @@ use std::{sync::mpsc::channel, thread, time::Duration};
 
 use idempotent_runtime::{
     Attempt, Error, OnCrash, current, idempotent,
-    testing::{CrashPoint, CrashPoints, Effects, Operation},
+    testing::{CrashPoint, CrashPoints, EffectLog, Operation},
 };
 use tokio::{
     runtime::Handle,
@@ -20,14 +20,14 @@ const CLAIM_AND_ENDING: [CrashPoint; 4] = [
 ];
 
 /// A gateway, which takes a charge for a repeated one where it is sent the same key.
-fn charged(gateway: &Effects, order: &str, key: &str) {
+fn charged(gateway: &EffectLog, order: &str, key: &str) {
     let attempt = current().number();
     gateway
         .record(order, attempt, key)
         .expect("memory takes it");
 }
 
-fn charges(gateway: &Effects) -> usize {
+fn charges(gateway: &EffectLog) -> usize {
     let entries = gateway.entries().expect("memory is read");
     let mut keys: Vec<_> = entries.into_iter().map(|effect| effect.value).collect();
     keys.sort_unstable();
@@ -35,12 +35,12 @@ fn charges(gateway: &Effects) -> usize {
     keys.len()
 }
 
-fn requests(gateway: &Effects) -> usize {
+fn requests(gateway: &EffectLog) -> usize {
     gateway.entries().expect("memory is read").len()
 }
 
 #[idempotent(name = "crashes.charge", key = order, skip(gateway))]
-async fn charge(gateway: &Effects, order: &str) -> Result<u32, Error> {
+async fn charge(gateway: &EffectLog, order: &str) -> Result<u32, Error> {
     yield_now().await;
     charged(gateway, order, &current().child_key("gateway"));
     yield_now().await;
@@ -51,7 +51,7 @@ async fn charge(gateway: &Effects, order: &str) -> Result<u32, Error> {
 fn l03_a_process_dies_at_every_point_of_a_function() {
     let mut requested = Vec::new();
     let points = CrashPoints::new().run(
-        async || Effects::new(),
+        async || EffectLog::new(),
         async |_, gateway| charge(gateway, "order-1").await,
         async |point, gateway, answer| {
             assert_eq!((answer, charges(gateway)), (Ok(7), 1), "{point}");
@@ -80,7 +80,7 @@ fn l03_at_most_once_is_seen_to_hold_at_every_point() {
     CrashPoints::new()
         .set_up(|builder| builder.on_crash(OnCrash::Uncertain))
         .run(
-            async || Effects::new(),
+            async || EffectLog::new(),
             async |_, gateway| charge(gateway, "order-1").await,
             async |point, gateway, answer| {
                 assert!(requests(gateway) <= 1, "{point}");
@@ -100,7 +100,7 @@ fn l03_at_most_once_is_seen_to_hold_at_every_point() {
 }
 
 #[idempotent(name = "crashes.detached", key = order, skip(gateway), on_cancel = detach)]
-async fn detached(gateway: Effects, order: String) -> Result<u32, Error> {
+async fn detached(gateway: EffectLog, order: String) -> Result<u32, Error> {
     charged(&gateway, &order, &current().child_key("gateway"));
     Ok(7)
 }
@@ -109,7 +109,7 @@ async fn detached(gateway: Effects, order: String) -> Result<u32, Error> {
 fn l03_a_detached_body_dies_with_its_process() {
     let mut requested = Vec::new();
     let points = CrashPoints::new().run(
-        async || Effects::new(),
+        async || EffectLog::new(),
         async |_, gateway| detached(gateway.clone(), "order-1".into()).await,
         async |point, gateway, answer| {
             assert_eq!((answer, charges(gateway)), (Ok(7), 1), "{point}");
@@ -132,14 +132,14 @@ fn l03_a_detached_body_dies_with_its_process() {
 }
 
 #[idempotent(name = "crashes.order", key = order, lease = "10m", skip(gateway))]
-async fn place_order(gateway: &Effects, order: &str) -> Result<u32, Error> {
+async fn place_order(gateway: &EffectLog, order: &str) -> Result<u32, Error> {
     charge(gateway, order).await
 }
 
 #[test]
 fn l03_nested_calls_are_all_left_behind() {
     let points = CrashPoints::new().run(
-        async || Effects::new(),
+        async || EffectLog::new(),
         async |_, gateway| place_order(gateway, "order-1").await,
         async |point, gateway, answer| {
             assert_eq!((answer, charges(gateway)), (Ok(7), 1), "{point}");
@@ -207,9 +207,9 @@ fn l03_a_world_goes_where_it_came_from() {
 #[test]
 fn l03_a_process_dies_whose_bodies_are_held_for_ever() {
     let points = CrashPoints::new()
-        .set_up(|builder| builder.max_hold(Duration::MAX))
+        .set_up(|builder| builder.max_run_time(Duration::MAX))
         .run(
-            async || Effects::new(),
+            async || EffectLog::new(),
             async |_, gateway| charge(gateway, "order-1").await,
             async |point, _, answer| assert_eq!(answer, Ok(7), "{point}"),
         );
@@ -220,7 +220,7 @@ fn l03_a_process_dies_whose_bodies_are_held_for_ever() {
 #[test]
 fn l03_a_call_that_a_thread_waits_for_is_left_behind() {
     let points = CrashPoints::new().run(
-        async || Effects::new(),
+        async || EffectLog::new(),
         async |idem, gateway| {
             let (idem, gateway) = (idem.clone(), gateway.clone());
             let process = Handle::current();
@@ -239,7 +239,7 @@ fn l03_a_call_that_a_thread_waits_for_is_left_behind() {
 #[test]
 fn l03_what_a_thread_has_begun_is_done_as_a_whole() {
     let points = CrashPoints::new().run(
-        async || Effects::new(),
+        async || EffectLog::new(),
         async |idem, gateway| {
             let call = idem.call("crashes.threaded").key("k");
             let body = async |attempt: Attempt| {
@@ -271,7 +271,7 @@ fn l03_what_a_thread_has_begun_is_done_as_a_whole() {
 #[test]
 fn l03_what_runs_beside_a_call_does_not_learn_that_it_is_dead() {
     CrashPoints::new().run(
-        async || Effects::new(),
+        async || EffectLog::new(),
         async |idem, gateway| {
             let call = charge(gateway, "order-1");
             let beside = async {

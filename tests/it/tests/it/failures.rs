@@ -14,10 +14,11 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Answer, Error, How, InFlight, OnCrash, OutcomeKind, Status, Step, Unrecorded, Verdict,
+    CallOutcome, CallReport, Error, InFlight, OnCrash, OutcomeKind, RecordChange, Status,
+    Unrecorded, Verdict,
     record::State,
     store::StoreErrorKind,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +46,7 @@ async fn e10_complete_fails_after_effect(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     owner
         .store
-        .fault(Operation::Ending, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Ending, On::Every, Fault::LoseRequest);
     let body = world.clone();
     let call = owner.call("charge").key("k").arguments(&1);
     let (answer, how) = call
@@ -58,19 +59,19 @@ async fn e10_complete_fails_after_effect(world: World) {
     assert!(
         matches!(
             how,
-            How::Executed {
+            CallReport::Executed {
                 recorded: false,
                 ..
             }
         ),
         "{how:?}"
     );
-    assert_eq!(owner.log.count(Step::NotYetRecorded), 1);
+    assert_eq!(owner.log.count(RecordChange::NotYetRecorded), 1);
 
     // One comes at once, because the write may have taken long.
-    owner.log.await_steps(Step::Heartbeat, 1).await;
+    owner.log.await_steps(RecordChange::Heartbeat, 1).await;
     world.advance(LEASE / 3).await;
-    owner.log.await_steps(Step::Heartbeat, 2).await;
+    owner.log.await_steps(RecordChange::Heartbeat, 2).await;
     let duplicate = Charge::of(&world, &other).rejecting().call().await;
     assert!(
         is_in_progress(&duplicate),
@@ -79,7 +80,7 @@ async fn e10_complete_fails_after_effect(world: World) {
     owner.store.heal();
     // Slower than any store, so that nothing but what is tried again is late.
     let a_moment = Duration::from_millis(1);
-    while tokio::time::timeout(a_moment, owner.log.await_step(Step::Recorded))
+    while tokio::time::timeout(a_moment, owner.log.await_step(RecordChange::Recorded))
         .await
         .is_err()
     {
@@ -99,7 +100,7 @@ async fn e11_complete_fails_lasting(world: World) {
         let (owner, other) = (world.owner().await, world.owner().await);
         owner
             .store
-            .fault(Operation::Swap, Nth::Call(2), Fault::LoseRequest);
+            .fault(Operation::Swap, On::Call(2), Fault::LoseRequest);
         let charge = Charge::of(&world, &owner).key(key).mode(mode);
         // The claim is the first write; from the second one on the store is away.
         let gate = Gate::new();
@@ -108,7 +109,7 @@ async fn e11_complete_fails_lasting(world: World) {
         owner.die();
         gate.open();
         assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
-        assert_eq!(owner.log.count(Step::NotYetRecorded), 1);
+        assert_eq!(owner.log.count(RecordChange::NotYetRecorded), 1);
         world.advance_store(LEASE).await;
 
         let answer = Charge::of(&world, &other).key(key).mode(mode).call().await;
@@ -116,13 +117,16 @@ async fn e11_complete_fails_lasting(world: World) {
         match mode {
             Mode::Uncertain => {
                 assert!(is_uncertain(&answer) && world.runs(key) == 1);
-                assert_eq!(other.log.steps(), [Step::LeftUncertain]);
-                assert_eq!(other.log.answers(), [Answer::Uncertain]);
+                assert_eq!(other.log.steps(), [RecordChange::LeftUncertain]);
+                assert_eq!(other.log.answers(), [CallOutcome::Uncertain]);
             }
             _ => {
                 assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2));
-                assert_eq!(other.log.steps(), [Step::TakenOver, Step::Recorded]);
-                assert_eq!(other.log.answers(), [Answer::ExecutedAfterTakeover]);
+                assert_eq!(
+                    other.log.steps(),
+                    [RecordChange::TakenOver, RecordChange::Recorded]
+                );
+                assert_eq!(other.log.answers(), [CallOutcome::ExecutedAfterTakeover]);
             }
         }
     }
@@ -174,7 +178,7 @@ async fn e19_future_dropped_detach(world: World) {
     call.abort();
     assert!(call.await.expect_err("it is dropped").is_cancelled());
     gate.open();
-    owner.log.await_step(Step::Recorded).await;
+    owner.log.await_step(RecordChange::Recorded).await;
 
     assert_eq!(charge.call().await, Ok("charged".into()));
     assert_eq!(world.runs("k"), 1);
@@ -242,7 +246,7 @@ async fn e21_a_shutdown_waits_for_what_a_dropped_call_leaves_to_be_done(world: W
     let (call, _gate) = Charge::of(&world, &owner).begun().await;
     owner
         .store
-        .fault(Operation::Ending, Nth::Every, Fault::Delay(written.clone()));
+        .fault(Operation::Ending, On::Every, Fault::Delay(written.clone()));
     let mut shutdown = pin!(owner.idem.shutdown(Duration::MAX));
     let woken = Arc::new(Woken::default());
     let mut poll = || {
@@ -279,7 +283,7 @@ async fn e22_concurrent_with_error(world: World) {
     let rejected = Charge::of(&world, &owner).rejecting().call().await;
     assert!(is_in_progress(&rejected), "{rejected:?}");
     let waiting = Charge::of(&world, &owner).answers("waited").spawn();
-    owner.log.await_step(Step::Waiting).await;
+    owner.log.await_step(RecordChange::Waiting).await;
 
     gate.open();
 
@@ -312,7 +316,10 @@ async fn e23_retry_inside_counts_once(world: World) {
     assert_eq!(tries.load(Ordering::SeqCst), 3);
     let record = world.record().await;
     assert_eq!((record.state, record.attempt), (State::Released, 1));
-    assert_eq!(owner.log.steps(), [Step::Claimed, Step::Released]);
+    assert_eq!(
+        owner.log.steps(),
+        [RecordChange::Claimed, RecordChange::Released]
+    );
     assert_eq!(duplicate.call().await, Ok("charged".into()));
 }
 
@@ -368,7 +375,7 @@ async fn e26_interrupted_retry_loop_recovers(world: World) {
     let denied = StoreErrorKind::Denied;
     owner
         .store
-        .fault(Operation::Claim, Nth::Every, Fault::Fail(denied));
+        .fault(Operation::Claim, On::Every, Fault::Fail(denied));
     assert!(
         Charge::of(&world, &owner)
             .key("other")

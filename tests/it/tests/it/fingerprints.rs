@@ -4,7 +4,9 @@ mod mismatch;
 
 use std::time::Duration;
 
-use idempotent_runtime::{Answer, Error, Status, Step, idempotent, record::Record, testing::Gate};
+use idempotent_runtime::{
+    CallOutcome, Error, RecordChange, Status, idempotent, record::Record, testing::Gate,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::harness::World;

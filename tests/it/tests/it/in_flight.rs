@@ -6,9 +6,9 @@ mod woken;
 use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    Answer, Error, InFlight, Step, StoreErrorKind, Verdict, idempotent,
+    CallOutcome, Error, InFlight, RecordChange, StoreErrorKind, Verdict, idempotent,
     record::State,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 
 use crate::harness::{Owner, World};
@@ -108,7 +108,7 @@ async fn c01_reject(world: World) {
         "the rest of the lease: {retry_after:?}"
     );
     assert_eq!(error.retry_after(), Some(*retry_after));
-    assert_eq!(b.log.answers(), [Answer::InProgress]);
+    assert_eq!(b.log.answers(), [CallOutcome::InProgress]);
     assert_eq!(b.store.round_trips(), 1);
 
     assert_eq!(inside.ends().await, Ok("1, run 1".into()));
@@ -119,7 +119,7 @@ async fn c02_wait_then_replay(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
     assert!(!waiting.is_finished());
 
     let first = inside.ends().await;
@@ -127,7 +127,7 @@ async fn c02_wait_then_replay(world: World) {
     assert_eq!(first, Ok("1, run 1".into()));
     assert_eq!(waiting.await.expect("it does not panic"), first);
     assert_eq!(world.runs("k"), 1);
-    assert_eq!(b.log.answers(), [Answer::ReplayedAfterWait]);
+    assert_eq!(b.log.answers(), [CallOutcome::ReplayedAfterWait]);
 }
 
 async fn c02_wait_that_ends(world: World) {
@@ -135,9 +135,9 @@ async fn c02_wait_that_ends(world: World) {
     let inside = Inside::of(&world, &a).await;
     // A heartbeat would move the record, and have the waiter look at it.
     let lost = Fault::LoseRequest;
-    a.store.fault(Operation::Heartbeat, Nth::Every, lost);
+    a.store.fault(Operation::Heartbeat, On::Every, lost);
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
     b.timer.await_sleepers(1).await;
 
     // Ten seconds are the default.
@@ -157,7 +157,7 @@ async fn c02_wait_then_owner_vanished(world: World) {
         .await;
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
     b.timer.await_sleepers(1).await;
 
     // Nobody tells that the lease is over.
@@ -166,7 +166,11 @@ async fn c02_wait_then_owner_vanished(world: World) {
 
     let answer = waiting.await.expect("it does not panic");
     assert_eq!(answer, Ok("1, run 2".into()));
-    let steps = [Step::Waiting, Step::TakenOver, Step::Recorded];
+    let steps = [
+        RecordChange::Waiting,
+        RecordChange::TakenOver,
+        RecordChange::Recorded,
+    ];
     assert_eq!(b.log.steps(), steps);
 }
 
@@ -186,7 +190,7 @@ async fn c03_wait_then_owner_failed_released(world: World) {
     let first = a.spawn(failing_at_first(world.clone(), gate.clone(), "k"));
     gate.arrived(1).await;
     let second = b.spawn(failing_at_first(world.clone(), gate.clone(), "k"));
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
 
     gate.open();
 
@@ -195,7 +199,7 @@ async fn c03_wait_then_owner_failed_released(world: World) {
     let second = second.await.expect("it does not panic");
     assert_eq!(second, Ok("run 2".into()));
     assert_eq!(world.runs("k"), 2);
-    assert_eq!(b.log.answers(), [Answer::Executed]);
+    assert_eq!(b.log.answers(), [CallOutcome::Executed]);
     assert_eq!(
         world.record().await.attempt,
         1,
@@ -224,7 +228,7 @@ async fn c03_wait_then_owner_failed_shared(world: World) {
     let first = call(&a);
     gate.arrived(1).await;
     let second = call(&b);
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
 
     gate.open();
 
@@ -247,7 +251,7 @@ async fn c05_wait_cancelled(world: World) {
     let inside = Inside::of(&world, &a).await;
     let before = world.record().await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
     b.timer.await_sleepers(1).await;
     let (swaps, loads) = (
         b.store.calls(Operation::Swap),
@@ -271,12 +275,12 @@ async fn c16_attach_never_early(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let durable = Gate::new();
     a.store
-        .fault(Operation::Ending, Nth::Next, Fault::Delay(durable.clone()));
+        .fault(Operation::Ending, On::Next, Fault::Delay(durable.clone()));
     let inside = Inside::of(&world, &a).await;
     let waiting: Vec<_> = (0..3)
         .map(|_| b.spawn(held(world.clone(), open(), "k", 1)))
         .collect();
-    b.log.await_steps(Step::Waiting, 3).await;
+    b.log.await_steps(RecordChange::Waiting, 3).await;
 
     // The body has ended, and its outcome is on the way.
     let first = tokio::spawn(inside.ends());
@@ -369,7 +373,7 @@ async fn c18_conflict_names_the_owner(world: World) {
     let a = world
         .owner_with(|builder| {
             builder
-                .label("till-3")
+                .holder_name("till-3")
                 .trace_parent(|| Some(TRACE.to_owned()))
         })
         .await;
@@ -391,7 +395,7 @@ async fn c18_conflict_names_the_owner(world: World) {
     let d = world
         .owner_with(|builder| {
             builder
-                .label("till-3")
+                .holder_name("till-3")
                 .trace_parent(|| Some(TRACE.to_owned()))
         })
         .await;

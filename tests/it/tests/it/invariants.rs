@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use idempotent_runtime::{
-    Error, How, InFlight, Status, Step,
+    CallReport, Error, InFlight, RecordChange, Status,
     record::{FencingToken, State},
     store::StoreErrorKind,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::{JoinSet, yield_now};
@@ -79,7 +79,7 @@ async fn i02_one_recorded_outcome_until_it_expires(world: World) {
     for (owner, (call, gate)) in zombies {
         gate.open();
         assert_eq!(call.await.expect("no panic"), Ok("last".into()));
-        assert_eq!(owner.log.steps().last(), Some(&Step::LeaseLost));
+        assert_eq!(owner.log.steps().last(), Some(&RecordChange::LeaseLost));
         assert_eq!(world.record().await, recorded);
     }
     world.advance(DAY).await;
@@ -116,7 +116,7 @@ async fn i03_who_lost_its_lease_changes_nothing_and_is_told(world: World) {
         let before = of_key().await;
 
         stale.timer.advance(LEASE / 3);
-        stale.log.await_step(Step::LeaseLost).await;
+        stale.log.await_step(RecordChange::LeaseLost).await;
         if way == "drop" {
             call.abort();
         }
@@ -169,9 +169,7 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
         for operation in [Operation::Claim, Operation::Ending] {
             let key = format!("{operation:?}{number}");
             let owner = world.owner().await;
-            owner
-                .store
-                .fault(operation, Nth::Call(1), Fault::LoseAnswer);
+            owner.store.fault(operation, On::Call(1), Fault::LoseAnswer);
             let call = Charge::of(&world, &owner)
                 .key(key.as_str())
                 .mode(mode)
@@ -196,7 +194,7 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
                 .await;
             assert!(matches!(status, Ok(Status::Completed(_))), "{status:?}");
             assert_eq!(
-                owner.log.count(Step::Recorded),
+                owner.log.count(RecordChange::Recorded),
                 1,
                 "{mode:?}, {operation:?}: observers are told once"
             );
@@ -223,10 +221,10 @@ async fn i06_mismatch_is_found_in_every_state_that_binds(world: World) {
     }
     world.advance_store(LEASE).await;
     owner.timer.advance(LEASE / 3);
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
     let answer = charge("uncertain").call().await;
     assert!(is_uncertain(&answer), "{answer:?}");
-    let strict = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let answer = Charge::of(&world, &strict).key("parked").call().await;
     assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
 
@@ -317,14 +315,14 @@ async fn i07_what_does_not_survive_encoding_is_not_run_again(world: World) {
         );
     }
     assert_eq!((world.runs("nan"), world.runs("map")), (1, 1));
-    assert_eq!(owner.log.count(Step::RecordedNotReplayable), 2);
+    assert_eq!(owner.log.count(RecordChange::RecordedNotReplayable), 2);
 }
 
 async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     owner.store.fault(
         Operation::Ending,
-        Nth::Every,
+        On::Every,
         Fault::Fail(StoreErrorKind::Unavailable),
     );
     let answer = Charge::of(&world, &owner)
@@ -334,16 +332,16 @@ async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
     assert_eq!(answer, Ok("charged".into()));
 
     // One comes at once, because the write may have taken long.
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
     for beat in 2..=7 {
         world.advance(LEASE / 3).await;
-        owner.log.await_steps(Step::Heartbeat, beat).await;
+        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
         let duplicate = Charge::of(&world, &other).rejecting().call().await;
         assert!(is_in_progress(&duplicate), "{duplicate:?}");
     }
     owner.store.heal();
     let a_moment = Duration::from_millis(1);
-    while tokio::time::timeout(a_moment, owner.log.await_step(Step::Recorded))
+    while tokio::time::timeout(a_moment, owner.log.await_step(RecordChange::Recorded))
         .await
         .is_err()
     {
@@ -362,7 +360,7 @@ async fn i09_a_waiter_that_gives_up_changes_nothing(world: World) {
     let before = world.record().await;
     let gives_up = Charge::of(&world, &waiter).spawn();
     let dropped = Charge::of(&world, &waiter).spawn();
-    waiter.log.await_steps(Step::Waiting, 2).await;
+    waiter.log.await_steps(RecordChange::Waiting, 2).await;
 
     dropped.abort();
     assert!(dropped.await.is_err());
@@ -399,7 +397,7 @@ async fn i10_after_a_crash_a_call_is_answered_within_one_lease(world: World) {
             charge(&dead, key).vanishes().await;
         }
         let waiting = charge(&patient, "waited for").spawn();
-        patient.log.await_step(Step::Waiting).await;
+        patient.log.await_step(RecordChange::Waiting).await;
         patient.timer.await_sleepers(1).await;
 
         world.advance(LEASE).await;
@@ -470,7 +468,7 @@ async fn i12_purge_removes_only_what_nobody_needs(world: World) {
     }
     assert!(Charge::of(&world, &owner).key("done").call().await.is_ok());
     world.advance_store(LEASE).await;
-    let strict = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
     assert!(
         Charge::of(&world, &strict)
             .key("parked")
@@ -479,12 +477,12 @@ async fn i12_purge_removes_only_what_nobody_needs(world: World) {
             .is_err()
     );
     owner.timer.advance(LEASE / 3);
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
     assert_eq!(owner.idem.purge().await, Ok(0), "nothing is old enough");
 
     world.advance_store(DAY + LEASE).await;
     owner.timer.advance(LEASE / 3);
-    owner.log.await_steps(Step::Heartbeat, 2).await;
+    owner.log.await_steps(RecordChange::Heartbeat, 2).await;
     let abandoned = 1;
     assert_eq!(owner.idem.purge().await, Ok(world.to_purge(1) + abandoned));
 
@@ -553,7 +551,7 @@ async fn i13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
     let call = owner.call("charge").key("how");
     let (_, how) = call.run_detailed(|_| async { Ok::<_, Error>(()) }).await;
     assert!(
-        matches!(how, How::Executed { recorded: true, .. }),
+        matches!(how, CallReport::Executed { recorded: true, .. }),
         "{how:?}"
     );
 }

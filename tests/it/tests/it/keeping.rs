@@ -3,10 +3,11 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use idempotent_runtime::{
-    Answer, Error, Observer, OnExpired, Purged, Status, StoreError, StoreErrorKind, idempotent,
+    CallOutcome, Error, Observer, OnExpired, Purged, Status, StoreError, StoreErrorKind,
+    idempotent,
     identity::RecordId,
     store::Store,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 use tokio::sync::watch;
 
@@ -87,7 +88,9 @@ async fn abandoned(world: &World, count: u32) {
 }
 
 async fn what_is_kept_answers_nobody_and_is_found(world: World) {
-    let owner = world.owner_with(|builder| builder.keep("2h")).await;
+    let owner = world
+        .owner_with(|builder| builder.audit_retention("2h"))
+        .await;
     assert_eq!(owner.enter(charge(&world, "k")).await, Ok(1));
     world.advance(HOUR).await;
     assert_eq!(owner.idem.purge().await, Ok(0));
@@ -111,7 +114,9 @@ async fn what_is_kept_answers_nobody_and_is_found(world: World) {
 }
 
 async fn what_is_kept_goes_when_the_key_is_used_again(world: World) {
-    let owner = world.owner_with(|builder| builder.keep("2h")).await;
+    let owner = world
+        .owner_with(|builder| builder.audit_retention("2h"))
+        .await;
     assert_eq!(owner.enter(charge(&world, "k")).await, Ok(1));
     world.advance(HOUR).await;
 
@@ -133,14 +138,16 @@ async fn refusing(owner: &Owner, key: &str, amount: u32) -> Result<u32, Error> {
 }
 
 async fn what_is_kept_refuses_its_key_where_a_call_says_so(world: World) {
-    let owner = world.owner_with(|builder| builder.keep("2h")).await;
+    let owner = world
+        .owner_with(|builder| builder.audit_retention("2h"))
+        .await;
     assert_eq!(refusing(&owner, "k", 1).await, Ok(1));
     assert_eq!(refusing(&owner, "k", 1).await, Ok(1), "it replays");
 
     world.advance(HOUR).await;
     let expired = refusing(&owner, "k", 1).await;
     assert!(matches!(expired, Err(Error::Expired { .. })), "{expired:?}");
-    assert_eq!(owner.log.answers().last(), Some(&Answer::Expired));
+    assert_eq!(owner.log.answers().last(), Some(&CallOutcome::Expired));
     let reused = refusing(&owner, "k", 2).await;
     assert!(matches!(reused, Err(Error::KeyReused { .. })), "{reused:?}");
 
@@ -150,7 +157,9 @@ async fn what_is_kept_refuses_its_key_where_a_call_says_so(world: World) {
 }
 
 async fn only_an_outcome_refuses_an_expired_key(world: World) {
-    let owner = world.owner_with(|builder| builder.keep("2h")).await;
+    let owner = world
+        .owner_with(|builder| builder.audit_retention("2h"))
+        .await;
     let call = owner.call("keeping.refuses").key("k").ttl("1h");
     let released = call.arguments(&1_u32).release_errors();
     let released = released.run(|_| async { Err::<u32, _>(Error::AlreadyInstalled) });
@@ -177,7 +186,7 @@ async fn a_purger_purges_at_once_and_at_every_turn(world: World) {
     let (owner, purges) = watched(&world).await;
     abandoned(&world, 2).await;
 
-    let _purger = owner.idem.purger("10m").expect("a duration");
+    let _purger = owner.idem.purge_every("10m").expect("a duration");
     assert_eq!(purges.after(1).await, [(2, None)]);
     owner.timer.await_sleepers(1).await;
     owner.timer.advance(Duration::from_secs(599));
@@ -193,7 +202,7 @@ async fn a_purger_goes_on_until_a_batch_is_not_full(world: World) {
     let (owner, purges) = watched(&world).await;
     abandoned(&world, 251).await;
 
-    let _purger = owner.idem.purger("10m").expect("a duration");
+    let _purger = owner.idem.purge_every("10m").expect("a duration");
 
     assert_eq!(purges.after(1).await, [(251, None)]);
     assert_eq!(owner.store.calls(Operation::Purge), 2);
@@ -206,7 +215,7 @@ async fn a_purger_rests_for_as_long_as_a_batch_took(world: World) {
     for (took, rest) in [(half_a_second, half_a_second), (HOUR, 2 * half_a_second)] {
         let (owner, purges) = watched(&world).await;
         let slow = slow_batch(&world, &owner).await;
-        let _purger = owner.idem.purger(HOUR).expect("a duration");
+        let _purger = owner.idem.purge_every(HOUR).expect("a duration");
         rests(&owner, &slow, took).await;
 
         owner.timer.advance(rest - NANOSECOND);
@@ -224,7 +233,7 @@ async fn slow_batch(world: &World, owner: &Owner) -> Gate {
     abandoned(world, 251).await;
     let gate = Gate::new();
     let held = Fault::Delay(gate.clone());
-    owner.store.fault(Operation::Purge, Nth::Call(1), held);
+    owner.store.fault(Operation::Purge, On::Call(1), held);
     gate
 }
 
@@ -240,7 +249,7 @@ async fn a_purger_that_rests_ends_at_once(world: World) {
     for is_stopped in [true, false] {
         let (owner, purges) = watched(&world).await;
         let slow = slow_batch(&world, &owner).await;
-        let purger = owner.idem.purger(HOUR).expect("a duration");
+        let purger = owner.idem.purge_every(HOUR).expect("a duration");
         rests(&owner, &slow, HOUR).await;
 
         if is_stopped {
@@ -275,9 +284,9 @@ async fn a_purger_tells_of_an_error_and_tries_again(world: World) {
     let (owner, purges) = watched(&world).await;
     abandoned(&world, 2).await;
     let fails = Fault::Fail(StoreErrorKind::Unavailable);
-    owner.store.fault(Operation::Purge, Nth::Call(1), fails);
+    owner.store.fault(Operation::Purge, On::Call(1), fails);
 
-    let _purger = owner.idem.purger(HOUR).expect("a duration");
+    let _purger = owner.idem.purge_every(HOUR).expect("a duration");
     let failed = (0, Some(StoreErrorKind::Unavailable));
     assert_eq!(purges.after(1).await, [failed]);
     owner.timer.await_sleepers(1).await;
@@ -290,9 +299,9 @@ async fn a_purger_survives_a_store_that_panics(world: World) {
     let (owner, purges) = watched(&world).await;
     abandoned(&world, 2).await;
     let store = &owner.store;
-    store.fault(Operation::Purge, Nth::Call(1), Fault::Panic);
+    store.fault(Operation::Purge, On::Call(1), Fault::Panic);
 
-    let _purger = owner.idem.purger(HOUR).expect("a duration");
+    let _purger = owner.idem.purge_every(HOUR).expect("a duration");
     let failed = (0, Some(StoreErrorKind::Other));
     assert_eq!(purges.after(1).await, [failed]);
     owner.timer.await_sleepers(1).await;
@@ -303,7 +312,7 @@ async fn a_purger_survives_a_store_that_panics(world: World) {
 
 async fn a_purger_that_is_dropped_purges_no_more(world: World) {
     let (owner, purges) = watched(&world).await;
-    let purger = owner.idem.purger(HOUR).expect("a duration");
+    let purger = owner.idem.purge_every(HOUR).expect("a duration");
     purges.after(1).await;
     owner.timer.await_sleepers(1).await;
 
@@ -321,8 +330,8 @@ async fn a_purger_that_is_stopped_finishes_its_batch(world: World) {
     abandoned(&world, 251).await;
     let gate = Gate::new();
     let held = Fault::Delay(gate.clone());
-    owner.store.fault(Operation::Purge, Nth::Call(1), held);
-    let purger = owner.idem.purger(HOUR).expect("a duration");
+    owner.store.fault(Operation::Purge, On::Call(1), held);
+    let purger = owner.idem.purge_every(HOUR).expect("a duration");
     gate.arrived(1).await;
 
     let mut stopping = pin!(purger.stop());
@@ -339,7 +348,7 @@ async fn a_purger_that_is_stopped_finishes_its_batch(world: World) {
 
 async fn a_purger_ends_with_the_shutdown_of_its_handle(world: World) {
     let (owner, purges) = watched(&world).await;
-    let purger = owner.idem.purger(HOUR).expect("a duration");
+    let purger = owner.idem.purge_every(HOUR).expect("a duration");
     purges.after(1).await;
 
     owner.settled().await;
@@ -350,13 +359,13 @@ async fn a_purger_ends_with_the_shutdown_of_its_handle(world: World) {
         format!("{purger:?}").contains("is_over: true"),
         "{purger:?}"
     );
-    let _again = owner.idem.purger(HOUR).expect("a duration");
+    let _again = owner.idem.purge_every(HOUR).expect("a duration");
     assert_eq!(purges.after(2).await.len(), 2, "a handle can be used again");
 }
 
 async fn a_purger_does_not_keep_its_handle(world: World) {
     let (owner, purges) = watched(&world).await;
-    let (timer, purger) = (owner.timer.clone(), owner.idem.purger(HOUR));
+    let (timer, purger) = (owner.timer.clone(), owner.idem.purge_every(HOUR));
     let _purger = purger.expect("a duration");
     purges.after(1).await;
     timer.await_sleepers(1).await;
@@ -372,7 +381,7 @@ async fn purgers_of_two_handles_run_beside_calls(world: World) {
     let ((a, purged_by_a), (b, purged_by_b)) = (watched(&world).await, watched(&world).await);
     abandoned(&world, 300).await;
 
-    let _purgers = [&a, &b].map(|owner| owner.idem.purger(HOUR).expect("a duration"));
+    let _purgers = [&a, &b].map(|owner| owner.idem.purge_every(HOUR).expect("a duration"));
     for number in 0..30 {
         let key = format!("k{number}");
         let (first, second) =
@@ -393,9 +402,9 @@ async fn purgers_of_two_handles_run_beside_calls(world: World) {
 async fn a_purger_refuses_what_is_no_pause() {
     let idem = idempotent_runtime::Idempotency::memory();
     for every in ["0ms", "soon", ""] {
-        let refused = idem.purger(every);
+        let refused = idem.purge_every(every);
         assert!(matches!(refused, Err(Error::InvalidPolicy(_))), "{every}");
     }
     let builder = idempotent_runtime::Idempotency::builder(idempotent_runtime::MemoryStore::new());
-    assert!(builder.keep("9999w").build().is_err());
+    assert!(builder.audit_retention("9999w").build().is_err());
 }

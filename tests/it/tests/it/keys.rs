@@ -5,7 +5,7 @@ mod roll_out;
 mod tenants;
 
 use idempotent_runtime::{
-    Answer, Error, How, KeyPart, OnMissingKey, Unprotected, idempotent,
+    CallOutcome, CallReport, Error, KeyPart, OnMissingKey, UnprotectedReason, idempotent,
     key::{KeyError, LONGEST},
     testing::Operation,
     text,

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use idempotent_runtime::{
     Error, idempotent,
-    testing::{Effects, assert_once, conformance},
+    testing::{EffectLog, assert_once, conformance},
 };
 
 use crate::harness::World;
@@ -12,7 +12,7 @@ use crate::harness::World;
 on_every_store![l01_assert_runs_once, l01_assert_finds_what_runs_twice];
 
 #[idempotent(name = "kit.charge", key = order, skip(effects))]
-async fn charge(effects: &Effects, order: &str) -> Result<String, Error> {
+async fn charge(effects: &EffectLog, order: &str) -> Result<String, Error> {
     effects
         .record(order, 1, "charged")
         .expect("memory takes it");

@@ -11,11 +11,11 @@ use std::{
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, Idempotency, Step, Store, StoreError,
+    Error, Idempotency, RecordChange, Store, StoreError,
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, StoreErrorKind, Swap},
-    testing::{Fault, Gate, ManualClock, Nth, Operation},
+    testing::{Fault, Gate, ManualClock, On, Operation},
 };
 
 use crate::{
@@ -126,7 +126,7 @@ impl Store for Shared {
 async fn goes_away(world: &World, slow: &Arc<Slow>, mode: Mode, key: &str) -> Idempotency {
     let idem = Idempotency::builder(Shared(Arc::clone(slow)))
         .timer(ManualClock::new())
-        .keep("2h")
+        .audit_retention("2h")
         .build()
         .expect("the set-up is sound");
     let owner = world.owner().await;
@@ -213,7 +213,9 @@ async fn a_claim_that_arrives_while_it_is_given_up_is_given_up(world: World) {
 }
 
 async fn a_claim_over_an_expired_outcome_that_is_given_up_leaves_it(world: World) {
-    let owner = world.owner_with(|builder| builder.keep("2h")).await;
+    let owner = world
+        .owner_with(|builder| builder.audit_retention("2h"))
+        .await;
     let first = Charge::of(&world, &owner).call().await;
     assert_eq!(first, Ok("charged".into()));
     world.advance(Duration::from_secs(24 * 60 * 60)).await;
@@ -235,10 +237,10 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
     let (lost, late, ends) = (Gate::new(), Gate::new(), Gate::new());
     let (first, second) = (world.owner().await, world.owner().await);
     for fault in [Fault::DelayAnswer(lost.clone()), Fault::LoseAnswer] {
-        first.store.fault(Operation::Claim, Nth::Call(1), fault);
+        first.store.fault(Operation::Claim, On::Call(1), fault);
     }
     let delayed = Fault::Delay(late.clone());
-    second.store.fault(Operation::Claim, Nth::Call(2), delayed);
+    second.store.fault(Operation::Claim, On::Call(2), delayed);
     let call = |owner| Charge::of(&world, owner).held_at(&ends).call();
 
     // The claim stands, and nobody has told its caller; its lease ends, and a takeover is on its way.
@@ -257,7 +259,7 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
     late.open();
     tokio::select! {
         () = ends.arrived(2) => {}
-        () = second.log.await_step(Step::Waiting) => {}
+        () = second.log.await_step(RecordChange::Waiting) => {}
     }
     ends.open();
 
@@ -272,7 +274,7 @@ async fn a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_u
     for mode in MODES {
         let owner = world.owner().await;
         let unknown = Fault::FailAnswer(StoreErrorKind::Other);
-        owner.store.fault(Operation::Claim, Nth::Call(1), unknown);
+        owner.store.fault(Operation::Claim, On::Call(1), unknown);
         let charge = Charge::of(&world, &owner)
             .key(format!("{mode:?}"))
             .mode(mode);
@@ -296,7 +298,7 @@ async fn told_late(
 ) -> Answer {
     let answered = Gate::new();
     let delay = Fault::DelayAnswer(answered.clone());
-    late.store.fault(Operation::Claim, Nth::Call(1), delay);
+    late.store.fault(Operation::Claim, On::Call(1), delay);
     let call = late.spawn(Charge::of(world, late).mode(mode).call());
     answered.arrived(1).await;
     world.advance(LEASE).await;
@@ -329,7 +331,7 @@ async fn a_claim_whose_answer_comes_after_a_takeover_runs_nothing(world: World) 
 async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at(world: World) {
     let late = world.owner().await;
     let denied = Fault::Fail(StoreErrorKind::Denied);
-    late.store.fault(Operation::Load, Nth::Call(1), denied);
+    late.store.fault(Operation::Load, On::Call(1), denied);
     let answer = told_late(&world, &late, Mode::Uncertain, async || {}).await;
     assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
     late.settled().await;
@@ -346,7 +348,7 @@ async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
     let answers = [(); 3].map(|()| Gate::new());
     for (nth, answered) in (1..).zip(&answers) {
         let delay = Fault::DelayAnswer(answered.clone());
-        late.store.fault(Operation::Claim, Nth::Call(nth), delay);
+        late.store.fault(Operation::Claim, On::Call(nth), delay);
     }
     let call = late.spawn(Charge::of(&world, &late).mode(Mode::Uncertain).call());
     for answered in &answers {
@@ -369,9 +371,9 @@ async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world
     let (late, other) = (world.owner().await, world.owner().await);
     let answered = Gate::new();
     let lost = Fault::LoseAnswer;
-    late.store.fault(Operation::Claim, Nth::Call(1), lost);
+    late.store.fault(Operation::Claim, On::Call(1), lost);
     let delay = Fault::DelayAnswer(answered.clone());
-    late.store.fault(Operation::Claim, Nth::Call(2), delay);
+    late.store.fault(Operation::Claim, On::Call(2), delay);
     let call = late.spawn(Charge::of(&world, &late).call());
     let arrives = answered.clone();
     while_time_goes_on(&late.timer, async move { arrives.arrived(1).await }).await;

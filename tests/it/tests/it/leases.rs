@@ -13,10 +13,10 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, FencingToken, Reconciled, Status, Step,
+    Error, FencingToken, Reconciled, RecordChange, Status,
     record::State,
     store::StoreErrorKind,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 
 use tokio::task::JoinHandle;
@@ -82,7 +82,10 @@ async fn d02_lease_over(world: World) {
     assert!(token > Some(before.token.as_u64()), "tokens grow");
     let after = world.record().await;
     assert_eq!(after.created, before.created, "it began with the first");
-    assert_eq!(next.log.steps(), [Step::TakenOver, Step::Recorded]);
+    assert_eq!(
+        next.log.steps(),
+        [RecordChange::TakenOver, RecordChange::Recorded]
+    );
     assert_eq!(world.runs("k"), 2);
 }
 
@@ -92,7 +95,7 @@ async fn d03_timeout_then_next_succeeds(world: World) {
 
     call.abort();
     assert!(call.await.is_err());
-    owner.log.await_step(Step::Stopped).await;
+    owner.log.await_step(RecordChange::Stopped).await;
 
     let answer = Charge::of(&world, &owner).rejecting().call().await;
     assert_eq!(answer, Ok("charged".into()));
@@ -104,7 +107,7 @@ async fn paused(world: &World, charge: Charge, owner: &Owner) -> (JoinHandle<Ans
     let begun = charge.begun().await;
     owner
         .store
-        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     world.advance(LEASE).await;
     begun
 }
@@ -125,7 +128,7 @@ async fn d04_stale_success_refused(world: World) {
     );
     assert_eq!(world.record().await, before);
     assert_eq!(Charge::of(&world, &first).call().await, Ok("B".into()));
-    assert_eq!(first.log.count(Step::LeaseLost), 1);
+    assert_eq!(first.log.count(RecordChange::LeaseLost), 1);
 }
 
 async fn d04_stale_success_without_an_outcome_is_told(world: World) {
@@ -180,7 +183,7 @@ async fn d04_stale_success_never_adopts_what_has_expired(world: World) {
 
     let answer = stale.await.expect("no panic");
     assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
-    assert_eq!(first.log.count(Step::LeaseLost), 1);
+    assert_eq!(first.log.count(RecordChange::LeaseLost), 1);
 }
 
 async fn d06_stale_heartbeat_refused(world: World) {
@@ -191,7 +194,7 @@ async fn d06_stale_heartbeat_refused(world: World) {
     let before = world.record().await;
 
     first.timer.advance(LEASE / 3);
-    first.log.await_step(Step::LeaseLost).await;
+    first.log.await_step(RecordChange::LeaseLost).await;
 
     assert_eq!(world.record().await, before, "it prolongs nothing");
     assert!(!stale.is_finished(), "the body is told, not stopped");
@@ -313,7 +316,7 @@ async fn d19_clock_skew(world: World) {
 async fn claimed_late(world: &World, owner: &Owner, late: Duration) -> (JoinHandle<Answer>, Gate) {
     let (slow, inside) = (Gate::new(), Gate::new());
     for fault in [Fault::DelayAnswer(slow.clone()), Fault::LoseAnswer] {
-        owner.store.fault(Operation::Claim, Nth::Call(1), fault);
+        owner.store.fault(Operation::Claim, On::Call(1), fault);
     }
     let call = Charge::of(world, owner).held_at(&inside).spawn();
     slow.arrived(1).await;
@@ -329,7 +332,7 @@ async fn a_claim_whose_answer_is_slow_counts_its_lease_from_when_it_was_sent(wor
     let owner = world.owner().await;
     let (slow, inside) = (Gate::new(), Gate::new());
     let slowly = Fault::DelayAnswer(slow.clone());
-    owner.store.fault(Operation::Claim, Nth::Call(1), slowly);
+    owner.store.fault(Operation::Claim, On::Call(1), slowly);
     let call = Charge::of(&world, &owner).held_at(&inside).spawn();
     slow.arrived(1).await;
     world.advance(LEASE * 3 / 4).await;
@@ -337,7 +340,7 @@ async fn a_claim_whose_answer_is_slow_counts_its_lease_from_when_it_was_sent(wor
     inside.arrived(1).await;
 
     // Three quarters of the lease are gone, so that a heartbeat is overdue.
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
 
     inside.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
@@ -348,7 +351,7 @@ async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: W
     let (call, inside) = claimed_late(&world, &owner, LEASE * 3 / 4).await;
 
     // Three quarters of the lease are gone, so that a heartbeat is overdue.
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
 
     inside.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
@@ -359,7 +362,7 @@ async fn a_claim_whose_answer_came_after_its_lease_is_made_anew(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     // It does not take a heartbeat to hold it.
     let lost = Fault::LoseRequest;
-    owner.store.fault(Operation::Heartbeat, Nth::Every, lost);
+    owner.store.fault(Operation::Heartbeat, On::Every, lost);
     let (call, inside) = claimed_late(&world, &owner, LEASE).await;
 
     let duplicate = Charge::of(&world, &other).rejecting().call().await;

@@ -6,9 +6,10 @@ mod stopped;
 use std::time::Duration;
 
 use idempotent_runtime::{
-    Answer, Error, FingerprintKey, How, InFlight, Step, StoreErrorKind, Unprotected, idempotent,
+    CallOutcome, CallReport, Error, FingerprintKey, InFlight, RecordChange, StoreErrorKind,
+    UnprotectedReason, idempotent,
     record::State,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,11 @@ async fn k01_outcome_metrics(world: World) {
     assert_eq!(call("k", 1).await, Ok(1));
     assert_eq!(call("k", 1).await, Ok(1));
     assert!(call("k", 2).await.is_err());
-    expected.extend([Answer::Executed, Answer::Replayed, Answer::KeyReused]);
+    expected.extend([
+        CallOutcome::Executed,
+        CallOutcome::Replayed,
+        CallOutcome::KeyReused,
+    ]);
     assert_eq!(owner.log.answers(), expected);
 
     // Replayed after a wait, and conflict.
@@ -68,15 +73,18 @@ async fn k01_outcome_metrics(world: World) {
         "{rejected:?}"
     );
     let second = owner.spawn(held(world.clone(), open(), "waited".into(), 1));
-    owner.log.await_step(Step::Waiting).await;
+    owner.log.await_step(RecordChange::Waiting).await;
     gate.open();
     assert_eq!(first.await.expect("it does not panic"), Ok(1));
     assert_eq!(second.await.expect("it does not panic"), Ok(1));
     let answers = owner.log.answers();
-    assert_eq!(answers[3], Answer::InProgress);
+    assert_eq!(answers[3], CallOutcome::InProgress);
     let mut both = [answers[4], answers[5]];
-    both.sort_by_key(|answer| *answer == Answer::ReplayedAfterWait);
-    assert_eq!(both, [Answer::Executed, Answer::ReplayedAfterWait]);
+    both.sort_by_key(|answer| *answer == CallOutcome::ReplayedAfterWait);
+    assert_eq!(
+        both,
+        [CallOutcome::Executed, CallOutcome::ReplayedAfterWait]
+    );
     assert_eq!(answers.len(), 6);
     expected = answers;
 
@@ -84,7 +92,7 @@ async fn k01_outcome_metrics(world: World) {
     let zombie = world.owner().await;
     zombie.store.fault(
         Operation::Heartbeat,
-        Nth::Every,
+        On::Every,
         Fault::Fail(StoreErrorKind::Unavailable),
     );
     let gate = Gate::new();
@@ -94,8 +102,8 @@ async fn k01_outcome_metrics(world: World) {
     assert_eq!(call("stale", 1).await, Ok(1));
     gate.open();
     assert_eq!(stale.await.expect("it does not panic"), Ok(1));
-    expected.push(Answer::ExecutedAfterTakeover);
-    assert_eq!(zombie.log.answers(), [Answer::LeaseLost]);
+    expected.push(CallOutcome::ExecutedAfterTakeover);
+    assert_eq!(zombie.log.answers(), [CallOutcome::LeaseLost]);
 
     // Indeterminate, unprotected, refused, and a store error.
     for _ in 0..2 {
@@ -107,22 +115,22 @@ async fn k01_outcome_metrics(world: World) {
             .await;
         assert!(answer.is_err());
     }
-    expected.extend([Answer::Executed, Answer::Uncertain]);
+    expected.extend([CallOutcome::Executed, CallOutcome::Uncertain]);
     let unprotected = owner.call("observed.held").key("k").unprotected();
     assert_eq!(
         unprotected.run(|_| async { Ok::<_, Error>(7) }).await,
         Ok(7)
     );
-    expected.push(Answer::Unprotected);
+    expected.push(CallOutcome::Unprotected);
     assert!(call("", 1).await.is_err());
-    expected.push(Answer::Refused);
+    expected.push(CallOutcome::Refused);
     owner.store.fault(
         Operation::Claim,
-        Nth::Next,
+        On::Next,
         Fault::Fail(StoreErrorKind::Denied),
     );
     assert!(matches!(call("k", 1).await, Err(Error::Store(_))));
-    expected.push(Answer::StoreFailed);
+    expected.push(CallOutcome::StoreFailed);
 
     assert_eq!(owner.log.answers(), expected, "one for each call");
 }
@@ -148,20 +156,20 @@ async fn k01_latency(world: World) {
         .events()
         .into_iter()
         .filter_map(|event| match event {
-            Event::Answer {
+            Event::CallOutcome {
                 operation,
                 answer,
                 elapsed,
             } => Some((operation, answer, elapsed)),
-            Event::Step { .. } => None,
+            Event::RecordChange { .. } => None,
         })
         .collect();
     let operation = || "observed.held".to_owned();
     assert_eq!(
         latencies,
         [
-            (operation(), Answer::Executed, Duration::from_secs(5)),
-            (operation(), Answer::Replayed, Duration::ZERO),
+            (operation(), CallOutcome::Executed, Duration::from_secs(5)),
+            (operation(), CallOutcome::Replayed, Duration::ZERO),
         ]
     );
 }
@@ -180,12 +188,14 @@ async fn k02_a_replay_names_the_trace_of_the_first_run(world: World) {
         let (answer, how) = call.run_detailed(|_| async { Ok::<_, Error>(1) }).await;
         assert_eq!(answer, Ok(1));
         match how {
-            How::Executed { .. } => {}
-            How::Replayed { trace_parent, .. } => assert_eq!(trace_parent.as_deref(), Some(FIRST)),
+            CallReport::Executed { .. } => {}
+            CallReport::Replayed { trace_parent, .. } => {
+                assert_eq!(trace_parent.as_deref(), Some(FIRST))
+            }
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(second.log.answers(), [Answer::Replayed]);
+    assert_eq!(second.log.answers(), [CallOutcome::Replayed]);
 }
 
 async fn k03_hook_per_transition(world: World) {
@@ -197,19 +207,19 @@ async fn k03_hook_per_transition(world: World) {
     let gate = Gate::new();
     a.store.fault(
         Operation::Heartbeat,
-        Nth::Every,
+        On::Every,
         Fault::Fail(StoreErrorKind::Unavailable),
     );
 
     let stale = a.spawn(held(world.clone(), gate.clone(), "k".into(), 1));
     gate.arrived(1).await;
     world.advance(LEASE).await;
-    a.log.await_step(Step::LeaseLost).await;
+    a.log.await_step(RecordChange::LeaseLost).await;
     let second_gate = Gate::new();
     let taken_over = b.spawn(held(world.clone(), second_gate.clone(), "k".into(), 1));
     second_gate.arrived(1).await;
     let waiting = c.spawn(held(world.clone(), second_gate.clone(), "k".into(), 1));
-    c.log.await_step(Step::Waiting).await;
+    c.log.await_step(RecordChange::Waiting).await;
     second_gate.open();
 
     for call in [taken_over, waiting] {
@@ -218,19 +228,22 @@ async fn k03_hook_per_transition(world: World) {
     gate.open();
     assert_eq!(stale.await.expect("it does not panic"), Ok(1));
     let steps = a.log.steps();
-    assert_eq!(steps.first(), Some(&Step::Claimed));
-    assert_eq!(steps.last(), Some(&Step::LeaseLost));
+    assert_eq!(steps.first(), Some(&RecordChange::Claimed));
+    assert_eq!(steps.last(), Some(&RecordChange::LeaseLost));
     assert!(
         steps[1..steps.len() - 1]
             .iter()
-            .all(|step| *step == Step::HeartbeatFailed),
+            .all(|step| *step == RecordChange::HeartbeatFailed),
         "{steps:?}"
     );
-    assert_eq!(b.log.steps(), [Step::TakenOver, Step::Recorded]);
-    assert_eq!(c.log.steps(), [Step::Waiting]);
-    let takeover = Event::Step {
+    assert_eq!(
+        b.log.steps(),
+        [RecordChange::TakenOver, RecordChange::Recorded]
+    );
+    assert_eq!(c.log.steps(), [RecordChange::Waiting]);
+    let takeover = Event::RecordChange {
         operation: "observed.held".into(),
-        step: Step::TakenOver,
+        step: RecordChange::TakenOver,
         attempt: 2,
     };
     assert!(b.log.events().contains(&takeover));
@@ -260,13 +273,13 @@ async fn k04_explain(world: World) {
         .await;
     assert!(matches!(
         rejected,
-        (Err(Error::InProgress { .. }), How::Refused)
+        (Err(Error::InProgress { .. }), CallReport::Refused)
     ));
     let waiting = tokio::spawn({
         let call = b.call("observed.explained").key("k");
         call.run_detailed(|_| async { Ok::<u32, Error>(0) })
     });
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
     gate.open();
 
     let (answer, how) = first.await.expect("it does not panic");
@@ -274,7 +287,7 @@ async fn k04_explain(world: World) {
     assert!(
         matches!(
             how,
-            How::Executed {
+            CallReport::Executed {
                 attempt: 1,
                 recorded: true,
                 ..
@@ -287,7 +300,7 @@ async fn k04_explain(world: World) {
     assert!(
         matches!(
             how,
-            How::Replayed {
+            CallReport::Replayed {
                 waited: true,
                 attempt: 1,
                 ..
@@ -298,7 +311,7 @@ async fn k04_explain(world: World) {
     let (answer, how) = call().await;
     assert_eq!(answer, Ok(1));
     assert!(
-        matches!(how, How::Replayed { waited: false, .. }),
+        matches!(how, CallReport::Replayed { waited: false, .. }),
         "{how:?}"
     );
     let (answer, how) = b
@@ -309,7 +322,7 @@ async fn k04_explain(world: World) {
         .await;
     assert_eq!(
         (answer, how),
-        (Ok(2), How::Unprotected(Unprotected::OptedOut))
+        (Ok(2), CallReport::Unprotected(UnprotectedReason::OptedOut))
     );
 }
 
@@ -318,7 +331,7 @@ async fn k04_explain_a_lost_lease(world: World) {
     let (paused, other) = (world.owner().await, world.owner().await);
     paused.store.fault(
         Operation::Heartbeat,
-        Nth::Every,
+        On::Every,
         Fault::Fail(StoreErrorKind::Unavailable),
     );
     let gate = Gate::new();
@@ -339,7 +352,7 @@ async fn k04_explain_a_lost_lease(world: World) {
     assert_eq!(answer, Ok(2));
     let executed = matches!(
         how,
-        How::Executed {
+        CallReport::Executed {
             attempt: 1,
             recorded: true,
             ..
@@ -353,7 +366,7 @@ async fn k04_explain_a_lost_lease(world: World) {
         .await;
     assert_eq!(answer, Ok(2));
     assert!(
-        matches!(how, How::Replayed { attempt: 2, .. }),
+        matches!(how, CallReport::Replayed { attempt: 2, .. }),
         "it is the second attempt's: {how:?}"
     );
 }
@@ -370,7 +383,7 @@ async fn k10_purge_does_not_guess(world: World) {
 
     for beat in 1..=10 {
         world.advance(LEASE / 3).await;
-        a.log.await_steps(Step::Heartbeat, beat).await;
+        a.log.await_steps(RecordChange::Heartbeat, beat).await;
         assert_eq!(b.idem.purge().await, Ok(0));
     }
 

@@ -3,10 +3,10 @@
 use std::{error::Error as _, time::Duration};
 
 use idempotent_runtime::{
-    Answer, Error, OnOutage, Step,
+    CallOutcome, Error, OnOutage, RecordChange,
     record::State,
     store::StoreErrorKind,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 
 use crate::{
@@ -62,7 +62,7 @@ async fn e13_claim_fails_closed(world: World) {
     assert!(is_store_error(&answer), "{answer:?}");
     assert!(answer.is_err_and(|error| error.is_retryable()));
     assert_eq!(world.runs("k"), 0);
-    assert_eq!(owner.log.answers(), [Answer::StoreFailed]);
+    assert_eq!(owner.log.answers(), [CallOutcome::StoreFailed]);
 }
 
 async fn e13_claim_fails_open(world: World) {
@@ -72,7 +72,7 @@ async fn e13_claim_fails_open(world: World) {
         assert_eq!(answer, Ok("charged".into()));
         assert_eq!(world.runs("k"), run);
     }
-    assert_eq!(owner.log.answers(), [Answer::Unprotected; 2]);
+    assert_eq!(owner.log.answers(), [CallOutcome::Unprotected; 2]);
     assert!(world.records().await.is_empty());
 }
 
@@ -110,7 +110,7 @@ async fn e13_claim_fails_read_only(world: World) {
         .await;
     owner.store.fault(
         Operation::Swap,
-        Nth::Every,
+        On::Every,
         Fault::Fail(StoreErrorKind::Denied),
     );
 
@@ -140,7 +140,7 @@ async fn e13_open_does_not_run_what_cannot_be_read(world: World) {
             .await;
         owner
             .store
-            .fault(Operation::Claim, Nth::Every, Fault::Fail(kind));
+            .fault(Operation::Claim, On::Every, Fault::Fail(kind));
         let answer = Charge::of(&world, &owner).call().await;
         assert!(is_store_error(&answer), "{kind:?}: {answer:?}");
     }
@@ -163,7 +163,7 @@ async fn e13_open_does_not_run_beside_a_known_holder(world: World) {
         for swap in 2..=4 {
             owner
                 .store
-                .fault(Operation::Swap, Nth::Call(swap), Fault::LoseRequest);
+                .fault(Operation::Swap, On::Call(swap), Fault::LoseRequest);
         }
 
         let answer = during(&owner, &Charge::of(&world, &owner).key(key).mode(mode)).await;
@@ -193,7 +193,7 @@ async fn e13_open_does_not_run_beside_a_holder_under_the_old_name(world: World) 
     // The look at the old identity finds what the holder left; from then on nothing is answered.
     owner
         .store
-        .fault(Operation::Swap, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Swap, On::Every, Fault::LoseRequest);
 
     let answer = renamed(&owner).await;
 
@@ -208,7 +208,7 @@ async fn e14_lookup_fails(world: World) {
     );
     owner.store.fault(
         Operation::Load,
-        Nth::Every,
+        On::Every,
         Fault::Fail(StoreErrorKind::Unavailable),
     );
 
@@ -235,22 +235,22 @@ async fn e14_a_look_that_fails_is_as_a_claim_that_fails(world: World) {
         let owner = world
             .owner_with(|builder| builder.on_outage(on_outage))
             .await;
-        owner.store.fault(operation, Nth::Every, Fault::LoseRequest);
+        owner.store.fault(operation, On::Every, Fault::LoseRequest);
         let answer = renamed(&owner).await;
         (answer, owner.log.answers())
     };
 
     let (answer, answers) = of_policy(OnOutage::Open, Operation::Load).await;
     assert_eq!(answer, Ok("ran".into()));
-    assert_eq!(answers, [Answer::Unprotected]);
+    assert_eq!(answers, [CallOutcome::Unprotected]);
 
     let (answer, answers) = of_policy(OnOutage::ReadOnly, Operation::Load).await;
     assert!(is_store_error(&answer), "nothing new runs: {answer:?}");
-    assert_eq!(answers, [Answer::StoreFailed]);
+    assert_eq!(answers, [CallOutcome::StoreFailed]);
 
     let (answer, answers) = of_policy(OnOutage::ReadOnly, Operation::Swap).await;
     assert_eq!(answer, done, "what can be read is replayed");
-    assert_eq!(answers, [Answer::Replayed]);
+    assert_eq!(answers, [CallOutcome::Replayed]);
 }
 
 async fn e14_a_look_at_the_old_identity_is_tried_again(world: World) {
@@ -259,7 +259,7 @@ async fn e14_a_look_at_the_old_identity_is_tried_again(world: World) {
     assert_eq!(before, Ok("charged".into()));
     for look in 1..=2 {
         let lost = Fault::LoseRequest;
-        owner.store.fault(Operation::Load, Nth::Call(look), lost);
+        owner.store.fault(Operation::Load, On::Call(look), lost);
     }
 
     let answer = renamed(&owner).await;
@@ -272,7 +272,7 @@ async fn e15_store_error_keeps_cause(world: World) {
     let owner = world.owner().await;
     owner.store.fault(
         Operation::Claim,
-        Nth::Every,
+        On::Every,
         Fault::Fail(StoreErrorKind::Full),
     );
     let charge = Charge::of(&world, &owner).key("secret-key");
@@ -322,7 +322,7 @@ async fn e17_no_permission(world: World) {
     let owner = world.owner().await;
     owner.store.fault(
         Operation::Swap,
-        Nth::Every,
+        On::Every,
         Fault::Fail(StoreErrorKind::Denied),
     );
     let answer = Charge::of(&world, &owner).call().await;
@@ -341,12 +341,15 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
         let owner = world.owner().await;
         owner
             .store
-            .fault(Operation::Claim, Nth::Every, Fault::LoseAnswer);
+            .fault(Operation::Claim, On::Every, Fault::LoseAnswer);
         let answer = during(&owner, &Charge::of(&world, &owner).key(key).mode(mode)).await;
         assert!(is_store_error(&answer), "{answer:?}");
 
-        owner.log.await_step(Step::Released).await;
-        assert_eq!(owner.log.steps(), [Step::Claimed, Step::Released]);
+        owner.log.await_step(RecordChange::Released).await;
+        assert_eq!(
+            owner.log.steps(),
+            [RecordChange::Claimed, RecordChange::Released]
+        );
 
         owner.store.heal();
         let answer = Charge::of(&world, &owner)
@@ -383,7 +386,7 @@ async fn a_claim_that_never_arrived_is_told_to_nobody(world: World) {
     let owner = world.owner().await;
     owner
         .store
-        .fault(Operation::Claim, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Claim, On::Every, Fault::LoseRequest);
 
     let answer = during(&owner, &Charge::of(&world, &owner)).await;
     assert!(is_store_error(&answer), "{answer:?}");
@@ -401,13 +404,13 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
         let full = Fault::Fail(StoreErrorKind::Full);
         owner
             .store
-            .fault(Operation::Claim, Nth::Call(1), Fault::LoseAnswer);
-        owner.store.fault(Operation::Claim, Nth::Call(2), full);
+            .fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
+        owner.store.fault(Operation::Claim, On::Call(2), full);
         let charge = Charge::of(&world, &owner).key(key).mode(mode);
         let answer = during(&owner, &charge).await;
         assert!(is_store_error(&answer), "{answer:?}");
 
-        owner.log.await_step(Step::Released).await;
+        owner.log.await_step(RecordChange::Released).await;
 
         let answer = charge.rejecting().call().await;
         assert_eq!(answer, Ok("charged".into()), "{mode:?}: it had never begun");
@@ -416,13 +419,13 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
 }
 
 /// Has the answers to so many claims lost, and of the looks at the store from then on those held at the gate that are named.
-async fn given_up(world: &World, owner: &Owner, claims: u32, which: Nth) -> Gate {
+async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate {
     let looks = Gate::new();
     let held = Fault::Delay(looks.clone());
     owner.store.fault(Operation::Load, which, held);
     owner
         .store
-        .fault(Operation::Claim, Nth::Every, Fault::LoseAnswer);
+        .fault(Operation::Claim, On::Every, Fault::LoseAnswer);
     for number in 0..claims {
         let call = Charge::of(world, owner)
             .key(format!("lost-{number}"))
@@ -446,9 +449,9 @@ async fn claims_are_given_up_one_at_a_time_beside_heartbeats(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
 
-    let looks = given_up(&world, &owner, 8, Nth::Every).await;
+    let looks = given_up(&world, &owner, 8, On::Every).await;
     world.advance(LEASE / 3).await;
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
 
     assert_eq!(looks.arrivals(), 1);
     owner.store.heal();
@@ -456,13 +459,13 @@ async fn claims_are_given_up_one_at_a_time_beside_heartbeats(world: World) {
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
     owner.settled().await;
-    assert_eq!(owner.log.count(Step::Released), 8);
+    assert_eq!(owner.log.count(RecordChange::Released), 8);
 }
 
 async fn claims_whose_leases_are_over_are_not_given_up(world: World) {
     let owner = world.owner().await;
 
-    let looks = given_up(&world, &owner, 8, Nth::Every).await;
+    let looks = given_up(&world, &owner, 8, On::Every).await;
     // The first one hangs for as long as it may.
     world.advance(LEASE).await;
     owner.store.heal();
@@ -470,19 +473,19 @@ async fn claims_whose_leases_are_over_are_not_given_up(world: World) {
     while_time_goes_on(&owner.timer, async move { settled.settled().await }).await;
 
     assert_eq!(looks.arrivals(), 1);
-    assert_eq!(owner.log.count(Step::Released), 0);
+    assert_eq!(owner.log.count(RecordChange::Released), 0);
 }
 
 /// As over a connection that a firewall forgot. What stood in line behind it would be uncertain, and nothing of it has begun.
 async fn a_claim_is_given_up_although_the_store_hangs_on_the_one_before(world: World) {
     let owner = world.owner().await;
 
-    given_up(&world, &owner, 2, Nth::Call(1)).await;
+    given_up(&world, &owner, 2, On::Call(1)).await;
     world.advance(LEASE / 2).await;
     let settled = owner.clone();
     while_time_goes_on(&owner.timer, async move { settled.settled().await }).await;
 
-    assert_eq!(owner.log.count(Step::Released), 2);
+    assert_eq!(owner.log.count(RecordChange::Released), 2);
 }
 
 /// Whoever counts what begins and what ends finds both.
@@ -494,23 +497,26 @@ async fn a_takeover_that_is_given_up_is_told_under_one_number(world: World) {
     for nth in 2..=4 {
         owner
             .store
-            .fault(Operation::Claim, Nth::Call(nth), Fault::LoseAnswer);
+            .fault(Operation::Claim, On::Call(nth), Fault::LoseAnswer);
     }
 
     let answer = during(&owner, &Charge::of(&world, &owner)).await;
     assert!(is_store_error(&answer), "{answer:?}");
-    owner.log.await_step(Step::Stopped).await;
+    owner.log.await_step(RecordChange::Stopped).await;
 
     let told = owner
         .log
         .events()
         .into_iter()
         .filter_map(|event| match event {
-            Event::Step { step, attempt, .. } => Some((step, attempt)),
-            Event::Answer { .. } => None,
+            Event::RecordChange { step, attempt, .. } => Some((step, attempt)),
+            Event::CallOutcome { .. } => None,
         });
     let told: Vec<_> = told.collect();
-    assert_eq!(told, [(Step::TakenOver, 2), (Step::Stopped, 2)]);
+    assert_eq!(
+        told,
+        [(RecordChange::TakenOver, 2), (RecordChange::Stopped, 2)]
+    );
 }
 
 async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
@@ -524,12 +530,15 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
         let call = Charge::of(&world, &owner).key(key).mode(Mode::Uncertain);
         assert!(is_uncertain(&call.call().await), "{key}");
 
-        owner.store.fault(Operation::Swap, Nth::Next, fault);
+        owner.store.fault(Operation::Swap, On::Next, fault);
         let settle = owner.idem.settle("charge", None::<&str>, key);
         let settled = settle.expect("a key").with_value(&"the bank knows").await;
 
         assert!(settled.is_ok(), "{key}");
-        assert_eq!(owner.log.steps(), [Step::LeftUncertain, Step::Settled]);
+        assert_eq!(
+            owner.log.steps(),
+            [RecordChange::LeftUncertain, RecordChange::Settled]
+        );
         let answer = Charge::of(&world, &owner).key(key).call().await;
         assert_eq!(answer, Ok("the bank knows".into()), "{key}");
     }
@@ -539,13 +548,13 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
 async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) {
     vanished_under(&world, "k", Mode::Rerun).await;
     world.advance(LEASE).await;
-    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let parked = Charge::of(&world, &owner).call().await;
     assert!(matches!(parked, Err(Error::Parked { .. })), "{parked:?}");
 
     let gate = Gate::new();
     let swaps = owner.store.calls(Operation::Swap);
-    let (first, second) = (Nth::Call(swaps + 1), Nth::Call(swaps + 2));
+    let (first, second) = (On::Call(swaps + 1), On::Call(swaps + 2));
     owner.store.fault(Operation::Swap, first, Fault::LoseAnswer);
     let delay = Fault::Delay(gate.clone());
     owner.store.fault(Operation::Swap, second, delay);
@@ -562,7 +571,7 @@ async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) 
 
     let resumed = resuming.await.expect("no panic");
     assert!(matches!(resumed, Err(Error::Store(_))), "{resumed:?}");
-    assert_eq!(owner.log.steps(), [Step::Parked]);
+    assert_eq!(owner.log.steps(), [RecordChange::Parked]);
 }
 
 async fn vanished_under(world: &World, key: &str, mode: Mode) {

@@ -3,7 +3,8 @@
 use std::{collections::HashMap, io, sync::Mutex};
 
 use idempotent_runtime::{
-    Answer, Error, OutcomeKind, StoreError, StoreErrorKind, idempotent, record::State, try_current,
+    CallOutcome, Error, OutcomeKind, StoreError, StoreErrorKind, idempotent, record::State,
+    try_current,
 };
 
 use crate::harness::World;
@@ -102,7 +103,7 @@ async fn a_load_that_fails_on_a_replay_is_worth_trying_again(world: World) {
     );
     assert_eq!(
         owner.log.answers(),
-        [Answer::Executed, Answer::NotReplayable]
+        [CallOutcome::Executed, CallOutcome::NotReplayable]
     );
 
     invoices.fail(None);

@@ -2,7 +2,7 @@
 
 mod generated;
 
-use idempotent_runtime::{Answer, Error, current, idempotent, record::State, testing::Gate};
+use idempotent_runtime::{CallOutcome, Error, current, idempotent, record::State, testing::Gate};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::oneshot;
 
@@ -34,7 +34,10 @@ async fn a17_recursion_same_key(world: World) {
 
     assert!(matches!(answer, Err(Error::Recursive { .. })), "{answer:?}");
     assert_eq!(world.runs("k"), 1);
-    assert_eq!(owner.log.answers(), [Answer::Refused, Answer::Executed]);
+    assert_eq!(
+        owner.log.answers(),
+        [CallOutcome::Refused, CallOutcome::Executed]
+    );
     // The refusal of the inner call is not the outer call's outcome.
     assert_eq!(world.record().await.state, State::Released);
 }
@@ -241,7 +244,10 @@ async fn a21_async_first_class(world: World) {
     assert!(first.is_ok(), "{first:?}");
     assert_eq!(second, first);
     assert_eq!(world.runs("k"), 1);
-    assert_eq!(owner.log.answers(), [Answer::Executed, Answer::Replayed]);
+    assert_eq!(
+        owner.log.answers(),
+        [CallOutcome::Executed, CallOutcome::Replayed]
+    );
 }
 
 #[idempotent(name = "shapes.detached", key = key, skip(world), on_cancel = detach)]

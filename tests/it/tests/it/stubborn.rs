@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, How, Idempotency, InFlight, OnCrash, OnOutage, StoreError, StoreErrorKind,
+    CallReport, Error, Idempotency, InFlight, OnCrash, OnOutage, StoreError, StoreErrorKind,
     clock::Timer,
     identity::RecordId,
     record::{Draft, Record, Version},
@@ -96,7 +96,7 @@ async fn what_is_never_written_over_keeps_nobody_waiting() {
     assert_eq!(first, Ok(1), "its body has run");
     let unrecorded = matches!(
         how,
-        How::Executed {
+        CallReport::Executed {
             recorded: false,
             ..
         }

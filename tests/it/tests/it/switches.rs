@@ -6,9 +6,9 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Answer, Answered, Attempt, Error, How, Idempotency, MemoryStore, Observer, OnCrash,
-    OnMissingKey, OnOutage, Step, Transition, Unprotected, idempotent, identity::RecordId,
-    testing::Operation,
+    Attempt, CallEvent, CallOutcome, CallReport, Error, Idempotency, MemoryStore, Observer,
+    OnCrash, OnMissingKey, OnOutage, RecordChange, RecordEvent, UnprotectedReason, idempotent,
+    identity::RecordId, testing::Operation,
 };
 
 use serde::{Serialize, Serializer, ser};
@@ -44,7 +44,7 @@ async fn a22_kill_switch(world: World) {
     assert_eq!(world.records().await, []);
     assert_eq!(
         owner.log.answers(),
-        [Answer::Unprotected, Answer::Unprotected]
+        [CallOutcome::Unprotected, CallOutcome::Unprotected]
     );
     let loud = |line: &&str| line.contains("WARN") || line.contains("ERROR");
     let loud: Vec<_> = said.lines().filter(loud).collect();
@@ -145,7 +145,7 @@ async fn a23_skip_per_call(world: World) {
         .await;
 
     assert_eq!((recorded, answer), (Ok(1), Ok(2)));
-    assert_eq!(how, How::Unprotected(Unprotected::OptedOut));
+    assert_eq!(how, CallReport::Unprotected(UnprotectedReason::OptedOut));
     assert_eq!(owner.store.calls(Operation::Swap), calls);
     assert_eq!(owner.store.calls(Operation::Load), 0);
 }
@@ -169,12 +169,12 @@ struct Hook(Arc<Mutex<Vec<Told>>>);
 type Told = (String, Option<RecordId>);
 
 impl Observer for Hook {
-    fn transition(&self, transition: &Transition<'_>) {
-        assert_ne!(transition.step, Step::Recorded, "a planned panic");
+    fn transition(&self, transition: &RecordEvent<'_>) {
+        assert_ne!(transition.step, RecordChange::Recorded, "a planned panic");
     }
 
-    fn answered(&self, answered: &Answered<'_>) {
-        if answered.answer == Answer::Replayed {
+    fn answered(&self, answered: &CallEvent<'_>) {
+        if answered.answer == CallOutcome::Replayed {
             let mut told = self.0.lock().expect("nobody panics while it is held");
             told.push((answered.operation.to_owned(), answered.id));
             drop(told);
@@ -246,7 +246,7 @@ async fn f28_ttl_validation() {
     refused(builder().lease(Duration::MAX).build(), "overflow");
     refused(builder().ttl("10s").lease("10s").build(), "not shorter");
     refused(builder().lease("1m").ttl("10s").build(), "not shorter");
-    refused(builder().max_hold("0s").build(), "zero");
+    refused(builder().max_run_time("0s").build(), "zero");
     assert!(builder().ttl("10s").build().is_ok());
     assert!(builder().ttl("24h").lease("30s").build().is_ok());
 

@@ -12,9 +12,10 @@ use std::sync::{
 };
 
 use idempotent_runtime::{
-    Answer, Attempt, Error, InFlight, NotSettled, OnCrash, Reconciled, Status, Step, Verdict,
+    Attempt, CallOutcome, Error, InFlight, NotSettled, OnCrash, Reconciled, RecordChange, Status,
+    Verdict,
     record::State,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::yield_now;
@@ -43,22 +44,27 @@ on_every_store![
 /// It is what somebody is to be woken for.
 async fn d21_d23_what_is_left_to_be_settled_is_told_although_the_answer_was_lost(world: World) {
     for (key, mode, step, answer) in [
-        ("parked", Mode::Rerun, Step::Parked, Answer::Parked),
+        (
+            "parked",
+            Mode::Rerun,
+            RecordChange::Parked,
+            CallOutcome::Parked,
+        ),
         (
             "uncertain",
             Mode::Uncertain,
-            Step::LeftUncertain,
-            Answer::Uncertain,
+            RecordChange::LeftUncertain,
+            CallOutcome::Uncertain,
         ),
     ] {
         let dead = world.owner().await;
         let vanishes = Charge::of(&world, &dead).key(key).mode(mode);
         vanishes.vanishes().await;
         world.advance(LEASE).await;
-        let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+        let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
         owner
             .store
-            .fault(Operation::Ending, Nth::Call(1), Fault::LoseAnswer);
+            .fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
 
         let call = Charge::of(&world, &owner).key(key).mode(mode);
         let refused = while_time_goes_on(&owner.timer, async move { call.call().await }).await;
@@ -72,10 +78,10 @@ async fn d21_d23_what_is_left_to_be_settled_is_told_although_the_answer_was_lost
 async fn d21_what_is_parked_is_told_although_the_answer_comes_a_lease_later(world: World) {
     vanished(&world, Mode::Rerun).await;
     world.advance(LEASE).await;
-    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let late = Gate::new();
     let answer = Fault::DelayAnswer(late.clone());
-    owner.store.fault(Operation::Ending, Nth::Call(1), answer);
+    owner.store.fault(Operation::Ending, On::Call(1), answer);
     let call = Charge::of(&world, &owner).spawn();
     late.arrived(1).await;
     owner.timer.advance(LEASE);
@@ -84,11 +90,11 @@ async fn d21_what_is_parked_is_told_although_the_answer_comes_a_lease_later(worl
 
     let refused = call.await.expect("no panic");
     assert!(matches!(refused, Err(Error::Parked { .. })), "{refused:?}");
-    assert_eq!(owner.log.steps(), [Step::Parked]);
+    assert_eq!(owner.log.steps(), [RecordChange::Parked]);
 }
 
 async fn d21_takeover_budget(world: World) {
-    let budgeted = || world.owner_with(|builder| builder.takeover_budget(2));
+    let budgeted = || world.owner_with(|builder| builder.max_takeovers(2));
     for _attempt in 1..=3 {
         let owner = budgeted().await;
         Charge::of(&world, &owner).vanishes().await;
@@ -126,12 +132,12 @@ async fn d21_takeover_budget(world: World) {
 }
 
 async fn d21_dropped_bodies_count_as_takeovers(world: World) {
-    let owner = world.owner_with(|builder| builder.takeover_budget(2)).await;
+    let owner = world.owner_with(|builder| builder.max_takeovers(2)).await;
     for attempt in 1..=3 {
         let (call, _gate) = Charge::of(&world, &owner).begun().await;
         call.abort();
         assert!(call.await.is_err());
-        owner.log.await_steps(Step::Stopped, attempt).await;
+        owner.log.await_steps(RecordChange::Stopped, attempt).await;
     }
 
     let answer = Charge::of(&world, &owner).call().await;
@@ -152,8 +158,14 @@ async fn d22_takeover_policy_reconcile_completed(world: World) {
     }
 
     assert_eq!(world.runs("k"), 1);
-    assert_eq!(owner.log.steps(), [Step::Reconciling, Step::Recorded]);
-    assert_eq!(owner.log.answers(), [Answer::Reconciled, Answer::Replayed]);
+    assert_eq!(
+        owner.log.steps(),
+        [RecordChange::Reconciling, RecordChange::Recorded]
+    );
+    assert_eq!(
+        owner.log.answers(),
+        [CallOutcome::Reconciled, CallOutcome::Replayed]
+    );
 }
 
 async fn d22_takeover_policy_reconcile_not_done(world: World) {
@@ -168,7 +180,10 @@ async fn d22_takeover_policy_reconcile_not_done(world: World) {
     }
 
     assert_eq!(world.runs("k"), 2);
-    assert_eq!(owner.log.steps(), [Step::Reconciling, Step::Recorded]);
+    assert_eq!(
+        owner.log.steps(),
+        [RecordChange::Reconciling, RecordChange::Recorded]
+    );
 }
 
 async fn d22_takeover_policy_reconcile_unknown(world: World) {
@@ -382,15 +397,18 @@ async fn d23_what_somebody_settles_is_told_and_answered(world: World) {
         charge.vanishes().await;
     }
     world.advance(LEASE).await;
-    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     for _call in 0..2 {
         let once = Charge::of(&world, &owner).key("once").mode(Mode::Uncertain);
         assert!(is_uncertain(&once.call().await));
         let parked = Charge::of(&world, &owner).key("rerun").call().await;
         assert!(matches!(parked, Err(Error::Parked { .. })), "{parked:?}");
     }
-    assert_eq!(owner.log.steps(), [Step::LeftUncertain, Step::Parked]);
-    let answers = [Answer::Uncertain, Answer::Parked];
+    assert_eq!(
+        owner.log.steps(),
+        [RecordChange::LeftUncertain, RecordChange::Parked]
+    );
+    let answers = [CallOutcome::Uncertain, CallOutcome::Parked];
     assert_eq!(owner.log.answers(), [answers, answers].concat());
 
     for key in ["once", "rerun"] {
@@ -407,5 +425,5 @@ async fn d23_what_somebody_settles_is_told_and_answered(world: World) {
         assert_eq!(answer, Err(Heard::Refused));
         assert_eq!(world.runs(key), 1);
     }
-    assert_eq!(owner.log.count(Step::Settled), 2);
+    assert_eq!(owner.log.count(RecordChange::Settled), 2);
 }

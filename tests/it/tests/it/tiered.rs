@@ -20,7 +20,7 @@ use idempotent_runtime::{
     clock::Clock,
     identity::RecordId,
     record::{Draft, Record, State, Time, Version},
-    store::{FastTier, MemoryStore, OutcomeCache, Store, Swap, TieredStore},
+    store::{MemoryStore, OutcomeCache, OutcomeTier, Store, Swap, TieredStore},
     testing::{FaultyStore, Gate, ManualClock, Operation},
 };
 
@@ -79,7 +79,7 @@ impl Failing {
 }
 
 #[async_trait]
-impl FastTier for Failing {
+impl OutcomeTier for Failing {
     async fn find(&self, id: &RecordId) -> Result<Option<Arc<Record>>, StoreError> {
         self.arrive().await?;
         self.cache.find(id).await

@@ -1,6 +1,6 @@
 //! What callers are told in storms and gales, in a word.
 
-use idempotent_runtime::{Error, How};
+use idempotent_runtime::{CallReport, Error};
 
 /// By an error of ours.
 pub(crate) fn of_refusal(refusal: &Error) -> &'static str {
@@ -16,11 +16,11 @@ pub(crate) fn of_refusal(refusal: &Error) -> &'static str {
 }
 
 /// By an answer that came about so, as far as that is known.
-pub(crate) fn of_answer(how: Option<&How>) -> &'static str {
+pub(crate) fn of_answer(how: Option<&CallReport>) -> &'static str {
     match how {
-        Some(How::Replayed { waited: true, .. }) => "a replay after waiting",
-        Some(How::Replayed { .. }) => "a replay",
-        Some(How::Executed {
+        Some(CallReport::Replayed { waited: true, .. }) => "a replay after waiting",
+        Some(CallReport::Replayed { .. }) => "a replay",
+        Some(CallReport::Executed {
             recorded: false, ..
         }) => "an answer not recorded yet",
         _ => "an answer",

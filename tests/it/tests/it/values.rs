@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use idempotent_runtime::{Answer, BoxError, Codec, Error, Read, erased_serde, idempotent};
+use idempotent_runtime::{BoxError, CallOutcome, Codec, Error, Read, erased_serde, idempotent};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::harness::{Owner, World};
@@ -171,7 +171,10 @@ async fn a12_none_result_not_encoded_twice(world: World) {
     assert_eq!(call().await, Ok(()));
     assert_eq!(codec.so_far(), (1, 2));
 
-    assert_eq!(owner.log.answers(), [Answer::Executed, Answer::Replayed]);
+    assert_eq!(
+        owner.log.answers(),
+        [CallOutcome::Executed, CallOutcome::Replayed]
+    );
 }
 
 async fn f15_size_cap(world: World) {

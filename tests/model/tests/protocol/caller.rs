@@ -131,7 +131,7 @@ impl Protocol {
         match (self.fault, &snapshot.record) {
             (Fault::ClientsClock, _) => snapshot.now = snapshot.now.plus(LEASE),
             (Fault::NoFingerprint, Some(record)) => claim.subject = Arc::clone(&record.subject),
-            (Fault::NeverParks, _) => claim.takeover_budget = u32::MAX,
+            (Fault::NeverParks, _) => claim.max_takeovers = u32::MAX,
             (Fault::ClaimsAreStrangers, _) => {
                 claim.attempt_id = attempt(FRESHER);
             }

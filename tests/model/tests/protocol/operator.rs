@@ -21,7 +21,7 @@ impl Protocol {
         let settlement = match settled {
             Settled::Happened => Settlement::Outcome(outcome(TOLD)),
             Settled::Resumed => Settlement::Resume {
-                takeover_budget: TAKEOVERS,
+                max_takeovers: TAKEOVERS,
             },
         };
         // For how long its outcome answers, the cell only tells as long as it is in use.

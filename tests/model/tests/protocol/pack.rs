@@ -35,7 +35,7 @@ pub(crate) fn claim(caller: Caller, attempt_id: Name) -> Claim {
         ttl: TTL,
         keep: Duration::ZERO,
         on_expired: idempotent_runtime::policy::OnExpired::Run,
-        takeover_budget: TAKEOVERS,
+        max_takeovers: TAKEOVERS,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use idempotent_client::{ClientError, Origin, Outcome};
+use idempotent_client::{ClientError, ClientOutcome, Origin};
 use idempotent_runtime::OnCrash;
 use reqwest::StatusCode;
 
@@ -56,7 +56,7 @@ impl Evidence {
                     );
                 }
                 Ended::Failed(error) => {
-                    let error = ClientError::of(error);
+                    let error = ClientError::from_error(error);
                     self.judge_failure(&told.call, error, about);
                 }
             }
@@ -99,7 +99,7 @@ impl Evidence {
     }
 
     /// A refusal says that this attempt did nothing; one before it may still be on its way, and then the call is open.
-    fn judge_refusal(&self, call: &Call, status: StatusCode, outcome: &Outcome, about: &str) {
+    fn judge_refusal(&self, call: &Call, status: StatusCode, outcome: &ClientOutcome, about: &str) {
         assert!(
             matches!(
                 status,

@@ -20,7 +20,7 @@ use idempotent_runtime::{
     OnCrash, Store,
     clock::Timer,
     store::MemoryStore,
-    testing::{Cut, ManualClock, Proxy},
+    testing::{Disconnect, ManualClock, Proxy},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tempfile::TempDir;
@@ -257,11 +257,11 @@ impl Storm {
     fn happen(&mut self) {
         let process = self.dice.random_range(0..self.processes.len());
         let cuts = [
-            Cut::BeforeRequest,
-            Cut::InRequest,
-            Cut::BeforeAnswer,
-            Cut::InAnswer,
-            Cut::Silence,
+            Disconnect::BeforeRequest,
+            Disconnect::InRequest,
+            Disconnect::BeforeAnswer,
+            Disconnect::InAnswer,
+            Disconnect::Silence,
         ];
         match self.dice.random_range(0..300) {
             0..60 => {

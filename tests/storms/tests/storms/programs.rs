@@ -7,8 +7,8 @@ use std::{
 };
 
 use idempotent_client::{
-    Budget, Call as Keyed, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, Limits,
-    Outcome, Profile, Resend, Why,
+    Budget, ClientCall as Keyed, ClientError, ClientJournal, ClientOutcome, IdempotencyKeys,
+    Intent, KeyStatus, Limits, Profile, Resend, StopReason,
 };
 use idempotent_runtime::{clock::Timer, testing::ManualClock};
 use rand::{RngExt, rngs::StdRng};
@@ -93,7 +93,7 @@ impl Program {
             for call in keys.unfinished(100).await.expect("a list") {
                 let call = call.expect("it can be read");
                 let Some(request) = call.request(&http) else {
-                    assert_eq!(call.resend(), Resend::TooOld);
+                    assert_eq!(call.replay_plan(), Resend::TooOld);
                     continue;
                 };
                 let account = call.account().to_owned();
@@ -230,7 +230,7 @@ pub(crate) enum Ended {
         status: StatusCode,
         /// What the body says, where it says what was charged.
         receipt: Option<Receipt>,
-        outcome: Outcome,
+        outcome: ClientOutcome,
     },
     Failed(reqwest_middleware::Error),
 }
@@ -241,7 +241,7 @@ impl Ended {
             Ok(response) => response,
             Err(error) => return Ended::Failed(error),
         };
-        let outcome = Outcome::of(&response).expect("every response has one");
+        let outcome = ClientOutcome::from_response(&response).expect("every response has one");
         Ended::Answered {
             status: response.status(),
             outcome: outcome.clone(),
@@ -255,10 +255,13 @@ impl Told {
     pub(crate) fn is_settled(&self) -> bool {
         match &self.ended {
             Ended::Answered { outcome, .. } => outcome.key_status != KeyStatus::Released,
-            Ended::Failed(error) => match ClientError::of(error) {
+            Ended::Failed(error) => match ClientError::from_error(error) {
                 Some(ClientError::Unknown { why, .. }) => !matches!(
                     why,
-                    Why::Attempts | Why::Deadline | Why::Budget | Why::Journal
+                    StopReason::Attempts
+                        | StopReason::Deadline
+                        | StopReason::Budget
+                        | StopReason::Journal
                 ),
                 Some(ClientError::Exhausted { .. } | ClientError::RetryLater { .. }) => false,
                 _ => true,

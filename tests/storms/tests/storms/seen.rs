@@ -24,7 +24,7 @@ impl Evidence {
                 Ended::Answered { outcome, .. } if outcome.replayed => "a replay",
                 Ended::Answered { outcome, .. } if outcome.attempts > 1 => "an answer at last",
                 Ended::Answered { .. } => "an answer at once",
-                Ended::Failed(error) => match ClientError::of(error) {
+                Ended::Failed(error) => match ClientError::from_error(error) {
                     Some(ClientError::Unknown { .. }) => "told that nobody knows",
                     Some(ClientError::Exhausted { .. }) => "told that nothing happened",
                     Some(ClientError::InFlight { .. }) => "told that it runs",

@@ -22,9 +22,9 @@ use idempotent_runtime::{
     Idempotency, OnCrash, StoreErrorKind,
     clock::Timer,
     current,
-    http::{IdempotencyLayer, Mark, Rules},
+    http::{IdempotencyLayer, ReplayHint, Rules},
     store::MemoryStore,
-    testing::{Fault, FaultyStore, ManualClock, Nth, Operation},
+    testing::{Fault, FaultyStore, ManualClock, On, Operation},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
@@ -294,8 +294,8 @@ impl Shop {
         let operations = [Operation::Claim, Operation::Load, Operation::Ending];
         let operation = operations[dice.random_range(0..operations.len())];
         match dice.random_range(0..8) {
-            0 => self.store.fault(operation, Nth::Next, Fault::LoseAnswer),
-            1 => self.store.fault(operation, Nth::Next, Fault::LoseRequest),
+            0 => self.store.fault(operation, On::Next, Fault::LoseAnswer),
+            1 => self.store.fault(operation, On::Next, Fault::LoseRequest),
             _ => {}
         }
     }
@@ -322,7 +322,7 @@ async fn charge(State(shop): State<Shop>, headers: HeaderMap, Json(wish): Json<W
         Begins::Refuses => return not_now(StatusCode::FORBIDDEN).into_response(),
         Begins::Mistaken => {
             let mistaken = not_now(StatusCode::UNPROCESSABLE_ENTITY);
-            return (Mark::Retryable, mistaken).into_response();
+            return (ReplayHint::Retryable, mistaken).into_response();
         }
         Begins::Panics => panic!("a handler that panics before it charges"),
     }
@@ -336,7 +336,7 @@ async fn charge(State(shop): State<Shop>, headers: HeaderMap, Json(wish): Json<W
     match script.ends {
         Ends::Well => (status, Json(receipt)).into_response(),
         Ends::Fails => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        Ends::Doubts => (Mark::Uncertain, StatusCode::BAD_GATEWAY).into_response(),
+        Ends::Doubts => (ReplayHint::Uncertain, StatusCode::BAD_GATEWAY).into_response(),
         Ends::Panics => panic!("a handler that panics when it has charged"),
     }
 }

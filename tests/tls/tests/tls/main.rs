@@ -9,7 +9,7 @@ mod redis_cluster;
 use std::{env, error::Error as _, fmt, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    Error, Idempotency, InFlight, Observer, Step, StoreError, StoreErrorKind, Transition,
+    Error, Idempotency, InFlight, Observer, RecordChange, RecordEvent, StoreError, StoreErrorKind,
     store::Store, testing::Gate,
 };
 use tokio::{process::Command, task::JoinHandle};
@@ -65,8 +65,8 @@ fn charge(idem: Idempotency, inside: Gate, outcome: u32) -> JoinHandle<Result<u3
 struct Beat(Arc<tokio::sync::Notify>);
 
 impl Observer for Beat {
-    fn transition(&self, transition: &Transition<'_>) {
-        if transition.step == Step::Heartbeat {
+    fn transition(&self, transition: &RecordEvent<'_>) {
+        if transition.step == RecordChange::Heartbeat {
             self.0.notify_one();
         }
     }

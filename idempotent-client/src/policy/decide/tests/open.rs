@@ -36,7 +36,7 @@ fn cl11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() 
 /// The attempt before may have changed what the condition asks for: then it was carried out, and so is refused.
 #[test]
 fn cl21_a_condition_that_fails_at_a_later_attempt_tells_nothing_where_only_the_method_protects() {
-    let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+    let unknown = Next::Stop(Stopped::Unknown(StopReason::Refused));
     for (keyed, protection, may_have_happened, answer, expected) in [
         (true, Protection::Method, true, answer(412), unknown),
         (false, Protection::Method, true, answer(412), GIVEN_UP),
@@ -70,7 +70,7 @@ fn cl21_nothing_to_delete_at_a_later_attempt_tells_nothing_where_only_the_method
             };
             ietf(&progress, &Observed::Answer(answer))
         };
-        let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+        let unknown = Next::Stop(Stopped::Unknown(StopReason::Refused));
         assert_eq!(ends(true, method, true, answer(status)), unknown);
         assert_eq!(ends(false, method, true, answer(status)), Next::Return);
         assert_eq!(ends(true, method, false, answer(status)), Next::Return);
@@ -91,7 +91,7 @@ fn cl34_a_failure_of_what_a_call_was_led_on_to_leaves_it_open() {
         };
         ietf(&led_on, &Observed::Answer(answer))
     };
-    let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+    let unknown = Next::Stop(Stopped::Unknown(StopReason::Refused));
     let failures = [
         answer(400),
         answer(404),
@@ -139,13 +139,13 @@ fn cl13_a_bare_conflict_is_the_answer_only_while_nothing_else_may_be_running() {
         attempts: 4,
         ..sent
     };
-    let unknown = Next::Stop(Stopped::Unknown(Why::Attempts));
+    let unknown = Next::Stop(Stopped::Unknown(StopReason::Attempts));
     assert_eq!(ietf(&last, &Observed::Answer(answer(409))), unknown);
 }
 
 #[test]
 fn cl34_a_target_that_is_elsewhere_is_no_outcome() {
-    let unknown = Next::Stop(Stopped::Unknown(Why::Moved));
+    let unknown = Next::Stop(Stopped::Unknown(StopReason::Moved));
     for may_have_happened in [false, true] {
         let ends = |keyed, protection, answer: Answered| {
             let sent = Progress {
@@ -212,7 +212,7 @@ fn cl21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
         problem(413, Kind::BodyTooLarge),
         problem(500, Kind::Misconfigured),
     ];
-    let unknown = Next::Stop(Stopped::Unknown(Why::Refused));
+    let unknown = Next::Stop(Stopped::Unknown(StopReason::Refused));
     for refusal in refusals {
         for protection in [Protection::Key, Protection::KeyOnTrial, Protection::Method] {
             let ended = ends(true, protection, refusal.clone());
@@ -239,7 +239,7 @@ fn cl23_a_refusal_that_was_recorded_is_the_outcome() {
             assert_eq!(ietf(&sent, &recorded), Next::Return, "{status}");
         }
         let recorded = Observed::Answer(replayed(501));
-        let frozen = Next::Stop(Stopped::Unknown(Why::Recorded));
+        let frozen = Next::Stop(Stopped::Unknown(StopReason::Recorded));
         assert_eq!(ietf(&sent, &recorded), frozen);
     }
 }
@@ -250,7 +250,7 @@ fn cl20_what_is_hopeless_is_unknown_once_something_was_sent() {
         may_have_happened: true,
         ..progress()
     };
-    let unknown = Next::Stop(Stopped::Unknown(Why::Hopeless));
+    let unknown = Next::Stop(Stopped::Unknown(StopReason::Hopeless));
     assert_eq!(ietf(&sent, &Observed::Hopeless), unknown);
 }
 
@@ -263,13 +263,13 @@ fn cl37_a_result_that_is_out_of_reach_is_no_refusal() {
         ..progress()
     };
     let next = ietf(&last, &out_of_reach);
-    assert_eq!(next, Next::Stop(Stopped::Unknown(Why::Attempts)));
+    assert_eq!(next, Next::Stop(Stopped::Unknown(StopReason::Attempts)));
     let on_trial = Progress {
         protection: Protection::KeyOnTrial,
         ..progress()
     };
     let next = ietf(&on_trial, &out_of_reach);
-    assert_eq!(next, Next::Stop(Stopped::Unknown(Why::Undeclared)));
+    assert_eq!(next, Next::Stop(Stopped::Unknown(StopReason::Undeclared)));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn cl22_what_an_earlier_attempt_may_have_done_is_not_sent_again_unprotected() {
         };
         ietf(&progress, &limited)
     };
-    let unknown = Next::Stop(Stopped::Unknown(Why::Undeclared));
+    let unknown = Next::Stop(Stopped::Unknown(StopReason::Undeclared));
     assert_eq!(ends(Protection::KeyOnTrial), unknown);
     assert_eq!(ends(Protection::None), GIVEN_UP);
 }

@@ -32,7 +32,11 @@ async fn b14_mismatch_completed(world: World) {
     assert_eq!(owner.enter(charge(&world, request(), 0)).await, first);
     assert_eq!(
         owner.log.answers(),
-        [Answer::Executed, Answer::KeyReused, Answer::Replayed]
+        [
+            CallOutcome::Executed,
+            CallOutcome::KeyReused,
+            CallOutcome::Replayed
+        ]
     );
 }
 
@@ -61,7 +65,7 @@ async fn b14_mismatch_while_running(world: World) {
 }
 
 async fn b14_mismatch_in_every_state_that_binds(world: World) {
-    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let call = |name: &str, amount: u32| owner.call(name).key("k").arguments(&amount);
     let mismatch = async |name: &str| {
         let answer = call(name, 2).run(|_| async { Ok::<_, Error>(()) }).await;
@@ -105,7 +109,7 @@ async fn b14_mismatch_in_every_state_that_binds(world: World) {
     gate.arrived(1).await;
     stopped.abort();
     assert!(stopped.await.is_err());
-    owner.log.await_step(Step::Stopped).await;
+    owner.log.await_step(RecordChange::Stopped).await;
     mismatch("stopped").await;
     let parked = call("stopped", 1)
         .run(|_| async { Ok::<_, Error>(()) })
@@ -162,7 +166,7 @@ async fn b18_fingerprint_survives_completion(world: World) {
     gate.arrived(1).await;
     let claimed = fingerprint(&*world.record().await);
     world.advance(Duration::from_secs(10)).await;
-    a.log.await_step(Step::Heartbeat).await;
+    a.log.await_step(RecordChange::Heartbeat).await;
     assert_eq!(fingerprint(&*world.record().await), claimed, "a heartbeat");
     a.die_in(first).await;
     world.advance(Duration::from_secs(30)).await;

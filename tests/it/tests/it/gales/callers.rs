@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    Attempt, Error, How, Idempotency, InFlight, OnCrash, Reconciled, Verdict,
+    Attempt, CallReport, Error, Idempotency, InFlight, OnCrash, Reconciled, Verdict,
 };
 use rand::{RngExt, rngs::StdRng};
 use serde::{Deserialize, Serialize};
@@ -111,7 +111,7 @@ pub(super) struct Told {
     pub(super) call: Call,
     pub(super) result: Result<Word, Failure>,
     /// How the answer came about, where the form of the call tells.
-    pub(super) how: Option<How>,
+    pub(super) how: Option<CallReport>,
 }
 
 /// Charges once for each key that it is given, as gateways do.
@@ -230,7 +230,7 @@ impl Call {
         self,
         idem: Idempotency,
         ledger: Arc<Ledger>,
-    ) -> (Result<Word, Failure>, Option<How>) {
+    ) -> (Result<Word, Failure>, Option<CallReport>) {
         let call = idem
             .call("charge")
             .key(&self.key)

@@ -6,7 +6,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, How, OnCrash,
+    CallReport, Error, OnCrash,
     record::{OutcomeKind, Record, State},
 };
 
@@ -240,13 +240,13 @@ impl Case<'_> {
         let is_own = word.call == told.call.number;
         let is_outcome = own.is_none_or(|(_, say)| say.is_none_or(|say| say == Say::Declined));
         let is_kept = match &told.how {
-            Some(How::Replayed { .. }) => true,
-            Some(How::Executed { recorded, .. }) => *recorded && (!is_own || is_outcome),
+            Some(CallReport::Replayed { .. }) => true,
+            Some(CallReport::Executed { recorded, .. }) => *recorded && (!is_own || is_outcome),
             _ => !is_own,
         };
         let earlier = self.pages.times.iter().filter(|(at, _)| *at < told.began);
         let began = earlier.map(|(_, now)| *now).max();
-        let replays = matches!(told.how, Some(How::Replayed { .. }));
+        let replays = matches!(told.how, Some(CallReport::Replayed { .. }));
         let stood = |one: &Stood<'_>| {
             let is_it = one.after.state == State::Done
                 && one
@@ -260,7 +260,7 @@ impl Case<'_> {
             !is_kept || self.of(key).any(stood),
             "I2, an answer that never stood, or whose time is over",
         );
-        if let (true, Some(How::Executed { token, .. })) = (is_own, &told.how) {
+        if let (true, Some(CallReport::Executed { token, .. })) = (is_own, &told.how) {
             holds(token.as_u64() == word.token, "another attempt's token");
         }
     }

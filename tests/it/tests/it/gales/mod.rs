@@ -24,7 +24,7 @@ use std::{
 use idempotent_runtime::{
     Error, Idempotency, OnCrash, Store,
     store::OutcomeCache,
-    testing::{Cut, Proxy},
+    testing::{Disconnect, Proxy},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::{
@@ -383,7 +383,7 @@ impl Gale {
         let idem = Idempotency::builder(seen)
             .lease(lease)
             .ttl(ttl)
-            .takeover_budget(self.budget)
+            .max_takeovers(self.budget)
             .build()
             .expect("the set-up is sound");
         self.processes.push(Process {
@@ -405,11 +405,11 @@ impl Gale {
     async fn happen(&mut self) {
         let number = self.dice.random_range(0..self.processes.len());
         let cuts = [
-            Cut::BeforeRequest,
-            Cut::InRequest,
-            Cut::BeforeAnswer,
-            Cut::InAnswer,
-            Cut::Silence,
+            Disconnect::BeforeRequest,
+            Disconnect::InRequest,
+            Disconnect::BeforeAnswer,
+            Disconnect::InAnswer,
+            Disconnect::Silence,
         ];
         let (cut, after) = (
             cuts[self.dice.random_range(0..5)],

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use idempotent_runtime::{Answer, Answered, Observer, Step, Transition};
+use idempotent_runtime::{CallEvent, CallOutcome, Observer, RecordChange, RecordEvent};
 use tokio::sync::watch;
 
 /// An observer that writes everything down, and wakes who waits for it. Clones are the same log.
@@ -18,14 +18,14 @@ pub(crate) struct Log {
 /// Something that was reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    Step {
+    RecordChange {
         operation: String,
-        step: Step,
+        step: RecordChange,
         attempt: u32,
     },
-    Answer {
+    CallOutcome {
         operation: String,
-        answer: Answer,
+        answer: CallOutcome,
         /// By the owner's timer.
         elapsed: Duration,
     },
@@ -40,21 +40,21 @@ impl Log {
     }
 
     /// Every transition so far, heartbeats apart.
-    pub(crate) fn steps(&self) -> Vec<Step> {
+    pub(crate) fn steps(&self) -> Vec<RecordChange> {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let steps = events.iter().filter_map(|event| match event {
-            Event::Step { step, .. } if *step != Step::Heartbeat => Some(*step),
+            Event::RecordChange { step, .. } if *step != RecordChange::Heartbeat => Some(*step),
             _ => None,
         });
         steps.collect()
     }
 
     /// Every answer so far: one for each call.
-    pub(crate) fn answers(&self) -> Vec<Answer> {
+    pub(crate) fn answers(&self) -> Vec<CallOutcome> {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let answers = events.iter().filter_map(|event| match event {
-            Event::Answer { answer, .. } => Some(*answer),
-            Event::Step { .. } => None,
+            Event::CallOutcome { answer, .. } => Some(*answer),
+            Event::RecordChange { .. } => None,
         });
         answers.collect()
     }
@@ -68,8 +68,8 @@ impl Log {
     }
 
     /// How often this transition happened so far.
-    pub(crate) fn count(&self, step: Step) -> usize {
-        let is_it = |event: &&Event| matches!(event, Event::Step { step: happened, .. } if *happened == step);
+    pub(crate) fn count(&self, step: RecordChange) -> usize {
+        let is_it = |event: &&Event| matches!(event, Event::RecordChange { step: happened, .. } if *happened == step);
         self.events
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -79,12 +79,12 @@ impl Log {
     }
 
     /// Waits until this transition has happened.
-    pub(crate) async fn await_step(&self, step: Step) {
+    pub(crate) async fn await_step(&self, step: RecordChange) {
         self.await_steps(step, 1).await;
     }
 
     /// Waits until this transition has happened `n` times.
-    pub(crate) async fn await_steps(&self, step: Step, n: usize) {
+    pub(crate) async fn await_steps(&self, step: RecordChange, n: usize) {
         // The sender lives in `self`, so the channel cannot close.
         let _ = self
             .count
@@ -109,16 +109,16 @@ impl Log {
 }
 
 impl Observer for Log {
-    fn transition(&self, transition: &Transition<'_>) {
-        self.push(Event::Step {
+    fn transition(&self, transition: &RecordEvent<'_>) {
+        self.push(Event::RecordChange {
             operation: transition.operation.to_owned(),
             step: transition.step,
             attempt: transition.attempt,
         });
     }
 
-    fn answered(&self, answered: &Answered<'_>) {
-        self.push(Event::Answer {
+    fn answered(&self, answered: &CallEvent<'_>) {
+        self.push(Event::CallOutcome {
             operation: answered.operation.to_owned(),
             answer: answered.answer,
             elapsed: answered.elapsed,

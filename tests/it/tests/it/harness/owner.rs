@@ -34,7 +34,7 @@ impl Owner {
             .timer(timer.clone())
             .observer(log.clone())
             .observer(of_all)
-            .label(label);
+            .holder_name(label);
         let idem = set_up(builder).build().expect("the set-up is sound");
         Self {
             idem,

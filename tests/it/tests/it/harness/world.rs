@@ -12,7 +12,7 @@ use idempotent_runtime::{
     Builder, Store,
     identity::RecordId,
     record::Record,
-    testing::{Effects, FaultyStore, ManualClock, conformance::Subject},
+    testing::{EffectLog, FaultyStore, ManualClock, conformance::Subject},
 };
 
 use super::{Log, Owner};
@@ -27,7 +27,7 @@ pub(crate) struct World {
     subject: Arc<dyn Subject>,
     forgets: bool,
     at_hand: bool,
-    effects: Effects,
+    effects: EffectLog,
     log: Log,
     timers: Arc<Mutex<Vec<ManualClock>>>,
     owners: Arc<AtomicUsize>,
@@ -91,7 +91,7 @@ impl World {
             subject: Arc::new(subject),
             forgets: false,
             at_hand: false,
-            effects: Effects::new(),
+            effects: EffectLog::new(),
             log: Log::new(),
             timers: Arc::default(),
             owners: Arc::default(),
@@ -149,7 +149,7 @@ impl World {
     }
 
     /// What happened outside the store.
-    pub(crate) fn effects(&self) -> &Effects {
+    pub(crate) fn effects(&self) -> &EffectLog {
         &self.effects
     }
 

@@ -28,11 +28,9 @@ async fn claiming(
     amount: u32,
 ) -> (Gate, tokio::task::JoinHandle<Result<String, Error>>) {
     let on_the_way = Gate::new();
-    owner.store.fault(
-        Operation::Claim,
-        Nth::Next,
-        Fault::Delay(on_the_way.clone()),
-    );
+    owner
+        .store
+        .fault(Operation::Claim, On::Next, Fault::Delay(on_the_way.clone()));
     let task = owner.spawn(held(world.clone(), open(), "k", amount));
     on_the_way.arrived(1).await;
     (on_the_way, task)
@@ -73,7 +71,7 @@ async fn c11_lost_race_duplicate(world: World) {
     let inside = Inside::of(&world, &a).await;
 
     b_may_go.open();
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
     let first = inside.ends().await;
 
     assert_eq!(b_task.await.expect("it does not panic"), first);

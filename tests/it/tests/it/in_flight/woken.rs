@@ -20,7 +20,7 @@ async fn c13_wake_by_notification(world: World) {
         .await;
     let inside = Inside::of(&world, &owner).await;
     let waiting = owner.spawn(held(world.clone(), open(), "k", 1));
-    owner.log.await_step(Step::Waiting).await;
+    owner.log.await_step(RecordChange::Waiting).await;
     let loads = owner.store.calls(Operation::Load);
 
     let first = inside.ends().await;
@@ -39,7 +39,7 @@ async fn c13_a_lost_notification_is_made_up_for(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
 
     let first = inside.ends().await;
 
@@ -51,7 +51,7 @@ async fn c13_a_wait_that_fails_is_made_up_for(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     b.store.fault(
         Operation::Wait,
-        Nth::Every,
+        On::Every,
         Fault::Fail(StoreErrorKind::Unavailable),
     );
     let inside = Inside::of(&world, &a).await;
@@ -69,9 +69,9 @@ async fn c13_a_look_that_fails_is_made_up_for(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
     let lost = Fault::LoseRequest;
-    b.store.fault(Operation::Load, Nth::Call(1), lost);
+    b.store.fault(Operation::Load, On::Call(1), lost);
 
     let first = inside.ends().await;
     while b.store.calls(Operation::Load) == 0 {
@@ -81,7 +81,7 @@ async fn c13_a_look_that_fails_is_made_up_for(world: World) {
     b.timer.advance(Duration::from_millis(100));
 
     assert_eq!(waiting.await.expect("it does not panic"), first);
-    assert_eq!(b.log.answers(), [Answer::ReplayedAfterWait]);
+    assert_eq!(b.log.answers(), [CallOutcome::ReplayedAfterWait]);
     assert_eq!(b.store.calls(Operation::Load), 2);
 }
 
@@ -93,9 +93,9 @@ async fn c13_looks_that_fail_end_with_the_patience(world: World) {
         .await;
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
-    b.log.await_step(Step::Waiting).await;
+    b.log.await_step(RecordChange::Waiting).await;
     for away in [Operation::Load, Operation::Swap] {
-        b.store.fault(away, Nth::Every, Fault::LoseRequest);
+        b.store.fault(away, On::Every, Fault::LoseRequest);
     }
 
     assert_eq!(inside.ends().await, Ok("1, run 1".into()));

@@ -29,7 +29,7 @@ async fn b09_missing_key_refused(world: World) {
     assert_eq!((part, source), ("key", KeyError::Missing));
     assert_eq!(world.runs("optional"), 0);
     assert_eq!(owner.store.round_trips(), 0);
-    assert_eq!(owner.log.answers(), [Answer::Refused]);
+    assert_eq!(owner.log.answers(), [CallOutcome::Refused]);
     assert_eq!(owner.enter(optional(&world, Some("k"))).await, Ok(()));
 }
 
@@ -50,7 +50,7 @@ async fn b09_missing_key_runs_unprotected(world: World) {
     assert_eq!(owner.store.round_trips(), 0);
     assert_eq!(
         owner.log.answers(),
-        [Answer::Unprotected, Answer::Unprotected]
+        [CallOutcome::Unprotected, CallOutcome::Unprotected]
     );
     let (_, how) = owner
         .call("keys.optional_detailed")
@@ -58,7 +58,7 @@ async fn b09_missing_key_runs_unprotected(world: World) {
         .on_missing_key(OnMissingKey::Run)
         .run_detailed(|_| async { Ok::<_, Error>(()) })
         .await;
-    assert_eq!(how, How::Unprotected(Unprotected::MissingKey));
+    assert_eq!(how, CallReport::Unprotected(UnprotectedReason::MissingKey));
 }
 
 #[derive(Serialize, KeyPart)]
@@ -139,7 +139,7 @@ async fn b09_a_missing_part_runs_unprotected(world: World) {
 
     assert_eq!(world.runs("part"), 4);
     assert_eq!(owner.store.round_trips(), 0);
-    assert_eq!(owner.log.answers(), [Answer::Unprotected; 4]);
+    assert_eq!(owner.log.answers(), [CallOutcome::Unprotected; 4]);
 }
 
 /// Whatever `on_missing_key` says: without its scope, a call would meet the records of nobody in particular.

@@ -6,8 +6,8 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Attempt, Error, InFlight, Step, idempotent,
-    testing::{Fault, Gate, Nth, Operation},
+    Attempt, Error, InFlight, RecordChange, idempotent,
+    testing::{Fault, Gate, On, Operation},
 };
 use tokio::task::JoinHandle;
 
@@ -70,10 +70,10 @@ async fn b26_who_waited_under_the_old_name_goes_on_under_the_new_one(world: Worl
     // The first look finds the old name held; the second one comes after the wait.
     first
         .store
-        .fault(Operation::Load, Nth::Call(2), Fault::Delay(learns.clone()));
+        .fault(Operation::Load, On::Call(2), Fault::Delay(learns.clone()));
 
     let released = async || {
-        first.log.await_step(Step::Waiting).await;
+        first.log.await_step(RecordChange::Waiting).await;
         fails.open();
         assert!(runs.await.expect("no panic").is_err());
     };
@@ -86,7 +86,7 @@ async fn b26_who_saw_the_old_name_held_goes_on_under_the_new_one(world: World) {
     let runs = runs_before(&old, &fails);
     fails.arrived(1).await;
     let held = Fault::DelayAnswer(learns.clone());
-    first.store.fault(Operation::Load, Nth::Call(1), held);
+    first.store.fault(Operation::Load, On::Call(1), held);
 
     let released = async || {
         learns.arrived(1).await;
@@ -133,7 +133,10 @@ async fn b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_
     assert_eq!(late.await, Err(Error::AlreadyInstalled));
 
     assert_eq!(again().await, ran);
-    assert_eq!(new.log.steps(), [Step::Claimed, Step::Recorded]);
+    assert_eq!(
+        new.log.steps(),
+        [RecordChange::Claimed, RecordChange::Recorded]
+    );
 }
 
 async fn b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream(world: World) {
@@ -208,13 +211,11 @@ async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
     fails.arrived(1).await;
     first
         .store
-        .fault(Operation::Load, Nth::Call(2), Fault::Delay(learns.clone()));
+        .fault(Operation::Load, On::Call(2), Fault::Delay(learns.clone()));
     let unanswered = Fault::DelayAnswer(claims.clone());
-    first
-        .store
-        .fault(Operation::Claim, Nth::Call(1), unanswered);
+    first.store.fault(Operation::Claim, On::Call(1), unanswered);
     let waits = first.spawn(charge(world.clone(), ends.clone(), "k"));
-    first.log.await_step(Step::Waiting).await;
+    first.log.await_step(RecordChange::Waiting).await;
     fails.open();
     assert!(runs.await.expect("no panic").is_err());
     learns.arrived(1).await;

@@ -1,6 +1,6 @@
 //! What keeps a lease: heartbeats, and what becomes of a lease without them.
 
-use idempotent_runtime::{Answer as Outcome, Builder};
+use idempotent_runtime::{Builder, CallOutcome as Outcome};
 use tokio::task::yield_now;
 
 use super::*;
@@ -27,7 +27,7 @@ async fn d12_heartbeat_keeps(world: World) {
 
     for beat in 1..=15 {
         world.advance(LEASE / 3).await;
-        first.log.await_steps(Step::Heartbeat, beat).await;
+        first.log.await_steps(RecordChange::Heartbeat, beat).await;
         let answer = Charge::of(&world, &second).rejecting().call().await;
         assert!(
             is_in_progress(&answer),
@@ -38,7 +38,7 @@ async fn d12_heartbeat_keeps(world: World) {
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
     assert_eq!(world.runs("k"), 1);
-    assert_eq!(first.log.count(Step::LeaseLost), 0);
+    assert_eq!(first.log.count(RecordChange::LeaseLost), 0);
     // Each write was over the version that the one before it had made.
     assert_eq!(first.store.calls(Operation::Heartbeat), 15);
     assert_eq!(first.store.calls(Operation::Ending), 1);
@@ -51,7 +51,7 @@ async fn d12_a_body_that_outlasts_the_ttl_is_not_forgotten_when_its_holder_vanis
     let (call, _gate) = Charge::of(&world, &first).begun().await;
     for beat in 1..=15 {
         world.advance(LEASE / 3).await;
-        first.log.await_steps(Step::Heartbeat, beat).await;
+        first.log.await_steps(RecordChange::Heartbeat, beat).await;
     }
     first.die_in(call).await;
     world.advance(LEASE).await;
@@ -101,16 +101,16 @@ async fn d14_heartbeat_error_transient(world: World) {
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     owner
         .store
-        .fault(Operation::Heartbeat, Nth::Next, Fault::LoseRequest);
+        .fault(Operation::Heartbeat, On::Next, Fault::LoseRequest);
 
     world.advance(LEASE / 3).await;
-    owner.log.await_step(Step::HeartbeatFailed).await;
+    owner.log.await_step(RecordChange::HeartbeatFailed).await;
     world.advance(LEASE / 12).await;
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
 
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
-    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
     assert_eq!(world.record().await.state, State::Done);
 }
 
@@ -127,15 +127,18 @@ async fn d15_heartbeat_error_lasting(world: World) {
     inside.open();
     owner
         .store
-        .fault(Operation::Heartbeat, Nth::Every, Fault::LoseRequest);
+        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
 
     for (twelfths, failures) in (4..12).zip(1..) {
         world
             .advance(if twelfths == 4 { LEASE / 3 } else { LEASE / 12 })
             .await;
-        owner.log.await_steps(Step::HeartbeatFailed, failures).await;
+        owner
+            .log
+            .await_steps(RecordChange::HeartbeatFailed, failures)
+            .await;
         assert_eq!(
-            owner.log.count(Step::LeaseLost),
+            owner.log.count(RecordChange::LeaseLost),
             0,
             "after {twelfths} twelfths"
         );
@@ -143,7 +146,7 @@ async fn d15_heartbeat_error_lasting(world: World) {
     assert!(!call.is_finished());
     let other = world.owner().await;
     world.advance(LEASE / 12).await;
-    owner.log.await_step(Step::LeaseLost).await;
+    owner.log.await_step(RecordChange::LeaseLost).await;
 
     // Nobody took over, so that its version stands and its outcome is recorded all the same.
     assert_eq!(call.await.expect("no panic"), Ok(true));
@@ -159,26 +162,32 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
     let (owner, other) = (world.owner().await, world.owner().await);
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     let lost = Fault::LoseRequest;
-    owner.store.fault(Operation::Heartbeat, Nth::Every, lost);
+    owner.store.fault(Operation::Heartbeat, On::Every, lost);
 
     // Not in step with the tries, of which there is one every twelfth of a lease.
     world.advance(Duration::from_secs(11)).await;
-    owner.log.await_steps(Step::HeartbeatFailed, 1).await;
+    owner
+        .log
+        .await_steps(RecordChange::HeartbeatFailed, 1)
+        .await;
     world.advance(Duration::from_millis(17_500)).await;
-    owner.log.await_steps(Step::HeartbeatFailed, 2).await;
-    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    owner
+        .log
+        .await_steps(RecordChange::HeartbeatFailed, 2)
+        .await;
+    assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
     world.advance(Duration::from_millis(1_500)).await;
-    owner.log.await_step(Step::LeaseLost).await;
+    owner.log.await_step(RecordChange::LeaseLost).await;
 
     // Nobody took over, so that its version stands, and can be prolonged, also by a store that takes its time.
     owner.store.heal();
     let slow = Gate::new();
     let slowly = Fault::Delay(slow.clone());
-    owner.store.fault(Operation::Heartbeat, Nth::Next, slowly);
+    owner.store.fault(Operation::Heartbeat, On::Next, slowly);
     world.advance(LEASE / 12).await;
     slow.arrived(1).await;
     slow.open();
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
     let duplicate = Charge::of(&world, &other).rejecting().call().await;
     assert!(is_in_progress(&duplicate), "{duplicate:?}");
     gate.open();
@@ -191,22 +200,20 @@ async fn d15_a_slow_heartbeat_counts_from_when_it_was_sent(world: World) {
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     let slow = Gate::new();
     let slowly = Fault::DelayAnswer(slow.clone());
-    owner
-        .store
-        .fault(Operation::Heartbeat, Nth::Call(1), slowly);
+    owner.store.fault(Operation::Heartbeat, On::Call(1), slowly);
     world.advance(LEASE / 3).await;
     slow.arrived(1).await;
     world.advance(LEASE / 6).await;
     slow.open();
-    owner.log.await_step(Step::Heartbeat).await;
+    owner.log.await_step(RecordChange::Heartbeat).await;
     let lost = Fault::LoseRequest;
-    owner.store.fault(Operation::Heartbeat, Nth::Every, lost);
+    owner.store.fault(Operation::Heartbeat, On::Every, lost);
 
     world.advance(LEASE * 5 / 6 - Duration::from_secs(1)).await;
-    owner.log.await_step(Step::HeartbeatFailed).await;
-    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    owner.log.await_step(RecordChange::HeartbeatFailed).await;
+    assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
     world.advance(Duration::from_secs(1)).await;
-    owner.log.await_step(Step::LeaseLost).await;
+    owner.log.await_step(RecordChange::LeaseLost).await;
 
     owner.store.heal();
     gate.open();
@@ -217,22 +224,23 @@ async fn d15_a_store_that_hangs_is_noticed_when_the_lease_ends(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     let hangs = Gate::new();
-    owner.store.fault(
-        Operation::Heartbeat,
-        Nth::Every,
-        Fault::Delay(hangs.clone()),
-    );
+    owner
+        .store
+        .fault(Operation::Heartbeat, On::Every, Fault::Delay(hangs.clone()));
 
     world.advance(LEASE / 3).await;
     hangs.arrived(1).await;
     world.advance(LEASE / 3).await;
-    owner.log.await_steps(Step::HeartbeatFailed, 1).await;
+    owner
+        .log
+        .await_steps(RecordChange::HeartbeatFailed, 1)
+        .await;
     world.advance(LEASE / 12).await;
     hangs.arrived(2).await;
-    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
     // The second one hangs until the lease is over, and not for another third of it.
     world.advance(LEASE / 4).await;
-    owner.log.await_step(Step::LeaseLost).await;
+    owner.log.await_step(RecordChange::LeaseLost).await;
 
     owner.store.heal();
     gate.open();
@@ -252,7 +260,7 @@ async fn d16_extend_unknown_or_finished(world: World) {
     );
 
     owner.timer.advance(LEASE / 3);
-    owner.log.await_step(Step::LeaseLost).await;
+    owner.log.await_step(RecordChange::LeaseLost).await;
 
     assert!(
         world.records().await.is_empty(),
@@ -268,19 +276,21 @@ async fn d16_extend_unknown_or_finished(world: World) {
 }
 
 async fn a_body_that_outstays_the_maximum_hold_is_told(world: World) {
-    let owner = world.owner_with(|builder| builder.max_hold("15s")).await;
+    let owner = world
+        .owner_with(|builder| builder.max_run_time("15s"))
+        .await;
     let other = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).answers("A").begun().await;
 
     world.advance(LEASE / 3).await;
-    owner.log.await_steps(Step::Heartbeat, 1).await;
+    owner.log.await_steps(RecordChange::Heartbeat, 1).await;
     world.advance(LEASE / 3).await;
     while owner.timer.until_next() != Some(LEASE * 2 / 3) {
         yield_now().await;
     }
-    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
     world.advance(LEASE * 2 / 3).await;
-    owner.log.await_step(Step::LeaseLost).await;
+    owner.log.await_step(RecordChange::LeaseLost).await;
 
     assert_eq!(
         Charge::of(&world, &other).answers("B").call().await,
@@ -295,10 +305,10 @@ async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
     let slow = Gate::new();
     owner
         .store
-        .fault(Operation::Ending, Nth::Call(1), Fault::Delay(slow.clone()));
+        .fault(Operation::Ending, On::Call(1), Fault::Delay(slow.clone()));
     owner.store.fault(
         Operation::Ending,
-        Nth::Call(1),
+        On::Call(1),
         Fault::Fail(StoreErrorKind::Unavailable),
     );
     let call = Charge::of(&world, &owner).spawn();
@@ -306,14 +316,14 @@ async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
 
     for beat in 1..=6 {
         world.advance(LEASE / 3).await;
-        owner.log.await_steps(Step::Heartbeat, beat).await;
+        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
     }
     let answer = Charge::of(&world, &other).rejecting().call().await;
     assert!(is_in_progress(&answer), "{answer:?}");
     slow.open();
 
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
-    owner.log.await_step(Step::Recorded).await;
+    owner.log.await_step(RecordChange::Recorded).await;
     assert_eq!(
         Charge::of(&world, &other).call().await,
         Ok("charged".into())
@@ -326,7 +336,7 @@ async fn a_heartbeat_beside_its_own_ending_loses_nothing(world: World) {
     let owner = world.owner().await;
     let unanswered = Gate::new();
     let silent = Fault::DelayAnswer(unanswered.clone());
-    owner.store.fault(Operation::Ending, Nth::Call(1), silent);
+    owner.store.fault(Operation::Ending, On::Call(1), silent);
     let call = owner.call("charge").key("k").uncertain_errors();
     let call = call.run(|_| async { Err::<(), _>(Error::InvalidPolicy("who knows")) });
     let call = tokio::spawn(call);
@@ -341,7 +351,10 @@ async fn a_heartbeat_beside_its_own_ending_loses_nothing(world: World) {
     let answer = call.await.expect("no panic");
     assert_eq!(answer, Err(Error::InvalidPolicy("who knows")));
     owner.settled().await;
-    assert_eq!(owner.log.steps(), [Step::Claimed, Step::LeftUncertain]);
+    assert_eq!(
+        owner.log.steps(),
+        [RecordChange::Claimed, RecordChange::LeftUncertain]
+    );
     assert_eq!(owner.log.answers(), [Outcome::Executed]);
 }
 
@@ -351,7 +364,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
         let (call, _gate) = Charge::of(&world, &owner).key(key).mode(mode).begun().await;
         let under_way = Gate::new();
         let held = Fault::Delay(under_way.clone());
-        owner.store.fault(Operation::Heartbeat, Nth::Call(1), held);
+        owner.store.fault(Operation::Heartbeat, On::Call(1), held);
         world.advance(LEASE / 3).await;
         under_way.arrived(1).await;
         call.abort();
@@ -370,7 +383,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
         }
 
         assert_eq!(owner.store.calls(Operation::Heartbeat), 1);
-        assert_eq!(owner.log.count(Step::LeaseLost), 0);
+        assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
         let stands = world.records().await;
         assert!(left.iter().all(|record| stands.contains(record)));
     }

@@ -18,7 +18,7 @@ async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world:
     let (first, ends) = charge("first").begun().await;
     let under_way = Gate::new();
     let held = Fault::Delay(under_way.clone());
-    owner.store.fault(Operation::Heartbeat, Nth::Call(1), held);
+    owner.store.fault(Operation::Heartbeat, On::Call(1), held);
     world.advance(LEASE / 3).await;
     under_way.arrived(1).await;
     ends.open();
@@ -32,12 +32,12 @@ async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world:
     }
     for beat in 1..=3 {
         world.advance(LEASE / 3).await;
-        owner.log.await_steps(Step::Heartbeat, beat).await;
+        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
     }
 
     gate.open();
     assert_eq!(second.await.expect("no panic"), Ok("charged".into()));
-    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
 }
 
 /// It was applied, so that the next one meets a version which its holder has never heard of.
@@ -46,13 +46,13 @@ async fn heartbeats_go_on_after_one_whose_answer_was_lost(world: World) {
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     owner
         .store
-        .fault(Operation::Heartbeat, Nth::Call(1), Fault::LoseAnswer);
+        .fault(Operation::Heartbeat, On::Call(1), Fault::LoseAnswer);
     world.advance(LEASE / 3).await;
-    owner.log.await_step(Step::HeartbeatFailed).await;
+    owner.log.await_step(RecordChange::HeartbeatFailed).await;
     world.advance(LEASE / 12).await;
 
     for beat in 1..=4 {
-        owner.log.await_steps(Step::Heartbeat, beat).await;
+        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
         world.advance(LEASE / 3).await;
     }
 
@@ -60,7 +60,7 @@ async fn heartbeats_go_on_after_one_whose_answer_was_lost(world: World) {
     assert!(is_in_progress(&duplicate), "{duplicate:?}");
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
-    assert_eq!(owner.log.count(Step::LeaseLost), 0);
+    assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
 }
 
 /// The thread sleeps until the first of the leases that it knew is due, and a call that begins meanwhile may be due before.
@@ -80,7 +80,7 @@ async fn heartbeats_come_in_time_for_a_lease_that_is_shorter_than_others(world: 
 
     for beat in 1..=6 {
         world.advance(LEASE / 30).await;
-        owner.log.await_steps(Step::Heartbeat, beat).await;
+        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
     }
 
     gate.open();
@@ -110,7 +110,7 @@ async fn heartbeats_come_again_after_the_thread_has_ended(world: World) {
     let (second, gate) = charge("second").begun().await;
     for beat in 1..=3 {
         world.advance(LEASE / 3).await;
-        owner.log.await_steps(Step::Heartbeat, beat).await;
+        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
     }
 
     gate.open();

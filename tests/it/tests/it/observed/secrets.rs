@@ -14,7 +14,7 @@ const SECRET: &str = "4929-0000-1111-2222";
 async fn k13_no_plaintext_key(world: World) {
     let secret = FingerprintKey::new(*b"a secret of thirty-two bytes, ok").expect("long enough");
     let hidden = world
-        .owner_with(|builder| builder.hide_keys().fingerprint_key(secret))
+        .owner_with(|builder| builder.redact_keys().fingerprint_key(secret))
         .await;
     let plain = world.owner().await;
     let call = |owner: &crate::harness::Owner, name: &str| {
@@ -125,7 +125,7 @@ impl<'de> Deserialize<'de> for Unwritable {
 
 async fn k17_error_messages_hide_payload(world: World) {
     let owner = world
-        .owner_with(|builder| builder.takeover_budget(0).in_flight(InFlight::Reject))
+        .owner_with(|builder| builder.max_takeovers(0).in_flight(InFlight::Reject))
         .await;
     let call = |name: &str| {
         owner
@@ -171,7 +171,7 @@ async fn k17_error_messages_hide_payload(world: World) {
         errors.extend(call("observed.running").run(ok).await.err());
         running.abort();
         assert!(running.await.is_err());
-        owner.log.await_step(Step::Stopped).await;
+        owner.log.await_step(RecordChange::Stopped).await;
         errors.extend(call("observed.running").run(ok).await.err());
 
         let recursive = call("observed.recursive").run(|_| call("observed.recursive").run(ok));
@@ -180,7 +180,7 @@ async fn k17_error_messages_hide_payload(world: World) {
         errors.extend(too_long.run(ok).await.err());
         owner.store.fault(
             Operation::Claim,
-            Nth::Next,
+            On::Next,
             Fault::Fail(StoreErrorKind::Denied),
         );
         errors.extend(call("observed.denied").run(ok).await.err());

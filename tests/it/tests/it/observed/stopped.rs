@@ -48,7 +48,7 @@ async fn nobody_is_told_that_a_body_which_panicked_could_have_finished() {
     let (panicked, said) = said_during(panicked).await;
 
     assert!(panicked);
-    owner.log.await_step(Step::Stopped).await;
+    owner.log.await_step(RecordChange::Stopped).await;
     assert_eq!(owner.log.answers(), [], "nobody was given anything");
     assert!(said.contains("a panic stopped a body half-way"), "{said}");
     assert!(!said.contains("on_cancel"), "{said}");

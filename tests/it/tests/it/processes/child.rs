@@ -8,8 +8,8 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Idempotency, Observer, Step, Transition,
-    testing::{Fault, FaultyStore, Gate, Nth, Operation},
+    Idempotency, Observer, RecordChange, RecordEvent,
+    testing::{Fault, FaultyStore, Gate, On, Operation},
 };
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -81,7 +81,7 @@ async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<Strin
     let store = FaultyStore::new(job.open().await);
     let mut stops = Stops::default();
     let stop = |operation, fault: fn(Gate) -> Fault| {
-        store.fault(operation, Nth::Call(1), fault(gate.clone()));
+        store.fault(operation, On::Call(1), fault(gate.clone()));
     };
     match point {
         Point::BeforeClaim => stop(Operation::Claim, Fault::Delay),
@@ -115,8 +115,8 @@ async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<Strin
 struct StopWhenRecorded;
 
 impl Observer for StopWhenRecorded {
-    fn transition(&self, transition: &Transition<'_>) {
-        if transition.step == Step::Recorded {
+    fn transition(&self, transition: &RecordEvent<'_>) {
+        if transition.step == RecordChange::Recorded {
             say(&"stopped");
             loop {
                 std::thread::park();

@@ -183,7 +183,7 @@ impl Survivors {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let open = || async {
             Idempotency::builder(place.open(folder.path()).await)
-                .takeover_budget(2)
+                .max_takeovers(2)
                 .build()
                 .expect("a handle")
         };

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use idempotent_runtime::testing::Effects;
+use idempotent_runtime::testing::EffectLog;
 use serde::{Deserialize, Serialize};
 
 /// The log of one key.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     key: String,
-    effects: Effects,
+    effects: EffectLog,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub(super) enum Event {
 impl Log {
     pub(super) fn open(folder: &Path, key: &str) -> Self {
         let effects =
-            Effects::on_disk(folder.join(format!("{key}.effects"))).expect("the log opens");
+            EffectLog::on_disk(folder.join(format!("{key}.effects"))).expect("the log opens");
         Self {
             key: key.to_owned(),
             effects,

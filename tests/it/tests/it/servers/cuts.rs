@@ -9,9 +9,9 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Attempt, Error, Idempotency, OnCrash, Status, Step,
+    Attempt, Error, Idempotency, OnCrash, RecordChange, Status,
     store::Store,
-    testing::{Cut, Proxy},
+    testing::{Disconnect, Proxy},
 };
 
 use super::{Server, on_every_server};
@@ -29,11 +29,11 @@ on_every_server![
     a_heartbeat_whose_connection_falls_silent_loses_no_lease,
 ];
 
-const CUTS: [Cut; 4] = [
-    Cut::BeforeRequest,
-    Cut::InRequest,
-    Cut::BeforeAnswer,
-    Cut::InAnswer,
+const CUTS: [Disconnect; 4] = [
+    Disconnect::BeforeRequest,
+    Disconnect::InRequest,
+    Disconnect::BeforeAnswer,
+    Disconnect::InAnswer,
 ];
 
 /// A call in a mode that never runs a body twice, so that a claim or completion that is not recognised is found out.
@@ -225,12 +225,12 @@ async fn a_heartbeat_whose_connection_falls_silent_loses_no_lease<S: Server>(ser
     let idem = idem.build().expect("the settings are sound");
 
     let call = idem.call("charge").key("k").run(async |attempt: Attempt| {
-        log.await_step(Step::Heartbeat).await;
-        proxy.cut_next(Cut::Silence);
-        log.await_step(Step::HeartbeatFailed).await;
-        let beats = log.count(Step::Heartbeat);
+        log.await_step(RecordChange::Heartbeat).await;
+        proxy.cut_next(Disconnect::Silence);
+        log.await_step(RecordChange::HeartbeatFailed).await;
+        let beats = log.count(RecordChange::Heartbeat);
         tokio::select! {
-            () = log.await_steps(Step::Heartbeat, beats + 1) => Ok(1),
+            () = log.await_steps(RecordChange::Heartbeat, beats + 1) => Ok(1),
             () = attempt.lost() => Err(Error::InvalidPolicy("the lease is lost")),
         }
     });

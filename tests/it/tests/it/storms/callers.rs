@@ -6,7 +6,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Attempt, Error, How, Idempotency, InFlight, OnCrash, Reconciled, Verdict, clock::Timer,
+    Attempt, CallReport, Error, Idempotency, InFlight, OnCrash, Reconciled, Verdict, clock::Timer,
     record::Time, testing::ManualClock,
 };
 use rand::{RngExt, rngs::StdRng};
@@ -104,7 +104,7 @@ pub(super) struct Told {
     pub(super) to: usize,
     pub(super) result: Result<String, Failure>,
     /// How the answer came about, where the form of the call tells.
-    pub(super) how: Option<How>,
+    pub(super) how: Option<CallReport>,
 }
 
 /// Everything that happened outside the store.
@@ -216,7 +216,7 @@ impl Call {
         idem: Idempotency,
         timer: ManualClock,
         diary: Diary,
-    ) -> (Result<String, Failure>, Option<How>) {
+    ) -> (Result<String, Failure>, Option<CallReport>) {
         let call = idem
             .call("charge")
             .key(&self.key)

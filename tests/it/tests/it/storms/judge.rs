@@ -7,7 +7,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, How, OnCrash, Store,
+    CallReport, Error, OnCrash, Store,
     identity::RecordId,
     record::{AttemptId, Draft, OutcomeKind, Record, State, Subject},
     store::Swap,
@@ -228,11 +228,13 @@ impl Evidence {
             "I6, another call's outcome: {about}"
         );
         let is_kept = match &told.how {
-            Some(How::Replayed { .. }) => true,
-            Some(How::Executed { recorded, .. }) => *recorded && !self.is_no_outcome(&stored),
+            Some(CallReport::Replayed { .. }) => true,
+            Some(CallReport::Executed { recorded, .. }) => {
+                *recorded && !self.is_no_outcome(&stored)
+            }
             _ => !told.call.has_said(text),
         };
-        let replays = matches!(told.how, Some(How::Replayed { .. }));
+        let replays = matches!(told.how, Some(CallReport::Replayed { .. }));
         let stood = self.stood(&stored).map(|(index, entry)| {
             let is_expired = |record: &Record| replays && record.expires <= told.began;
             let later = self.ledger.iter().enumerate().skip(index + 1);

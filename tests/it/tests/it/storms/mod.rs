@@ -202,7 +202,7 @@ impl Storm {
             .timer(timer.clone())
             .lease(LEASE)
             .ttl(self.ttl)
-            .takeover_budget(self.budget)
+            .max_takeovers(self.budget)
             .build()
             .expect("the set-up is sound");
         Process {

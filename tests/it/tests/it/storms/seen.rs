@@ -1,7 +1,7 @@
 //! What was seen in a storm that is over.
 
 use idempotent_runtime::{
-    How, OnCrash,
+    CallReport, OnCrash,
     record::{Record, State},
 };
 
@@ -87,7 +87,7 @@ impl Evidence {
                 self.under(token).any(|what| *what == What::Began)
             }
             State::Done => self.told.iter().any(|told| {
-                let by_it = matches!(&told.how, Some(How::Executed { token: of, recorded: true, .. }) if *of == after.token);
+                let by_it = matches!(&told.how, Some(CallReport::Executed { token: of, recorded: true, .. }) if *of == after.token);
                 by_it && told.call.key == token.0
             }),
             _ => false,

@@ -269,7 +269,7 @@ impl Cells {
             return Swap::Refused(self.look(&id, at));
         }
         let after = Arc::new(next.apply(before.as_deref(), at));
-        let stamp = Stamp::of(&after, at);
+        let stamp = Stamp::from_record(&after, at);
         self.standing.insert(id, Arc::clone(&after));
         self.ledger.push(Entry {
             at,

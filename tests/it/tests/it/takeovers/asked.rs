@@ -1,6 +1,6 @@
 //! What a reconciling function says, and what becomes of the record then.
 
-use idempotent_runtime::testing::{Fault, Nth, Operation};
+use idempotent_runtime::testing::{Fault, On, Operation};
 
 use super::*;
 
@@ -98,7 +98,7 @@ async fn d22_what_is_found_to_have_failed_is_as_if_the_body_had_said_so(world: W
 
         assert_eq!(answer, Err(Heard::Refused), "{verdict:?}");
         assert_eq!(world.runs(&key), 1, "{verdict:?}: no body ran");
-        assert_eq!(owner.log.answers(), [Answer::Reconciled]);
+        assert_eq!(owner.log.answers(), [CallOutcome::Reconciled]);
         let status = owner.idem.lookup("charge", None::<&str>, &key).await;
         let status = status.expect("the store answers");
         let as_said = match (verdict, &status) {
@@ -126,7 +126,7 @@ async fn d22_that_nobody_knows_is_never_an_outcome(world: World) {
     let answer = answer.await;
 
     assert!(matches!(answer, Err(Heard::NoAnswer(_))), "{answer:?}");
-    assert_eq!(owner.log.answers(), [Answer::Uncertain]);
+    assert_eq!(owner.log.answers(), [CallOutcome::Uncertain]);
     assert_eq!(world.record().await.state, State::Uncertain);
     let mode = Mode::Reconcile(Found::Happened);
     let later = Charge::of(&world, &owner).mode(mode).call().await;
@@ -139,13 +139,13 @@ async fn d22_a_takeover_whose_answer_is_lost_is_a_takeover_all_the_same(world: W
         (
             "asks",
             Mode::Reconcile(Found::Happened),
-            ("found", Answer::Reconciled),
+            ("found", CallOutcome::Reconciled),
             1,
         ),
         (
             "runs",
             Mode::Rerun,
-            ("charged", Answer::ExecutedAfterTakeover),
+            ("charged", CallOutcome::ExecutedAfterTakeover),
             2,
         ),
     ] {
@@ -157,7 +157,7 @@ async fn d22_a_takeover_whose_answer_is_lost_is_a_takeover_all_the_same(world: W
         // The first claim finds the record, the second one takes it over.
         owner
             .store
-            .fault(Operation::Claim, Nth::Call(2), Fault::LoseAnswer);
+            .fault(Operation::Claim, On::Call(2), Fault::LoseAnswer);
         let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
         while owner.store.calls(Operation::Claim) < 2 {
             yield_now().await;

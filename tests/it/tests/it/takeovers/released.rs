@@ -2,7 +2,7 @@
 
 use idempotent_runtime::{
     RawEnding, RawOutcome,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 
 use super::{
@@ -49,7 +49,7 @@ async fn d21_a_takeover_that_releases_leaves_what_it_found(world: World) {
         assert_eq!(left(&world, "k").await, Some((State::Running, 1)));
     }
 
-    let steps = [Step::TakenOver, Step::Stopped];
+    let steps = [RecordChange::TakenOver, RecordChange::Stopped];
     assert_eq!(owner.log.steps(), [steps, steps].concat());
     check(&world, "k", Mode::Rerun, "charged").await;
 }
@@ -81,7 +81,7 @@ async fn d21_a_waiter_takes_over_what_a_takeover_released(world: World) {
     }));
     inside.arrived(1).await;
     let waiter = Charge::of(&world, &owner).spawn();
-    owner.log.await_step(Step::Waiting).await;
+    owner.log.await_step(RecordChange::Waiting).await;
 
     inside.open();
 
@@ -103,7 +103,10 @@ async fn d21_takeovers_that_release_use_up_no_budget(world: World) {
 async fn d21_a_takeover_that_releases_is_not_prolonged_afterwards(world: World) {
     let not_now = RawEnding::Release(RawOutcome::value("not now"));
     let owner = ends_while_a_heartbeat_is_under_way(&world, not_now).await;
-    assert_eq!(owner.log.steps(), [Step::TakenOver, Step::Stopped]);
+    assert_eq!(
+        owner.log.steps(),
+        [RecordChange::TakenOver, RecordChange::Stopped]
+    );
     check(&world, "k", Mode::Rerun, "charged").await;
 }
 
@@ -111,14 +114,18 @@ async fn d21_a_takeover_that_releases_and_hears_nothing_of_it_has_released(world
     let owner = a_client_vanished(&world).await;
     owner
         .store
-        .fault(Operation::Ending, Nth::Call(1), Fault::LoseAnswer);
+        .fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
 
     let own = releases(&owner).await;
     owner.settled().await;
 
     assert_eq!(own, RawOutcome::value("a takeover: true"));
     assert_eq!(left(&world, "k").await, Some((State::Running, 1)));
-    let steps = [Step::TakenOver, Step::NotYetRecorded, Step::Stopped];
+    let steps = [
+        RecordChange::TakenOver,
+        RecordChange::NotYetRecorded,
+        RecordChange::Stopped,
+    ];
     assert_eq!(owner.log.steps(), steps);
     check(&world, "k", Mode::Rerun, "charged").await;
 }

@@ -84,7 +84,7 @@ async fn d21_a_paused_holder_of_what_was_parked_has_lost(world: World) {
     let holder = world.owner().await;
     let (paused, gate) = Charge::of(&world, &holder).begun().await;
     world.advance_store(LEASE).await;
-    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let answer = Charge::of(&world, &owner).call().await;
     assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
     let parked = world.record().await;
@@ -128,7 +128,7 @@ async fn d21_a_paused_holder_of_what_was_resumed_has_lost(world: World) {
     let holder = world.owner().await;
     let (paused, gate) = Charge::of(&world, &holder).begun().await;
     world.advance_store(LEASE).await;
-    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     assert!(Charge::of(&world, &owner).call().await.is_err());
     assert_eq!(settle(&owner, "k").resume().await, Ok(()));
     let resumed = world.record().await;
@@ -144,7 +144,7 @@ async fn d21_a_paused_holder_of_what_was_resumed_has_lost(world: World) {
 }
 
 async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: World) {
-    let owner = || world.owner_with(|builder| builder.takeover_budget(0));
+    let owner = || world.owner_with(|builder| builder.max_takeovers(0));
     Charge::of(&world, &owner().await).vanishes().await;
     world.advance(LEASE).await;
     let next = owner().await;
@@ -170,7 +170,7 @@ async fn d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed(world: World
     let mode = Mode::Reconcile(Found::Happened);
     vanished(&world, mode).await;
     world.advance(LEASE).await;
-    let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let answer = Charge::of(&world, &owner).mode(mode).call().await;
     assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
 
@@ -192,7 +192,7 @@ async fn d21_what_was_resumed_answers_for_as_long_as_its_call_chose(world: World
         let charge = Charge::of(&world, &dead).key(key).mode(mode);
         charge.vanishes().await;
         world.advance(LEASE).await;
-        let owner = world.owner_with(|builder| builder.takeover_budget(0)).await;
+        let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
         let answer = Charge::of(&world, &owner).key(key).mode(mode).call().await;
         assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
 
@@ -254,7 +254,7 @@ async fn d23_only_what_nobody_holds_and_nothing_answers_can_be_settled(world: Wo
         Some(NotSettled::UnknownOperation)
     );
     assert_eq!(world.records().await, before);
-    assert_eq!(owner.log.count(Step::Settled), 0);
+    assert_eq!(owner.log.count(RecordChange::Settled), 0);
     gate.open();
     assert_eq!(running.await.expect("no panic"), Ok("charged".into()));
 
@@ -302,7 +302,7 @@ async fn d23_what_a_vanished_holder_left_is_settled_before_any_call_comes(world:
             "{key}"
         );
     }
-    assert_eq!(owner.log.count(Step::Settled), modes.len());
+    assert_eq!(owner.log.count(RecordChange::Settled), modes.len());
 }
 
 async fn d23_a_paused_holder_of_what_was_settled_has_lost(world: World) {
@@ -324,7 +324,7 @@ async fn d23_a_paused_holder_of_what_was_settled_has_lost(world: World) {
 async fn d21_what_a_vanished_holder_left_is_tried_again_with_a_fresh_budget(world: World) {
     vanished(&world, Mode::Rerun).await;
     world.advance(LEASE).await;
-    let strict = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
 
     let patient = world.owner().await;
     let resumed = settle(&patient, "k").resume().await;
@@ -353,5 +353,5 @@ async fn d23_what_is_uncertain_already_is_told_of_once(world: World) {
     holder.settled().await;
 
     assert_eq!(world.record().await, left);
-    assert_eq!(world.log().count(Step::LeftUncertain), 1);
+    assert_eq!(world.log().count(RecordChange::LeftUncertain), 1);
 }

@@ -2,7 +2,7 @@
 
 use idempotent_runtime::{
     RawEnding, RawOutcome,
-    testing::{Fault, Gate, Nth, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 
 use super::*;
@@ -51,7 +51,7 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
         // The first claim meets the record, the second one is the takeover: it stands, and nobody says so.
         let unanswered = Gate::new();
         let silent = Fault::DelayAnswer(unanswered.clone());
-        owner.store.fault(Operation::Claim, Nth::Call(2), silent);
+        owner.store.fault(Operation::Claim, On::Call(2), silent);
         let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
         unanswered.arrived(1).await;
 
@@ -60,7 +60,7 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
         owner.settled().await;
 
         assert_eq!(left(&world, key).await, Some(leaves), "{mode:?}");
-        let told = [Step::Stopped, Step::LeftUncertain];
+        let told = [RecordChange::Stopped, RecordChange::LeftUncertain];
         let step = owner.log.steps().pop();
         assert!(step.is_some_and(|step| told.contains(&step)), "{step:?}");
         check(&world, key, mode, then).await;
@@ -100,7 +100,7 @@ pub(super) async fn ends_while_a_heartbeat_is_under_way(world: &World, ending: R
     let owner = world.owner().await;
     let (inside, beating) = (Gate::new(), Gate::new());
     let slow = Fault::Delay(beating.clone());
-    owner.store.fault(Operation::Heartbeat, Nth::Call(1), slow);
+    owner.store.fault(Operation::Heartbeat, On::Call(1), slow);
     let call = owner.call("charge").key("k").arguments(&1);
     let waits = inside.clone();
     let call = tokio::spawn(call.run_raw(|_| async move {
@@ -140,7 +140,7 @@ async fn d21_a_takeover_that_has_not_begun_leaves_no_try_to_who_allows_none(worl
     world.advance(LEASE).await;
     has_no_room(&world.owner().await).await;
 
-    let strict = world.owner_with(|builder| builder.takeover_budget(0)).await;
+    let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let answer = Charge::of(&world, &strict).call().await;
 
     assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
@@ -154,13 +154,17 @@ async fn d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once(
     let owner = world.owner().await;
     owner
         .store
-        .fault(Operation::Ending, Nth::Call(1), Fault::LoseAnswer);
+        .fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
 
     has_no_room(&owner).await;
     owner.settled().await;
 
     assert_eq!(left(&world, "k").await, Some((State::Running, 1)));
-    let steps = [Step::TakenOver, Step::NotYetRecorded, Step::Stopped];
+    let steps = [
+        RecordChange::TakenOver,
+        RecordChange::NotYetRecorded,
+        RecordChange::Stopped,
+    ];
     assert_eq!(owner.log.steps(), steps);
     check(&world, "k", Mode::Rerun, "charged").await;
 }

@@ -2,7 +2,7 @@
 
 use std::{future::poll_fn, task::Poll};
 
-use idempotent_runtime::testing::{Fault, Nth};
+use idempotent_runtime::testing::{Fault, On};
 
 use super::*;
 
@@ -46,7 +46,7 @@ async fn a26_a_cache_in_front_of_a_store_reckons_by_its_own_clocks() {
     let first = charge_at(&process).await;
     let slow = Gate::new();
     let delay = Fault::DelayAnswer(slow.clone());
-    process.truth.fault(Operation::Claim, Nth::Next, delay);
+    process.truth.fault(Operation::Claim, On::Next, delay);
     let meanwhile = async {
         slow.arrived(1).await;
         process.clock.advance(9 * SECOND);
@@ -280,7 +280,7 @@ async fn a28_a_copy_is_as_old_as_the_question_that_found_it() {
     let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
     let slow = Gate::new();
     let slowly = Fault::DelayAnswer(slow.clone());
-    process.truth.fault(Operation::Load, Nth::Next, slowly);
+    process.truth.fault(Operation::Load, On::Next, slowly);
     let store = process.store.clone();
     let looking = tokio::spawn(async move { store.load(&id).await });
     slow.arrived(1).await;

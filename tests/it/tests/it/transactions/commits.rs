@@ -14,7 +14,7 @@ use std::{
 use idempotent_runtime::{
     Error, Idempotency, Status,
     store::OutcomeCache,
-    testing::{Cut, Proxy},
+    testing::{Disconnect, Proxy},
 };
 use sqlx::Acquire;
 
@@ -302,7 +302,10 @@ async fn resolves_a_commit_whose_answer_is_lost<S: Remote>() {
     let proxy = Proxy::to(server).await.expect("a proxy");
     let shop = S::through(proxy.address()).await;
     let idem = Idempotency::new(shop.store());
-    for (item, cut) in [(1, Cut::BeforeRequest), (2, Cut::BeforeAnswer)] {
+    for (item, cut) in [
+        (1, Disconnect::BeforeRequest),
+        (2, Disconnect::BeforeAnswer),
+    ] {
         let key = format!("{cut:?}");
         let mut transaction = shop.begin().await.expect("a transaction");
         let placed = place_in(&shop, &idem, &mut transaction, &key, item).await;

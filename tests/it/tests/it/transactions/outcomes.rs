@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use idempotent_runtime::{
-    Answer, Error, Idempotency, StoreErrorKind,
-    testing::{Fault, FaultyStore, Nth, Operation},
+    CallOutcome, Error, Idempotency, StoreErrorKind,
+    testing::{Fault, FaultyStore, On, Operation},
 };
 
 use super::{PlaceError, Placed, assert_uncertain, place, place_in, shop::Shop, sold_out};
@@ -47,7 +47,7 @@ async fn a_record_that_cannot_be_written_is_an_error(shop: impl Shop) {
     let faulty = FaultyStore::new(shop.store());
     let idem = Idempotency::new(faulty.clone());
     let fault = Fault::Fail(StoreErrorKind::Unavailable);
-    faulty.fault(Operation::Ending, Nth::Next, fault);
+    faulty.fault(Operation::Ending, On::Next, fault);
     let mut transaction = shop.begin().await.expect("a transaction");
     let placed = place_in(&shop, &idem, &mut transaction, "k", 7).await;
     assert!(
@@ -60,7 +60,7 @@ async fn a_record_that_cannot_be_written_is_an_error(shop: impl Shop) {
     // What the body says of itself counts for more.
     faulty.fault(
         Operation::Ending,
-        Nth::Next,
+        On::Next,
         Fault::Fail(StoreErrorKind::Full),
     );
     let mut transaction = shop.begin().await.expect("a transaction");
@@ -78,13 +78,13 @@ async fn a_body_that_fails_has_run_whatever_can_be_recorded(shop: impl Shop) {
     let idem = Idempotency::builder(faulty.clone()).observer(log.clone());
     let idem = idem.build().expect("a handle");
     let fault = Fault::Fail(StoreErrorKind::Other);
-    faulty.fault(Operation::Ending, Nth::Next, fault);
+    faulty.fault(Operation::Ending, On::Next, fault);
     let mut transaction = shop.begin().await.expect("a transaction");
 
     let placed = sold_out(&shop, &idem, &mut transaction).await;
 
     assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
-    assert_eq!(log.answers(), [Answer::Executed]);
+    assert_eq!(log.answers(), [CallOutcome::Executed]);
 }
 
 /// Where its rows are committed all the same, nobody runs it again by himself.

@@ -6,7 +6,7 @@ use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, Moment, TokenRule, Version},
     store::{PostgresStore, Store, StoreError, Swap},
-    testing::{Cut, Proxy, conformance::Subject},
+    testing::{Disconnect, Proxy, conformance::Subject},
 };
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use tokio::task::JoinHandle;
@@ -266,7 +266,7 @@ async fn listens_anew(before: u64, hangs: &str) {
     waiter.load(&WAITED_FOR).await.expect("it is there");
     // From now on new connections lead through the proxy: the two by which it listens.
     pool.set_connect_options(PgConnectOptions::from_str(&url).expect("a URL"));
-    proxy.cut_after(before, Cut::Silence);
+    proxy.cut_after(before, Disconnect::Silence);
     let seen = claim.version;
     let waiting = tokio::spawn(async move { waiter.wait(&WAITED_FOR, seen, HOUR).await });
 

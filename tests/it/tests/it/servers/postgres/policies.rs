@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use idempotent_runtime::{
-    Error, How, Idempotency, OnOutage,
+    CallReport, Error, Idempotency, OnOutage,
     store::{PostgresStore, StoreErrorKind},
 };
 use tokio::time::timeout;
@@ -80,7 +80,7 @@ async fn a_record_that_a_user_may_not_update_is_denied_and_keeps_nobody_waiting(
     let (answer, how) = timeout(IN_TIME, call).await.expect("in time");
 
     assert_eq!(answer, Ok(7));
-    let How::Executed { recorded, .. } = how else {
+    let CallReport::Executed { recorded, .. } = how else {
         panic!("its body ran: {how:?}")
     };
     assert!(!recorded, "the outcome cannot stand");

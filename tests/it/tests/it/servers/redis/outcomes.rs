@@ -6,7 +6,7 @@ use idempotent_runtime::{
     Error, Idempotency, StoreErrorKind,
     identity::RecordId,
     record::{RawOutcome, Record},
-    store::{FastTier, MemoryStore, RedisOutcomes, RedisStore, Store, Swap, TieredStore},
+    store::{MemoryStore, OutcomeTier, RedisOutcomes, RedisStore, Store, Swap, TieredStore},
     testing::{FaultyStore, conformance::Subject},
 };
 
@@ -122,7 +122,7 @@ async fn a_copy_is_the_record_for_as_long_as_it_may_be_given() {
     const PLACE: RecordId = RecordId::from_bytes([9; 32]);
     let truth = MemoryStore::new();
     let cluster = copies(&RedisCluster::new().open().await);
-    let outcomes: [Box<dyn FastTier>; 2] = [Box::new(outcomes().await), Box::new(cluster)];
+    let outcomes: [Box<dyn OutcomeTier>; 2] = [Box::new(outcomes().await), Box::new(cluster)];
     for (number, outcome) in [
         Some(RawOutcome::value("v").with_schema(7)),
         Some(RawOutcome::value("")),

@@ -8,7 +8,7 @@ use std::{
 use idempotent_runtime::{
     Error, Idempotency, OnCrash, Status,
     record::FencingToken,
-    testing::{Fault, FaultyStore, Gate, Nth, Operation},
+    testing::{Fault, FaultyStore, Gate, On, Operation},
 };
 
 use super::private::Private;
@@ -93,7 +93,7 @@ async fn a_server_whose_clock_is_set_back_forgets_nothing_and_lets_leases_last()
     });
     gate.arrived(1).await;
     // Its process is gone: nobody beats any more.
-    store.fault(Operation::Swap, Nth::Every, Fault::LoseRequest);
+    store.fault(Operation::Swap, On::Every, Fault::LoseRequest);
     held.abort();
     assert!(held.await.is_err());
 
