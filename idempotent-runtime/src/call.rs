@@ -17,7 +17,7 @@ use crate::{
     error::Error,
     outcome::{FromRefusal, Keep, OnError, Outcome},
     request::Call,
-    run::{Typed, Underway, run_detached, run_pinned},
+    run::{ActiveCall, Typed, run_detached, run_pinned},
 };
 
 /// The bounds name the value and the error, and the body comes first, for the sake of what the compiler reports: a return
@@ -40,7 +40,7 @@ impl Call {
     {
         self.reads::<R>(|it| K::reads(it).ok(), |it| P::reads(it).ok());
         run_pinned(
-            self.prepare().map(Underway::new).map_err(Box::new),
+            self.prepare().map(ActiveCall::new).map_err(Box::new),
             Typed { on_error, keep },
             body,
         )
@@ -68,7 +68,7 @@ impl Call {
         async move {
             match request {
                 Ok(request) => {
-                    run_detached(Underway::new(request), Typed { on_error, keep }, |_| body)
+                    run_detached(ActiveCall::new(request), Typed { on_error, keep }, |_| body)
                         .await
                         .0
                 }

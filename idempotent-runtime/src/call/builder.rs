@@ -17,7 +17,7 @@ use crate::{
     policy::{InFlight, OnCrash, OnExpired, OnMissingKey, OnOutage, Reconciled},
     record::RawOutcome,
     request::{Call, Fingerprintable},
-    run::{Typed, Underway, run_detached, run_raw, run_raw_detached, run_typed},
+    run::{ActiveCall, Typed, run_detached, run_raw, run_raw_detached, run_typed},
 };
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 use crate::{run::run_in, store::SqlConnection};
@@ -267,7 +267,7 @@ impl<P, K> CallBuilder<P, K> {
             keep: self.keep,
         };
         match self.call.prepare() {
-            Ok(request) => run_typed(Underway::new(request), typed, body).await,
+            Ok(request) => run_typed(ActiveCall::new(request), typed, body).await,
             Err(error) => (refused(error), CallReport::Refused),
         }
     }
@@ -303,7 +303,7 @@ impl<P, K> CallBuilder<P, K> {
             keep: self.keep,
         };
         match self.call.prepare() {
-            Ok(request) => run_detached(Underway::new(request), typed, body).await.0,
+            Ok(request) => run_detached(ActiveCall::new(request), typed, body).await.0,
             Err(error) => refused(error),
         }
     }

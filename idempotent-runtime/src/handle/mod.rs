@@ -40,7 +40,7 @@ use crate::{
     operation::{Operation, Site},
     outcome::{Outline, Recorded, Stored, Whole},
     record::Holder,
-    run::keeper::Keeper,
+    run::heartbeat::Heartbeats,
     store::{MemoryStore, Store},
 };
 
@@ -75,7 +75,7 @@ pub struct Idempotency(Arc<Inner>);
 struct Inner {
     id: u64,
     parts: Parts,
-    keeper: Keeper,
+    heartbeats: Heartbeats,
     purgers: Purgers,
     operations: Mutex<BTreeMap<&'static str, &'static Site>>,
 }
@@ -99,7 +99,7 @@ impl Idempotency {
 
     pub(crate) fn from_parts(parts: Parts) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let keeper = Keeper::new(
+        let heartbeats = Heartbeats::new(
             Arc::clone(&parts.store),
             Arc::clone(&parts.timer),
             parts.observers.clone(),
@@ -109,7 +109,7 @@ impl Idempotency {
         Self(Arc::new(Inner {
             id,
             parts,
-            keeper,
+            heartbeats,
             purgers: Purgers::default(),
             operations: Mutex::default(),
         }))
@@ -167,7 +167,7 @@ impl Idempotency {
         let limit = self.timer().sleep(at_most);
         let drained = async {
             self.0.purgers.stop().await;
-            self.0.keeper.drained().await;
+            self.0.heartbeats.drained().await;
         };
         crate::run::race(drained, limit).await.is_some()
     }
@@ -286,11 +286,11 @@ impl Idempotency {
     /// It waits until the store knows, for a twelfth of the lease and a second at most; then
     /// heartbeats go on trying.
     pub async fn has_answered(&self, attempt: &Attempt) {
-        self.0.keeper.answered(attempt).await;
+        self.0.heartbeats.answered(attempt).await;
     }
 
-    pub(crate) fn keeper(&self) -> &Keeper {
-        &self.0.keeper
+    pub(crate) fn heartbeats(&self) -> &Heartbeats {
+        &self.0.heartbeats
     }
 }
 

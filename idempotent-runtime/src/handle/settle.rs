@@ -292,9 +292,9 @@ impl Settle<'_> {
 
     /// Whether the body has returned here, and its outcome could not be written yet.
     fn is_about_to_be_recorded(&self, record: &Record) -> bool {
-        let keeper = self.handle.keeper();
+        let heartbeats = self.handle.heartbeats();
         matches!(record.state, State::Running | State::Uncertain)
-            && keeper.hurry_ending(record.attempt_id)
+            && heartbeats.flush_ending(record.attempt_id)
     }
 
     /// Puts `draft` where version `seen` stands; once more where nobody knows whether it was put. If it was, its own version refuses

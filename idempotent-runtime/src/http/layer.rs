@@ -70,7 +70,7 @@ impl IdempotencyLayer {
         let limit = handle.timer().sleep(at_most);
         let drained = async {
             door.empty().await;
-            handle.keeper().drained().await;
+            handle.heartbeats().drained().await;
         };
         crate::run::race(drained, limit).await.is_some()
     }

@@ -104,7 +104,7 @@ impl Meaning {
 /// The draft that a call tries before it has looked: right where nothing stands.
 #[must_use]
 pub fn first(claim: &Claim, version: Version) -> Draft {
-    claim.anew(FencingToken::from_u64(0), version)
+    claim.fresh_claim(FencingToken::from_u64(0), version)
 }
 
 /// Tells whether `record` is what answers a call with these arguments: it is done, has not expired, and was made of the same.
@@ -138,7 +138,7 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
     }
     let is_expired = record.is_expired(snapshot.now);
     if is_expired && !claim.still_refuses(record, snapshot.now) {
-        return write(claim.anew(record.token, version()), Meaning::Fresh);
+        return write(claim.fresh_claim(record.token, version()), Meaning::Fresh);
     }
     if record.state != State::Released && record.subject.fingerprint != claim.subject.fingerprint {
         return Decision::KeyReused(Arc::clone(record));
@@ -148,11 +148,11 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
     match record.state {
         State::Done => Decision::Expired(Arc::clone(record)),
         State::Uncertain if can_reconcile => {
-            write(claim.over(record, version()), Meaning::Reconcile)
+            write(claim.takeover(record, version()), Meaning::Reconcile)
         }
         State::Uncertain => Decision::Uncertain(Arc::clone(record)),
         State::Parked => Decision::Parked(Arc::clone(record)),
-        State::Released => write(claim.anew(record.token, version()), Meaning::Fresh),
+        State::Released => write(claim.fresh_claim(record.token, version()), Meaning::Fresh),
         State::Running if record.attempt_id == claim.attempt_id => {
             Decision::Mine(Arc::clone(record))
         }
@@ -164,16 +164,18 @@ pub fn decide(claim: &Claim, snapshot: &Snapshot, version: impl FnOnce() -> Vers
                 || (on_crash == OnCrash::Reconcile && !can_reconcile) =>
         {
             write(
-                claim.leave(record, State::Uncertain, on_crash, version()),
+                claim.mark_unsettled(record, State::Uncertain, on_crash, version()),
                 Meaning::LeaveUncertain,
             )
         }
         State::Running if is_spent(record, claim.max_takeovers) => write(
-            claim.leave(record, State::Parked, on_crash, version()),
+            claim.mark_unsettled(record, State::Parked, on_crash, version()),
             Meaning::Park,
         ),
-        State::Running if can_reconcile => write(claim.over(record, version()), Meaning::Reconcile),
-        State::Running => write(claim.over(record, version()), Meaning::Takeover),
+        State::Running if can_reconcile => {
+            write(claim.takeover(record, version()), Meaning::Reconcile)
+        }
+        State::Running => write(claim.takeover(record, version()), Meaning::Takeover),
     }
 }
 
@@ -193,7 +195,7 @@ impl Claim {
     }
 
     /// Begins a record: nothing that stood there before counts, except that tokens grow.
-    fn anew(&self, token: FencingToken, version: Version) -> Draft {
+    fn fresh_claim(&self, token: FencingToken, version: Version) -> Draft {
         Draft {
             version,
             subject: Some(Arc::clone(&self.subject)),
@@ -215,7 +217,7 @@ impl Claim {
     pub fn renew(&self, record: &Record, version: Version) -> Draft {
         Draft {
             attempt: record.attempt,
-            ..self.over(record, version)
+            ..self.takeover(record, version)
         }
     }
 
@@ -249,7 +251,7 @@ impl Claim {
             }
             _ if seen == Some(record.version) => Draft {
                 outcome: record.outcome.clone(),
-                ..self.leave(record, record.state, record.on_crash, version)
+                ..self.mark_unsettled(record, record.state, record.on_crash, version)
             },
             _ => return None,
         };
@@ -262,18 +264,24 @@ impl Claim {
     }
 
     /// Goes on with a record whose holder vanished.
-    fn over(&self, record: &Record, version: Version) -> Draft {
+    fn takeover(&self, record: &Record, version: Version) -> Draft {
         Draft {
             subject: None,
             attempt: record.attempt.saturating_add(1),
             on_crash: record.on_crash.max(self.on_crash),
-            ..self.anew(record.token, version)
+            ..self.fresh_claim(record.token, version)
         }
     }
 
     /// Leaves a record whose holder vanished to be settled. It keeps the attempt id, so that a
     /// holder that was only paused may still complete an uncertain one.
-    fn leave(&self, record: &Record, state: State, on_crash: OnCrash, version: Version) -> Draft {
+    fn mark_unsettled(
+        &self,
+        record: &Record,
+        state: State,
+        on_crash: OnCrash,
+        version: Version,
+    ) -> Draft {
         Draft {
             version,
             subject: None,

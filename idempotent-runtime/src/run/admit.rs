@@ -13,7 +13,7 @@ use crate::{
     request::Request,
     run::{
         answered,
-        held::{Claiming, Held, Won},
+        held::{ClaimGrant, HeldLease, PendingClaim},
         retries::{RETRIES, Refusals, Retries},
         swap,
     },
@@ -23,7 +23,7 @@ use crate::{
 /// What a call may do.
 pub(crate) enum Admission {
     /// It holds the record: its body runs.
-    Run(Held),
+    Run(HeldLease),
     /// The recorded outcome answers it.
     Recorded {
         record: Arc<Record>,
@@ -75,7 +75,7 @@ impl<'a> Admitting<'a> {
             return self.recursive();
         }
         let handle = &self.request.handle;
-        let mut claiming = Claiming::new(self.request, self.claim, self.id);
+        let mut claiming = PendingClaim::new(self.request, self.claim, self.id);
         let mut draft = first(self.claim, Version::random());
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
         let (mut sent, mut retries) = (Duration::ZERO, Retries::new());
@@ -107,7 +107,7 @@ impl<'a> Admitting<'a> {
                 // No record binds it under the old identity any more: the new one counts.
                 self.id = self.request.id;
                 (seen, draft) = (None, first(self.claim, Version::random()));
-                claiming = Claiming::new(self.request, self.claim, self.id);
+                claiming = PendingClaim::new(self.request, self.claim, self.id);
                 if is_held(&self.id) {
                     return self.recursive();
                 }
@@ -232,7 +232,7 @@ impl<'a> Admitting<'a> {
     /// longer than the lease.
     fn decide_here(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
         match (self.decide(snapshot, sent), &snapshot.record) {
-            (Next::Write(_), Some(record)) if self.hurries_ending(record) => {
+            (Next::Write(_), Some(record)) if self.flushes_ending(record) => {
                 self.bound = true;
                 Next::Wait(Arc::clone(record), UNWRITTEN)
             }
@@ -241,9 +241,9 @@ impl<'a> Admitting<'a> {
     }
 
     /// Has the outcome written of a call that has run here; whether there is one.
-    fn hurries_ending(&self, record: &Record) -> bool {
-        let keeper = self.request.handle.keeper();
-        record.state == State::Running && keeper.hurry_ending(record.attempt_id)
+    fn flushes_ending(&self, record: &Record) -> bool {
+        let heartbeats = self.request.handle.heartbeats();
+        record.state == State::Running && heartbeats.flush_ending(record.attempt_id)
     }
 
     pub(super) fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
@@ -267,7 +267,7 @@ impl<'a> Admitting<'a> {
                     .claim
                     .lease
                     .saturating_sub(record.lease_end.since(snapshot.now));
-                let won = Won {
+                let won = ClaimGrant {
                     id: self.id,
                     version: record.version,
                     token: record.token,
@@ -424,7 +424,7 @@ impl<'a> Admitting<'a> {
             matches!(draft.token, TokenRule::Above(_)),
             "every claim draws a token"
         );
-        self.run(&Won {
+        self.run(&ClaimGrant {
             id: self.id,
             version: draft.version,
             token,
@@ -435,8 +435,8 @@ impl<'a> Admitting<'a> {
         })
     }
 
-    fn run(&self, won: &Won) -> Admission {
-        Admission::Run(Held::new(self.request, self.claim, won))
+    fn run(&self, won: &ClaimGrant) -> Admission {
+        Admission::Run(HeldLease::new(self.request, self.claim, won))
     }
 
     /// What a call does when the store fails at the claim. It runs unprotected only where nothing is known of the key

@@ -6,12 +6,12 @@ use crate::{
     lease::{Beat, refused_heartbeat},
     observe::RecordChange,
     record::Version,
-    run::{keeper::Shared, lease::Lease, swap},
+    run::{heartbeat::Shared, lease::Lease, swap},
     store::{Store, StoreError, StoreErrorKind, Swap},
 };
 
 /// When the next heartbeat is due.
-pub(crate) enum Beaten {
+pub(crate) enum BeatResult {
     /// At this time of the holder's timer.
     Until(Duration),
     /// Likewise, but the store was not told.
@@ -25,23 +25,23 @@ pub(crate) enum Beaten {
 /// still stand.
 pub(crate) async fn beat(
     store: &dyn Store,
-    keeper: &Shared,
+    heartbeats: &Shared,
     lease: &Lease,
     since: Duration,
-) -> Beaten {
+) -> BeatResult {
     let attempt = &lease.attempt;
     let tell = |step| {
-        keeper
+        heartbeats
             .observers
             .transition(attempt.operation(), attempt.id(), attempt.number(), step);
     };
     let length = lease.holding.lease();
-    if keeper.timer.now().saturating_sub(since) > keeper.max_run_time {
-        return outstayed(keeper, lease);
+    if heartbeats.timer.now().saturating_sub(since) > heartbeats.max_run_time {
+        return outstayed(heartbeats, lease);
     }
     let mut seen = lease.version();
     while !lease.is_let_go() {
-        let sent = keeper.timer.now();
+        let sent = heartbeats.timer.now();
         let left = match lease.ends().saturating_sub(sent) {
             Duration::ZERO => length,
             left => left,
@@ -50,7 +50,7 @@ pub(crate) async fn beat(
         let draft = lease.heartbeat(version);
         let answer = super::race(
             swap(store, attempt.id(), Some(seen), &draft),
-            keeper
+            heartbeats
                 .timer
                 .sleep_until(sent.saturating_add(left.min(length / 3))),
         )
@@ -62,19 +62,19 @@ pub(crate) async fn beat(
                 tell(RecordChange::Heartbeat);
                 if lease.is_ending() {
                     // The store takes writes, so an ending that it has not taken need not wait for its turn.
-                    lease.hurry(keeper.timer.now());
+                    lease.flush_now(heartbeats.timer.now());
                 }
-                return Beaten::Until(sent.saturating_add(length / 3));
+                return BeatResult::Until(sent.saturating_add(length / 3));
             }
             Some(Ok(Swap::Refused(snapshot))) => {
                 match refused_heartbeat(lease.holding.attempt_id(), &snapshot) {
                     Beat::Again(version) => seen = version,
-                    Beat::Over => return Beaten::Never,
+                    Beat::Over => return BeatResult::Never,
                     Beat::Lost => {
                         if !lease.is_ending() && !lease.is_let_go() && attempt.lose() {
                             tell(RecordChange::LeaseLost);
                         }
-                        return Beaten::Never;
+                        return BeatResult::Never;
                     }
                 }
             }
@@ -83,40 +83,40 @@ pub(crate) async fn beat(
                     StoreError::new(StoreErrorKind::Unavailable, "prolonging a lease")
                 });
                 tracing::warn!(operation = attempt.operation(), id = %attempt.id(), attempt = attempt.number(), %error, "a heartbeat failed");
-                let now = keeper.timer.now();
+                let now = heartbeats.timer.now();
                 tell(RecordChange::HeartbeatFailed);
                 let next = now.saturating_add(length / 12);
                 if !lease.is_over(now) {
-                    return Beaten::Failed(next.min(lease.ends()));
+                    return BeatResult::Failed(next.min(lease.ends()));
                 }
                 if attempt.lose() {
                     tell(RecordChange::LeaseLost);
                 }
-                return Beaten::Failed(next);
+                return BeatResult::Failed(next);
             }
         }
     }
-    Beaten::Never
+    BeatResult::Never
 }
 
 /// A body that runs longer than the maximum hold time keeps what is left of its lease, and is told when that ends.
-fn outstayed(keeper: &Shared, lease: &Lease) -> Beaten {
+fn outstayed(heartbeats: &Shared, lease: &Lease) -> BeatResult {
     let attempt = &lease.attempt;
-    if !lease.is_over(keeper.timer.now()) {
+    if !lease.is_over(heartbeats.timer.now()) {
         tracing::warn!(
             operation = attempt.operation(),
             id = %attempt.id(),
             "a body ran longer than the maximum hold time: its lease is not prolonged any more"
         );
-        return Beaten::Until(lease.ends());
+        return BeatResult::Until(lease.ends());
     }
     if attempt.lose() {
-        keeper.observers.transition(
+        heartbeats.observers.transition(
             attempt.operation(),
             attempt.id(),
             attempt.number(),
             RecordChange::LeaseLost,
         );
     }
-    Beaten::Never
+    BeatResult::Never
 }

@@ -17,20 +17,20 @@ use crate::{
     request::Request,
     run::{
         ending::{self, Ended},
+        heartbeat::Registration,
         job::Job,
-        keeper::Place,
         lease::Lease,
     },
     store::{StoreError, StoreErrorKind},
 };
 
-/// Holds a record while the body runs. Dropped before it was [ended](Held::end), it ends as a
+/// Holds a record while the body runs. Dropped before it was [ended](HeldLease::end), it ends as a
 /// body that stopped, in the background.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldLease {
     handle: Idempotency,
     lease: Arc<Lease>,
-    place: Option<Place>,
+    place: Option<Registration>,
     polled: bool,
     ended: bool,
     /// How it ends if it is dropped from here on: the body has returned, so it is known.
@@ -47,7 +47,7 @@ pub(crate) fn claimed(meaning: Meaning) -> RecordChange {
 }
 
 /// What a claim won: the version that stands, and what came with it.
-pub(crate) struct Won {
+pub(crate) struct ClaimGrant {
     pub(crate) id: RecordId,
     pub(crate) version: Version,
     pub(crate) token: FencingToken,
@@ -58,8 +58,8 @@ pub(crate) struct Won {
     pub(crate) sent: Duration,
 }
 
-impl Held {
-    pub(crate) fn new(request: &Request, claim: &Claim, won: &Won) -> Self {
+impl HeldLease {
+    pub(crate) fn new(request: &Request, claim: &Claim, won: &ClaimGrant) -> Self {
         let handle = request.handle.clone();
         let stage = match won.meaning {
             Meaning::Reconcile => Stage::Ask,
@@ -80,7 +80,7 @@ impl Held {
         );
         let holding = Holding::new(claim, won.attempt, won.on_crash, won.meaning);
         let lease = Arc::new(Lease::new(attempt, holding, won.version, won.sent));
-        let place = handle.keeper().keep(&lease, won.sent);
+        let place = handle.heartbeats().keep(&lease, won.sent);
         Self {
             handle,
             lease,
@@ -110,14 +110,14 @@ impl Held {
         let reran = self.lease.attempt.stage() == Stage::RunAgain;
         if ending == Ending::Unpolled && self.meaning() != Meaning::Fresh {
             // It is left running to the next one, and a heartbeat that is under way would take it for its own.
-            self.lease.let_go();
+            self.lease.abandon();
         }
-        let mut unwritten = Unwritten {
+        let mut unwritten = PendingCompletion {
             held: self,
             ending: Some(ending),
             reran,
         };
-        unwritten.held.lease.begin_ending();
+        unwritten.held.lease.start_completion();
         let written = {
             let handle = &unwritten.held.handle;
             // The option is taken only by the drop below.
@@ -157,19 +157,19 @@ impl Held {
 
 /// An ending that is not known to stand: dropped so, it is written in the background, because the
 /// body has run and its outcome is known.
-struct Unwritten<'a> {
-    held: &'a mut Held,
+struct PendingCompletion<'a> {
+    held: &'a mut HeldLease,
     ending: Option<Ending>,
     reran: bool,
 }
 
-impl Drop for Unwritten<'_> {
+impl Drop for PendingCompletion<'_> {
     fn drop(&mut self) {
         if let Some(ending) = self.ending.take() {
             let held = &mut *self.held;
             held.ended = true;
             let (lease, place) = (Arc::clone(&held.lease), held.place.take());
-            held.handle.keeper().hand_over(Job::End {
+            held.handle.heartbeats().hand_over(Job::End {
                 lease,
                 ending,
                 reran: self.reran,
@@ -179,14 +179,14 @@ impl Drop for Unwritten<'_> {
     }
 }
 
-impl Held {
+impl HeldLease {
     /// Says how it ends if it is dropped, or something panics, after the body has returned.
     pub(crate) fn know(&self, ending: Ending) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldLease {
     fn drop(&mut self) {
         if self.ended {
             return;
@@ -198,10 +198,10 @@ impl Drop for Held {
             _ => None,
         };
         if let Some(ending) = known.take().or_else(said) {
-            self.lease.begin_ending();
+            self.lease.start_completion();
             let (lease, place) = (Arc::clone(&self.lease), self.place.take());
             let reran = lease.attempt.stage() == Stage::RunAgain;
-            self.handle.keeper().hand_over(Job::End {
+            self.handle.heartbeats().hand_over(Job::End {
                 lease,
                 ending,
                 reran,
@@ -223,11 +223,11 @@ impl Drop for Held {
             };
             tracing::warn!(operation = attempt.operation(), id = %attempt.id().short(), "{why}");
         }
-        self.lease.let_go();
+        self.lease.abandon();
         // Given back last: until then, and from then on, something is left to do.
         let _place = self.place.take();
         let (lease, reran) = (Arc::clone(&self.lease), attempt.stage() == Stage::RunAgain);
-        self.handle.keeper().hand_over(Job::End {
+        self.handle.heartbeats().hand_over(Job::End {
             lease,
             ending,
             reran,
@@ -237,7 +237,7 @@ impl Drop for Held {
 }
 
 /// A claim that is under way: dropped so, it is given up in the background, because it may stand.
-pub(crate) struct Claiming<'a> {
+pub(crate) struct PendingClaim<'a> {
     request: &'a Request,
     claim: &'a Claim,
     id: RecordId,
@@ -247,7 +247,7 @@ pub(crate) struct Claiming<'a> {
     may_stand: bool,
 }
 
-impl<'a> Claiming<'a> {
+impl<'a> PendingClaim<'a> {
     pub(crate) fn new(request: &'a Request, claim: &'a Claim, id: RecordId) -> Self {
         Self {
             request,
@@ -285,12 +285,12 @@ impl<'a> Claiming<'a> {
     }
 }
 
-impl Drop for Claiming<'_> {
+impl Drop for PendingClaim<'_> {
     fn drop(&mut self) {
         if let Some(seen) = self.sent {
             let (handle, id) = (&self.request.handle, self.id);
             let (claim, since) = (self.claim.clone(), handle.timer().now());
-            handle.keeper().hand_over(Job::Abandon {
+            handle.heartbeats().hand_over(Job::Abandon {
                 id,
                 claim,
                 seen,

@@ -10,8 +10,8 @@ use crate::{
     record::{RawOutcome, Version},
     run::{
         ending,
+        heartbeat::{Registration, Shared},
         held::claimed,
-        keeper::{Place, Shared},
         lease::Lease,
         retries::Refusals,
         swap,
@@ -34,7 +34,7 @@ pub(crate) enum Job {
         ending: Ending,
         reran: bool,
         /// Keeps the lease alive until it is written; `None` where nothing runs any more.
-        place: Option<Place>,
+        place: Option<Registration>,
     },
     /// Gives up a claim whose answer never came: it may stand, or be under way.
     Abandon {
@@ -48,17 +48,17 @@ pub(crate) enum Job {
 }
 
 impl Job {
-    pub(crate) async fn run(mut self, store: &dyn Store, keeper: &Shared) {
+    pub(crate) async fn run(mut self, store: &dyn Store, heartbeats: &Shared) {
         let (lease, mut pause) = (self.lease(), Duration::from_millis(20));
         // What is not kept alive need not be ended once its lease is over.
         let (began, at_most) = match &self {
-            Job::End { place: Some(_), .. } => (keeper.timer.now(), keeper.max_run_time),
-            Job::End { place: None, .. } => (keeper.timer.now(), lease),
+            Job::End { place: Some(_), .. } => (heartbeats.timer.now(), heartbeats.max_run_time),
+            Job::End { place: None, .. } => (heartbeats.timer.now(), lease),
             Job::Abandon { since, .. } => (*since, lease),
         };
         loop {
-            let turn = self.turn(keeper).await;
-            let waited = keeper.timer.now().saturating_sub(began);
+            let turn = self.turn(heartbeats).await;
+            let waited = heartbeats.timer.now().saturating_sub(began);
             if turn.is_some() && waited >= at_most.max(SHORTEST_LIMIT) {
                 let (operation, id) = self.call();
                 tracing::error!(
@@ -67,11 +67,11 @@ impl Job {
                 );
                 return;
             }
-            let Err(error) = self.within(store, keeper).await else {
+            let Err(error) = self.within(store, heartbeats).await else {
                 return;
             };
             drop(turn);
-            let tried = keeper.timer.now().saturating_sub(began);
+            let tried = heartbeats.timer.now().saturating_sub(began);
             // A right that is missing mostly says nothing of the outcome: a server that was read-only, because another one takes over,
             // takes all of it from then on.
             let patience = match error.kind() {
@@ -79,7 +79,7 @@ impl Job {
                 _ => lease.min(at_most),
             };
             let is_refused = tried > patience && !error.is_transient();
-            if is_refused && self.happened_without_outcome(store, keeper).await {
+            if is_refused && self.happened_without_outcome(store, heartbeats).await {
                 return;
             }
             if tried > at_most {
@@ -87,9 +87,9 @@ impl Job {
                 tracing::error!(operation, %id, %error, "gave up a write in the background: the lease decides what happens next");
                 return;
             }
-            let pausing = keeper.timer.sleep(pause);
+            let pausing = heartbeats.timer.sleep(pause);
             match &self {
-                Job::End { lease, .. } => drop(super::race(lease.hurried(), pausing).await),
+                Job::End { lease, .. } => drop(super::race(lease.flush_requested(), pausing).await),
                 Job::Abandon { .. } => pausing.await,
             }
             pause = (pause * 2).min(lease / 3).max(Duration::from_millis(1));
@@ -113,26 +113,26 @@ impl Job {
 
     /// Waits until this claim is the one that is given up. While a store is out of reach there are as many as calls come in, and all have
     /// to be given up once it is back: a heartbeat that stood in line behind them would come too late.
-    async fn turn<'a>(&self, keeper: &'a Shared) -> Option<SemaphorePermit<'a>> {
+    async fn turn<'a>(&self, heartbeats: &'a Shared) -> Option<SemaphorePermit<'a>> {
         match self {
-            Job::Abandon { .. } => keeper.giving_up.acquire().await.ok(),
+            Job::Abandon { .. } => heartbeats.giving_up.acquire().await.ok(),
             Job::End { .. } => None,
         }
     }
 
     /// A store that will not take the outcome, perhaps because of its size, can still say that the call happened; whether it did.
     /// Where it takes that no more than the outcome, this is not what is in the way, and is kept: the disk may be full.
-    async fn happened_without_outcome(&mut self, store: &dyn Store, keeper: &Shared) -> bool {
+    async fn happened_without_outcome(&mut self, store: &dyn Store, heartbeats: &Shared) -> bool {
         let Some(outcome) = self.replace_outcome(RawOutcome::not_replayable()) else {
             return false;
         };
-        let mut answer = self.within(store, keeper).await;
+        let mut answer = self.within(store, heartbeats).await;
         for _ in 1..CONNECTIONS {
             let Err(error) = &answer else { break };
             if error.kind() != StoreErrorKind::Unavailable {
                 break;
             }
-            answer = self.within(store, keeper).await;
+            answer = self.within(store, heartbeats).await;
         }
         let has_happened = answer.is_ok();
         if has_happened {
@@ -160,13 +160,13 @@ impl Job {
 
     /// A write that gets no answer, or panics, is tried again, on a new connection if the store has one. A claim for which a connection
     /// hangs lets those pass that stand in line behind it, before their leases are over, too.
-    async fn within(&self, store: &dyn Store, keeper: &Shared) -> Result<(), StoreError> {
+    async fn within(&self, store: &dyn Store, heartbeats: &Shared) -> Result<(), StoreError> {
         let at_most = match self {
             Job::End { .. } => self.lease(),
             Job::Abandon { .. } => self.lease() / 2,
         };
-        let limit = keeper.timer.sleep(at_most.max(SHORTEST_LIMIT));
-        let written = super::race(super::survive(self.once(store, keeper)), limit).await;
+        let limit = heartbeats.timer.sleep(at_most.max(SHORTEST_LIMIT));
+        let written = super::race(super::survive(self.once(store, heartbeats)), limit).await;
         let failed = |kind| Err(StoreError::new(kind, "writing in the background"));
         match written {
             Some(Some(answer)) => answer,
@@ -175,14 +175,14 @@ impl Job {
         }
     }
 
-    async fn once(&self, store: &dyn Store, keeper: &Shared) -> Result<(), StoreError> {
+    async fn once(&self, store: &dyn Store, heartbeats: &Shared) -> Result<(), StoreError> {
         match self {
             Job::End {
                 lease,
                 ending,
                 reran,
                 place: _,
-            } => ending::end(store, &keeper.observers, lease, ending, *reran)
+            } => ending::end(store, &heartbeats.observers, lease, ending, *reran)
                 .await
                 .map(drop),
             Job::Abandon {
@@ -198,7 +198,9 @@ impl Job {
                                 // As one that a call ends itself: a takeover that is given up does not count, but it was one.
                                 let tell = |step| {
                                     let attempt = stood.attempt;
-                                    keeper.observers.transition(operation, id, attempt, step);
+                                    heartbeats
+                                        .observers
+                                        .transition(operation, id, attempt, step);
                                 };
                                 // Nobody was told that it began.
                                 tell(claimed(Meaning::won(stood)));

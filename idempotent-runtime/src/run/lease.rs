@@ -27,10 +27,10 @@ pub(crate) struct Lease {
     /// Whether the store is to know that the body has answered.
     has_answered: AtomicBool,
     ending: AtomicBool,
-    let_go: AtomicBool,
-    hurry: Notify,
-    /// When somebody was in a hurry last, by the holder's own timer.
-    hurried: Mutex<Option<Duration>>,
+    abandon: AtomicBool,
+    flush_now: Notify,
+    /// When somebody was in a flush_now last, by the holder's own timer.
+    flush_requested: Mutex<Option<Duration>>,
 }
 
 /// How often at most an ending that somebody waits for is tried out of turn: a store that answers looks may take no writes for long.
@@ -50,9 +50,9 @@ impl Lease {
             ends: AtomicU64::new(0),
             has_answered: AtomicBool::new(false),
             ending: AtomicBool::new(false),
-            let_go: AtomicBool::new(false),
-            hurry: Notify::new(),
-            hurried: Mutex::default(),
+            abandon: AtomicBool::new(false),
+            flush_now: Notify::new(),
+            flush_requested: Mutex::default(),
         };
         lease.prolonged(sent);
         lease
@@ -99,7 +99,7 @@ impl Lease {
 
     /// Says that the body is through and its ending is being written. Heartbeats go on, because the write may take
     /// longer than the lease; a refusal is for the ending to explain.
-    pub(crate) fn begin_ending(&self) {
+    pub(crate) fn start_completion(&self) {
         self.ending.store(true, Ordering::Release);
     }
 
@@ -108,26 +108,29 @@ impl Lease {
     }
 
     /// Says that somebody waits for the ending to be written.
-    pub(crate) fn hurry(&self, now: Duration) {
-        let mut hurried = self.hurried.lock().unwrap_or_else(PoisonError::into_inner);
-        if hurried.is_none_or(|last| now.saturating_sub(last) >= HURRY) {
-            *hurried = Some(now);
-            self.hurry.notify_one();
+    pub(crate) fn flush_now(&self, now: Duration) {
+        let mut flush_requested = self
+            .flush_requested
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if flush_requested.is_none_or(|last| now.saturating_sub(last) >= HURRY) {
+            *flush_requested = Some(now);
+            self.flush_now.notify_one();
         }
     }
 
-    /// Resolves when somebody is in a hurry.
-    pub(crate) async fn hurried(&self) {
-        self.hurry.notified().await;
+    /// Resolves when somebody is in a flush_now.
+    pub(crate) async fn flush_requested(&self) {
+        self.flush_now.notified().await;
     }
 
     /// Says that the holder is gone: no heartbeat may prolong what is left to the next one.
-    pub(crate) fn let_go(&self) {
-        self.let_go.store(true, Ordering::Release);
+    pub(crate) fn abandon(&self) {
+        self.abandon.store(true, Ordering::Release);
     }
 
     pub(crate) fn is_let_go(&self) -> bool {
-        self.let_go.load(Ordering::Acquire)
+        self.abandon.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, Version> {

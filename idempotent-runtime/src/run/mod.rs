@@ -1,19 +1,19 @@
 //! One call, from its claim to its answer: the state machine's decisions carried out on a store.
 
+mod active_call;
 mod admit;
 mod beat;
 mod detached;
 mod ending;
+pub(crate) mod heartbeat;
 mod held;
 mod job;
-pub(crate) mod keeper;
 mod lease;
 mod raw;
 mod retries;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
 mod typed;
-mod underway;
 
 use std::{
     future::{Future, poll_fn},
@@ -32,9 +32,9 @@ use crate::{
 pub(crate) use self::transaction::run_in;
 pub use self::typed::reconcile;
 pub(crate) use self::{
+    active_call::ActiveCall,
     raw::{run_raw, run_raw_detached},
     typed::{Typed, run_detached, run_pinned, run_typed},
-    underway::Underway,
 };
 
 /// Puts `next` where version `seen` stands.

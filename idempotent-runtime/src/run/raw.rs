@@ -11,8 +11,8 @@ use crate::{
     record::RawOutcome,
     request::Request,
     run::{
+        active_call::{ActiveCall, Instead, is_kept},
         detached::outlive,
-        underway::{Instead, Underway, is_kept},
     },
 };
 
@@ -24,7 +24,7 @@ where
     F: FnOnce(Attempt) -> B,
     B: Future<Output = RawEnding>,
 {
-    let mut call = Underway::new(request);
+    let mut call = ActiveCall::new(request);
     let attempt = match call.admit().await {
         Ok(attempt) => attempt,
         Err(instead) => return answered(&mut call, instead),
@@ -42,7 +42,7 @@ where
     F: FnOnce(Attempt) -> B + Send + 'static,
     B: Future<Output = RawEnding> + Send + 'static,
 {
-    let mut call = Underway::new(request.map_err(|error| *error)?);
+    let mut call = ActiveCall::new(request.map_err(|error| *error)?);
     let attempt = match call.admit().await {
         Ok(attempt) => attempt,
         Err(instead) => return answered(&mut call, instead),
@@ -52,7 +52,7 @@ where
 }
 
 async fn run_admitted<F, B>(
-    mut call: Box<Underway>,
+    mut call: Box<ActiveCall>,
     attempt: Attempt,
     body: F,
 ) -> Result<(RawOutcome, CallReport), Error>
@@ -72,7 +72,7 @@ where
 }
 
 /// What the caller gets that no body of its own answers, and how it came about.
-fn answered(call: &mut Underway, instead: Instead) -> Result<(RawOutcome, CallReport), Error> {
+fn answered(call: &mut ActiveCall, instead: Instead) -> Result<(RawOutcome, CallReport), Error> {
     let outcome = match instead {
         Instead::Refused(error) => Err(error),
         Instead::Recorded(record) => match &record.outcome {
@@ -86,7 +86,7 @@ fn answered(call: &mut Underway, instead: Instead) -> Result<(RawOutcome, CallRe
     Ok((outcome?, how))
 }
 
-fn leave(call: &Underway, left: RawEnding) -> (Ending, RawOutcome) {
+fn leave(call: &ActiveCall, left: RawEnding) -> (Ending, RawOutcome) {
     let longest = call.request.handle.defaults().max_outcome;
     match left {
         RawEnding::Record(outcome) if outcome.bytes.len() <= longest => {

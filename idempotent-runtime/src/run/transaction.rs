@@ -15,11 +15,11 @@ use crate::{
     record::{State, Version},
     request::{Protection, Request},
     run::{
+        active_call::{ActiveCall, Instead, executed, within},
         admit::{Admission, Admitting, Next},
         answered,
         ending::step,
         typed::Typed,
-        underway::{Instead, Underway, executed, within},
     },
     store::{SqlConnection, StoreError, StoreErrorKind, Swap, check_open},
 };
@@ -50,7 +50,7 @@ where
     F: AsyncFnOnce(&mut C) -> R,
 {
     let prepared = request.in_transaction(connection).await;
-    let mut call = Underway::new(request);
+    let mut call = ActiveCall::new(request);
     let admitted = match prepared {
         Ok(()) => call.admit_in(connection.connection()).await,
         Err(error) => Err(Instead::Refused(error)),
@@ -140,7 +140,7 @@ impl Admitting<'_> {
     }
 }
 
-impl Underway {
+impl ActiveCall {
     /// Claims inside a transaction: the attempt that is to run the body, with its claim where it has one, or what answers instead.
     async fn admit_in(
         &mut self,
@@ -198,7 +198,7 @@ impl<P, K> Typed<P, K> {
     /// What the caller gets whose body returned `own`; an error of ours where nothing of it can be recorded.
     async fn answer_in<R>(
         &self,
-        call: &mut Underway,
+        call: &mut ActiveCall,
         own: R,
         attempt: &Attempt,
         claimed: Option<&Claimed>,

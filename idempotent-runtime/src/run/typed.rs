@@ -16,8 +16,8 @@ use crate::{
     record::{OutcomeKind, RawOutcome, Record},
     request::Request,
     run::{
+        active_call::{ActiveCall, Instead, within},
         detached::outlive,
-        underway::{Instead, Underway, within},
     },
 };
 
@@ -30,7 +30,7 @@ pub(crate) struct Typed<P, K> {
 /// Runs a call whose body is there already, where it stays. What is not about the body stands elsewhere, so that it is
 /// not compiled again for every body.
 pub(crate) async fn run_pinned<R, P, K, B>(
-    call: Result<Box<Underway>, Box<Error>>,
+    call: Result<Box<ActiveCall>, Box<Error>>,
     typed: Typed<P, K>,
     body: Pin<&mut Option<B>>,
 ) -> R
@@ -60,7 +60,7 @@ where
 
 /// Runs a call whose body is made when it is known which attempt runs it.
 pub(crate) async fn run_typed<R, P, K, F, B>(
-    mut call: Box<Underway>,
+    mut call: Box<ActiveCall>,
     typed: Typed<P, K>,
     body: F,
 ) -> (R, CallReport)
@@ -82,7 +82,7 @@ where
 /// The same, where the body and what comes after it has a task of its own: once the call is admitted, the caller's future may be
 /// dropped, and the call runs on and is recorded. Dropped before, nothing is left behind.
 pub(crate) async fn run_detached<R, P, K, F, B>(
-    mut call: Box<Underway>,
+    mut call: Box<ActiveCall>,
     typed: Typed<P, K>,
     body: F,
 ) -> (R, CallReport)
@@ -108,7 +108,7 @@ where
 }
 
 async fn run_admitted<R, P, K, F, B>(
-    mut call: Box<Underway>,
+    mut call: Box<ActiveCall>,
     attempt: Attempt,
     typed: Typed<P, K>,
     body: F,
@@ -135,7 +135,7 @@ impl<P, K> Typed<P, K> {
     /// What the caller gets whose body returned `own`, and how it came about, or what answers it instead.
     async fn answer<R>(
         &self,
-        call: &mut Underway,
+        call: &mut ActiveCall,
         attempt: &Attempt,
         own: R,
     ) -> Result<(R, CallReport), Instead>
@@ -156,7 +156,7 @@ impl<P, K> Typed<P, K> {
     /// Decides, as a part of the attempt, how what the body returned ends the call.
     pub(super) async fn leave<T, E>(
         &self,
-        call: &Underway,
+        call: &ActiveCall,
         attempt: &Attempt,
         own: &mut Result<T, E>,
     ) -> Ending
@@ -172,7 +172,7 @@ impl<P, K> Typed<P, K> {
     /// none in a replay.
     pub(super) async fn own<R>(
         &self,
-        call: &mut Underway,
+        call: &mut ActiveCall,
         mut own: Result<R::Value, R::Error>,
         reference: Option<RawOutcome>,
     ) -> (R, CallReport)
@@ -189,7 +189,11 @@ impl<P, K> Typed<P, K> {
         (R::from_result(own), call.answered(None))
     }
 
-    pub(super) async fn instead<R>(&self, call: &mut Underway, instead: Instead) -> (R, CallReport)
+    pub(super) async fn instead<R>(
+        &self,
+        call: &mut ActiveCall,
+        instead: Instead,
+    ) -> (R, CallReport)
     where
         R: Outcome,
         R::Error: FromRefusal,
@@ -221,7 +225,7 @@ fn reference<K: Keep<T>, T>(ending: &Ending) -> Option<RawOutcome> {
 /// Decides how the body's result ends the holding, and what its own caller gets: exactly what a
 /// replay would give, wherever there can be one.
 async fn leave<T, E, P, K>(
-    call: &Underway,
+    call: &ActiveCall,
     typed: &Typed<P, K>,
     attempt: &Attempt,
     own: &mut Result<T, E>,

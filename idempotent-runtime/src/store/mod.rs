@@ -18,8 +18,6 @@ mod error;
 mod handshake;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod idle;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-mod lending;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod listening;
 pub mod memory;
@@ -27,6 +25,8 @@ mod moment;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub mod mysql;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod pool;
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub mod postgres;

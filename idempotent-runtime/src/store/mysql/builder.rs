@@ -7,7 +7,7 @@ use sqlx::{MySqlPool, mysql::MySqlConnectOptions};
 use super::{MySqlStore, connection::MySql, failure};
 use crate::store::{
     StoreError,
-    lending::Place,
+    pool::Place,
     sql::server::{DOING, Settings, sets_up_a_server},
 };
 

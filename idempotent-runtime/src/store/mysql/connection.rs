@@ -10,7 +10,7 @@ use sqlx::{
 use super::failure;
 use crate::store::{
     Store, StoreError, StoreErrorKind,
-    lending::{Place, Server},
+    pool::{Place, Server},
     sql,
 };
 

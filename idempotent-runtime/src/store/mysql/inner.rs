@@ -10,14 +10,14 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
-        Snapshot, StoreError, Swap, lending::Lending, moment::Moment, recent::Recent,
+        Snapshot, StoreError, Swap, moment::Moment, pool::ConnectionPool, recent::Recent,
         sql::TablePrefix, waiters::Waiters,
     },
 };
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) connections: Lending<MySql>,
+    pub(super) connections: ConnectionPool<MySql>,
     pub(super) statements: Arc<Statements>,
     pub(super) prefix: TablePrefix,
     pub(super) waiters: Arc<Waiters>,

@@ -32,7 +32,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, Swap,
         apart::apart,
-        lending::{Lending, Limits},
+        pool::{ConnectionPool, Limits},
         sql::TablePrefix,
         transaction::connection_of,
         waiters::look::Pace,
@@ -122,7 +122,7 @@ impl MySqlStore {
     fn over(server: MySql, limits: Limits, prefix: TablePrefix) -> Self {
         Self {
             inner: Arc::new(Inner {
-                connections: Lending::new(server, limits),
+                connections: ConnectionPool::new(server, limits),
                 statements: Arc::new(Statements::new(&prefix)),
                 prefix,
                 waiters: Arc::default(),

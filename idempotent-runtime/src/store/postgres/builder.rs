@@ -7,7 +7,7 @@ use sqlx::{PgPool, postgres::PgConnectOptions};
 use super::{PostgresStore, failure, rows::Way};
 use crate::store::{
     StoreError,
-    lending::Place,
+    pool::Place,
     sql::server::{DOING, Settings, sets_up_a_server},
 };
 

@@ -13,7 +13,7 @@ use sqlx::{
 use super::{failure, rows::Way};
 use crate::store::{
     StoreError, StoreErrorKind,
-    lending::{Place, Server},
+    pool::{Place, Server},
     sql::{self, TablePrefix},
 };
 

@@ -12,14 +12,14 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
-        Snapshot, StoreError, StoreErrorKind, Swap, lending::Lending, listening::Listening,
-        moment::Moment, recent::Recent, sql::TablePrefix, waiters::Waiters,
+        Snapshot, StoreError, StoreErrorKind, Swap, listening::Listening, moment::Moment,
+        pool::ConnectionPool, recent::Recent, sql::TablePrefix, waiters::Waiters,
     },
 };
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) connections: Lending<Postgres>,
+    pub(super) connections: ConnectionPool<Postgres>,
     pub(super) statements: Arc<Statements>,
     pub(super) prefix: TablePrefix,
     pub(super) waiters: Arc<Waiters>,

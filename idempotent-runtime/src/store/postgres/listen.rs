@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use super::failure;
 use crate::store::{
     StoreError,
-    lending::{Limits, Place, limited},
     listening::{Channel, HELLO},
+    pool::{Limits, Place, limited},
 };
 
 /// A channel of `LISTEN`.

@@ -36,7 +36,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, Swap,
         apart::apart,
-        lending::{Lending, Limits, Place},
+        pool::{ConnectionPool, Limits, Place},
         sql::TablePrefix,
         transaction::connection_of,
         waiters::look::Pace,
@@ -131,7 +131,7 @@ impl PostgresStore {
         };
         Self {
             inner: Arc::new(Inner {
-                connections: Lending::new(server, limits),
+                connections: ConnectionPool::new(server, limits),
                 statements: Arc::new(Statements::new(&prefix, way)),
                 prefix,
                 waiters: Arc::default(),

@@ -1,7 +1,7 @@
 //! How a store on a server is set up: what the builders of Postgres and of MySQL have in common.
 
 use super::TablePrefix;
-use crate::store::{StoreError, lending::Limits};
+use crate::store::{StoreError, pool::Limits};
 
 pub(crate) const DOING: &str = "setting up the store";
 

@@ -1,4 +1,4 @@
-//! Which storms or gales blow, and what is seen in all of them.
+//! Which storms or chaos runs blow, and what is seen in all of them.
 
 use std::{collections::BTreeMap, ops::Range};
 

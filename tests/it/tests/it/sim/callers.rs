@@ -12,7 +12,7 @@ use idempotent_runtime::{
 use rand::{RngExt, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
-use super::{KEYS, LEASE, weather::Weather};
+use super::{KEYS, LEASE, faults::Faults};
 
 /// One call, as it was drawn.
 #[derive(Clone, Debug)]
@@ -127,38 +127,38 @@ impl Diary {
 
 impl Call {
     /// Draws a call. `on_crash` is what every call of its key says, or `None` where each says what it likes.
-    pub(super) fn draw(dice: &mut StdRng, number: usize, on_crash: Option<OnCrash>) -> Self {
-        let mut lease = |most: f64| LEASE.mul_f64(dice.random_range(0.0..most));
+    pub(super) fn draw(rng: &mut StdRng, number: usize, on_crash: Option<OnCrash>) -> Self {
+        let mut lease = |most: f64| LEASE.mul_f64(rng.random_range(0.0..most));
         let (comes, leaves, short, long) = (lease(8.0), lease(3.0), lease(0.3), lease(2.5));
         let any = [OnCrash::Rerun, OnCrash::Uncertain, OnCrash::Reconcile];
         Self {
             number,
-            key: dice.random_range(0..KEYS),
-            amount: u32::from(dice.random_range(0..8) == 0),
-            on_crash: on_crash.unwrap_or_else(|| any[dice.random_range(0..3)]),
-            form: match dice.random_range(0..4) {
+            key: rng.random_range(0..KEYS),
+            amount: u32::from(rng.random_range(0..8) == 0),
+            on_crash: on_crash.unwrap_or_else(|| any[rng.random_range(0..3)]),
+            form: match rng.random_range(0..4) {
                 0 => Form::Detached,
                 _ => Form::Attached,
             },
-            in_flight: match dice.random_range(0..4) {
+            in_flight: match rng.random_range(0..4) {
                 0 => InFlight::Reject,
                 _ => InFlight::Wait(LEASE),
             },
             comes,
-            leaves: (dice.random_range(0..3) == 0).then_some(leaves),
-            takes: match dice.random_range(0..4) {
+            leaves: (rng.random_range(0..3) == 0).then_some(leaves),
+            takes: match rng.random_range(0..4) {
                 0 => long,
                 1 => Duration::ZERO,
                 _ => short,
             },
-            ends: match dice.random_range(0..12) {
+            ends: match rng.random_range(0..12) {
                 0 => Ends::Panic,
                 1 => Ends::Error(Say::Happened),
                 2 => Ends::Error(Say::Nothing),
                 3 => Ends::Error(Say::Perhaps),
                 _ => Ends::Value,
             },
-            finds: match dice.random_range(0..3) {
+            finds: match rng.random_range(0..3) {
                 0 => Finds::Happened,
                 1 => Finds::Nothing,
                 _ => Finds::Unclear,
@@ -188,11 +188,11 @@ impl Call {
         self,
         idem: Idempotency,
         timer: ManualClock,
-        weather: Weather,
+        conditions: Faults,
         diary: Diary,
     ) -> Option<Told> {
         timer.sleep(self.comes).await;
-        let (began, from) = (weather.now(), weather.writes());
+        let (began, from) = (conditions.now(), conditions.writes());
         let answer = self.clone().run(idem, timer.clone(), diary);
         let (result, how) = match self.leaves {
             None => answer.await,
@@ -202,7 +202,7 @@ impl Call {
             },
         };
         Some(Told {
-            to: weather.writes(),
+            to: conditions.writes(),
             call: self,
             began,
             from,

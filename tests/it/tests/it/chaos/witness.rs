@@ -32,9 +32,9 @@ pub(super) struct Witness {
 /// How a process fares on the way to the store.
 #[derive(Debug)]
 pub(super) struct Link {
-    dice: Mutex<StdRng>,
+    rng: Mutex<StdRng>,
     /// How many of a hundred requests meet something.
-    gusts: u32,
+    faults: u32,
     lease: Duration,
     is_calm: AtomicBool,
     is_dead: AtomicBool,
@@ -43,7 +43,7 @@ pub(super) struct Link {
 
 /// What a request meets.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Gust {
+pub(super) enum Fault {
     /// It is answered.
     None,
     /// It never arrives.
@@ -56,7 +56,7 @@ pub(super) enum Gust {
     Panics,
 }
 
-/// All that was asked, answered and done in a gale, in the order in which it was seen here.
+/// All that was asked, answered and done in a chaos run, in the order in which it was seen here.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Mutex<Pages>);
 
@@ -67,7 +67,7 @@ pub(super) struct Pages {
     pub(super) looks: Vec<Look>,
     pub(super) deeds: Vec<Deed>,
     /// What every request met.
-    pub(super) gusts: Vec<Gust>,
+    pub(super) faults: Vec<Fault>,
     /// What the store's clock was known to have come to, and since when.
     pub(super) times: Vec<(u64, Time)>,
     pub(super) books: Books,
@@ -102,10 +102,10 @@ pub(super) struct Look {
 }
 
 impl Link {
-    pub(super) fn new(seed: u64, gusts: u32, lease: Duration) -> Self {
+    pub(super) fn new(seed: u64, faults: u32, lease: Duration) -> Self {
         Self {
-            dice: Mutex::new(StdRng::seed_from_u64(seed)),
-            gusts,
+            rng: Mutex::new(StdRng::seed_from_u64(seed)),
+            faults,
             lease,
             is_calm: AtomicBool::new(false),
             is_dead: AtomicBool::new(false),
@@ -136,28 +136,28 @@ impl Link {
         !self.is_dead.load(Ordering::SeqCst)
     }
 
-    fn blow(&self) -> (Gust, Duration) {
+    fn blow(&self) -> (Fault, Duration) {
         if self.is_calm.load(Ordering::SeqCst) {
-            return (Gust::None, Duration::ZERO);
+            return (Fault::None, Duration::ZERO);
         }
-        let mut dice = lock(&self.dice);
+        let mut rng = lock(&self.rng);
         // Sooner than a lease: for so long a claim that was given up is kept from standing.
-        let pause = self.lease.mul_f64(dice.random_range(0.0..0.5));
-        if dice.random_range(0..100) >= self.gusts {
-            let pause = if dice.random_range(0..20) == 0 {
+        let pause = self.lease.mul_f64(rng.random_range(0.0..0.5));
+        if rng.random_range(0..100) >= self.faults {
+            let pause = if rng.random_range(0..20) == 0 {
                 pause
             } else {
                 Duration::ZERO
             };
-            return (Gust::None, pause);
+            return (Fault::None, pause);
         }
-        let gust = match dice.random_range(0..20) {
-            0..5 => Gust::LosesTheRequest,
-            5..13 => Gust::LosesTheAnswer,
-            13..19 => Gust::Straggles,
-            _ => Gust::Panics,
+        let fault = match rng.random_range(0..20) {
+            0..5 => Fault::LosesTheRequest,
+            5..13 => Fault::LosesTheAnswer,
+            13..19 => Fault::Straggles,
+            _ => Fault::Panics,
         };
-        (gust, pause)
+        (fault, pause)
     }
 }
 
@@ -223,20 +223,20 @@ impl Witness {
         if !self.link.leads_on().await {
             return Err(silence());
         }
-        let (gust, pause) = self.link.blow();
-        self.ledger.pages().gusts.push(gust);
-        let answer = match gust {
-            Gust::LosesTheRequest => Err(silence()),
-            Gust::Panics => panic!("a driver that panics"),
-            Gust::Straggles => {
+        let (fault, pause) = self.link.blow();
+        self.ledger.pages().faults.push(fault);
+        let answer = match fault {
+            Fault::LosesTheRequest => Err(silence()),
+            Fault::Panics => panic!("a driver that panics"),
+            Fault::Straggles => {
                 tokio::spawn(async move {
                     tokio::time::sleep(pause).await;
                     act.await
                 });
                 return Err(silence());
             }
-            Gust::LosesTheAnswer => act.await.and_then(|_| Err(silence())),
-            Gust::None => act.await,
+            Fault::LosesTheAnswer => act.await.and_then(|_| Err(silence())),
+            Fault::None => act.await,
         };
         if !pause.is_zero() {
             tokio::time::sleep(pause).await;

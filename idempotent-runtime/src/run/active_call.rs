@@ -23,7 +23,7 @@ use crate::{
     run::{
         admit::{Admission, Admitting},
         ending::Ended,
-        held::Held,
+        held::HeldLease,
     },
 };
 
@@ -34,14 +34,14 @@ use crate::{
 /// Dropped while it waits, it changes nothing. Dropped while its claim is under way, the claim is
 /// given up in the background. Dropped after the body was polled, the record ends as the state
 /// machine says for a body that stopped.
-pub(crate) struct Underway {
+pub(crate) struct ActiveCall {
     pub(crate) request: Request,
     span: Span,
     began: Option<Duration>,
     /// The attempt that runs the body, once there is one.
     attempt: Option<Attempt>,
     /// What is held while the body runs; nothing where it runs unprotected.
-    held: Option<Held>,
+    held: Option<HeldLease>,
     /// How the call came by its answer, as far as is known.
     how: CallReport,
     answer: CallOutcome,
@@ -55,7 +55,7 @@ pub(crate) enum Instead {
     Refused(Error),
 }
 
-impl Underway {
+impl ActiveCall {
     /// Begins a call. It is boxed, so that the futures around it stay small enough to be moved.
     pub(crate) fn new(request: Request) -> Box<Self> {
         let (operation, id) = (&*request.operation, &request.id);
@@ -287,7 +287,7 @@ impl Underway {
     }
 }
 
-impl Drop for Underway {
+impl Drop for ActiveCall {
     fn drop(&mut self) {
         let _inside = self.span.enter();
         self.held = None;
@@ -300,7 +300,7 @@ impl Drop for Underway {
 /// A body that runs. Dropped half-way, it is dropped as a part of its attempt, and before the record is given up: whoever
 /// runs next meets nothing of it.
 pub(crate) struct Running<'a, B> {
-    call: &'a mut Underway,
+    call: &'a mut ActiveCall,
     attempt: &'a Attempt,
     body: Pin<&'a mut Option<B>>,
 }

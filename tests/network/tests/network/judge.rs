@@ -11,13 +11,13 @@ use crate::{
     service::{Receipt, Visit},
 };
 
-/// All that is known of a storm that is over.
+/// All that is known of a simulation that is over.
 pub(crate) struct Evidence {
     pub(crate) on_crash: &'static [OnCrash],
     pub(crate) drawn: Vec<Call>,
     pub(crate) visits: Vec<Visit>,
     /// What was charged before everybody asked again.
-    pub(crate) in_the_storm: Vec<Visit>,
+    pub(crate) in_the_run: Vec<Visit>,
     /// What was said that the gateway knows to be wrong.
     pub(crate) lies: Vec<String>,
     /// What befell the network, processes and programs.
@@ -144,7 +144,7 @@ impl Evidence {
     }
 
     fn is_charged(&self, call: &Call) -> bool {
-        self.in_the_storm.iter().any(|visit| {
+        self.in_the_run.iter().any(|visit| {
             (&*visit.receipt.account, &visit.receipt.wish) == (call.account, &call.wish)
         })
     }

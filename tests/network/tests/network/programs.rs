@@ -130,30 +130,30 @@ enum Form {
 
 impl Call {
     /// Draws a call that comes within this time.
-    pub(crate) fn draw(dice: &mut StdRng, number: usize, within: Duration) -> Self {
-        let form = match dice.random_range(0..5) {
+    pub(crate) fn draw(rng: &mut StdRng, number: usize, within: Duration) -> Self {
+        let form = match rng.random_range(0..5) {
             0 => Form::Random,
             1 => Form::Own,
             _ => Form::Shared,
         };
         let intent = match form {
-            Form::Shared => format!("shared {}", dice.random_range(0..SHARED)),
+            Form::Shared => format!("shared {}", rng.random_range(0..SHARED)),
             Form::Own | Form::Random => format!("own {number}"),
         };
         Self {
             number,
-            account: ["alice", "bob"][dice.random_range(0..2)],
+            account: ["alice", "bob"][rng.random_range(0..2)],
             wish: Wish {
                 intent,
-                cents: match dice.random_range(0..8) {
+                cents: match rng.random_range(0..8) {
                     0 => 99,
                     _ => 12,
                 },
             },
             form,
-            comes: within.mul_f64(dice.random_range(0.0..1.0)),
-            leaves: match dice.random_range(0..4) {
-                0 => Some(LEASE.mul_f64(dice.random_range(0.0..6.0))),
+            comes: within.mul_f64(rng.random_range(0.0..1.0)),
+            leaves: match rng.random_range(0..4) {
+                0 => Some(LEASE.mul_f64(rng.random_range(0.0..6.0))),
                 _ => None,
             },
         }

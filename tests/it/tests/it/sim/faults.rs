@@ -1,4 +1,4 @@
-//! A store in bad weather, and a ledger of every version that ever stood in it.
+//! A store with faults, and a ledger of every version that ever stood in it.
 
 use std::{
     collections::BTreeMap,
@@ -25,16 +25,16 @@ use super::LEASE;
 /// Keeps records as [`Draft::apply`] says, and answers late, twice as late, not at all, or with a panic. Clones are
 /// the same client of one store.
 #[derive(Clone, Debug)]
-pub(super) struct Weather {
-    sky: Arc<Sky>,
+pub(super) struct Faults {
+    conditions: Arc<Conditions>,
     is_cut_off: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
-struct Sky {
+struct Conditions {
     clock: ManualClock,
-    dice: Mutex<StdRng>,
-    season: Season,
+    rng: Mutex<StdRng>,
+    profile: FaultProfile,
     is_calm: AtomicBool,
     straggling: AtomicUsize,
     cells: Mutex<Cells>,
@@ -44,7 +44,7 @@ struct Sky {
 struct Cells {
     standing: BTreeMap<RecordId, Arc<Record>>,
     ledger: Vec<Entry>,
-    gusts: Vec<Gust>,
+    faults: Vec<Fault>,
 }
 
 /// One write: what stood under an id before it, and after.
@@ -58,9 +58,9 @@ pub(super) struct Entry {
     pub(super) is_lost: bool,
 }
 
-/// How bad the weather is.
+/// How many faults there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Season {
+pub(super) enum FaultProfile {
     /// Whatever is tried for a lease comes through.
     Spring,
     /// Now and then a call takes longer than a lease.
@@ -71,7 +71,7 @@ pub(super) enum Season {
 
 /// What a call meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gust {
+pub(super) enum Fault {
     /// It is answered.
     None,
     /// It never arrives.
@@ -86,18 +86,18 @@ pub(super) enum Gust {
     Panics,
 }
 
-impl Weather {
-    pub(super) fn new(clock: ManualClock, seed: u64, season: Season) -> Self {
-        let sky = Sky {
+impl Faults {
+    pub(super) fn new(clock: ManualClock, seed: u64, profile: FaultProfile) -> Self {
+        let conditions = Conditions {
             clock,
-            dice: Mutex::new(StdRng::seed_from_u64(seed)),
-            season,
+            rng: Mutex::new(StdRng::seed_from_u64(seed)),
+            profile,
             is_calm: AtomicBool::new(false),
             straggling: AtomicUsize::new(0),
             cells: Mutex::default(),
         };
         Self {
-            sky: Arc::new(sky),
+            conditions: Arc::new(conditions),
             is_cut_off: Arc::default(),
         }
     }
@@ -105,7 +105,7 @@ impl Weather {
     /// Another client of the store.
     pub(super) fn client(&self) -> Self {
         Self {
-            sky: Arc::clone(&self.sky),
+            conditions: Arc::clone(&self.conditions),
             is_cut_off: Arc::default(),
         }
     }
@@ -117,31 +117,31 @@ impl Weather {
 
     /// From now on every call is answered at once.
     pub(super) fn calm(&self) {
-        self.sky.is_calm.store(true, Ordering::SeqCst);
+        self.conditions.is_calm.store(true, Ordering::SeqCst);
     }
 
     /// Whether something is still to be applied that nobody waits for.
     pub(super) fn straggles(&self) -> bool {
-        self.sky.straggling.load(Ordering::SeqCst) > 0
+        self.conditions.straggling.load(Ordering::SeqCst) > 0
     }
 
     /// Every write so far, oldest first.
     pub(super) fn ledger(&self) -> Vec<Entry> {
-        self.sky.cells().ledger.clone()
+        self.conditions.cells().ledger.clone()
     }
 
     /// What every call has met so far.
-    pub(super) fn gusts(&self) -> Vec<Gust> {
-        self.sky.cells().gusts.clone()
+    pub(super) fn faults(&self) -> Vec<Fault> {
+        self.conditions.cells().faults.clone()
     }
 
     pub(super) fn now(&self) -> Time {
-        Clock::now(&self.sky.clock)
+        Clock::now(&self.conditions.clock)
     }
 
     /// How many writes there were so far.
     pub(super) fn writes(&self) -> usize {
-        self.sky.cells().ledger.len()
+        self.conditions.cells().ledger.len()
     }
 
     async fn through<T: Send + 'static>(
@@ -153,67 +153,67 @@ impl Weather {
         if self.is_cut_off.load(Ordering::SeqCst) {
             return Err(silence());
         }
-        let (gust, before, after) = self.sky.blow();
-        self.sky.cells().gusts.push(gust);
-        if gust == Gust::Straggles {
-            let straggler = Straggler::new(&self.sky);
+        let (fault, before, after) = self.conditions.blow();
+        self.conditions.cells().faults.push(fault);
+        if fault == Fault::Straggles {
+            let straggler = Straggler::new(&self.conditions);
             tokio::spawn(async move {
-                let sky = &straggler.0;
+                let conditions = &straggler.0;
                 // Sooner than a lease: for so long a claim that was given up is kept from standing.
-                sky.pause((before + after) / 2).await;
-                sky.act(gust, act);
+                conditions.pause((before + after) / 2).await;
+                conditions.act(fault, act);
             });
-            self.sky.pause(before).await;
+            self.conditions.pause(before).await;
             return Err(silence());
         }
-        self.sky.pause(before).await;
+        self.conditions.pause(before).await;
         if self.is_cut_off.load(Ordering::SeqCst) {
             return Err(silence());
         }
-        match gust {
-            Gust::LosesTheRequest => return Err(silence()),
-            Gust::Fails => return Err(StoreError::new(StoreErrorKind::Other, doing)),
-            Gust::Panics => panic!("a driver that panics"),
-            Gust::None | Gust::LosesTheAnswer | Gust::Straggles => {}
+        match fault {
+            Fault::LosesTheRequest => return Err(silence()),
+            Fault::Fails => return Err(StoreError::new(StoreErrorKind::Other, doing)),
+            Fault::Panics => panic!("a driver that panics"),
+            Fault::None | Fault::LosesTheAnswer | Fault::Straggles => {}
         }
-        let answer = self.sky.act(gust, act);
-        self.sky.pause(after).await;
-        if gust == Gust::LosesTheAnswer {
+        let answer = self.conditions.act(fault, act);
+        self.conditions.pause(after).await;
+        if fault == Fault::LosesTheAnswer {
             return Err(silence());
         }
         Ok(answer)
     }
 }
 
-impl Sky {
+impl Conditions {
     /// What the next call meets, and how long it takes to arrive and to be answered.
-    fn blow(&self) -> (Gust, Duration, Duration) {
+    fn blow(&self) -> (Fault, Duration, Duration) {
         if self.is_calm.load(Ordering::SeqCst) {
-            return (Gust::None, Duration::ZERO, Duration::ZERO);
+            return (Fault::None, Duration::ZERO, Duration::ZERO);
         }
-        let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
-        let (gusts, long) = match self.season {
-            Season::Spring => (15, false),
-            Season::Autumn => (15, true),
-            Season::Winter => (40, true),
+        let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
+        let (faults, long) = match self.profile {
+            FaultProfile::Spring => (15, false),
+            FaultProfile::Autumn => (15, true),
+            FaultProfile::Winter => (40, true),
         };
-        let mut pause = || match dice.random_range(0..10) {
-            0 if long => LEASE.mul_f64(dice.random_range(0.0..0.7)),
-            0..4 => LEASE.mul_f64(dice.random_range(0.0..0.05)),
+        let mut pause = || match rng.random_range(0..10) {
+            0 if long => LEASE.mul_f64(rng.random_range(0.0..0.7)),
+            0..4 => LEASE.mul_f64(rng.random_range(0.0..0.05)),
             _ => Duration::ZERO,
         };
         let (before, after) = (pause(), pause());
-        if dice.random_range(0..100) >= gusts {
-            return (Gust::None, before, after);
+        if rng.random_range(0..100) >= faults {
+            return (Fault::None, before, after);
         }
-        let gust = match dice.random_range(0..20) {
-            0..6 => Gust::LosesTheRequest,
-            6..13 => Gust::LosesTheAnswer,
-            13..17 => Gust::Straggles,
-            17..19 => Gust::Fails,
-            _ => Gust::Panics,
+        let fault = match rng.random_range(0..20) {
+            0..6 => Fault::LosesTheRequest,
+            6..13 => Fault::LosesTheAnswer,
+            13..17 => Fault::Straggles,
+            17..19 => Fault::Fails,
+            _ => Fault::Panics,
         };
-        (gust, before, after)
+        (fault, before, after)
     }
 
     async fn pause(&self, pause: Duration) {
@@ -224,12 +224,12 @@ impl Sky {
         }
     }
 
-    fn act<T>(&self, gust: Gust, act: impl FnOnce(&mut Cells, Time) -> T) -> T {
+    fn act<T>(&self, fault: Fault, act: impl FnOnce(&mut Cells, Time) -> T) -> T {
         let mut cells = self.cells();
         let from = cells.ledger.len();
         let answer = act(&mut cells, Clock::now(&self.clock));
         for entry in &mut cells.ledger[from..] {
-            entry.is_lost = gust != Gust::None;
+            entry.is_lost = fault != Fault::None;
         }
         answer
     }
@@ -240,12 +240,12 @@ impl Sky {
 }
 
 /// A call that is under way although its caller no longer waits; it may be dropped with the runtime that it is under way in.
-struct Straggler(Arc<Sky>);
+struct Straggler(Arc<Conditions>);
 
 impl Straggler {
-    fn new(sky: &Arc<Sky>) -> Self {
-        sky.straggling.fetch_add(1, Ordering::SeqCst);
-        Self(Arc::clone(sky))
+    fn new(conditions: &Arc<Conditions>) -> Self {
+        conditions.straggling.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(conditions))
     }
 }
 
@@ -303,7 +303,7 @@ impl Cells {
 }
 
 #[async_trait]
-impl Store for Weather {
+impl Store for Faults {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let id = *id;
         self.through("loading", move |cells, now| cells.look(&id, now))
@@ -330,7 +330,7 @@ impl Store for Weather {
         _seen: Version,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        self.sky.pause(at_most.min(LEASE / 10)).await;
+        self.conditions.pause(at_most.min(LEASE / 10)).await;
         self.through("waiting", |_, _| ()).await
     }
 

@@ -145,38 +145,38 @@ impl Books {
 impl Call {
     /// Draws a call. `on_crash` is what every call of its key says, or `None` where each says what it likes.
     pub(super) fn draw(
-        dice: &mut StdRng,
+        rng: &mut StdRng,
         number: usize,
         keys: &[u64],
         lease: Duration,
         on_crash: Option<OnCrash>,
     ) -> Self {
-        let mut span = |most: f64| lease.mul_f64(dice.random_range(0.0..most));
+        let mut span = |most: f64| lease.mul_f64(rng.random_range(0.0..most));
         let (comes, leaves, waits) = (span(7.0), span(2.5), span(3.0));
         let (short, long) = ([span(0.2), span(0.2)], [span(1.5), span(1.5)]);
         let any = [OnCrash::Rerun, OnCrash::Uncertain, OnCrash::Reconcile];
         Self {
             number,
-            key: keys[dice.random_range(0..keys.len())],
-            amount: u32::from(dice.random_range(0..6) == 0),
-            on_crash: on_crash.unwrap_or_else(|| any[dice.random_range(0..3)]),
-            form: match dice.random_range(0..4) {
+            key: keys[rng.random_range(0..keys.len())],
+            amount: u32::from(rng.random_range(0..6) == 0),
+            on_crash: on_crash.unwrap_or_else(|| any[rng.random_range(0..3)]),
+            form: match rng.random_range(0..4) {
                 0 => Form::Detached,
                 _ => Form::Attached,
             },
-            in_flight: match dice.random_range(0..4) {
+            in_flight: match rng.random_range(0..4) {
                 0 => InFlight::Reject,
                 _ => InFlight::Wait(waits),
             },
             comes,
-            leaves: (dice.random_range(0..4) == 0).then_some(leaves),
-            takes: match dice.random_range(0..4) {
+            leaves: (rng.random_range(0..4) == 0).then_some(leaves),
+            takes: match rng.random_range(0..4) {
                 0 => long,
                 1 => [Duration::ZERO; 2],
                 _ => short,
             },
-            blocks: dice.random_range(0..20) == 0,
-            ends: match dice.random_range(0..14) {
+            blocks: rng.random_range(0..20) == 0,
+            ends: match rng.random_range(0..14) {
                 0 => Ends::Panic { charged: true },
                 1 => Ends::Panic { charged: false },
                 2 => Ends::Error(Say::Declined),
@@ -184,7 +184,7 @@ impl Call {
                 6 => Ends::Error(Say::Perhaps),
                 _ => Ends::Value,
             },
-            knows: dice.random_range(0..4) != 0,
+            knows: rng.random_range(0..4) != 0,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Gales: storms over the stores that people use, by their own clocks.
+//! Chaos runs: storms over the stores that people use, by their own clocks.
 //!
 //! Several processes with short leases call with few keys, over connections that are cut, slowed and stalled, and requests and answers
 //! are lost before they get there. Bodies charge at a gateway, refuse, fail, panic, block their thread, are left by their callers and
@@ -43,14 +43,14 @@ use crate::{
     tally::{Tally, are_enough, seeds},
 };
 
-/// How many calls come in a gale, and how many keys they share.
+/// How many calls come in a chaos run, and how many keys they share.
 const CALLS: usize = 28;
 const KEYS: u64 = 3;
 
-/// How many gales blow, unless another number is asked for.
+/// How many chaos runs blow, unless another number is asked for.
 const USUALLY: u64 = 12;
 
-/// What is seen in so many gales, whatever they blow over.
+/// What is seen in so many chaos runs, whatever they blow over.
 const SEEN: &[&str] = &[
     "a body",
     "a body that is gone",
@@ -68,51 +68,51 @@ const SEEN: &[&str] = &[
 /// What is seen besides, where connections can be cut.
 const SEEN_OF_CUTS: &[&str] = &["a write that the connection lost"];
 
-/// How many gales blow at once, since they mostly wait.
+/// How many chaos runs blow at once, since they mostly wait.
 const AT_ONCE: usize = 6;
 
 /// For what must come about, and is no matter of time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn i01_to_i13_hold_in_gales_on_sqlite() {
+fn i01_to_i13_hold_in_chaos_on_sqlite() {
     each(Product::Sqlite);
 }
 
 #[test]
 #[ignore = "needs a server: cargo xtask test"]
-fn i01_to_i13_hold_in_gales_on_postgres() {
+fn i01_to_i13_hold_in_chaos_on_postgres() {
     each(Product::Postgres);
 }
 
 #[test]
 #[ignore = "needs a server: cargo xtask test"]
-fn i01_to_i13_hold_in_gales_on_mariadb() {
+fn i01_to_i13_hold_in_chaos_on_mariadb() {
     each(Product::MariaDb);
 }
 
 #[test]
 #[ignore = "needs a server: cargo xtask test"]
-fn i01_to_i13_hold_in_gales_on_mariadb_as_mysql() {
+fn i01_to_i13_hold_in_chaos_on_mariadb_as_mysql() {
     each(Product::AsMySql);
 }
 
 #[test]
 #[ignore = "needs a server: cargo xtask test"]
-fn i01_to_i13_hold_in_gales_on_redis() {
+fn i01_to_i13_hold_in_chaos_on_redis() {
     each(Product::Redis);
 }
 
 #[test]
 #[ignore = "needs a server: cargo xtask test"]
-fn i01_to_i13_hold_in_gales_on_redis_cluster() {
+fn i01_to_i13_hold_in_chaos_on_redis_cluster() {
     each(Product::Cluster);
 }
 
-/// Blows a gale for each seed. `IDEMPOTENT_TEST_GALES=500` blows so many, in place of twelve, and
+/// Blows a chaos run for each seed. `IDEMPOTENT_TEST_CHAOS=500` blows so many, in place of twelve, and
 /// `480..500` those.
 fn each(product: Product) {
-    let seeds = seeds("IDEMPOTENT_TEST_GALES", USUALLY);
+    let seeds = seeds("IDEMPOTENT_TEST_CHAOS", USUALLY);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -134,8 +134,8 @@ fn each(product: Product) {
             {
                 judge(blown);
             }
-            let gale = Gale::new(seed, &place);
-            blowing.spawn(async move { (seed, gale.blow().await) });
+            let run = Chaos::new(seed, &place);
+            blowing.spawn(async move { (seed, run.blow().await) });
         }
         while let Some(blown) = blowing.join_next().await {
             judge(blown);
@@ -168,9 +168,9 @@ impl Drop for Process {
     }
 }
 
-struct Gale {
+struct Chaos {
     seed: u64,
-    dice: StdRng,
+    rng: StdRng,
     place: Arc<Place>,
     ledger: Arc<Ledger>,
     processes: Vec<Process>,
@@ -181,17 +181,17 @@ struct Gale {
     on_crash: Option<OnCrash>,
     keys: Vec<u64>,
     lease: Duration,
-    /// Whether outcomes outlive the gale.
+    /// Whether outcomes outlive the chaos run.
     lasts: bool,
     budget: u32,
-    gusts: u32,
+    faults: u32,
     answer: Duration,
     is_tiered: bool,
 }
 
-impl Gale {
+impl Chaos {
     fn new(seed: u64, place: &Arc<Place>) -> Self {
-        let mut dice = StdRng::seed_from_u64(seed);
+        let mut rng = StdRng::seed_from_u64(seed);
         let modes = [
             Some(OnCrash::Rerun),
             Some(OnCrash::Uncertain),
@@ -207,13 +207,13 @@ impl Gale {
             left: Vec::new(),
             on_crash: modes[(seed % 4) as usize],
             keys: (0..KEYS).map(|key| seed * 10 + key).collect(),
-            lease: Duration::from_millis(dice.random_range(200..500)),
-            lasts: dice.random_range(0..4) != 0,
-            budget: dice.random_range(1..6),
-            gusts: [0, 5, 15, 30][dice.random_range(0..4)],
-            answer: Duration::from_millis([150, 500, 1_500][dice.random_range(0..3)]),
-            is_tiered: dice.random_range(0..3) == 0,
-            dice,
+            lease: Duration::from_millis(rng.random_range(200..500)),
+            lasts: rng.random_range(0..4) != 0,
+            budget: rng.random_range(1..6),
+            faults: [0, 5, 15, 30][rng.random_range(0..4)],
+            answer: Duration::from_millis([150, 500, 1_500][rng.random_range(0..3)]),
+            is_tiered: rng.random_range(0..3) == 0,
+            rng,
         }
     }
 
@@ -222,15 +222,8 @@ impl Gale {
         for _ in 0..3 {
             self.begin(true).await;
         }
-        let draw = |number| {
-            Call::draw(
-                &mut self.dice,
-                number,
-                &self.keys,
-                self.lease,
-                self.on_crash,
-            )
-        };
+        let draw =
+            |number| Call::draw(&mut self.rng, number, &self.keys, self.lease, self.on_crash);
         let mut coming: Vec<_> = (0..CALLS).map(draw).collect();
         coming.sort_by_key(|call| std::cmp::Reverse(call.comes));
         let (mut calls, mut told) = (JoinSet::new(), Vec::new());
@@ -240,11 +233,11 @@ impl Gale {
                 .last()
                 .is_some_and(|call| call.comes <= began.elapsed())
             {
-                let process = self.dice.random_range(0..self.processes.len());
+                let process = self.rng.random_range(0..self.processes.len());
                 let call = coming.pop().expect("there is one");
                 calls.spawn(self.call(process, call));
             }
-            let pause = self.lease.mul_f64(self.dice.random_range(0.0..0.1));
+            let pause = self.lease.mul_f64(self.rng.random_range(0.0..0.1));
             tokio::time::sleep(pause).await;
             while let Some(ended) = calls.try_join_next() {
                 // A call that panicked, or whose runtime has ended, has told nobody anything.
@@ -334,7 +327,7 @@ impl Gale {
         remains
     }
 
-    /// Begins a process, in bad weather or in good.
+    /// Begins a process, with faults or without.
     async fn begin(&mut self, is_bad: bool) {
         let proxy = match self.place.address() {
             Some(address) if is_bad => Some(Proxy::to(address).await.expect("a proxy")),
@@ -344,8 +337,8 @@ impl Gale {
             Some(proxy) => Some(proxy.address()),
             None => self.place.address(),
         };
-        let gusts = if is_bad { self.gusts } else { 0 };
-        let link = Arc::new(Link::new(self.dice.random(), gusts, self.lease));
+        let faults = if is_bad { self.faults } else { 0 };
+        let link = Arc::new(Link::new(self.rng.random(), faults, self.lease));
         if !is_bad {
             link.calm();
         }
@@ -378,7 +371,7 @@ impl Gale {
         } else {
             2 * self.lease
         };
-        // On a busy machine an answer may take longer than leases that are to end in a gale, and whoever asks after it gets none.
+        // On a busy machine an answer may take longer than leases that are to end in a chaos run, and whoever asks after it gets none.
         let lease = if is_bad { self.lease } else { PATIENCE };
         let idem = Idempotency::builder(seen)
             .lease(lease)
@@ -403,7 +396,7 @@ impl Gale {
 
     /// Now and then a connection is cut or slow, a process stalls, ends or dies, or somebody purges.
     async fn happen(&mut self) {
-        let number = self.dice.random_range(0..self.processes.len());
+        let number = self.rng.random_range(0..self.processes.len());
         let cuts = [
             Disconnect::BeforeRequest,
             Disconnect::InRequest,
@@ -412,11 +405,11 @@ impl Gale {
             Disconnect::Silence,
         ];
         let (cut, after) = (
-            cuts[self.dice.random_range(0..5)],
-            self.dice.random_range(0..4),
+            cuts[self.rng.random_range(0..5)],
+            self.rng.random_range(0..4),
         );
         let process = &self.processes[number];
-        match (self.dice.random_range(0..120), &process.proxy) {
+        match (self.rng.random_range(0..120), &process.proxy) {
             (0..15, Some(proxy)) => proxy.cut_after(after, cut),
             (15..17, Some(proxy)) => proxy.cut_all(),
             (17, Some(proxy)) => proxy.slow_down(Some(Duration::from_micros(200))),

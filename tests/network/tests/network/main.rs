@@ -1,5 +1,5 @@
-//! Storms: many calls by several programs with journals, to several processes of one service behind the layer, over a network
-//! in bad weather, drawn by dice; and what was charged compared with what everybody was told.
+//! Simulations: many calls by several programs with journals, to several processes of one service behind the layer, over a network
+//! in bad weather, drawn by rng; and what was charged compared with what everybody was told.
 //!
 //! Client and layer are each tested by item elsewhere. Here they meet in combinations that nobody thought of: requests and
 //! answers that are lost, cut, or come late, programs and processes that die in the middle and begin again, users who ask twice
@@ -45,13 +45,13 @@ const SHARED: u32 = 4;
 /// How many programs call.
 const PROGRAMS: usize = 2;
 
-/// How many calls come in a storm.
+/// How many calls come in a simulation.
 const CALLS: usize = 30;
 
-/// How many storms blow, unless another number is asked for.
+/// How many simulations blow, unless another number is asked for.
 const USUALLY: u64 = 5;
 
-/// What is seen in so many storms, whatever handlers may do after a crash.
+/// What is seen in so many simulations, whatever handlers may do after a crash.
 const SEEN: &[&str] = &[
     "a charge",
     "a cut",
@@ -64,24 +64,24 @@ const SEEN: &[&str] = &[
 ];
 
 #[test]
-fn one_charge_for_each_intent_in_storms_where_handlers_may_run_again() {
+fn one_charge_for_each_intent_on_a_bad_network_where_handlers_may_run_again() {
     each(&[OnCrash::Rerun]);
 }
 
 #[test]
-fn one_charge_for_each_intent_in_storms_where_handlers_run_at_most_once() {
+fn one_charge_for_each_intent_on_a_bad_network_where_handlers_run_at_most_once() {
     each(&[OnCrash::Uncertain]);
 }
 
 #[test]
-fn one_charge_for_each_intent_in_storms_where_processes_chose_differently() {
+fn one_charge_for_each_intent_on_a_bad_network_where_processes_chose_differently() {
     each(&[OnCrash::Rerun, OnCrash::Uncertain]);
 }
 
-/// Blows a storm for each seed, in which each process chooses one of these.
-/// `IDEMPOTENT_TEST_STORMS=500` blows so many, in place of five, and `480..500` those.
+/// Blows a simulation for each seed, in which each process chooses one of these.
+/// `IDEMPOTENT_TEST_SIM=500` blows so many, in place of five, and `480..500` those.
 fn each(on_crash: &'static [OnCrash]) {
-    let seeds = seeds("IDEMPOTENT_TEST_STORMS", USUALLY);
+    let seeds = seeds("IDEMPOTENT_TEST_SIM", USUALLY);
     let mut tally = Tally::default();
     for seed in seeds.clone() {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -99,7 +99,7 @@ fn each(on_crash: &'static [OnCrash]) {
 
 struct Storm {
     on_crash: &'static [OnCrash],
-    dice: StdRng,
+    rng: StdRng,
     clock: ManualClock,
     store: Arc<MemoryStore>,
     gateway: Gateway,
@@ -112,7 +112,7 @@ struct Storm {
     told: Vec<Told>,
     /// What befell the network, processes and programs.
     happened: Vec<&'static str>,
-    /// In a long storm machines sleep now and then, until keys are forgotten. How long is it since the last time?
+    /// In a long simulation machines sleep now and then, until keys are forgotten. How long is it since the last time?
     is_long: bool,
     since_sleep: u32,
     _folder: TempDir,
@@ -120,7 +120,7 @@ struct Storm {
 
 impl Storm {
     async fn new(seed: u64, on_crash: &'static [OnCrash]) -> Self {
-        let mut dice = StdRng::seed_from_u64(seed);
+        let mut rng = StdRng::seed_from_u64(seed);
         let clock = ManualClock::new();
         let folder = tempfile::tempdir().expect("a folder");
         let file = SqliteJournal::open(folder.path().join("calls.db")).await;
@@ -128,10 +128,10 @@ impl Storm {
             Arc::new(file.expect("a journal")),
             Arc::new(MemoryJournal::new()),
         ];
-        if dice.random() {
-            journals.swap_remove(dice.random_range(0..journals.len()));
+        if rng.random() {
+            journals.swap_remove(rng.random_range(0..journals.len()));
         }
-        let mut storm = Self {
+        let mut simulation = Self {
             on_crash,
             store: Arc::new(MemoryStore::with_clock(clock.clone())),
             gateway: Gateway::default(),
@@ -144,37 +144,37 @@ impl Storm {
             _folder: folder,
             clock,
             journals,
-            is_long: dice.random(),
+            is_long: rng.random(),
             since_sleep: 0,
-            dice,
+            rng,
         };
         for _ in 0..2 {
-            storm.start_process();
+            simulation.start_process();
         }
         for program in 0..PROGRAMS {
-            let program = storm.program(program % storm.journals.len());
-            storm.programs.push(program);
+            let program = simulation.program(program % simulation.journals.len());
+            simulation.programs.push(program);
         }
-        storm
+        simulation
     }
 
     fn start_process(&mut self) {
-        let on_crash = self.on_crash[self.dice.random_range(0..self.on_crash.len())];
+        let on_crash = self.on_crash[self.rng.random_range(0..self.on_crash.len())];
         let process = Process::start(
             Arc::clone(&self.store),
             self.clock.clone(),
             self.gateway.clone(),
             on_crash,
-            LEASE.mul_f64([0.5, 1.0, 1.0, 2.0][self.dice.random_range(0..4)]),
-            self.dice.random(),
+            LEASE.mul_f64([0.5, 1.0, 1.0, 2.0][self.rng.random_range(0..4)]),
+            self.rng.random(),
         );
         self.processes.push(process);
     }
 
     fn program(&mut self, journal: usize) -> Program {
         let habits = Habits {
-            attempts: self.dice.random_range(1..6),
-            keeps_connections: self.dice.random(),
+            attempts: self.rng.random_range(1..6),
+            keeps_connections: self.rng.random(),
         };
         Program::start(
             journal,
@@ -188,17 +188,17 @@ impl Storm {
     /// Lets every call be made, waits until it is over, and asks what became of every intent.
     async fn blow(mut self) -> Evidence {
         let within = if self.is_long { RETENTION } else { LEASE * 12 };
-        let draw = |number| Call::draw(&mut self.dice, number, within);
+        let draw = |number| Call::draw(&mut self.rng, number, within);
         let drawn: Vec<_> = (0..CALLS).map(draw).collect();
         let mut coming = drawn.clone();
         coming.sort_by_key(|call| Reverse(call.comes));
         while !(coming.is_empty() && self.calls.is_empty()) {
             while let Some(call) = coming.pop_if(|call| call.comes <= self.clock.now()) {
-                let program = self.dice.random_range(0..self.programs.len());
+                let program = self.rng.random_range(0..self.programs.len());
                 self.begin(program, call);
             }
             self.happen();
-            let by = self.dice.random_range(0..60);
+            let by = self.rng.random_range(0..60);
             self.go_on(by).await;
         }
 
@@ -217,14 +217,14 @@ impl Storm {
         for _ in 0..40 {
             self.go_on(500).await;
         }
-        let in_the_storm = self.gateway.visits();
+        let in_the_run = self.gateway.visits();
         self.ask_again(&drawn).await;
         let open = self.open().await;
         Evidence {
             on_crash: self.on_crash,
             drawn,
             visits: self.gateway.visits(),
-            in_the_storm,
+            in_the_run,
             lies: self.gateway.lies(),
             happened: self.happened,
             told: self.told,
@@ -255,7 +255,7 @@ impl Storm {
 
     /// Now and then something is cut, sent to another process, or dies and begins again, and machines sleep.
     fn happen(&mut self) {
-        let process = self.dice.random_range(0..self.processes.len());
+        let process = self.rng.random_range(0..self.processes.len());
         let cuts = [
             Disconnect::BeforeRequest,
             Disconnect::InRequest,
@@ -263,9 +263,9 @@ impl Storm {
             Disconnect::InAnswer,
             Disconnect::Silence,
         ];
-        match self.dice.random_range(0..300) {
+        match self.rng.random_range(0..300) {
             0..60 => {
-                let cut = cuts[self.dice.random_range(0..cuts.len())];
+                let cut = cuts[self.rng.random_range(0..cuts.len())];
                 self.network.cut_next(cut);
                 self.happened.push("a cut");
             }
@@ -278,7 +278,7 @@ impl Storm {
             116..118 => self.processes[process].shut(),
             67..70 => {
                 self.happened.push("a program that died");
-                let program = self.dice.random_range(0..self.programs.len());
+                let program = self.rng.random_range(0..self.programs.len());
                 self.restart(program);
                 self.resume(program);
             }
@@ -292,19 +292,19 @@ impl Storm {
                 tokio::spawn(async move { store.purge(100, Duration::ZERO).await });
             }
             92..98 => {
-                let program = self.dice.random_range(0..self.programs.len());
+                let program = self.rng.random_range(0..self.programs.len());
                 self.resume(program);
             }
             // By less than clocks may differ, so that no request is under way for as long as that.
             98..116 if self.is_long && self.since_sleep > 50 => {
-                let sleep = Duration::from_secs(self.dice.random_range(0..150));
+                let sleep = Duration::from_secs(self.rng.random_range(0..150));
                 self.clock.advance(sleep);
                 self.since_sleep = 0;
             }
             _ => {}
         }
         self.since_sleep += 1;
-        let process = self.dice.random_range(0..self.processes.len());
+        let process = self.rng.random_range(0..self.processes.len());
         self.network.move_to(self.processes[process].address);
     }
 

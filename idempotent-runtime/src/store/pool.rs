@@ -32,7 +32,7 @@ pub(crate) trait Server: Clone + Send + Sync {
 }
 
 /// Opens connections and lends them.
-pub(crate) struct Lending<S: Server> {
+pub(crate) struct ConnectionPool<S: Server> {
     server: S,
     limits: Limits,
     room: Semaphore,
@@ -76,11 +76,11 @@ impl Default for Limits {
     }
 }
 
-/// A connection that goes back once its answer is [settled](Lent::settle); dropped before, it is closed, because nobody knows
+/// A connection that goes back once its answer is [settled](PooledConnection::settle); dropped before, it is closed, because nobody knows
 /// what is still on its way.
-pub(crate) struct Lent<'a, S: Server> {
+pub(crate) struct PooledConnection<'a, S: Server> {
     open: Open<S::Connection>,
-    lending: &'a Lending<S>,
+    pool: &'a ConnectionPool<S>,
     _room: SemaphorePermit<'a>,
 }
 
@@ -104,7 +104,7 @@ impl<O: ConnectOptions> Place<O> {
     }
 }
 
-impl<S: Server> Lending<S> {
+impl<S: Server> ConnectionPool<S> {
     pub(crate) fn new(server: S, limits: Limits) -> Self {
         let connections = usize::try_from(limits.connections).unwrap_or(usize::MAX);
         Self {
@@ -175,7 +175,10 @@ impl<S: Server> Lending<S> {
     }
 
     /// Takes a connection that is free, or opens one.
-    pub(crate) async fn acquire(&self, doing: &'static str) -> Result<Lent<'_, S>, StoreError> {
+    pub(crate) async fn acquire(
+        &self,
+        doing: &'static str,
+    ) -> Result<PooledConnection<'_, S>, StoreError> {
         let room = timeout(self.limits.connect, self.room.acquire())
             .await
             .map_err(|late| StoreError::new(StoreErrorKind::Busy, doing).with_source(late))?
@@ -195,9 +198,9 @@ impl<S: Server> Lending<S> {
                 }
             }
         };
-        Ok(Lent {
+        Ok(PooledConnection {
             open,
-            lending: self,
+            pool: self,
             _room: room,
         })
     }
@@ -220,7 +223,7 @@ impl<S: Server> Lending<S> {
     }
 }
 
-impl<S: Server> Lent<'_, S> {
+impl<S: Server> PooledConnection<'_, S> {
     /// Passes an answer on, and the connection back. Where the server did not answer, this connection is closed, and so
     /// are those that lie idle: they are as old as this one, and as broken. So are those that are not new where the server may
     /// not be written: it may have been the primary once, and whoever connects anew finds the one that is now. Where what is wrong may be
@@ -230,8 +233,8 @@ impl<S: Server> Lent<'_, S> {
     }
 
     fn settle_at<T>(self, answer: Result<T, StoreError>, now: Moment) -> Result<T, StoreError> {
-        let Self { open, lending, .. } = self;
-        let mut idle = lending.idle();
+        let Self { open, pool, .. } = self;
+        let mut idle = pool.idle();
         idle.push(Open { used: now, ..open });
         if let Err(error) = &answer {
             let is_not_new = |open: &mut Open<_>| now.since(open.opened) >= NEW;
@@ -262,7 +265,7 @@ pub(crate) async fn limited<T>(
     })
 }
 
-impl<S: Server> Deref for Lent<'_, S> {
+impl<S: Server> Deref for PooledConnection<'_, S> {
     type Target = S::Connection;
 
     fn deref(&self) -> &S::Connection {
@@ -270,16 +273,16 @@ impl<S: Server> Deref for Lent<'_, S> {
     }
 }
 
-impl<S: Server> DerefMut for Lent<'_, S> {
+impl<S: Server> DerefMut for PooledConnection<'_, S> {
     fn deref_mut(&mut self) -> &mut S::Connection {
         &mut self.open.connection
     }
 }
 
-impl<S: Server> fmt::Debug for Lending<S> {
+impl<S: Server> fmt::Debug for ConnectionPool<S> {
     /// Without the server, which knows the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lending")
+        f.debug_struct("ConnectionPool")
             .field("limits", &self.limits)
             .field("free", &self.room.available_permits())
             .finish_non_exhaustive()
@@ -306,11 +309,11 @@ mod tests {
 
     /// The number of the connection that is lent, and goes back with this answer after so many seconds.
     async fn lent(
-        lending: &Lending<Numbered>,
+        pool: &ConnectionPool<Numbered>,
         answer: Result<(), StoreErrorKind>,
         after: u64,
     ) -> u32 {
-        let lent = lending.acquire("testing").await.expect("there is room");
+        let lent = pool.acquire("testing").await.expect("there is room");
         let number = *lent;
         let answer = answer.map_err(|kind| StoreError::new(kind, "testing"));
         let passed_on = lent.settle_at(answer.clone(), in_seconds(after));
@@ -319,16 +322,16 @@ mod tests {
     }
 
     /// Connections 0 and 1 have come back.
-    async fn with_two_idle() -> Lending<Numbered> {
-        let lending = Lending::new(Numbered::default(), Limits::default());
+    async fn with_two_idle() -> ConnectionPool<Numbered> {
+        let pool = ConnectionPool::new(Numbered::default(), Limits::default());
         let both = [
-            lending.acquire("testing").await.expect("there is room"),
-            lending.acquire("testing").await.expect("there is room"),
+            pool.acquire("testing").await.expect("there is room"),
+            pool.acquire("testing").await.expect("there is room"),
         ];
         for one in both {
             one.settle(Ok(())).expect("it is passed on");
         }
-        lending
+        pool
     }
 
     fn in_seconds(seconds: u64) -> Moment {
@@ -337,7 +340,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_is_used_again_unless_it_is_broken() {
-        let lending = Lending::new(Numbered::default(), Limits::default());
+        let pool = ConnectionPool::new(Numbered::default(), Limits::default());
         for (number, answer) in [
             (0, Ok(())),
             (0, Err(StoreErrorKind::Busy)),
@@ -345,10 +348,10 @@ mod tests {
             (1, Err(StoreErrorKind::Full)),
             (1, Ok(())),
         ] {
-            assert_eq!(lent(&lending, answer, 0).await, number, "{answer:?}");
+            assert_eq!(lent(&pool, answer, 0).await, number, "{answer:?}");
         }
-        drop(lending.acquire("testing").await);
-        let next = lent(&lending, Ok(()), 0).await;
+        drop(pool.acquire("testing").await);
+        let next = lent(&pool, Ok(()), 0).await;
         assert_eq!(next, 2, "nobody knows what is on its way");
     }
 
@@ -358,34 +361,34 @@ mod tests {
             (StoreErrorKind::Unavailable, Ok(1)),
             (StoreErrorKind::Busy, Err(StoreErrorKind::Busy)),
         ] {
-            let lending = Lending::new(Numbered::default(), Limits::default());
+            let pool = ConnectionPool::new(Numbered::default(), Limits::default());
             let breaks = async |number: &mut u32| match *number {
                 0 => Err(StoreError::new(kind, "testing")),
                 number => Ok(number),
             };
-            let answer = lending.run_again("testing", breaks).await;
+            let answer = pool.run_again("testing", breaks).await;
             assert_eq!(answer.map_err(|error| error.kind()), expected);
         }
     }
 
     #[tokio::test]
     async fn it_is_not_done_again_over_one_that_lies_idle_and_broke_with_the_first() {
-        let lending = with_two_idle().await;
+        let pool = with_two_idle().await;
         let breaks = async |number: &mut u32| match *number {
             0 | 1 => Err(StoreError::new(StoreErrorKind::Unavailable, "testing")),
             number => Ok(number),
         };
-        assert_eq!(lending.run_again("testing", breaks).await, Ok(2));
+        assert_eq!(pool.run_again("testing", breaks).await, Ok(2));
     }
 
     #[tokio::test]
     async fn it_is_done_twice_at_most() {
         let numbered = Numbered::default();
-        let lending = Lending::new(numbered.clone(), Limits::default());
+        let pool = ConnectionPool::new(numbered.clone(), Limits::default());
         let breaks = async |_: &mut u32| {
             Err::<(), _>(StoreError::new(StoreErrorKind::Unavailable, "testing"))
         };
-        let answer = lending.run_again("testing", breaks).await;
+        let answer = pool.run_again("testing", breaks).await;
         assert_eq!(
             answer.map_err(|error| error.kind()),
             Err(StoreErrorKind::Unavailable)
@@ -396,9 +399,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_took_too_long_is_not_done_again() {
         let numbered = Numbered::default();
-        let lending = Lending::new(numbered.clone(), Limits::default());
+        let pool = ConnectionPool::new(numbered.clone(), Limits::default());
         let hangs = async |_: &mut u32| std::future::pending::<Result<(), _>>().await;
-        let answer = lending.run_again("testing", hangs).await;
+        let answer = pool.run_again("testing", hangs).await;
         assert_eq!(
             answer.map_err(|error| error.kind()),
             Err(StoreErrorKind::Unavailable)
@@ -408,16 +411,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_statement_is_not_awaited_for_longer_than_it_may_take() {
-        let lending = Lending::new(Numbered::default(), Limits::default());
+        let pool = ConnectionPool::new(Numbered::default(), Limits::default());
         let hangs = async |_: &mut u32| std::future::pending::<Result<(), _>>().await;
         let began = tokio::time::Instant::now();
-        let answer = lending.run("testing", hangs).await;
+        let answer = pool.run("testing", hangs).await;
         assert_eq!(
             answer.map_err(|error| error.kind()),
             Err(StoreErrorKind::Unavailable)
         );
         assert_eq!(began.elapsed(), Limits::default().answer);
-        let next = lent(&lending, Ok(()), 0).await;
+        let next = lent(&pool, Ok(()), 0).await;
         assert_eq!(next, 1, "nobody knows what is on its way");
     }
 
@@ -427,10 +430,10 @@ mod tests {
             connections: 1,
             ..Limits::default()
         };
-        let lending = Lending::new(Numbered::default(), limits);
-        let _in_use = lending.acquire("testing").await.expect("there is room");
+        let pool = ConnectionPool::new(Numbered::default(), limits);
+        let _in_use = pool.acquire("testing").await.expect("there is room");
         let began = tokio::time::Instant::now();
-        let refused = lending.acquire("testing").await.map(drop);
+        let refused = pool.acquire("testing").await.map(drop);
         assert_eq!(
             refused.map_err(|error| error.kind()),
             Err(StoreErrorKind::Busy)
@@ -452,9 +455,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_does_not_answer_is_not_awaited_for_longer_than_a_connection_may_take() {
-        let lending = Lending::new(Silent, Limits::default());
+        let pool = ConnectionPool::new(Silent, Limits::default());
         let began = tokio::time::Instant::now();
-        let refused = lending.acquire("testing").await.map(drop);
+        let refused = pool.acquire("testing").await.map(drop);
         assert_eq!(
             refused.map_err(|error| error.kind()),
             Err(StoreErrorKind::Unavailable)
@@ -471,9 +474,9 @@ mod tests {
             StoreErrorKind::Schema,
             StoreErrorKind::Other,
         ] {
-            let lending = Lending::new(Numbered::default(), Limits::default());
+            let pool = ConnectionPool::new(Numbered::default(), Limits::default());
             for (number, after) in [(0, 0), (0, 9), (0, 10), (1, 0), (1, 11), (2, 0)] {
-                let lent = lent(&lending, Err(kind), after).await;
+                let lent = lent(&pool, Err(kind), after).await;
                 assert_eq!(lent, number, "{kind:?} after {after} s");
             }
         }
@@ -481,11 +484,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_has_lain_idle_for_long_is_not_used_again() {
-        let lending = with_two_idle().await;
-        assert_eq!(lent(&lending, Ok(()), 0).await, 1, "the last one");
+        let pool = with_two_idle().await;
+        assert_eq!(lent(&pool, Ok(()), 0).await, 1, "the last one");
 
-        assert!(lending.take(in_seconds(181)).is_none());
+        assert!(pool.take(in_seconds(181)).is_none());
 
-        assert_eq!(lent(&lending, Ok(()), 0).await, 2, "nor is the other one");
+        assert_eq!(lent(&pool, Ok(()), 0).await, 2, "nor is the other one");
     }
 }

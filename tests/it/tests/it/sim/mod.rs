@@ -1,16 +1,16 @@
-//! Storms: many calls by several processes on a store in bad weather, drawn by dice, and every invariant asked of all that
+//! Simulations: many calls by several processes on a store with faults, drawn from a seed, and every invariant asked of all that
 //! was ever written, done and told.
 //!
 //! What is tested is the code that runs a call (claims and what becomes of lost ones, heartbeats, endings in the background,
-//! waits, panics and dropped futures), in combinations that nobody thought of; in every second storm also the copies that each
+//! waits, panics and dropped futures), in combinations that nobody thought of; in every second simulation also the copies that each
 //! process holds in front of the store. The store and the callers' scripts follow
 //! from the seed; how threads meet does not quite, so that a seed that fails may have to be run more than once. A process that
 //! is paused stands still with its timer, as under SIGSTOP, while the store's time goes on.
 
 mod callers;
+mod faults;
 mod judge;
 mod seen;
-mod weather;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,8 +22,8 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use self::{
     callers::{Call, Diary, Failure, Told},
+    faults::{FaultProfile, Faults},
     judge::Evidence,
-    weather::{Season, Weather},
 };
 use crate::{
     charge::LEASE,
@@ -31,16 +31,16 @@ use crate::{
     tally::{Tally, are_enough, seeds},
 };
 
-/// How many keys the calls of a storm share.
+/// How many keys the calls of a simulation share.
 const KEYS: u32 = 3;
 
-/// How many calls come in a storm.
+/// How many calls come in a simulation.
 const CALLS: usize = 30;
 
-/// How many storms blow, unless another number is asked for.
+/// How many simulations blow, unless another number is asked for.
 const USUALLY: u64 = 100;
 
-/// What is seen in so many storms, whatever calls say.
+/// What is seen in so many simulations, whatever calls say.
 const SEEN: &[&str] = &[
     "a body",
     "a body's panic",
@@ -81,29 +81,29 @@ fn seen_besides(on_crash: Option<OnCrash>) -> &'static [&'static str] {
 }
 
 #[test]
-fn i01_to_i13_hold_in_storms_where_bodies_may_run_again() {
+fn i01_to_i13_hold_in_the_simulation_where_bodies_may_run_again() {
     each(Some(OnCrash::Rerun));
 }
 
 #[test]
-fn i01_to_i13_hold_in_storms_where_bodies_run_at_most_once() {
+fn i01_to_i13_hold_in_the_simulation_where_bodies_run_at_most_once() {
     each(Some(OnCrash::Uncertain));
 }
 
 #[test]
-fn i01_to_i13_hold_in_storms_where_bodies_are_reconciled() {
+fn i01_to_i13_hold_in_the_simulation_where_bodies_are_reconciled() {
     each(Some(OnCrash::Reconcile));
 }
 
 #[test]
-fn i01_to_i13_hold_in_storms_where_callers_disagree() {
+fn i01_to_i13_hold_in_the_simulation_where_callers_disagree() {
     each(None);
 }
 
-/// Blows a storm for each seed. `IDEMPOTENT_TEST_STORMS=5000` blows so many, in place of a hundred,
+/// Blows a simulation for each seed. `IDEMPOTENT_TEST_SIM=5000` blows so many, in place of a hundred,
 /// and `480..500` those.
 fn each(on_crash: Option<OnCrash>) {
-    let seeds = seeds("IDEMPOTENT_TEST_STORMS", USUALLY);
+    let seeds = seeds("IDEMPOTENT_TEST_SIM", USUALLY);
     let blow = move || {
         let mut tally = Tally::default();
         for seed in seeds.clone() {
@@ -111,7 +111,7 @@ fn each(on_crash: Option<OnCrash>) {
                 .enable_all()
                 .build()
                 .expect("a runtime");
-            let evidence = runtime.block_on(Storm::new(seed).blow(on_crash));
+            let evidence = runtime.block_on(Simulation::new(seed).blow(on_crash));
             evidence.judge(&format!("seed {seed}"));
             evidence.count(&mut tally);
         }
@@ -120,7 +120,7 @@ fn each(on_crash: Option<OnCrash>) {
             tally.assert_saw(seen_besides(on_crash), &format!("{on_crash:?}"));
         }
     };
-    let name = format!("storms {on_crash:?}");
+    let name = format!("simulations {on_crash:?}");
     let thread = std::thread::Builder::new().name(name).spawn(blow);
     let blown = thread.expect("a thread").join();
     blown.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -129,7 +129,7 @@ fn each(on_crash: Option<OnCrash>) {
 /// A process: a handle with a timer of its own.
 struct Process {
     idem: Idempotency,
-    store: Weather,
+    store: Faults,
     calls: Vec<AbortHandle>,
     timer: ManualClock,
     /// How much time it has missed while it is paused.
@@ -144,12 +144,12 @@ impl Process {
     }
 }
 
-struct Storm {
+struct Simulation {
     seed: u64,
-    dice: StdRng,
+    rng: StdRng,
     clock: ManualClock,
-    season: Season,
-    weather: Weather,
+    profile: FaultProfile,
+    conditions: Faults,
     processes: Vec<Process>,
     dead: Vec<Process>,
     /// Purges and operators.
@@ -161,37 +161,41 @@ struct Storm {
     is_tiered: bool,
 }
 
-impl Storm {
+impl Simulation {
     fn new(seed: u64) -> Self {
-        let mut dice = StdRng::seed_from_u64(seed);
+        let mut rng = StdRng::seed_from_u64(seed);
         let clock = ManualClock::new();
-        let seasons = [Season::Spring, Season::Autumn, Season::Winter];
-        let season = seasons[dice.random_range(0..3)];
-        let weather = Weather::new(clock.clone(), seed, season);
-        let mut storm = Self {
+        let seasons = [
+            FaultProfile::Spring,
+            FaultProfile::Autumn,
+            FaultProfile::Winter,
+        ];
+        let profile = seasons[rng.random_range(0..3)];
+        let conditions = Faults::new(clock.clone(), seed, profile);
+        let mut simulation = Self {
             seed,
             clock,
-            season,
-            weather,
+            profile,
+            conditions,
             processes: Vec::new(),
             dead: Vec::new(),
             asides: JoinSet::new(),
             diary: Diary::default(),
-            budget: [0, 0, 1, 2, 4][dice.random_range(0..5)],
-            ttl: LEASE * [1_000, 2][dice.random_range(0..2)],
-            is_tiered: dice.random(),
-            dice,
+            budget: [0, 0, 1, 2, 4][rng.random_range(0..5)],
+            ttl: LEASE * [1_000, 2][rng.random_range(0..2)],
+            is_tiered: rng.random(),
+            rng,
         };
         for _ in 0..3 {
-            let process = storm.process();
-            storm.processes.push(process);
+            let process = simulation.process();
+            simulation.processes.push(process);
         }
-        storm
+        simulation
     }
 
     fn process(&self) -> Process {
         let timer = ManualClock::new();
-        let store = self.weather.client();
+        let store = self.conditions.client();
         let seen: Arc<dyn Store> = if self.is_tiered {
             let copies = OutcomeCache::new(10).timer(timer.clone());
             Arc::new(copies.clock(timer.clone()).in_front_of(store.clone()))
@@ -219,8 +223,8 @@ impl Storm {
         let mut told = Vec::new();
         let mut calls = JoinSet::new();
         for number in 0..CALLS {
-            let call = Call::draw(&mut self.dice, number, on_crash);
-            let process = self.dice.random_range(0..self.processes.len());
+            let call = Call::draw(&mut self.rng, number, on_crash);
+            let process = self.rng.random_range(0..self.processes.len());
             let call = calls.spawn(self.call(process, call));
             self.processes[process].calls.push(call);
         }
@@ -232,7 +236,7 @@ impl Storm {
             }
         }
 
-        self.weather.calm();
+        self.conditions.calm();
         self.drain().await;
         self.advance(LEASE);
         let number = self.processes.len();
@@ -249,7 +253,7 @@ impl Storm {
                 Err(Failure::Refused(error)) => Some(error),
                 _ => None,
             };
-            // I10: one lease after the storm there is an answer.
+            // I10: one lease after the simulation there is an answer.
             assert!(
                 !matches!(
                     refused,
@@ -262,13 +266,13 @@ impl Storm {
         }
         self.drain().await;
         Evidence {
-            ledger: self.weather.ledger(),
+            ledger: self.conditions.ledger(),
             deeds: self.diary.deeds(),
             left: CALLS + KEYS as usize - told.len(),
             told,
-            gusts: self.weather.gusts(),
+            faults: self.conditions.faults(),
             budget: self.budget,
-            season: self.season,
+            profile: self.profile,
         }
     }
 
@@ -281,7 +285,7 @@ impl Storm {
         call.make(
             idem.clone(),
             timer.clone(),
-            self.weather.clone(),
+            self.conditions.clone(),
             self.diary.clone(),
         )
     }
@@ -309,7 +313,7 @@ impl Storm {
             while let Some(ended) = self.asides.try_join_next() {
                 came_of(ended);
             }
-            if drained.is_empty() && self.asides.is_empty() && !self.weather.straggles() {
+            if drained.is_empty() && self.asides.is_empty() && !self.conditions.straggles() {
                 return;
             }
             self.settle().await;
@@ -321,10 +325,10 @@ impl Storm {
     /// Lets everybody do what there is to do now, and moves the time of everybody who is not paused.
     async fn go_on(&mut self) {
         self.settle().await;
-        let by = LEASE.mul_f64(self.dice.random_range(0.0..0.06));
-        let is_spring = self.season == Season::Spring;
+        let by = LEASE.mul_f64(self.rng.random_range(0.0..0.06));
+        let is_spring = self.profile == FaultProfile::Spring;
         for process in &mut self.processes {
-            match (self.dice.random_range(0..60), &process.missed) {
+            match (self.rng.random_range(0..60), &process.missed) {
                 (0, None) if !is_spring => process.missed = Some(Duration::ZERO),
                 (0..3, Some(missed)) => {
                     process.timer.advance(*missed);
@@ -337,7 +341,7 @@ impl Storm {
         self.advance(by);
     }
 
-    /// Lets everybody take up what there is to do; in the spring all of it, so that nobody is late but by the dice.
+    /// Lets everybody take up what there is to do; in the spring all of it, so that nobody is late but by the rng.
     async fn settle(&self) {
         // More often only where heartbeats of other tests are seen.
         for _ in 0..1_000 {
@@ -348,7 +352,7 @@ impl Storm {
             let processes = self.processes.iter().chain(&self.dead);
             let timers = processes.map(|process| &process.timer);
             let is_due = |clock: &ManualClock| clock.until_next() == Some(Duration::ZERO);
-            let is_spring = self.season == Season::Spring;
+            let is_spring = self.profile == FaultProfile::Spring;
             if !timers.chain([&self.clock]).any(is_due) && (!is_spring || heartbeats_rest()) {
                 return;
             }
@@ -358,16 +362,16 @@ impl Storm {
     /// Now and then somebody purges, an operator settles, or, but for the spring, a process dies. The first one lives.
     fn happen(&mut self) {
         let idem = self.processes[0].idem.clone();
-        match self.dice.random_range(0..800) {
+        match self.rng.random_range(0..800) {
             0..40 => {
                 let purge = async move { drop(idem.store().purge(10, Duration::ZERO).await) };
                 self.asides.spawn(purge);
             }
             40..60 => {
-                let (key, resumes) = (self.dice.random_range(0..KEYS), self.dice.random());
+                let (key, resumes) = (self.rng.random_range(0..KEYS), self.rng.random());
                 self.asides.spawn(callers::settle(idem, key, resumes));
             }
-            60 if self.processes.len() > 1 && self.season != Season::Spring => {
+            60 if self.processes.len() > 1 && self.profile != FaultProfile::Spring => {
                 let dead = self.processes.pop().into_iter();
                 self.dead.extend(dead.inspect(Process::die));
             }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::tally::Tally;
 
-/// All that is known of a gale that is over.
+/// All that is known of a chaos run that is over.
 pub(super) struct Evidence {
     pub(super) ledger: Arc<Ledger>,
     pub(super) told: Vec<Told>,
@@ -28,7 +28,7 @@ pub(super) struct Evidence {
     /// What every call said, or nothing where each said what it liked.
     pub(super) on_crash: Option<OnCrash>,
     pub(super) keys: Vec<u64>,
-    /// Whether outcomes outlived the gale.
+    /// Whether outcomes outlived the chaos run.
     pub(super) lasts: bool,
     pub(super) budget: u32,
 }

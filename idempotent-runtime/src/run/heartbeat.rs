@@ -20,7 +20,7 @@ use crate::{
     observe::Observers,
     record::AttemptId,
     run::{
-        beat::{self, Beaten},
+        beat::{self, BeatResult},
         job::Job,
         lease::Lease,
     },
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Keeps the leases of one handle.
-pub(crate) struct Keeper(Arc<Shared>);
+pub(crate) struct Heartbeats(Arc<Shared>);
 
 /// What the calls and the thread share.
 pub(crate) struct Shared {
@@ -45,7 +45,7 @@ pub(crate) struct Shared {
 
 #[derive(Default)]
 struct Work {
-    leases: Slab<Kept>,
+    leases: Slab<Entry>,
     jobs: Vec<Job>,
     running_jobs: usize,
     thread_runs: bool,
@@ -56,21 +56,21 @@ struct Work {
 }
 
 #[derive(Clone)]
-struct Kept {
+struct Entry {
     lease: Arc<Lease>,
     since: Duration,
     due: Duration,
     beating: bool,
 }
 
-/// A lease's place at the keeper; heartbeats stop when it is dropped.
+/// A lease's place at the heartbeats; heartbeats stop when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    keeper: Weak<Shared>,
+pub(crate) struct Registration {
+    heartbeats: Weak<Shared>,
     index: usize,
 }
 
-impl Keeper {
+impl Heartbeats {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         timer: Arc<dyn Timer>,
@@ -90,10 +90,10 @@ impl Keeper {
     }
 
     /// Begins to send heartbeats for a lease that was claimed at `sent`.
-    pub(crate) fn keep(&self, lease: &Arc<Lease>, sent: Duration) -> Place {
+    pub(crate) fn keep(&self, lease: &Arc<Lease>, sent: Duration) -> Registration {
         let due = sent.saturating_add(lease.holding.lease() / 3);
         let mut work = self.0.lock();
-        let index = work.leases.insert(Kept {
+        let index = work.leases.insert(Entry {
             lease: Arc::clone(lease),
             since: sent,
             due,
@@ -102,8 +102,8 @@ impl Keeper {
         if work.next_look.is_none_or(|next| due < next) {
             self.0.wake(&mut work);
         }
-        Place {
-            keeper: Arc::downgrade(&self.0),
+        Registration {
+            heartbeats: Arc::downgrade(&self.0),
             index,
         }
     }
@@ -125,7 +125,7 @@ impl Keeper {
 
     /// Has the outcome of this attempt written now, whatever the store says of its lease; whether there is one to write, because the body
     /// has returned here. After the maximum hold time, nobody waits for it any more.
-    pub(crate) fn hurry_ending(&self, attempt_id: AttemptId) -> bool {
+    pub(crate) fn flush_ending(&self, attempt_id: AttemptId) -> bool {
         let now = self.0.timer.now();
         let work = self.0.lock();
         let ending = work.leases.iter().map(|(_, kept)| kept).find(|kept| {
@@ -133,7 +133,7 @@ impl Keeper {
                 && kept.lease.is_ending()
                 && now.saturating_sub(kept.since) <= self.0.max_run_time
         });
-        ending.inspect(|kept| kept.lease.hurry(now)).is_some()
+        ending.inspect(|kept| kept.lease.flush_now(now)).is_some()
     }
 
     /// Resolves when no lease is held and nothing is left to do.
@@ -149,7 +149,7 @@ impl Keeper {
 }
 
 /// For bodies whose answer takes its time.
-impl Keeper {
+impl Heartbeats {
     /// Tells the store that the body of this attempt has answered, by heartbeats from here on: who finds it abandoned does not run it
     /// again. It waits for the first one, and not for long: where the store does not take it, the thread goes on trying.
     pub(crate) async fn answered(&self, attempt: &Attempt) {
@@ -157,13 +157,13 @@ impl Keeper {
         const LONGEST: Duration = Duration::from_secs(1);
         let (timer, store) = (&self.0.timer, &*self.0.store);
         let found = self.0.lock().kept(attempt).map(|kept| kept.clone());
-        let Some(Kept { lease, since, .. }) = found else {
+        let Some(Entry { lease, since, .. }) = found else {
             return;
         };
         lease.answered();
         let telling = async {
             let mut pause = Duration::from_millis(5);
-            while let Beaten::Failed(_) = beat::beat(store, &self.0, &lease, since).await {
+            while let BeatResult::Failed(_) = beat::beat(store, &self.0, &lease, since).await {
                 timer.sleep(pause).await;
                 pause *= 2;
             }
@@ -179,16 +179,16 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Heartbeats {
     fn drop(&mut self) {
         self.0.lock().abandoned = true;
         self.0.wake.notify_one();
     }
 }
 
-impl fmt::Debug for Keeper {
+impl fmt::Debug for Heartbeats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper")
+        f.debug_struct("Heartbeats")
             .field("leases", &self.0.lock().leases.len())
             .finish_non_exhaustive()
     }
@@ -200,12 +200,12 @@ impl fmt::Debug for Shared {
     }
 }
 
-impl Drop for Place {
+impl Drop for Registration {
     fn drop(&mut self) {
-        if let Some(keeper) = self.keeper.upgrade() {
-            let mut work = keeper.lock();
+        if let Some(heartbeats) = self.heartbeats.upgrade() {
+            let mut work = heartbeats.lock();
             work.leases.remove(self.index);
-            keeper.tell_if_settled(&work);
+            heartbeats.tell_if_settled(&work);
         }
     }
 }
@@ -215,7 +215,7 @@ impl Work {
         self.leases.is_empty() && self.jobs.is_empty() && self.running_jobs == 0
     }
 
-    fn kept(&mut self, attempt: &Attempt) -> Option<&mut Kept> {
+    fn kept(&mut self, attempt: &Attempt) -> Option<&mut Entry> {
         let mut leases = self.leases.iter_mut().map(|(_, kept)| kept);
         leases.find(|kept| kept.lease.attempt.is(attempt))
     }
@@ -314,7 +314,7 @@ async fn keep(shared: Arc<Shared>) {
         let now = shared.timer.now();
         let next_look = {
             let mut work = shared.lock();
-            take_up(&shared, &store, &mut work, now);
+            start_due(&shared, &store, &mut work, now);
             if work.is_idle() {
                 let since = *idle_since.get_or_insert(now);
                 if work.abandoned || now.saturating_sub(since) >= LINGER {
@@ -338,7 +338,7 @@ async fn keep(shared: Arc<Shared>) {
 }
 
 /// Starts every job that waits and every heartbeat that is due.
-fn take_up(shared: &Arc<Shared>, store: &Arc<dyn Store>, work: &mut Work, now: Duration) {
+fn start_due(shared: &Arc<Shared>, store: &Arc<dyn Store>, work: &mut Work, now: Duration) {
     for job in std::mem::take(&mut work.jobs) {
         work.running_jobs += 1;
         let (running, store) = (RunningJob(Arc::clone(shared)), Arc::clone(store));
@@ -362,8 +362,8 @@ fn take_up(shared: &Arc<Shared>, store: &Arc<dyn Store>, work: &mut Work, now: D
             // Moved as a whole, so that it is dropped when the heartbeat ends.
             let beating = &mut beating;
             beating.due = match beat::beat(&*store, &beating.shared, &beating.lease, since).await {
-                Beaten::Until(due) | Beaten::Failed(due) => due,
-                Beaten::Never => Duration::MAX,
+                BeatResult::Until(due) | BeatResult::Failed(due) => due,
+                BeatResult::Never => Duration::MAX,
             };
         });
     }

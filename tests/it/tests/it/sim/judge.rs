@@ -16,11 +16,11 @@ use idempotent_runtime::{
 
 use super::{
     callers::{Deed, Failure, Finds, Say, Token, Told, What, is_settled},
-    weather::{Entry, Gust, Season, Weather},
+    faults::{Entry, Fault, FaultProfile, Faults},
 };
 use crate::harness::{claim, completion};
 
-/// All that is known of a storm that is over.
+/// All that is known of a simulation that is over.
 pub(super) struct Evidence {
     pub(super) ledger: Vec<Entry>,
     pub(super) deeds: Vec<Deed>,
@@ -28,9 +28,9 @@ pub(super) struct Evidence {
     /// How many were told nothing, because they left, or their process died, or they panicked.
     pub(super) left: usize,
     /// What every call of the store met.
-    pub(super) gusts: Vec<Gust>,
+    pub(super) faults: Vec<Fault>,
     pub(super) budget: u32,
-    pub(super) season: Season,
+    pub(super) profile: FaultProfile,
 }
 
 impl Evidence {
@@ -77,7 +77,7 @@ impl Evidence {
             );
         }
         self.judge_bodies(about);
-        if self.season == Season::Spring {
+        if self.profile == FaultProfile::Spring {
             self.judge_remains(about);
         }
         for told in &self.told {
@@ -216,7 +216,7 @@ impl Evidence {
             let Err(Failure::Refused(refusal)) = &told.result else {
                 unreachable!("whoever heard nothing was refused")
             };
-            // A storm whose calls are not even made shows nothing.
+            // A simulation whose calls are not even made shows nothing.
             assert!(
                 !matches!(refusal, Error::InvalidPolicy(_)),
                 "no call was made: {about}"
@@ -348,8 +348,8 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
 /// the budget has none.
 async fn judge_beyond_the_budget(over: impl FnOnce(&Draft) -> Draft) {
     let clock = ManualClock::new();
-    let weather = Weather::new(clock.clone(), 0, Season::Autumn);
-    weather.calm();
+    let conditions = Faults::new(clock.clone(), 0, FaultProfile::Autumn);
+    conditions.calm();
     let id = RecordId::from_bytes([1; 32]);
     let mut running = claim();
     running.attempt = 2;
@@ -359,20 +359,20 @@ async fn judge_beyond_the_budget(over: impl FnOnce(&Draft) -> Draft) {
             ..Subject::clone(&subject)
         })
     });
-    let claimed = weather.swap(&id, None, &running).await;
+    let claimed = conditions.swap(&id, None, &running).await;
     assert!(matches!(claimed, Ok(Swap::Applied(_))), "{claimed:?}");
     clock.advance(Duration::from_secs(3_600));
     let next = over(&running);
-    let written = weather.swap(&id, Some(running.version), &next).await;
+    let written = conditions.swap(&id, Some(running.version), &next).await;
     assert!(matches!(written, Ok(Swap::Applied(_))), "{written:?}");
     let evidence = Evidence {
-        ledger: weather.ledger(),
+        ledger: conditions.ledger(),
         deeds: Vec::new(),
         told: Vec::new(),
         left: 0,
-        gusts: weather.gusts(),
+        faults: conditions.faults(),
         budget: 0,
-        season: Season::Autumn,
+        profile: FaultProfile::Autumn,
     };
     evidence.judge("beyond the budget");
 }

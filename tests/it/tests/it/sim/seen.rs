@@ -1,4 +1,4 @@
-//! What was seen in a storm that is over.
+//! What was seen in a simulation that is over.
 
 use idempotent_runtime::{
     CallReport, OnCrash,
@@ -7,21 +7,21 @@ use idempotent_runtime::{
 
 use super::{
     callers::{Failure, What, is_settled},
+    faults::{Entry, Fault},
     judge::Evidence,
-    weather::{Entry, Gust},
 };
 use crate::{tally::Tally, told};
 
 impl Evidence {
     pub(super) fn count(&self, tally: &mut Tally) {
-        for gust in &self.gusts {
-            tally.saw(match gust {
-                Gust::None => "a calm call",
-                Gust::LosesTheRequest => "a lost request",
-                Gust::LosesTheAnswer => "a lost answer",
-                Gust::Straggles => "a straggler",
-                Gust::Fails => "a failure",
-                Gust::Panics => "a driver's panic",
+        for fault in &self.faults {
+            tally.saw(match fault {
+                Fault::None => "a calm call",
+                Fault::LosesTheRequest => "a lost request",
+                Fault::LosesTheAnswer => "a lost answer",
+                Fault::Straggles => "a straggler",
+                Fault::Fails => "a failure",
+                Fault::Panics => "a driver's panic",
             });
         }
         for entry in &self.ledger {

@@ -1,21 +1,23 @@
-//! What was seen in a gale that is over.
+//! What was seen in a chaos run that is over.
 
 use idempotent_runtime::record::{State, TokenRule};
 
 use super::{
     callers::{Failure, What},
     case::{Case, Stood, key_of},
-    witness::{Answer, Gust, Write},
+    witness::{Answer, Fault, Write},
 };
 use crate::{tally::Tally, told};
 
 impl Case<'_> {
     pub(super) fn count(&self, tally: &mut Tally) {
-        for gust in &self.pages.gusts {
-            tally.saw(match gust {
-                Gust::None => "a calm request",
-                Gust::LosesTheRequest | Gust::LosesTheAnswer | Gust::Straggles => "lost on the way",
-                Gust::Panics => "a driver's panic",
+        for fault in &self.pages.faults {
+            tally.saw(match fault {
+                Fault::None => "a calm request",
+                Fault::LosesTheRequest | Fault::LosesTheAnswer | Fault::Straggles => {
+                    "lost on the way"
+                }
+                Fault::Panics => "a driver's panic",
             });
         }
         for write in &self.pages.writes {

@@ -121,7 +121,7 @@ struct Shop {
     store: FaultyStore,
     clock: ManualClock,
     gateway: Gateway,
-    dice: Arc<Mutex<StdRng>>,
+    rng: Arc<Mutex<StdRng>>,
     is_calm: Arc<AtomicBool>,
 }
 
@@ -139,7 +139,7 @@ impl Process {
             store: store.clone(),
             clock: clock.clone(),
             gateway,
-            dice: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
+            rng: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
             is_calm: Arc::default(),
         };
         let idem = Idempotency::builder(store).timer(clock).lease(lease);
@@ -222,7 +222,7 @@ fn account(headers: &HeaderMap) -> Option<String> {
     Some(account.to_owned())
 }
 
-/// How a handler goes, as the dice say.
+/// How a handler goes, as the rng say.
 #[derive(Clone, Copy, Debug)]
 struct Script {
     before: Duration,
@@ -252,10 +252,10 @@ enum Ends {
 
 impl Shop {
     fn draw(&self) -> Script {
-        let mut dice = self.dice();
-        let mut pause = || match dice.random_range(0..6) {
-            0 => LEASE.mul_f64(dice.random_range(0.0..2.5)),
-            1..3 => LEASE.mul_f64(dice.random_range(0.0..0.3)),
+        let mut rng = self.rng();
+        let mut pause = || match rng.random_range(0..6) {
+            0 => LEASE.mul_f64(rng.random_range(0.0..2.5)),
+            1..3 => LEASE.mul_f64(rng.random_range(0.0..0.3)),
             _ => Duration::ZERO,
         };
         let (before, after) = (pause(), pause());
@@ -268,19 +268,19 @@ impl Shop {
                 ends: Ends::Well,
             };
         }
-        self.disturb(&mut dice);
+        self.disturb(&mut rng);
         Script {
             before,
-            begins: match dice.random_range(0..16) {
+            begins: match rng.random_range(0..16) {
                 0 | 1 => Begins::Busy,
                 2 => Begins::Refuses,
                 3 => Begins::Panics,
                 4 | 5 => Begins::Mistaken,
                 _ => Begins::Well,
             },
-            declines: dice.random_range(0..8) == 0,
+            declines: rng.random_range(0..8) == 0,
             after,
-            ends: match dice.random_range(0..16) {
+            ends: match rng.random_range(0..16) {
                 0 => Ends::Fails,
                 1 => Ends::Doubts,
                 2 => Ends::Panics,
@@ -290,18 +290,18 @@ impl Shop {
     }
 
     /// Lets one of the next calls of the store go wrong, now and then.
-    fn disturb(&self, dice: &mut StdRng) {
+    fn disturb(&self, rng: &mut StdRng) {
         let operations = [Operation::Claim, Operation::Load, Operation::Ending];
-        let operation = operations[dice.random_range(0..operations.len())];
-        match dice.random_range(0..8) {
+        let operation = operations[rng.random_range(0..operations.len())];
+        match rng.random_range(0..8) {
             0 => self.store.fault(operation, On::Next, Fault::LoseAnswer),
             1 => self.store.fault(operation, On::Next, Fault::LoseRequest),
             _ => {}
         }
     }
 
-    fn dice(&self) -> MutexGuard<'_, StdRng> {
-        self.dice.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rng(&self) -> MutexGuard<'_, StdRng> {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -361,9 +361,9 @@ async fn audit(State(shop): State<Shop>, request: Request, next: Next) -> Respon
 /// Some requests arrive when their clients have long gone.
 async fn late(State(shop): State<Shop>, request: Request, next: Next) -> Response {
     let pause = {
-        let mut dice = shop.dice();
-        let is_late = !shop.is_calm.load(Ordering::SeqCst) && dice.random_range(0..4) == 0;
-        is_late.then(|| LEASE.mul_f64(dice.random_range(0.0..8.0)))
+        let mut rng = shop.rng();
+        let is_late = !shop.is_calm.load(Ordering::SeqCst) && rng.random_range(0..4) == 0;
+        is_late.then(|| LEASE.mul_f64(rng.random_range(0.0..8.0)))
     };
     let Some(pause) = pause else {
         return next.run(request).await;

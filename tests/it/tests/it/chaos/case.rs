@@ -1,4 +1,4 @@
-//! What is known of a gale, put in order.
+//! What is known of a chaos run, put in order.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
