@@ -125,6 +125,12 @@ impl<S: Server> ConnectionPool<S> {
         Self::new(self.server.clone(), limits)
     }
 
+    /// Takes over the connections that lie idle in another one.
+    #[cfg(all(test, feature = "testing", feature = "postgres"))]
+    pub(crate) fn inherit(&self, other: &Self) {
+        self.idle().append(&mut other.idle());
+    }
+
     #[cfg(feature = "postgres")]
     pub(crate) fn server(&self) -> &S {
         &self.server

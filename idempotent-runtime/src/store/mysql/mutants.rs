@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use sqlx::{AssertSqlSafe, Connection, Executor, mysql::MySqlConnection};
+use sqlx::{AssertSqlSafe, Executor};
 
 use super::{
     Inner, MySqlStore, Statements,
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     store::{
         Store,
-        cutter::{Bench, Cut, Unnoticed, ageing, each_is_noticed, sql},
+        cutter::{Bench, Cut, ageing, each_is_noticed, sql},
         sql::upgrade,
     },
     testing::conformance::Subject,
@@ -21,116 +21,48 @@ use crate::{
 /// What stands in the place of the time.
 const TIMES: &[(&str, &str)] = &[("NOW", "0")];
 
-const UNNOTICED: &[Unnoticed] = &[
-    Unnoticed("again", "id = ?1", "the version is known"),
-    Unnoticed("again", "state = 2", "the version is known"),
-    Unnoticed("again", "expires = ?3", "the version is known"),
-    Unnoticed(
-        "create",
-        "NOW + GREATEST(0, … - COALESCE(?15, 0))",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "THEN MAX … ?16 IS NULL -> (?16 IS NULL AND FALSE)",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "THEN purge_from … ?15 IS NULL -> (?15 IS NULL OR TRUE)",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "LEAST(purge_from, … MAX - NOW)) -> (NOW + LEAST(?16, MAX - NOW))",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "NOW + LEAST(?16, MAX - NOW))",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "WHEN ?3 IS NULL AND -> (?3 IS NULL OR TRUE)",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "WHEN ?3 IS NULL AND -> (?3 IS NULL AND FALSE)",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "NOW + GREATEST(0, … - ?15)",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace_and_show",
-        "operation = … outcome_schema = ?18",
-        "`replace` has the same assignments",
-    ),
-    Unnoticed(
-        "replace_and_show",
-        "purge_from = CASE … END",
-        "`replace` has the same assignments",
-    ),
-    Unnoticed(
-        "expired",
-        "purge_from <= NOW - ?2",
-        "it only decides which rows are looked at",
-    ),
-    Unnoticed(
-        "expired",
-        "ORDER BY purge_from",
-        "it only decides which rows are first",
-    ),
-    Unnoticed(
-        "replace",
-        "LAST_INSERT_ID(NOW + 0 * state) = 0 -> (LAST_INSERT_ID(NOW + 0 * state) = 0 AND FALSE)",
-        "the time is never 0",
-    ),
-    Unnoticed(
-        "complete",
-        "LEAST(purge_from, … - NOW)) -> (NOW + LEAST(?4, MAX - NOW))",
-        "it only saves a write of the index",
-    ),
-    Unnoticed(
-        "complete",
-        "LEAST(purge_from, … - NOW)) -> 0",
-        "a purge only looks too early",
-    ),
-    Unnoticed("complete", "id = ?1", "a version stands under one id"),
-    Unnoticed(
-        "expired",
-        "state = 1",
-        "`purge_from` spares the others as well",
-    ),
-    Unnoticed(
-        "create",
-        "LAST_INSERT_ID(NOW) -> (NOW)",
-        "a claim that is told no time looks at the record",
-    ),
-    Unnoticed(
-        "create",
-        "state = TABLE.state + LAST_INSERT_ID(0 * TABLE.state) -> state = TABLE.state",
-        "it is the same as its last operand alone",
-    ),
-];
+/// Where nothing needs to be noticed, and why.
+const UNNOTICED: &str = "
+    again | id = ?1 | the version is known
+    again | state = 2 | the version is known
+    again | expires = ?3 | the version is known
+    create | NOW + GREATEST(0, … - COALESCE(?15, 0)) | a purge only looks too early
+    replace | THEN MAX … ?16 IS NULL -> (?16 IS NULL AND FALSE) | a purge only looks too early
+    replace | THEN purge_from … ?15 IS NULL -> (?15 IS NULL OR TRUE) | a purge only looks too early
+    replace | LEAST(purge_from, … MAX - NOW)) -> (NOW + LEAST(?16, MAX - NOW)) | a purge only looks too early
+    replace | NOW + LEAST(?16, MAX - NOW)) | a purge only looks too early
+    replace | WHEN ?3 IS NULL AND -> (?3 IS NULL OR TRUE) | a purge only looks too early
+    replace | WHEN ?3 IS NULL AND -> (?3 IS NULL AND FALSE) | a purge only looks too early
+    replace | NOW + GREATEST(0, … - ?15) | a purge only looks too early
+    replace_and_show | operation = … outcome_schema = ?18 | `replace` has the same assignments
+    replace_and_show | purge_from = CASE … END | `replace` has the same assignments
+    expired | purge_from <= NOW - ?2 | it only decides which rows are looked at
+    expired | ORDER BY purge_from | it only decides which rows are first
+    replace | LAST_INSERT_ID(NOW + 0 * state) = 0 -> (LAST_INSERT_ID(NOW + 0 * state) = 0 AND FALSE) | the time is never 0
+    complete | LEAST(purge_from, … - NOW)) -> (NOW + LEAST(?4, MAX - NOW)) | it only saves a write of the index
+    complete | LEAST(purge_from, … - NOW)) -> 0 | a purge only looks too early
+    complete | id = ?1 | a version stands under one id
+    expired | state = 1 | `purge_from` spares the others as well
+    create | LAST_INSERT_ID(NOW) -> (NOW) | a claim that is told no time looks at the record
+    create | state = TABLE.state + LAST_INSERT_ID(0 * TABLE.state) -> state = TABLE.state | it is the same as its last operand alone
+    create | LAST_INSERT_ID(0 * TABLE.state) -> (0 * TABLE.state) | only a case that is left out tells
+    complete | LAST_INSERT_ID(NOW + 0 * state) -> (NOW + 0 * state) | only a case that is left out tells
+";
 
 /// Clients of one table whose statements are these.
 struct Mutant {
     sound: MySqlStore,
     statements: Arc<Statements>,
-    url: String,
 }
 
 impl Mutant {
     async fn change(&self, change: String) {
-        let connected = MySqlConnection::connect(&self.url).await;
-        let mut side = connected.expect("the server answers");
-        let changed = side.execute(sqlx::raw_sql(AssertSqlSafe(change))).await;
+        let side = self.sound.inner.connections.acquire("testing").await;
+        let mut side = side.expect("the server answers");
+        let change = sqlx::raw_sql(AssertSqlSafe(change));
+        let changed = side.connection.execute(change).await;
         changed.expect("the records change");
+        side.settle(Ok(())).expect("it changed them");
     }
 }
 
@@ -160,7 +92,6 @@ impl Bench for Mutant {
         Self {
             sound,
             statements: Arc::new(statements),
-            url,
         }
     }
 

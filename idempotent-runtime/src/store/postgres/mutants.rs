@@ -1,9 +1,12 @@
 //! Cuts pieces out of the statements of Postgres.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use async_trait::async_trait;
-use sqlx::{AssertSqlSafe, Connection, Executor, postgres::PgConnection};
+use sqlx::{AssertSqlSafe, Executor};
 
 use super::{
     Inner, PostgresStore, Statements,
@@ -13,7 +16,7 @@ use super::{
 use crate::{
     store::{
         Store,
-        cutter::{Bench, Cut, Unnoticed, ageing, each_is_noticed, sql},
+        cutter::{Bench, Cut, ageing, each_is_noticed, sql},
         sql::upgrade,
     },
     testing::conformance::Subject,
@@ -27,125 +30,47 @@ const TIMES: &[(&str, &str)] = &[
     ("now", "(SELECT 0::bigint AS now)"),
 ];
 
-const UNNOTICED: &[Unnoticed] = &[
-    Unnoticed(
-        "load",
-        "id IS NOT NULL",
-        "a record of nothing but NULL is none",
-    ),
-    Unnoticed("again", "id = $1::bytea", "the version is known"),
-    Unnoticed("again", "state = 2", "the version is known"),
-    Unnoticed("again", "expires = $3::bigint", "the version is known"),
-    Unnoticed(
-        "create",
-        "$9::bigint IS NULL -> ($9::bigint IS NULL AND FALSE)",
-        "a claim has a least token",
-    ),
-    Unnoticed(
-        "create",
-        "now + greatest(0, … - coalesce($15::bigint, 0))",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "create",
-        "NOT EXISTS (SELECT FROM claimed)",
-        "the snapshot is from before the claim",
-    ),
-    Unnoticed(
-        "replace",
-        "THEN MAX … $16::bigint IS NULL -> ($16::bigint IS NULL AND FALSE)",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "THEN purge_from … $15::bigint IS NULL -> ($15::bigint IS NULL OR TRUE)",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "least(purge_from, … MAX - now)) -> (now + least($16::bigint, MAX - now))",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "now + least($16::bigint, MAX - now))",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "WHEN $3::text IS NULL AND -> ($3::text IS NULL OR TRUE)",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "WHEN $3::text IS NULL AND -> ($3::text IS NULL AND FALSE)",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "now + greatest(0, … - $15::bigint)",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "replace",
-        "CASE WHEN waited … pg_notify",
-        "a wait looks as well",
-    ),
-    Unnoticed(
-        "complete",
-        "CASE WHEN waited … pg_notify",
-        "a wait looks as well",
-    ),
-    Unnoticed(
-        "purge",
-        "purge_from <= … $2::bigint",
-        "it only decides which rows are looked at",
-    ),
-    Unnoticed(
-        "purge",
-        "ORDER BY purge_from",
-        "it only decides which rows are first",
-    ),
-    Unnoticed(
-        "purge",
-        "CASE WHEN waited … pg_notify",
-        "a wait looks as well",
-    ),
-    Unnoticed(
-        "complete",
-        "least(purge_from, … - ARRIVED)) -> (ARRIVED + least($4::bigint, MAX - ARRIVED))",
-        "it only saves a write of the index",
-    ),
-    Unnoticed(
-        "complete",
-        "least(purge_from, … - ARRIVED)) -> 0::bigint",
-        "a purge only looks too early",
-    ),
-    Unnoticed(
-        "complete",
-        "id = $1::bytea",
-        "a version stands under one id",
-    ),
-    Unnoticed(
-        "purge",
-        "state = 1",
-        "`purge_from` spares the others as well",
-    ),
-];
+/// Where nothing needs to be noticed, and why.
+const UNNOTICED: &str = "
+    load | id IS NOT NULL | a record of nothing but NULL is none
+    again | id = $1::bytea | the version is known
+    again | state = 2 | the version is known
+    again | expires = $3::bigint | the version is known
+    create | $9::bigint IS NULL -> ($9::bigint IS NULL AND FALSE) | a claim has a least token
+    create | now + greatest(0, … - coalesce($15::bigint, 0)) | a purge only looks too early
+    create | NOT EXISTS (SELECT FROM claimed) | the snapshot is from before the claim
+    replace | THEN MAX … $16::bigint IS NULL -> ($16::bigint IS NULL AND FALSE) | a purge only looks too early
+    replace | THEN purge_from … $15::bigint IS NULL -> ($15::bigint IS NULL OR TRUE) | a purge only looks too early
+    replace | least(purge_from, … MAX - now)) -> (now + least($16::bigint, MAX - now)) | a purge only looks too early
+    replace | now + least($16::bigint, MAX - now)) | a purge only looks too early
+    replace | WHEN $3::text IS NULL AND -> ($3::text IS NULL OR TRUE) | a purge only looks too early
+    replace | WHEN $3::text IS NULL AND -> ($3::text IS NULL AND FALSE) | a purge only looks too early
+    replace | now + greatest(0, … - $15::bigint) | a purge only looks too early
+    replace | CASE WHEN waited … pg_notify | a wait looks as well
+    complete | CASE WHEN waited … pg_notify | a wait looks as well
+    purge | purge_from <= … $2::bigint | it only decides which rows are looked at
+    purge | ORDER BY purge_from | it only decides which rows are first
+    purge | CASE WHEN waited … pg_notify | a wait looks as well
+    complete | least(purge_from, … - ARRIVED)) -> (ARRIVED + least($4::bigint, MAX - ARRIVED)) | it only saves a write of the index
+    complete | least(purge_from, … - ARRIVED)) -> 0::bigint | a purge only looks too early
+    complete | id = $1::bytea | a version stands under one id
+    purge | state = 1 | `purge_from` spares the others as well
+";
 
 /// Clients of one table whose statements are these.
 struct Mutant {
     sound: PostgresStore,
     statements: Arc<Statements>,
-    url: String,
+    given: Mutex<Vec<PostgresStore>>,
 }
 
 impl Mutant {
     async fn change(&self, change: String) {
-        let connected = PgConnection::connect(&self.url).await;
-        let mut side = connected.expect("the server answers");
-        let changed = side.execute(sqlx::raw_sql(AssertSqlSafe(change))).await;
-        changed.expect("the records change");
+        let side = self.sound.inner.connections.acquire("testing").await;
+        let mut side = side.expect("the server answers");
+        let change = sqlx::raw_sql(AssertSqlSafe(change));
+        side.execute(change).await.expect("the records change");
+        side.settle(Ok(())).expect("it changed them");
     }
 }
 
@@ -182,7 +107,7 @@ impl Bench for Mutant {
         Self {
             sound,
             statements: Arc::new(statements),
-            url,
+            given: Mutex::default(),
         }
     }
 
@@ -196,16 +121,24 @@ impl Bench for Mutant {
 impl Subject for Mutant {
     async fn store(&self) -> Arc<dyn Store> {
         let sound = &self.sound.inner;
-        Arc::new(PostgresStore {
+        let connections = sound.connections.another(10);
+        let mut given = self.given.lock().expect("no panic here");
+        // Opening a connection takes longer than most cases do with it.
+        for left in given.extract_if(.., |given| Arc::strong_count(&given.inner) == 1) {
+            connections.inherit(&left.inner.connections);
+        }
+        let store = PostgresStore {
             inner: Arc::new(Inner {
-                connections: sound.connections.another(10),
+                connections,
                 statements: Arc::clone(&self.statements),
                 prefix: sound.prefix.clone(),
                 waiters: Arc::default(),
                 listening: Arc::default(),
                 recent: Arc::default(),
             }),
-        })
+        };
+        given.push(store.clone());
+        Arc::new(store)
     }
 
     async fn advance(&self, by: Duration) {

@@ -6,14 +6,14 @@ use std::{
 };
 
 use async_trait::async_trait;
-use redis::{AsyncCommands, AsyncConnectionConfig, Client, Script};
+use redis::Script;
 
-use super::{Inner, RedisStore, scripts::Scripts};
+use super::{Inner, RedisStore, link::Node, scripts::Scripts};
 use crate::{
     record::micros,
     store::{
         Store,
-        cutter::{Bench, Cut, Unnoticed, each_is_noticed, lua},
+        cutter::{Bench, Cut, each_is_noticed, lua},
     },
     testing::conformance::Subject,
 };
@@ -21,119 +21,53 @@ use crate::{
 /// The part of every script.
 const COMMON: &str = include_str!("scripts/common.lua");
 
-const UNNOTICED: &[Unnoticed] = &[
-    Unnoticed(
-        "common",
-        "sum < 2 ^ 53 -> false",
-        "the other way is slower and exact, too",
-    ),
-    Unnoticed("swap", "if cell then", "no case leaves a half of a record"),
-    Unnoticed(
-        "swap",
-        "redis.call('DEL', KEYS[1])",
-        "no case leaves a half of a record",
-    ),
-    Unnoticed(
-        "swap",
-        "token or '0' -> token",
-        "a record begins with a token",
-    ),
-    Unnoticed(
-        "swap",
-        "lease ~= '' -> true",
-        "the server takes no empty duration",
-    ),
-    Unnoticed(
-        "swap",
-        "first > 9 -> true",
-        "the server takes no deletion of no field",
-    ),
-    Unnoticed(
-        "swap",
-        "seen ~= '' -> true",
-        "where nothing stood nothing is deleted",
-    ),
-    Unnoticed(
-        "swap",
-        "if (state ~= RUNNING or lease == '0') and redis.call('HDEL', KEYS[1], 'waited') == 1 then",
-        "a wait looks, too",
-    ),
-    Unnoticed(
-        "swap",
-        "if (state == DONE or state == RELEASED) and #gone <= 16 then",
-        "no case sees what Redis forgets one day",
-    ),
-    Unnoticed(
-        "swap",
-        "redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.ceil(tonumber(gone) / 1000)))",
-        "no case sees what Redis forgets one day",
-    ),
-    Unnoticed(
-        "swap",
-        "elseif seen ~= '' then",
-        "no case sees what Redis forgets one day",
-    ),
-    Unnoticed(
-        "swap",
-        "redis.call('PERSIST', KEYS[1])",
-        "no case sees what Redis forgets one day",
-    ),
-    Unnoticed(
-        "purge",
-        "if not (state and on_crash and lease_end and expires) then",
-        "no case leaves a half of a record",
-    ),
-    Unnoticed(
-        "purge",
-        "if not (lease_end:find('^%d+$') and expires:find('^%d+$')) then",
-        "no case writes a time that is none",
-    ),
-    Unnoticed("purge", "if waited then", "a wait looks, too"),
-];
+/// Where nothing needs to be noticed, and why.
+const UNNOTICED: &str = "
+    common | sum < 2 ^ 53 -> false | the other way is slower and exact, too
+    swap | if cell then | no case leaves a half of a record
+    swap | redis.call('DEL', KEYS[1]) | no case leaves a half of a record
+    swap | token or '0' -> token | a record begins with a token
+    swap | lease ~= '' -> true | the server takes no empty duration
+    swap | first > 9 -> true | the server takes no deletion of no field
+    swap | seen ~= '' -> true | where nothing stood nothing is deleted
+    swap | if (state ~= RUNNING or lease == '0') and redis.call('HDEL', KEYS[1], 'waited') == 1 then | a wait looks, too
+    swap | if (state == DONE or state == RELEASED) and #gone <= 16 then | no case sees what Redis forgets one day
+    swap | redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.ceil(tonumber(gone) / 1000))) | no case sees what Redis forgets one day
+    swap | elseif seen ~= '' then | no case sees what Redis forgets one day
+    swap | redis.call('PERSIST', KEYS[1]) | no case sees what Redis forgets one day
+    purge | if not (state and on_crash and lease_end and expires) then | no case leaves a half of a record
+    purge | if not (lease_end:find('^%d+$') and expires:find('^%d+$')) then | no case writes a time that is none
+    purge | if waited then | a wait looks, too
+";
 
-/// How long a connection past the library waits; the driver's own patience is too short for a machine with much to do.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Takes `by` off every moment of a record, and off its expiry.
+/// Takes so much off every moment of a record, and off its expiry.
 const AGEING: &str = "
     for _, field in ipairs({ 'lease_end', 'created', 'finished', 'expires' }) do
-        local moment = redis.call('HGET', KEYS[1], field)
+        local moment = redis.call('HGET', key, field)
         if moment then
-            redis.call('HSET', KEYS[1], field, string.format('%.0f', moment - ARGV[1]))
+            redis.call('HSET', key, field, string.format('%.0f', moment - ARGV[2]))
         end
     end
-    local expiry = redis.call('PEXPIRETIME', KEYS[1])
+    local expiry = redis.call('PEXPIRETIME', key)
     if expiry > 0 then
-        redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', expiry - math.floor(ARGV[1] / 1000)))
+        redis.call('PEXPIREAT', key, string.format('%.0f', expiry - math.floor(ARGV[2] / 1000)))
     end";
 
 /// Clients of the keys of one prefix, whose scripts are these.
 struct Mutant {
     sound: RedisStore,
     scripts: Arc<Scripts>,
-    client: Client,
 }
 
 impl Mutant {
-    /// Runs a script over every record.
-    async fn change(&self, script: &str, by: i64) {
-        let patient = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE));
-        let connecting = self
-            .client
-            .get_multiplexed_async_connection_with_config(&patient);
-        let mut side = connecting.await.expect("the server answers");
+    /// Does this with the key of every record.
+    async fn change(&self, change: &str, by: i64) {
+        let mut command = redis::cmd("EVAL");
+        let each = format!("for _, key in ipairs(redis.call('KEYS', ARGV[1])) do {change} end");
         let pattern = self.sound.inner.prefix.pattern();
-        let keys: Vec<String> = side.keys(pattern).await.expect("the keys");
-        for key in keys {
-            let changed = Script::new(script)
-                .key(key)
-                .arg(by)
-                .invoke_async(&mut side)
-                .await;
-            let () = changed.expect("the records change");
-        }
+        command.arg(each).arg(0).arg(pattern).arg(by);
+        let changing = self.sound.inner.link.send(&command, &Node::Only, "testing");
+        changing.await.expect("the records change");
     }
 }
 
@@ -165,12 +99,11 @@ impl Bench for Mutant {
         Self {
             sound,
             scripts: Arc::new(scripts),
-            client: Client::open(url).expect("a URL"),
         }
     }
 
     async fn empty(&self) {
-        self.change("redis.call('DEL', KEYS[1])", 0).await;
+        self.change("redis.call('DEL', key)", 0).await;
     }
 }
 

@@ -47,6 +47,7 @@ pub async fn a_claim_stands_as_written(subject: &dyn Subject) {
 /// F03: the second claim is refused, the first one untouched, and shown in the refusal.
 pub async fn a_second_claim_is_refused_and_shown_what_stands(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
+    applied(&*store, id(0), None, &claim()).await;
     let first = applied(&*store, id(1), None, &claim()).await;
     let snapshot = refused(&*other, id(1), None, &claim()).await;
     assert_eq!(snapshot.record, Some(first));
