@@ -108,6 +108,7 @@ mod handle;
 pub mod http;
 pub mod identity;
 pub mod key;
+#[doc(hidden)]
 pub mod lease;
 mod observe;
 mod operation;

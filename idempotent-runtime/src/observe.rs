@@ -256,7 +256,7 @@ impl Observers {
                 tracing::warn!(operation, %id, attempt, ?step, "idempotent call");
             }
             RecordChange::TakenOver => {
-                tracing::info!(operation, %id, attempt, ?step, "idempotent call")
+                tracing::info!(operation, %id, attempt, ?step, "idempotent call");
             }
             // That a heartbeat failed is said with its cause, where that is known.
             _ => tracing::debug!(operation, %id, attempt, ?step, "idempotent call"),

@@ -8,7 +8,7 @@ use crate::{
     attempt::is_held,
     clock::Timer,
     error::Error,
-    fingerprint::Arguments,
+    fingerprint::{Arguments, Fingerprinted},
     handle::{AsHandle, Idempotency, in_force},
     identity::RecordId,
     key::{Key, KeyError, KeyPart},
@@ -223,26 +223,9 @@ impl Description {
         if !handle.is_enabled() {
             return Ok(self.switched_off(handle));
         }
-        if let Some(mistake) = self.mistake {
-            return Err(mistake);
-        }
-        if let Some(site) = self.site {
-            handle.meet(site)?;
-        }
+        let (ttl, lease) = self.check_policy(&handle)?;
         let defaults = handle.defaults();
-        let (ttl, lease) = (
-            self.policy.ttl.unwrap_or(defaults.ttl),
-            self.policy.lease.unwrap_or(defaults.lease),
-        );
-        check_durations(ttl, lease, handle.timer())?;
-        check_lease(self.policy.ttl, self.policy.lease)?;
-        check_expired(self.policy.on_expired, defaults.audit_retention)?;
         let operation = self.name;
-        if operation.trim().is_empty() {
-            return Err(Error::InvalidPolicy(
-                "the name of the operation is empty: give it a stable one, such as `payments.charge`",
-            ));
-        }
         let invalid = |part| {
             let operation = &operation;
             move |source| Error::InvalidKey {
@@ -251,11 +234,6 @@ impl Description {
                 source,
             }
         };
-        if self.key.is_none() && self.arguments.is_empty() {
-            return Err(Error::InvalidPolicy(
-                "the call has no key and no arguments that could be one, so every call would be a duplicate of the first: give `key`",
-            ));
-        }
         let fingerprint = self
             .arguments
             .finish(handle.fingerprint_key())
@@ -269,48 +247,26 @@ impl Description {
             .on_missing_key
             .unwrap_or(defaults.on_missing_key);
         let opted_out = self.opted_out.then_some(UnprotectedReason::OptedOut);
-        let (key, unprotected) = match self.key.take() {
-            None => (
-                Key::from_part(fingerprint.fingerprint().as_bytes()).map_err(invalid("key"))?,
-                None,
-            ),
-            Some(Ok(key)) => (key, None),
-            Some(Err(KeyError::Missing))
-                if on_missing_key == OnMissingKey::Run || opted_out.is_some() =>
-            {
-                (
-                    Key::from_part(&stand_in()).map_err(invalid("key"))?,
-                    Some(UnprotectedReason::MissingKey),
-                )
-            }
-            Some(Err(error)) => return Err(invalid("key")(error)),
-        };
-        let has_old_identity = match (&self.old_key, &self.old_name) {
-            // No build has ever recorded anything under it.
-            (Some(Err(KeyError::Missing)), _) | (None, None) => false,
-            (Some(_), _) | (None, Some(_)) => true,
-        };
+        let may_run = on_missing_key == OnMissingKey::Run || opted_out.is_some();
+        let (key, unprotected) =
+            chosen_key(self.key.take(), &fingerprint, may_run).map_err(invalid("key"))?;
         let framed_scope = scope.as_ref().map(Key::framed);
         let id = RecordId::new(&operation, framed_scope, key.framed());
-        let old_id = if has_old_identity {
-            let old_name = self.old_name.as_deref().unwrap_or(&operation);
-            let old_key = self.old_key.take().transpose().map_err(invalid("key"))?;
-            let old_key = old_key.as_ref().unwrap_or(&key).framed();
-            Some(RecordId::new(old_name, framed_scope, old_key))
-        } else {
-            None
+        let old_name = self.old_name.as_deref();
+        let old_key = self.old_key.take();
+        let old_id = old_id(old_name, old_key, (&operation, framed_scope, &key));
+        let old_id = old_id.map_err(invalid("key"))?;
+        let subject = || Subject {
+            operation: Arc::clone(&operation),
+            scope: handle.shown(scope),
+            key: handle.shown(Some(key)),
+            fingerprint,
         };
-        let on_crash = self.policy.on_crash.unwrap_or(defaults.on_crash);
         let protection = match opted_out.or(unprotected) {
             Some(why) => Protection::None(why),
             None => Protection::Record(Asked {
-                subject: Arc::new(Subject {
-                    operation: Arc::clone(&operation),
-                    scope: handle.shown(scope),
-                    key: handle.shown(Some(key)),
-                    fingerprint,
-                }),
-                on_crash,
+                subject: Arc::new(subject()),
+                on_crash: self.policy.on_crash.unwrap_or(defaults.on_crash),
                 lease,
                 ttl,
                 on_expired: self.policy.on_expired,
@@ -318,6 +274,33 @@ impl Description {
         };
         let identity = (operation, id, old_id);
         Ok(Request::new(handle, &self.policy, identity, protection))
+    }
+
+    /// The time to live and the lease, once all that was said of the call can be.
+    fn check_policy(&mut self, handle: &Idempotency) -> Result<(Duration, Duration), Error> {
+        if let Some(mistake) = self.mistake.take() {
+            return Err(mistake);
+        }
+        if let Some(site) = self.site {
+            handle.meet(site)?;
+        }
+        let defaults = handle.defaults();
+        let ttl = self.policy.ttl.unwrap_or(defaults.ttl);
+        let lease = self.policy.lease.unwrap_or(defaults.lease);
+        check_durations(ttl, lease, handle.timer())?;
+        check_lease(self.policy.ttl, self.policy.lease)?;
+        check_expired(self.policy.on_expired, defaults.audit_retention)?;
+        if self.name.trim().is_empty() {
+            return Err(Error::InvalidPolicy(
+                "the name of the operation is empty: give it a stable one, such as `payments.charge`",
+            ));
+        }
+        if self.key.is_none() && self.arguments.is_empty() {
+            return Err(Error::InvalidPolicy(
+                "the call has no key and no arguments that could be one, so every call would be a duplicate of the first: give `key`",
+            ));
+        }
+        Ok((ttl, lease))
     }
 
     /// Lets nothing stand in the way of the body. What that hands downstream is what it would be otherwise, where that can be told.
@@ -410,6 +393,39 @@ impl Request {
 }
 
 /// Refuses a refusal that would never come: what is not kept is new.
+/// The identity that a call had in an older build, by what it has now.
+fn old_id(
+    old_name: Option<&str>,
+    old_key: Option<Result<Key, KeyError>>,
+    (name, scope, key): (&str, Option<&[u8]>, &Key),
+) -> Result<Option<RecordId>, KeyError> {
+    let old_key = match old_key {
+        // No build has ever recorded anything under it.
+        Some(Err(KeyError::Missing)) => return Ok(None),
+        None if old_name.is_none() => return Ok(None),
+        old_key => old_key.transpose()?,
+    };
+    let (old_name, old_key) = (old_name.unwrap_or(name), old_key.as_ref().unwrap_or(key));
+    Ok(Some(RecordId::new(old_name, scope, old_key.framed())))
+}
+
+/// The key of a call: the one that was given, or its arguments. Where it is missing and the call may
+/// run all the same, one that stands in for it.
+fn chosen_key(
+    given: Option<Result<Key, KeyError>>,
+    fingerprint: &Fingerprinted,
+    may_run: bool,
+) -> Result<(Key, Option<UnprotectedReason>), KeyError> {
+    match given {
+        None => Ok((Key::from_part(fingerprint.fingerprint().as_bytes())?, None)),
+        Some(Err(KeyError::Missing)) if may_run => Ok((
+            Key::from_part(&stand_in())?,
+            Some(UnprotectedReason::MissingKey),
+        )),
+        Some(given) => Ok((given?, None)),
+    }
+}
+
 pub(crate) fn check_expired(on_expired: OnExpired, keep: Duration) -> Result<(), Error> {
     if on_expired == OnExpired::Refuse && keep.is_zero() {
         return Err(Error::InvalidPolicy(

@@ -41,32 +41,9 @@ impl Sending<'_> {
             self.attempts += 1;
             let request = self.request.next();
             let attempted = self.bounded(request, extensions, next.clone()).await;
-            if self.left_origin(&attempted)
-                && let Some(keyed) = self.keyed.take()
-            {
-                let call = self.ended(&keyed, attempted);
-                return Err(ClientError::LeftOrigin { call }.into());
-            }
-            if let Attempted::Failed(error) = &attempted
-                && failure::causes(error).any(<dyn StdError>::is::<Changed>)
-                && let Some(keyed) = self.keyed.take()
-            {
-                let call = self.ended(&keyed, attempted);
-                return Err(ClientError::BodyChanged { call }.into());
-            }
-            self.may_have_happened |= self.led_on.load(Ordering::Relaxed);
+            let attempted = self.goes_on_after(attempted)?;
             let observed = self.observe(&attempted);
-            let progress = self.progress();
-            let limits = &self.inner.settings.limits;
-            let limits = limits.clone().deadline(self.deadline);
-            let jitter = rand::random();
-            let step = decide::decide(self.profile, &limits, &progress, &observed, jitter);
-            let perhaps = observed.may_have_happened(self.profile, &progress);
-            self.may_have_happened |= perhaps;
-            if let Observed::Answer(answer) = &observed {
-                self.was_early |= answer.status == StatusCode::TOO_EARLY;
-            }
-            match step {
+            match self.decide(&observed) {
                 decide::Next::Return => {
                     let meaning = finish::meaning(&attempted);
                     if meaning == Meaning::Outcome {
@@ -96,6 +73,41 @@ impl Sending<'_> {
                 }
             }
         }
+    }
+
+    /// The attempt, unless it has left the origin or changed its body: then the call ends.
+    fn goes_on_after(&mut self, attempted: Attempted) -> Result<Attempted> {
+        let has_changed = matches!(
+            &attempted,
+            Attempted::Failed(error) if failure::causes(error).any(<dyn StdError>::is::<Changed>)
+        );
+        let has_left = self.left_origin(&attempted);
+        match self.keyed.take_if(|_| has_left || has_changed) {
+            Some(keyed) => {
+                let call = self.ended(&keyed, attempted);
+                Err(match has_left {
+                    true => ClientError::LeftOrigin { call },
+                    false => ClientError::BodyChanged { call },
+                }
+                .into())
+            }
+            None => Ok(attempted),
+        }
+    }
+
+    /// Decides what follows an attempt, and remembers what it says of the call.
+    fn decide(&mut self, observed: &Observed) -> decide::Next {
+        self.may_have_happened |= self.led_on.load(Ordering::Relaxed);
+        let progress = self.progress();
+        let limits = &self.inner.settings.limits;
+        let limits = limits.clone().deadline(self.deadline);
+        let jitter = rand::random();
+        let next = decide::decide(self.profile, &limits, &progress, observed, jitter);
+        self.may_have_happened |= observed.may_have_happened(self.profile, &progress);
+        if let Observed::Answer(answer) = observed {
+            self.was_early |= answer.status == StatusCode::TOO_EARLY;
+        }
+        next
     }
 
     fn forget_mark(&self, extensions: &mut Extensions) {

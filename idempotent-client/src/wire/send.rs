@@ -190,26 +190,9 @@ impl Sending<'_> {
         let is_written = written.is_some();
         let named = is_written || !matches!(self.call.source, Source::Random);
         let digest = self.request.without_headers;
-        let account = self.call.account.as_ref();
-        let account = account.unwrap_or(&self.inner.settings.account).to_string();
-        let (key, since) = match (written, &self.call.source) {
-            (Some(key), _) => {
-                let headers = self.request.request_mut().headers_mut();
-                headers.get_mut(&self.profile.header).map(sensitive);
-                (key, now)
-            }
-            (None, Source::Given(key)) => (key.clone(), now),
-            (None, Source::Intent(intent)) => {
-                let namespace = &self.inner.settings.namespace;
-                let Intent { operation, id, .. } = intent;
-                (ClientKey::derived(namespace, &account, operation, id), now)
-            }
-            (None, Source::Random) => outer_retry::find(extensions, digest)
-                .map_err(|key| ClientError::AnotherCallOpen {
-                    call: CallSummary::unsent(key),
-                })?
-                .unwrap_or_else(|| (ClientKey::random(), now)),
-        };
+        let default = &self.inner.settings.account;
+        let account = self.call.account.as_ref().unwrap_or(default).to_string();
+        let (key, since) = self.choose_key(written, &account, extensions, now)?;
         let headers = self.request.request_mut().headers_mut();
         if !headers.contains_key(&self.profile.header) {
             let header = key.to_header(self.profile.style);
@@ -223,10 +206,10 @@ impl Sending<'_> {
             key,
         };
         let caller = caller(&id, self.request.request().headers(), &self.profile.header);
-        let Some(live) = self.inner.enter(id.clone()) else {
-            let call = CallSummary::unsent(id.key);
-            return Err(ClientError::InFlight { call }.into());
-        };
+        let live = self.inner.enter(id.clone());
+        let live = live.ok_or_else(|| ClientError::InFlight {
+            call: CallSummary::unsent(id.key),
+        })?;
         self.protection = self.protection.with_key(self.profile.support());
         let mut keyed = KeyedCall {
             live,
@@ -246,7 +229,12 @@ impl Sending<'_> {
         };
         outer_retry::note_sent(extensions, keyed.key());
         self.keyed = Some(keyed);
-        Ok(match begun {
+        Ok(self.goes_on(begun))
+    }
+
+    /// The response, where the call is over.
+    fn goes_on(&mut self, begun: Begun) -> Option<Response> {
+        match begun {
             Begun::New => None,
             Begun::Again { written } => {
                 self.may_have_happened = true;
@@ -256,6 +244,34 @@ impl Sending<'_> {
                 None
             }
             Begun::Over(response) => Some(response),
+        }
+    }
+
+    /// The key of the call, and since when there is that key.
+    fn choose_key(
+        &mut self,
+        written: Option<ClientKey>,
+        account: &str,
+        extensions: &Extensions,
+        now: Duration,
+    ) -> Result<(ClientKey, Duration)> {
+        Ok(match (written, &self.call.source) {
+            (Some(key), _) => {
+                let headers = self.request.request_mut().headers_mut();
+                headers.get_mut(&self.profile.header).map(sensitive);
+                (key, now)
+            }
+            (None, Source::Given(key)) => (key.clone(), now),
+            (None, Source::Intent(intent)) => {
+                let namespace = &self.inner.settings.namespace;
+                let Intent { operation, id, .. } = intent;
+                (ClientKey::derived(namespace, account, operation, id), now)
+            }
+            (None, Source::Random) => outer_retry::find(extensions, self.request.without_headers)
+                .map_err(|key| ClientError::AnotherCallOpen {
+                    call: CallSummary::unsent(key),
+                })?
+                .unwrap_or_else(|| (ClientKey::random(), now)),
         })
     }
 

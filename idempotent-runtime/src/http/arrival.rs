@@ -16,8 +16,8 @@ use crate::{
     error::BoxError,
     http::{
         body::{Unfinished, Whole, read_to_end},
-        drain::{Barred, Bounds, Inside, Occupant},
         guard::Guard,
+        in_flight_limit::{Bounds, Occupant, Permit, Rejected},
         problem::{Kind, Problem},
         triage::{too_large, unreadable},
     },
@@ -117,7 +117,7 @@ impl Guard {
         let read = match poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
             Poll::Ready(read) => read,
             Poll::Pending => {
-                let _place = self.enter(Occupant::Body, self.settings.bounds)?;
+                let _place = self.acquire(Occupant::Body, self.settings.bounds)?;
                 reading.await
             }
         };
@@ -128,17 +128,17 @@ impl Guard {
     }
 
     /// Lets in what is counted; the refusal where there is no room.
-    pub(crate) fn enter(&self, occupant: Occupant, bounds: Bounds) -> Result<Inside, Problem> {
+    pub(crate) fn acquire(&self, occupant: Occupant, bounds: Bounds) -> Result<Permit, Problem> {
         let counted = self
             .settings
             .bounds
             .are_of_callers()
             .then(|| self.caller_id());
-        let entered = self.settings.door.enter(occupant, counted, bounds);
+        let entered = self.settings.in_flight.acquire(occupant, counted, bounds);
         entered.map_err(|barred| {
             Problem::new(match barred {
-                Barred::Shut | Barred::Full => Kind::Overloaded,
-                Barred::FullOfThisCaller => Kind::TooManyKeys,
+                Rejected::Closed | Rejected::Full => Kind::Overloaded,
+                Rejected::FullOfThisCaller => Kind::TooManyKeys,
             })
         })
     }

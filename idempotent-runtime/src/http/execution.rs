@@ -21,12 +21,12 @@ use crate::{
     http::{
         IDEMPOTENT_REPLAYED, StoredResponse,
         body::{Body, Ended, Unfinished, Whole, read_to_end},
-        client::{OPEN, Own, RELEASED, Told, give},
-        drain::{Bounds, Inside, Occupant},
         grpc,
         guard::{Guard, IsGuarded},
+        in_flight_limit::{Bounds, Occupant, Permit},
         outcome::{AboutAnotherCall, ReplayHint, Verdict, verdict},
         problem::{Kind, Problem},
+        response_channel::{HandlerReply, OPEN, RELEASED, Reply, send},
         routing,
         rules::{Protocol, Storage},
         settings::Settings,
@@ -57,11 +57,11 @@ struct Terms {
 }
 
 /// What a run came to.
-enum Came<R, E> {
+enum Captured<R, E> {
     /// To something of which all is known.
-    ToAnEnd(Box<Told<R, E>>, Verdict),
+    Buffered(Box<HandlerReply<R, E>>, Verdict),
     /// To a response of which only the end is to be recorded.
-    ToAStream(Box<Response<Body<R>>>, oneshot::Receiver<Ended>, Verdict),
+    Streaming(Box<Response<Body<R>>>, oneshot::Receiver<Ended>, Verdict),
 }
 
 impl<S> Execution<S> {
@@ -83,7 +83,7 @@ impl<S> Execution<S> {
     pub(crate) async fn run<B, R, E>(
         mut self: Box<Self>,
         attempt: Attempt,
-        client: oneshot::Sender<Own<R, E>>,
+        mut client: oneshot::Sender<Reply<R, E>>,
     ) -> RawEnding
     where
         S: Service<Request<Body<B>>, Response = Response<R>, Error = E>,
@@ -97,13 +97,13 @@ impl<S> Execution<S> {
             route: Route::of(&self.head),
         };
         let guard = &*terms.guard;
-        let _inside = match terms.enter(&attempt) {
+        let _inside = match terms.acquire(&attempt) {
             Ok(inside) => inside,
             Err(mut refused) => {
                 if attempt.is_takeover() {
-                    refused.say(OPEN);
+                    refused.set_status(OPEN);
                 }
-                give(client, Own::Whole(refused));
+                send(client, Reply::Whole(refused));
                 return RawEnding::NotBegun(nothing());
             }
         };
@@ -115,38 +115,13 @@ impl<S> Execution<S> {
             survive_in_place(answering).await
         };
         let (own, verdict) = match answered {
-            Some(Ok(response)) => {
-                let (mut head, body) = response.into_parts();
-                let verdict = terms.judge(&mut head, &body);
-                let is_its_own = head.extensions.remove::<AboutAnotherCall>().is_none();
-                if let Some(stage) = verdict.and_then(Verdict::stage) {
-                    attempt.reach(stage);
+            Some(Ok(response)) => match terms.deliver(response, &attempt, client).await {
+                Ok(ending) => return ending,
+                Err((verdict, back)) => {
+                    client = back;
+                    (Ok(()), terms.panicked(verdict.or(Some(Verdict::Store))))
                 }
-                let kept = {
-                    let keeping = pin!(terms.keep(head, body, verdict));
-                    survive_in_place(keeping).await
-                };
-                match kept {
-                    Some(Came::ToAnEnd(mut told, verdict)) => {
-                        if matches!(verdict, Verdict::NotBegun | Verdict::Release) && is_its_own {
-                            let is_free = !attempt.is_takeover();
-                            told.say(if is_free { RELEASED } else { OPEN });
-                        }
-                        return tell(told, verdict, client);
-                    }
-                    Some(Came::ToAStream(response, ended, verdict)) => {
-                        // The store learns of it before the client does, because this process may die while the body is sent.
-                        if let Some(stage) = verdict.stage() {
-                            attempt.reach(stage);
-                            // Boxed, so that the future of every run does not hold room for it.
-                            Box::pin(guard.settings.handle.has_answered(&attempt)).await;
-                        }
-                        give(client, Own::Streamed(response));
-                        return ending_of_stream(ended, verdict).await;
-                    }
-                    None => (Ok(()), terms.panicked(verdict.or(Some(Verdict::Store)))),
-                }
-            }
+            },
             Some(Err(error)) => (Err(error), Verdict::from(guard.rules.server_errors)),
             None => (Ok(()), terms.panicked(None)),
         };
@@ -174,22 +149,66 @@ impl<S> Execution<S> {
 
 impl Terms {
     /// Lets the handler in; the refusal where it may not begin.
-    fn enter<R, E>(&self, attempt: &Attempt) -> Result<Inside, Box<Told<R, E>>> {
+    fn acquire<R, E>(&self, attempt: &Attempt) -> Result<Permit, Box<HandlerReply<R, E>>> {
         // What an earlier handler may have begun is not left lying for want of room.
         let bounds = if attempt.is_takeover() {
             Bounds::NONE
         } else {
             self.guard.settings.bounds
         };
-        let inside = self.guard.enter(Occupant::Handler, bounds);
+        let inside = self.guard.acquire(Occupant::Handler, bounds);
         inside.map_err(|problem| self.refused(&problem))
     }
 
-    fn refused<R, E>(&self, problem: &Problem) -> Box<Told<R, E>> {
-        Box::new(Told {
+    fn refused<R, E>(&self, problem: &Problem) -> Box<HandlerReply<R, E>> {
+        Box::new(HandlerReply {
             response: Ok(self.guard.refuse_in_any_case(problem)),
             outcome: nothing(),
         })
+    }
+
+    /// Gives a response to the client's side, and says what is to be recorded of it. Where its body
+    /// or its seal panics, the client's side comes back, with what the response meant.
+    async fn deliver<R, E>(
+        &self,
+        response: Response<R>,
+        attempt: &Attempt,
+        client: oneshot::Sender<Reply<R, E>>,
+    ) -> Result<RawEnding, (Option<Verdict>, oneshot::Sender<Reply<R, E>>)>
+    where
+        R: HttpBody<Data = Bytes>,
+        R::Error: Into<BoxError>,
+    {
+        let (mut head, body) = response.into_parts();
+        let verdict = self.judge(&mut head, &body);
+        let is_its_own = head.extensions.remove::<AboutAnotherCall>().is_none();
+        if let Some(stage) = verdict.and_then(Verdict::stage) {
+            attempt.reach(stage);
+        }
+        let captured = {
+            let capturing = pin!(self.capture(head, body, verdict));
+            survive_in_place(capturing).await
+        };
+        match captured {
+            Some(Captured::Buffered(mut told, verdict)) => {
+                if matches!(verdict, Verdict::NotBegun | Verdict::Release) && is_its_own {
+                    let is_free = !attempt.is_takeover();
+                    told.set_status(if is_free { RELEASED } else { OPEN });
+                }
+                Ok(tell(told, verdict, client))
+            }
+            Some(Captured::Streaming(response, ended, verdict)) => {
+                // The store learns of it before the client does, because this process may die while the body is sent.
+                if let Some(stage) = verdict.stage() {
+                    attempt.reach(stage);
+                    // Boxed, so that the future of every run does not hold room for it.
+                    Box::pin(self.guard.settings.handle.has_answered(attempt)).await;
+                }
+                send(client, Reply::Streamed(response));
+                Ok(ending_of_stream(ended, verdict).await)
+            }
+            None => Err((verdict, client)),
+        }
     }
 
     /// Says what a response means, before its body is read; `None` where it is said behind that.
@@ -249,14 +268,14 @@ impl Terms {
     }
 
     /// Says what is recorded of a response that means this.
-    async fn keep<R, E>(&self, head: Parts, body: R, verdict: Option<Verdict>) -> Came<R, E>
+    async fn capture<R, E>(&self, head: Parts, body: R, verdict: Option<Verdict>) -> Captured<R, E>
     where
         R: HttpBody<Data = Bytes>,
         R::Error: Into<BoxError>,
     {
         if let Some(verdict @ (Verdict::NotBegun | Verdict::Release)) = verdict {
             let response = Response::from_parts(head, Body::untouched(body));
-            return Came::to_an_end(Ok(response), verdict, nothing());
+            return Captured::buffered(Ok(response), verdict, nothing());
         }
         // What is said behind a body that is too long is for its client alone.
         let unread = verdict.unwrap_or_else(|| self.of_outcome(Verdict::Store));
@@ -266,7 +285,7 @@ impl Terms {
         // A unary response has an end, and servers of gRPC do not tell how far away that is.
         if streams && !self.is_unary() {
             self.tell_unkept(unread, unkept::why(&head.headers, length));
-            return Came::to_a_stream(head, Body::untouched(body), unread);
+            return Captured::streaming(head, Body::untouched(body), unread);
         }
         match read_to_end(body, limit).await {
             Ok(whole) => {
@@ -274,12 +293,12 @@ impl Terms {
                     verdict.unwrap_or_else(|| self.judge_trailers(whole.trailers.as_ref()));
                 let outcome = self.stored(&head, &whole, verdict);
                 let response = Response::from_parts(head, Body::whole(whole));
-                Came::to_an_end(Ok(response), verdict, outcome)
+                Captured::buffered(Ok(response), verdict, outcome)
             }
-            Err(Unfinished::TooLong(body)) => Came::to_a_stream(head, body, unread),
+            Err(Unfinished::TooLong(body)) => Captured::streaming(head, body, unread),
             Err(Unfinished::Failed(body)) => {
                 let response = Response::from_parts(head, body);
-                Came::to_an_end(Ok(response), Verdict::Uncertain, nothing())
+                Captured::buffered(Ok(response), Verdict::Uncertain, nothing())
             }
         }
     }
@@ -289,7 +308,7 @@ impl Terms {
         &self,
         own: impl FnOnce(Response<Body<R>>) -> Result<Response<Body<R>>, E>,
         verdict: Verdict,
-    ) -> Box<Told<R, E>> {
+    ) -> Box<HandlerReply<R, E>> {
         let problem = Problem::new(Kind::HandlerFailed);
         let (head, bytes) = self.guard.respond(&problem).into_parts();
         let whole = Whole {
@@ -298,7 +317,7 @@ impl Terms {
         };
         let outcome = self.stored(&head, &whole, verdict);
         let response = own(Response::from_parts(head, Body::whole(whole)));
-        Box::new(Told { response, outcome })
+        Box::new(HandlerReply { response, outcome })
     }
 
     /// Tells operators of a response that no retry gets, where the rules neither say nor expect
@@ -349,22 +368,22 @@ impl Terms {
     }
 }
 
-impl<R, E> Came<R, E> {
-    fn to_an_end(
+impl<R, E> Captured<R, E> {
+    fn buffered(
         response: Result<Response<Body<R>>, E>,
         verdict: Verdict,
         outcome: RawOutcome,
     ) -> Self {
-        Came::ToAnEnd(Box::new(Told { response, outcome }), verdict)
+        Captured::Buffered(Box::new(HandlerReply { response, outcome }), verdict)
     }
 
-    fn to_a_stream(head: Parts, body: Body<R>, verdict: Verdict) -> Self
+    fn streaming(head: Parts, body: Body<R>, verdict: Verdict) -> Self
     where
         R: HttpBody<Data = Bytes>,
     {
         let (body, ended) = body.watched();
         let response = Box::new(Response::from_parts(head, body));
-        Came::ToAStream(response, ended, verdict)
+        Captured::Streaming(response, ended, verdict)
     }
 }
 
@@ -375,12 +394,12 @@ fn is_empty(body: &impl HttpBody) -> bool {
 
 /// Tells the client's side, and says what is to be recorded.
 fn tell<R, E>(
-    told: Box<Told<R, E>>,
+    told: Box<HandlerReply<R, E>>,
     verdict: Verdict,
-    client: oneshot::Sender<Own<R, E>>,
+    client: oneshot::Sender<Reply<R, E>>,
 ) -> RawEnding {
     let outcome = told.outcome.clone();
-    give(client, Own::Whole(told));
+    send(client, Reply::Whole(told));
     ending(verdict, outcome)
 }
 

@@ -22,11 +22,11 @@ use crate::{
     http::{
         IdempotencyKey, StoredResponse,
         body::{self, Body},
-        client::{Heard, hear},
         execution::Execution,
         fingerprint::{Target, part},
         grpc,
         problem::{Kind, Mismatch, Problem, ProblemJson},
+        response_channel::{Received, recv},
         routing,
         rules::{KeyScope, MismatchDetails, Protocol, ReplayOfCreated, Rules},
         scope::Requester,
@@ -116,13 +116,13 @@ impl Guard {
         let call = self.describe(&identity, &execution.head, sent);
         let (client, own) = oneshot::channel();
         let call = pin!(call.run_raw_detached(move |attempt| execution.run(attempt, client)));
-        let mut response = match hear(call, own).await {
-            Heard::Streamed(response) => *response,
-            Heard::Answered(Ok((outcome, how)), Some(own)) if own.outcome == outcome => {
+        let mut response = match recv(call, own).await {
+            Received::Streamed(response) => *response,
+            Received::Answered(Ok((outcome, how)), Some(own)) if own.outcome == outcome => {
                 own.given(&how)?
             }
-            Heard::Answered(Ok((outcome, how)), _) => self.replay(&outcome, &how, &identity),
-            Heard::Answered(Err(error), _) => {
+            Received::Answered(Ok((outcome, how)), _) => self.replay(&outcome, &how, &identity),
+            Received::Answered(Err(error), _) => {
                 let problem = self.problem(&error, &identity);
                 self.refuse(&problem)
             }

@@ -65,11 +65,13 @@ impl IdempotencyLayer {
     ///
     /// Dropped, it goes on refusing requests. It may be called again.
     pub async fn shutdown(&self, at_most: Duration) -> bool {
-        let Settings { handle, door, .. } = &*self.0;
-        door.shut();
+        let Settings {
+            handle, in_flight, ..
+        } = &*self.0;
+        in_flight.close();
         let limit = handle.timer().sleep(at_most);
         let drained = async {
-            door.empty().await;
+            in_flight.empty().await;
             handle.heartbeats().drained().await;
         };
         crate::run::race(drained, limit).await.is_some()

@@ -19,14 +19,13 @@ mod arrival;
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod axum;
 mod body;
-mod client;
 mod contract;
-mod drain;
 mod execution;
 mod fingerprint;
 mod grpc;
 mod guard;
 mod headers;
+mod in_flight_limit;
 mod json;
 mod layer;
 mod outcome;
@@ -37,6 +36,7 @@ mod release_on_reject;
 #[cfg(feature = "axum")]
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod replayable;
+mod response_channel;
 mod routes;
 mod routing;
 mod rules;

@@ -9,8 +9,8 @@ use crate::{
     error::Error,
     handle::Idempotency,
     http::{
-        drain::{Bounds, Door},
         grpc,
+        in_flight_limit::{Bounds, InFlightLimit},
         layer::IdempotencyLayer,
         problem::{Kind, Problem, Problems},
         routes::Pattern,
@@ -95,7 +95,7 @@ pub(crate) struct Settings {
     pub(crate) unscoped_status: StatusCode,
     pub(crate) seal: Option<Arc<dyn Seal>>,
     pub(crate) bounds: Bounds,
-    pub(crate) door: Door,
+    pub(crate) in_flight: InFlightLimit,
     pub(crate) unkept: Unkept,
 }
 
@@ -290,7 +290,7 @@ impl LayerBuilder<Scope> {
             unscoped_status: said.unscoped_status,
             seal: said.seal,
             bounds: said.bounds,
-            door: Door::default(),
+            in_flight: InFlightLimit::default(),
             unkept: Unkept::default(),
         }))
     }

@@ -112,7 +112,7 @@ fn admit(
         return Err(Problem::key_missing(&head.method, path, &rules.reader));
     };
     let caller = settings.caller(head)?;
-    if settings.door.is_shut() {
+    if settings.in_flight.is_closed() {
         return Err(Problem::new(Kind::Overloaded));
     }
     if body.size_hint().lower() > rules.max_request as u64 {

@@ -36,6 +36,24 @@ pub(crate) enum Admission {
     Unprotected(UnprotectedReason, RecordId),
 }
 
+/// What is to be written next.
+pub(super) struct Plan {
+    pub(super) seen: Option<Version>,
+    pub(super) draft: Draft,
+    pub(super) meaning: Meaning,
+}
+
+impl Plan {
+    /// The first write of a claim, over nothing.
+    fn begin(claim: &Claim) -> Self {
+        Self {
+            seen: None,
+            draft: first(claim, Version::random()),
+            meaning: Meaning::Fresh,
+        }
+    }
+}
+
 /// How long after it is looked again whether an outcome is written at last.
 const UNWRITTEN: Duration = Duration::from_millis(100);
 
@@ -62,104 +80,146 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    /// What is rare is boxed, so that the future of every call does not hold room for it.
     pub(crate) async fn admit(&mut self) -> Admission {
-        let mut found = match self.request.old_id {
-            Some(old) => match Box::pin(self.identify(old)).await {
-                Ok(found) => found,
-                Err(error) => return Box::pin(self.without_store(error)).await,
-            },
-            None => None,
+        match self.claim_or_find().await {
+            Ok(held) => Admission::Run(held),
+            Err(admission) => admission,
+        }
+    }
+
+    /// Claims the key; every other admission, where the key is not this call's to claim.
+    ///
+    /// What is rare is boxed, so that the future of every call does not hold room for it.
+    async fn claim_or_find(&mut self) -> Result<HeldLease, Admission> {
+        let mut found = match self.find_old().await {
+            Ok(found) => found,
+            Err(error) => return Err(Box::pin(self.without_store(error)).await),
         };
         if is_held(&self.id) || is_held(&self.request.id) {
-            return self.recursive();
+            return Err(self.recursive());
         }
-        let handle = &self.request.handle;
-        let mut claiming = PendingClaim::new(self.request, self.claim, self.id);
-        let mut draft = first(self.claim, Version::random());
-        let (mut seen, mut meaning) = (None, Meaning::Fresh);
+        let (store, timer) = (self.request.handle.store(), self.request.handle.timer());
+        let (mut plan, mut claiming) = self.begin();
         let (mut sent, mut retries) = (Duration::ZERO, Retries::new());
         let mut refusals = Refusals::default();
         loop {
-            while let Some(snapshot) = found.take() {
-                match self.decide_here(&snapshot, sent) {
-                    Next::Write(next) if next.2.leaves() => {
-                        match Box::pin(self.leave(*next)).await {
-                            Ok(Left::Refused(refused)) => return Admission::Refused(refused),
-                            Ok(Left::Moved(stands)) => found = Some(stands),
-                            Err(error) => return Box::pin(self.without_store(error)).await,
-                        }
-                    }
-                    Next::Write(next) => (seen, draft, meaning) = *next,
-                    Next::Done(admission) => return admission,
-                    Next::Wait(record, left) => {
-                        match Box::pin(self.wait(&record, snapshot.now, left)).await {
-                            Ok(later) => {
-                                found = Some(later);
-                                refusals = Refusals::default();
-                            }
-                            Err(error) => return Admission::Refused(error),
-                        }
-                    }
-                }
-            }
-            if meaning == Meaning::Fresh && self.id != self.request.id {
+            let weighed = self.weigh(found.take(), sent, &mut plan, &mut refusals);
+            weighed.await?;
+            if plan.meaning == Meaning::Fresh && self.id != self.request.id {
                 // No record binds it under the old identity any more: the new one counts.
                 self.id = self.request.id;
-                (seen, draft) = (None, first(self.claim, Version::random()));
-                claiming = PendingClaim::new(self.request, self.claim, self.id);
-                if is_held(&self.id) {
-                    return self.recursive();
-                }
+                (plan, claiming) = self.begin();
             }
-            match refusals.pause(|| self.patience()) {
-                Ok(Duration::ZERO) => {}
-                Ok(pause) => handle.timer().sleep(pause).await,
-                Err(error) => return Admission::Refused(error.into()),
-            }
-            sent = handle.timer().now();
-            claiming.sent(seen);
-            let answer = handle.store().swap(&self.id, seen, &draft).await;
-            let error = match answered(seen, answer) {
-                Ok(Swap::Applied(_)) if self.is_late(sent) => {
-                    claiming.stands();
-                    match Box::pin(self.look_at_late(&mut retries)).await {
-                        Ok(snapshot) => {
-                            claiming.answered();
-                            found = Some(snapshot);
-                            continue;
-                        }
-                        Err(error) => Box::new(error),
-                    }
-                }
-                Ok(Swap::Applied(stamp)) => {
+            let paused = self.pause(&mut refusals).await;
+            paused.map_err(|error| Admission::Refused(error.into()))?;
+            sent = timer.now();
+            claiming.sent(plan.seen);
+            let answer = store.swap(&self.id, plan.seen, &plan.draft).await;
+            let stands = match answered(plan.seen, answer) {
+                Ok(Swap::Applied(stamp)) if !self.is_late(sent) => {
                     claiming.answered();
-                    return self.applied(&draft, meaning, stamp.token, sent);
+                    return Ok(self.applied(&plan, stamp.token, sent));
+                }
+                Ok(Swap::Applied(_)) => {
+                    claiming.stands();
+                    Box::pin(self.look_at_late(&mut retries)).await
                 }
                 Ok(Swap::Refused(snapshot)) => {
-                    claiming.answered();
                     refusals.met(&snapshot);
-                    found = Some(snapshot);
-                    continue;
+                    Ok(snapshot)
                 }
-                Err(error) => Box::new(error),
+                Err(error) => Err(error),
             };
-            claiming.failed(&error);
-            if let Err(error) = Box::pin(retries.pause_after(*error, handle.timer())).await {
-                // A claim that may stand is given up before anything else is done.
-                drop(claiming);
-                return Box::pin(self.without_store(error)).await;
+            match stands {
+                Ok(snapshot) => {
+                    claiming.answered();
+                    found = Some(snapshot);
+                }
+                Err(error) => {
+                    claiming.failed(&error);
+                    if let Err(error) = Box::pin(retries.pause_after(error, timer)).await {
+                        // A claim that may stand is given up before anything else is done.
+                        drop(claiming);
+                        return Err(Box::pin(self.without_store(error)).await);
+                    }
+                    // One that stood, and was purged meanwhile, must not stand again.
+                    plan.draft.version = Version::random();
+                }
             }
-            // One that stood, and was purged meanwhile, must not stand again.
-            draft.version = Version::random();
+        }
+    }
+
+    /// What stands under the identity of an older build, where it binds the call.
+    async fn find_old(&mut self) -> Result<Option<Snapshot>, StoreError> {
+        match self.request.old_id {
+            Some(old) => Box::pin(self.identify(old)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The first write of a claim under this identity, and what gives it up.
+    fn begin(&self) -> (Plan, PendingClaim<'a>) {
+        let plan = Plan::begin(self.claim);
+        (plan, PendingClaim::new(self.request, self.claim, self.id))
+    }
+
+    /// Pauses where the store refuses again and again.
+    async fn pause(&mut self, refusals: &mut Refusals) -> Result<(), StoreError> {
+        match refusals.pause(|| self.patience())? {
+            Duration::ZERO => {}
+            pause => self.request.handle.timer().sleep(pause).await,
+        }
+        Ok(())
+    }
+
+    /// Decides about what was found to stand, until a write is planned or the call is admitted.
+    async fn weigh(
+        &mut self,
+        mut found: Option<Snapshot>,
+        sent: Duration,
+        plan: &mut Plan,
+        refusals: &mut Refusals,
+    ) -> Result<(), Admission> {
+        while let Some(snapshot) = found {
+            found = self.weigh_one(snapshot, sent, plan, refusals).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives what is to be looked at next, where no write is planned yet.
+    async fn weigh_one(
+        &mut self,
+        snapshot: Snapshot,
+        sent: Duration,
+        plan: &mut Plan,
+        refusals: &mut Refusals,
+    ) -> Result<Option<Snapshot>, Admission> {
+        match self.decide_here(&snapshot, sent) {
+            Next::Write(next) if next.meaning.leaves() => match Box::pin(self.leave(*next)).await {
+                Ok(Left::Refused(refused)) => Err(Admission::Refused(refused)),
+                Ok(Left::Moved(stands)) => Ok(Some(stands)),
+                Err(error) => Err(Box::pin(self.without_store(error)).await),
+            },
+            Next::Write(next) => {
+                *plan = *next;
+                Ok(None)
+            }
+            Next::Done(admission) => Err(admission),
+            Next::Wait(record, left) => {
+                let later = Box::pin(self.wait(&record, snapshot.now, left)).await;
+                *refusals = Refusals::default();
+                later.map(Some).map_err(Admission::Refused)
+            }
         }
     }
 
     /// Leaves a record whose holder vanished to be settled.
-    async fn leave(
-        &self,
-        (seen, mut draft, meaning): (Option<Version>, Draft, Meaning),
-    ) -> Result<Left, StoreError> {
+    async fn leave(&self, plan: Plan) -> Result<Left, StoreError> {
+        let Plan {
+            seen,
+            mut draft,
+            meaning,
+        } = plan;
         let handle = &self.request.handle;
         let (mut sent, mut retries) = (Vec::new(), Retries::new());
         loop {
@@ -254,12 +314,18 @@ impl<'a> Admitting<'a> {
                 meaning,
             } => {
                 self.bound = meaning != Meaning::Fresh;
-                Next::Write(Box::new((seen, draft, meaning)))
+                Next::Write(Box::new(Plan {
+                    seen,
+                    draft,
+                    meaning,
+                }))
             }
             Decision::Mine(record) if record.lease_is_over(self.latest(snapshot.now, sent)) => {
-                let draft = self.claim.renew(&record, Version::random());
-                let meaning = Meaning::won(&record);
-                Next::Write(Box::new((Some(record.version), draft, meaning)))
+                Next::Write(Box::new(Plan {
+                    seen: Some(record.version),
+                    draft: self.claim.renew(&record, Version::random()),
+                    meaning: Meaning::won(&record),
+                }))
             }
             Decision::Mine(record) => {
                 // An earlier try of this claim stands, so its lease has begun earlier, too.
@@ -276,7 +342,7 @@ impl<'a> Admitting<'a> {
                     meaning: Meaning::won(&record),
                     sent: sent.saturating_sub(gone),
                 };
-                Next::Done(self.run(&won))
+                Next::Done(Admission::Run(self.run(&won)))
             }
             Decision::InProgress(record, left) => {
                 self.bound = true;
@@ -413,13 +479,8 @@ impl<'a> Admitting<'a> {
         refusal
     }
 
-    fn applied(
-        &self,
-        draft: &Draft,
-        meaning: Meaning,
-        token: FencingToken,
-        sent: Duration,
-    ) -> Admission {
+    fn applied(&self, plan: &Plan, token: FencingToken, sent: Duration) -> HeldLease {
+        let draft = &plan.draft;
         debug_assert!(
             matches!(draft.token, TokenRule::Above(_)),
             "every claim draws a token"
@@ -430,13 +491,13 @@ impl<'a> Admitting<'a> {
             token,
             attempt: draft.attempt,
             on_crash: draft.on_crash,
-            meaning,
+            meaning: plan.meaning,
             sent,
         })
     }
 
-    fn run(&self, won: &ClaimGrant) -> Admission {
-        Admission::Run(HeldLease::new(self.request, self.claim, won))
+    fn run(&self, won: &ClaimGrant) -> HeldLease {
+        HeldLease::new(self.request, self.claim, won)
     }
 
     /// What a call does when the store fails at the claim. It runs unprotected only where nothing is known of the key
@@ -485,7 +546,7 @@ enum Left {
 
 /// What follows a decision.
 pub(super) enum Next {
-    Write(Box<(Option<Version>, Draft, Meaning)>),
+    Write(Box<Plan>),
     Wait(Arc<Record>, Duration),
     Done(Admission),
 }

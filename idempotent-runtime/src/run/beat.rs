@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    attempt::Attempt,
     lease::{Beat, refused_heartbeat},
     observe::RecordChange,
     record::Version,
@@ -30,11 +31,6 @@ pub(crate) async fn beat(
     since: Duration,
 ) -> BeatResult {
     let attempt = &lease.attempt;
-    let tell = |step| {
-        heartbeats
-            .observers
-            .transition(attempt.operation(), attempt.id(), attempt.number(), step);
-    };
     let length = lease.holding.lease();
     if heartbeats.timer.now().saturating_sub(since) > heartbeats.max_run_time {
         return outstayed(heartbeats, lease);
@@ -59,7 +55,7 @@ pub(crate) async fn beat(
             Some(Ok(Swap::Applied(stamp))) => {
                 lease.stands_at(stamp.version);
                 lease.prolonged(sent);
-                tell(RecordChange::Heartbeat);
+                tell(heartbeats, attempt, RecordChange::Heartbeat);
                 if lease.is_ending() {
                     // The store takes writes, so an ending that it has not taken need not wait for its turn.
                     lease.flush_now(heartbeats.timer.now());
@@ -72,31 +68,42 @@ pub(crate) async fn beat(
                     Beat::Over => return BeatResult::Never,
                     Beat::Lost => {
                         if !lease.is_ending() && !lease.is_let_go() && attempt.lose() {
-                            tell(RecordChange::LeaseLost);
+                            tell(heartbeats, attempt, RecordChange::LeaseLost);
                         }
                         return BeatResult::Never;
                     }
                 }
             }
-            failed => {
-                let error = failed.and_then(Result::err).unwrap_or_else(|| {
-                    StoreError::new(StoreErrorKind::Unavailable, "prolonging a lease")
-                });
-                tracing::warn!(operation = attempt.operation(), id = %attempt.id(), attempt = attempt.number(), %error, "a heartbeat failed");
-                let now = heartbeats.timer.now();
-                tell(RecordChange::HeartbeatFailed);
-                let next = now.saturating_add(length / 12);
-                if !lease.is_over(now) {
-                    return BeatResult::Failed(next.min(lease.ends()));
-                }
-                if attempt.lose() {
-                    tell(RecordChange::LeaseLost);
-                }
-                return BeatResult::Failed(next);
+            unanswered => {
+                let error = unanswered.and_then(Result::err);
+                return failed(heartbeats, lease, error);
             }
         }
     }
     BeatResult::Never
+}
+
+/// The store did not take a heartbeat, or did not answer in time.
+fn failed(heartbeats: &Shared, lease: &Lease, error: Option<StoreError>) -> BeatResult {
+    let attempt = &lease.attempt;
+    let silent = || StoreError::new(StoreErrorKind::Unavailable, "prolonging a lease");
+    let error = error.unwrap_or_else(silent);
+    tracing::warn!(operation = attempt.operation(), id = %attempt.id(), attempt = attempt.number(), %error, "a heartbeat failed");
+    let now = heartbeats.timer.now();
+    tell(heartbeats, attempt, RecordChange::HeartbeatFailed);
+    let next = now.saturating_add(lease.holding.lease() / 12);
+    if !lease.is_over(now) {
+        return BeatResult::Failed(next.min(lease.ends()));
+    }
+    if attempt.lose() {
+        tell(heartbeats, attempt, RecordChange::LeaseLost);
+    }
+    BeatResult::Failed(next)
+}
+
+fn tell(heartbeats: &Shared, attempt: &Attempt, change: RecordChange) {
+    let observers = &heartbeats.observers;
+    observers.transition(attempt.operation(), attempt.id(), attempt.number(), change);
 }
 
 /// A body that runs longer than the maximum hold time keeps what is left of its lease, and is told when that ends.
@@ -111,12 +118,7 @@ fn outstayed(heartbeats: &Shared, lease: &Lease) -> BeatResult {
         return BeatResult::Until(lease.ends());
     }
     if attempt.lose() {
-        heartbeats.observers.transition(
-            attempt.operation(),
-            attempt.id(),
-            attempt.number(),
-            RecordChange::LeaseLost,
-        );
+        tell(heartbeats, attempt, RecordChange::LeaseLost);
     }
     BeatResult::Never
 }

@@ -125,7 +125,9 @@ impl Admitting<'_> {
             };
             match self.decide(&snapshot, sent) {
                 // Also what refuses the call is written: what was seen may be older than the transaction, and a write is not.
-                Next::Write(next) => (seen, draft, meaning) = *next,
+                Next::Write(next) => {
+                    (seen, draft, meaning) = (next.seen, next.draft, next.meaning);
+                }
                 Next::Done(admission) => return Err(admission),
                 // Not with a transaction open, whose locks may be what the other one waits for.
                 Next::Wait(record, left) => {

@@ -190,7 +190,7 @@ async fn k02_a_replay_names_the_trace_of_the_first_run(world: World) {
         match how {
             CallReport::Executed { .. } => {}
             CallReport::Replayed { trace_parent, .. } => {
-                assert_eq!(trace_parent.as_deref(), Some(FIRST))
+                assert_eq!(trace_parent.as_deref(), Some(FIRST));
             }
             other => panic!("{other:?}"),
         }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 /// Counts the handlers that run and the bodies that arrive, in all and for each caller that it is
 /// told of, and is shut once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Door(Arc<watch::Sender<State>>);
+pub(crate) struct InFlightLimit(Arc<watch::Sender<State>>);
 
 #[derive(Default)]
 struct State {
@@ -17,7 +17,7 @@ struct State {
     arriving: usize,
     /// By what tells callers apart.
     callers: HashMap<Arc<[u8]>, usize>,
-    shut: bool,
+    closed: bool,
 }
 
 impl fmt::Debug for State {
@@ -25,7 +25,7 @@ impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("State")
             .field("inside", &self.inside)
-            .field("shut", &self.shut)
+            .field("closed", &self.closed)
             .finish_non_exhaustive()
     }
 }
@@ -67,39 +67,38 @@ impl Bounds {
     }
 }
 
-/// Why none is let in.
+/// Why there is no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Barred {
-    Shut,
+pub(crate) enum Rejected {
+    Closed,
     Full,
     FullOfThisCaller,
 }
 
 /// A handler that runs, or a body that arrives.
-pub(crate) struct Inside {
-    door: Door,
+pub(crate) struct Permit {
+    in_flight: InFlightLimit,
     occupant: Occupant,
     caller: Option<Arc<[u8]>>,
 }
 
-impl Door {
-    /// Lets in what is of this caller where callers are counted, unless the door is shut or as many
-    /// as may be are inside already. Whoever finds the door [`empty`](Self::empty) after shutting
-    /// it knows that it stays so.
-    pub(crate) fn enter(
+impl InFlightLimit {
+    /// Gives a permit, which counts for this caller where callers are counted, unless the limit is
+    /// closed or reached. A limit that is [`empty`](Self::empty) after it was closed stays so.
+    pub(crate) fn acquire(
         &self,
         occupant: Occupant,
         caller: Option<Arc<[u8]>>,
         bounds: Bounds,
-    ) -> Result<Inside, Barred> {
+    ) -> Result<Permit, Rejected> {
         let mut answer = Ok(());
         self.0.send_if_modified(|state| {
             let counted = caller.as_ref().and_then(|caller| state.callers.get(caller));
             let of_this_caller = counted.copied().unwrap_or_default();
             answer = match () {
-                () if state.shut => Err(Barred::Shut),
-                () if state.inside + state.arriving >= bounds.in_all => Err(Barred::Full),
-                () if of_this_caller >= bounds.of_one_caller => Err(Barred::FullOfThisCaller),
+                () if state.closed => Err(Rejected::Closed),
+                () if state.inside + state.arriving >= bounds.in_all => Err(Rejected::Full),
+                () if of_this_caller >= bounds.of_one_caller => Err(Rejected::FullOfThisCaller),
                 () => Ok(()),
             };
             if answer.is_ok() {
@@ -108,43 +107,43 @@ impl Door {
                     state.callers.insert(Arc::clone(caller), of_this_caller + 1);
                 }
             }
-            // Nobody waits for what is let in.
+            // Nobody waits for a permit to be given.
             false
         });
-        answer.map(|()| Inside {
-            door: self.clone(),
+        answer.map(|()| Permit {
+            in_flight: self.clone(),
             occupant,
             caller,
         })
     }
 
-    pub(crate) fn shut(&self) {
-        self.0.send_modify(|state| state.shut = true);
+    pub(crate) fn close(&self) {
+        self.0.send_modify(|state| state.closed = true);
     }
 
-    pub(crate) fn is_shut(&self) -> bool {
-        self.0.borrow().shut
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.borrow().closed
     }
 
-    /// Resolves when no handler runs, once the door is shut.
+    /// Resolves when no handler runs, once the limit is closed.
     pub(crate) async fn empty(&self) {
         let mut states = self.0.subscribe();
-        // The sender is this very door, so it cannot be gone.
+        // The sender is this very limit, so it cannot be gone.
         let _ = states
-            .wait_for(|state| state.shut && state.inside == 0)
+            .wait_for(|state| state.closed && state.inside == 0)
             .await;
     }
 }
 
-impl fmt::Debug for Inside {
+impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inside").finish_non_exhaustive()
+        f.debug_struct("Permit").finish_non_exhaustive()
     }
 }
 
-impl Drop for Inside {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.door.0.send_if_modified(|state| {
+        self.in_flight.0.send_if_modified(|state| {
             *state.number_of(self.occupant) -= 1;
             if let Some(caller) = &self.caller
                 && let Some(of_this_caller) = state.callers.get_mut(caller)
@@ -154,8 +153,8 @@ impl Drop for Inside {
                     state.callers.remove(caller);
                 }
             }
-            // Only who waits for a shut door is woken, because waking costs something even where nobody waits.
-            state.shut && state.inside == 0
+            // Only a closed limit has somebody who waits, and waking costs something.
+            state.closed && state.inside == 0
         });
     }
 }
@@ -166,73 +165,74 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_is_not_counted_takes_room_all_the_same() {
-        let door = Door::default();
+        let in_flight = InFlightLimit::default();
         let bounds = Bounds {
             in_all: 2,
             ..Bounds::NONE
         };
         assert!(!bounds.are_of_callers());
         let inside = [
-            door.enter(Occupant::Handler, None, bounds),
-            door.enter(Occupant::Handler, None, bounds),
+            in_flight.acquire(Occupant::Handler, None, bounds),
+            in_flight.acquire(Occupant::Handler, None, bounds),
         ];
         assert!(inside.iter().all(Result::is_ok));
         assert_eq!(
-            door.enter(Occupant::Handler, None, bounds).err(),
-            Some(Barred::Full)
+            in_flight.acquire(Occupant::Handler, None, bounds).err(),
+            Some(Rejected::Full)
         );
         drop(inside);
-        assert!(door.enter(Occupant::Handler, None, bounds).is_ok());
+        assert!(in_flight.acquire(Occupant::Handler, None, bounds).is_ok());
     }
 
     #[tokio::test]
     async fn who_is_inside_is_not_shown() {
-        let door = Door::default();
+        let in_flight = InFlightLimit::default();
         let caller = Some(Arc::from(&b"7"[..]));
-        let inside = door
-            .enter(Occupant::Handler, caller, Bounds::NONE)
+        let inside = in_flight
+            .acquire(Occupant::Handler, caller, Bounds::NONE)
             .expect("there is room");
-        for shown in [format!("{door:?}"), format!("{inside:?}")] {
+        for shown in [format!("{in_flight:?}"), format!("{inside:?}")] {
             assert!(!shown.contains(&format!("{}", b'7')), "{shown}");
         }
     }
 
     #[tokio::test]
     async fn a_door_lets_in_as_many_as_may_be_until_it_is_shut_and_forgets_who_left() {
-        let door = Door::default();
+        let in_flight = InFlightLimit::default();
         let one = || Some(Arc::from(&b"1"[..]));
         let other = || Some(Arc::from(&b"2"[..]));
         let bounds = Bounds {
             in_all: 3,
             of_one_caller: 2,
         };
-        let first = door
-            .enter(Occupant::Handler, one(), bounds)
+        let first = in_flight
+            .acquire(Occupant::Handler, one(), bounds)
             .expect("there is room");
-        let second = door
-            .enter(Occupant::Handler, one(), bounds)
+        let second = in_flight
+            .acquire(Occupant::Handler, one(), bounds)
             .expect("there is room");
         assert_eq!(
-            door.enter(Occupant::Handler, one(), bounds).err(),
-            Some(Barred::FullOfThisCaller)
+            in_flight.acquire(Occupant::Handler, one(), bounds).err(),
+            Some(Rejected::FullOfThisCaller)
         );
-        let third = door
-            .enter(Occupant::Handler, other(), bounds)
+        let third = in_flight
+            .acquire(Occupant::Handler, other(), bounds)
             .expect("there is room");
         assert_eq!(
-            door.enter(Occupant::Handler, other(), bounds).err(),
-            Some(Barred::Full)
+            in_flight.acquire(Occupant::Handler, other(), bounds).err(),
+            Some(Rejected::Full)
         );
         drop((first, second));
-        door.enter(Occupant::Handler, one(), bounds)
+        in_flight
+            .acquire(Occupant::Handler, one(), bounds)
             .expect("there is room again");
         drop(third);
-        door.shut();
+        in_flight.close();
         assert_eq!(
-            door.enter(Occupant::Handler, one(), bounds).err(),
-            Some(Barred::Shut)
+            in_flight.acquire(Occupant::Handler, one(), bounds).err(),
+            Some(Rejected::Closed)
         );
-        door.empty().await;
-        assert!(door.0.borrow().callers.is_empty());
+        in_flight.empty().await;
+        assert!(in_flight.0.borrow().callers.is_empty());
     }
 }

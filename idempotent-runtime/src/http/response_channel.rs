@@ -24,23 +24,23 @@ pub(crate) const RELEASED: &str = "released";
 pub(crate) const OPEN: &str = "open";
 
 /// What a handler tells its own client.
-pub(crate) enum Own<R, E> {
+pub(crate) enum Reply<R, E> {
     /// Its response, to be given when its outcome is recorded.
-    Whole(Box<Told<R, E>>),
+    Whole(Box<HandlerReply<R, E>>),
     /// A response of which nothing but its end is recorded.
     Streamed(Box<Response<Body<R>>>),
 }
 
 /// A handler's response, and what is to be recorded of it.
-pub(crate) struct Told<R, E> {
+pub(crate) struct HandlerReply<R, E> {
     pub(crate) response: Result<Response<Body<R>>, E>,
     pub(crate) outcome: RawOutcome,
 }
 
-impl<R, E> Told<R, E> {
+impl<R, E> HandlerReply<R, E> {
     /// Says with a response what its status alone does not tell: that its key is free again, or that the call is open, because it is
     /// about this run alone, and one before it may have acted.
-    pub(crate) fn say(&mut self, word: &'static str) {
+    pub(crate) fn set_status(&mut self, word: &'static str) {
         if let Ok(response) = &mut self.response {
             let word = HeaderValue::from_static(word);
             response.headers_mut().insert(IDEMPOTENCY_STATUS, word);
@@ -55,7 +55,7 @@ impl<R, E> Told<R, E> {
             && response.headers_mut().remove(IDEMPOTENCY_STATUS).is_some()
             && leaves_open(how)
         {
-            self.say(OPEN);
+            self.set_status(OPEN);
         }
         self.response
     }
@@ -71,7 +71,7 @@ fn leaves_open(how: &CallReport) -> bool {
 
 /// Gives it to the client's side. Where nobody takes it any more it ends here, and with it the
 /// watch over its body.
-pub(crate) fn give<R, E>(client: oneshot::Sender<Own<R, E>>, own: Own<R, E>) {
+pub(crate) fn send<R, E>(client: oneshot::Sender<Reply<R, E>>, own: Reply<R, E>) {
     let given = catch_unwind(AssertUnwindSafe(|| drop(client.send(own))));
     if given.is_err() {
         tracing::error!("a response that nobody took panicked when it was dropped");
@@ -79,20 +79,20 @@ pub(crate) fn give<R, E>(client: oneshot::Sender<Own<R, E>>, own: Own<R, E>) {
 }
 
 /// What the client's side of a call hears of it.
-pub(crate) enum Heard<R, E> {
+pub(crate) enum Received<R, E> {
     /// The handler's own response, which goes on while the call does.
     Streamed(Box<Response<Body<R>>>),
     /// The call's end, with what its own handler told, where that ran.
     Answered(
         Result<(RawOutcome, CallReport), Error>,
-        Option<Box<Told<R, E>>>,
+        Option<Box<HandlerReply<R, E>>>,
     ),
 }
 
-pub(crate) async fn hear<R, E>(
+pub(crate) async fn recv<R, E>(
     mut call: Pin<&mut impl Future<Output = Result<(RawOutcome, CallReport), Error>>>,
-    mut own: oneshot::Receiver<Own<R, E>>,
-) -> Heard<R, E> {
+    mut own: oneshot::Receiver<Reply<R, E>>,
+) -> Received<R, E> {
     let mut whole = None;
     let mut has_told = false;
     poll_fn(|cx| {
@@ -105,14 +105,14 @@ pub(crate) async fn hear<R, E>(
             };
             has_told = told.is_ready();
             match told {
-                Poll::Ready(Some(Own::Streamed(response))) => {
-                    return Poll::Ready(Heard::Streamed(response));
+                Poll::Ready(Some(Reply::Streamed(response))) => {
+                    return Poll::Ready(Received::Streamed(response));
                 }
-                Poll::Ready(Some(Own::Whole(told))) => whole = Some(told),
+                Poll::Ready(Some(Reply::Whole(told))) => whole = Some(told),
                 Poll::Ready(None) | Poll::Pending => {}
             }
         }
-        answered.map(|answer| Heard::Answered(answer, whole.take()))
+        answered.map(|answer| Received::Answered(answer, whole.take()))
     })
     .await
 }

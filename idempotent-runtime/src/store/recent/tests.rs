@@ -1,0 +1,241 @@
+use super::*;
+use crate::{
+    fingerprint::Arguments,
+    record::{FencingToken, Subject, TokenRule, draft::tests::claim},
+};
+
+const NOW: Time = Time::from_micros(1_000_000);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn id(number: u64) -> RecordId {
+    let digest = <sha2::Sha256 as sha2::Digest>::digest(number.to_be_bytes());
+    RecordId::from_bytes(digest.into())
+}
+
+fn completion(of: &Draft) -> Draft {
+    Draft {
+        version: Version::random(),
+        subject: None,
+        state: State::Done,
+        token: TokenRule::Keep,
+        outcome: Some(RawOutcome::value("receipt")),
+        ..of.clone()
+    }
+}
+
+/// Notes that a draft was written over `before`, and gives the record that stands then.
+fn wrote(recent: &Recent, id: &RecordId, before: Option<&Record>, next: &Draft) -> Record {
+    let record = next.apply(before, NOW);
+    let swap = Swap::Applied(Stamp::from_record(&record, NOW));
+    let seen = before.map(|record| record.version);
+    recent.wrote(id, seen, next, &swap, Moment::now());
+    record
+}
+
+/// Notes a call from its claim to its outcome, and gives the record that stands then.
+fn called(recent: &Recent, id: &RecordId, key: &[u8]) -> Record {
+    let claim = claim(key);
+    let running = wrote(recent, id, None, &claim);
+    assert!(recent.done(id).is_none(), "it is not done yet");
+    wrote(recent, id, Some(&running), &completion(&claim))
+}
+
+fn seen(record: Option<Record>) -> Snapshot {
+    let record = record.map(Arc::new);
+    Snapshot { now: NOW, record }
+}
+
+#[test]
+fn what_was_called_here_is_known_but_for_its_outcome() {
+    let recent = Recent::default();
+    let record = called(&recent, &id(1), b"key");
+
+    let known = recent.done(&id(1)).expect("it is known");
+    assert_eq!(known.with(Some(b"receipt".to_vec())), Some(record.into()));
+    assert_eq!(known.with(None), None, "there must be an outcome");
+    assert!(recent.done(&id(2)).is_none());
+}
+
+#[test]
+fn what_was_seen_is_known_until_it_is_seen_otherwise() {
+    let recent = Recent::default();
+    let record = called(&Recent::default(), &id(1), b"key");
+    recent.saw(&id(1), &seen(Some(record.clone())), Moment::now());
+    assert!(recent.done(&id(1)).is_some());
+
+    let released = Record {
+        state: State::Released,
+        ..record.clone()
+    };
+    recent.saw(&id(1), &seen(Some(released)), Moment::now());
+    assert!(recent.done(&id(1)).is_none());
+
+    recent.saw(&id(1), &seen(Some(record)), Moment::now());
+    recent.saw(&id(1), &seen(None), Moment::now());
+    assert!(recent.done(&id(1)).is_none());
+}
+
+#[test]
+fn what_was_written_over_something_unknown_is_not_known() {
+    let recent = Recent::default();
+    let (old, unknown) = (claim(b"key"), claim(b"key"));
+    called(&recent, &id(1), b"key");
+
+    let before = unknown.apply(None, NOW);
+    wrote(&recent, &id(1), Some(&before), &completion(&old));
+
+    assert!(recent.done(&id(1)).is_none());
+}
+
+#[test]
+fn what_can_have_expired_is_not_asked_for() {
+    let recent = Recent::default();
+    let record = called(&Recent::default(), &id(1), b"key");
+    let asked = Duration::from_secs(1);
+    recent.saw(&id(1), &seen(Some(record)), Moment::at(asked, asked));
+    let (early, over) = (asked + DAY / 2, asked + DAY);
+
+    assert!(recent.done_at(&id(1), Moment::at(early, early)).is_some());
+    assert!(recent.done_at(&id(1), Moment::at(over, over)).is_none());
+    let woken = recent.done_at(&id(1), Moment::at(early, over));
+    assert!(woken.is_none(), "the machine was suspended");
+}
+
+#[test]
+fn what_the_store_resolved_is_known_as_it_said() {
+    let recent = Recent::default();
+    let claim = claim(b"key");
+    let resolved = Stamp {
+        token: FencingToken::from_u64(u64::MAX),
+        lease_end: NOW.plus(2 * DAY),
+        expires: NOW.plus(3 * DAY),
+        ..Stamp::from_record(&claim.apply(None, NOW), NOW)
+    };
+    let applied = Swap::Applied(resolved);
+    recent.wrote(&id(1), None, &claim, &applied, Moment::now());
+
+    let known = recent.version(&id(1), Some(claim.version));
+    let known = known.expect("it is known");
+    assert_eq!(Stamp::from_record(known.record(), NOW), resolved);
+}
+
+#[test]
+fn the_store_s_time_goes_on_from_the_question() {
+    let recent = Recent::default();
+    let claim = claim(b"key");
+    let record = claim.apply(None, NOW);
+    let swap = Swap::Applied(Stamp::from_record(&record, NOW));
+    let second = Duration::from_secs(1);
+    recent.wrote(&id(1), None, &claim, &swap, Moment::at(second, second));
+
+    let known = recent
+        .version(&id(1), Some(claim.version))
+        .expect("it is known");
+    let later = known.now_at(Moment::at(4 * second, 4 * second));
+    assert_eq!(later, NOW.plus(3 * second));
+}
+
+#[test]
+fn of_two_that_share_a_place_the_later_one_is_known() {
+    let recent = Recent::default();
+    let place = |id: &RecordId| {
+        let [a, b, ..] = *id.as_bytes();
+        usize::from(u16::from_le_bytes([a, b])) % PLACES
+    };
+    let mut others = (2..).map(id).filter(|other| place(other) == place(&id(1)));
+    let other = others.next().expect("some other id");
+    called(&recent, &id(1), b"key");
+
+    recent.saw(&other, &seen(None), Moment::now());
+    assert!(recent.done(&id(1)).is_some(), "nothing is known of it");
+    called(&recent, &other, b"key");
+
+    assert!(recent.done(&other).is_some());
+    assert!(recent.done(&id(1)).is_none());
+}
+
+#[test]
+fn the_places_are_used_evenly() {
+    let recent = Recent::default();
+    let ids = || (0..PLACES as u64).map(id);
+    for id in ids() {
+        called(&recent, &id, b"key");
+    }
+    let known = ids().filter(|id| recent.done(id).is_some()).count();
+    // Of as many urns as balls, about 63 % are not empty.
+    assert!(known > PLACES / 2, "{known}");
+}
+
+#[test]
+fn long_names_take_no_memory() {
+    let recent = Recent::default();
+    called(&recent, &id(1), b"key");
+    called(&recent, &id(1), &[b'k'; LONGEST]);
+    assert!(recent.done(&id(1)).is_none());
+}
+
+#[test]
+fn the_arguments_take_no_memory() {
+    let mut arguments = Arguments::new();
+    arguments.argument("note", &"of any length");
+    let fingerprint = arguments.finish(None).expect("they are encoded");
+    let digests = fingerprint.digests();
+    let begun = claim(b"key");
+    let subject = Subject {
+        fingerprint,
+        ..begun.subject.as_deref().expect("it begins").clone()
+    };
+    let subject = Arc::new(subject);
+    let given = Arc::downgrade(&subject);
+    let claim = Draft {
+        subject: Some(subject),
+        ..begun
+    };
+    let recent = Recent::default();
+    let running = wrote(&recent, &id(1), None, &claim);
+    wrote(&recent, &id(1), Some(&running), &completion(&claim));
+    drop((claim, running));
+
+    assert!(given.upgrade().is_none(), "it holds what was encoded");
+    let known = recent.done(&id(1)).expect("it is known");
+    assert_eq!(known.record.subject.fingerprint.digests(), digests);
+}
+
+#[test]
+#[cfg(feature = "redis")]
+fn only_what_is_known_not_to_be_kept_vanishes_when_it_expires() {
+    let recent = Recent::default();
+    let record = called(&recent, &id(1), b"key");
+    let vanishes = || recent.done(&id(1)).is_some_and(|known| known.vanishes());
+    assert!(vanishes());
+    recent.saw(&id(1), &seen(Some(record.clone())), Moment::now());
+    assert!(vanishes(), "it is the same version");
+
+    let kept = Draft {
+        keep: DAY,
+        ..completion(&claim(b"key"))
+    };
+    wrote(&recent, &id(1), Some(&record), &kept);
+    assert!(!vanishes());
+
+    let elsewhere = called(&Recent::default(), &id(1), b"key");
+    recent.saw(&id(1), &seen(Some(elsewhere)), Moment::now());
+    assert!(!vanishes(), "nobody knows how long it is kept");
+}
+
+#[test]
+#[cfg(feature = "redis")]
+fn what_stands_has_not_expired_whatever_the_clocks_say() {
+    let draft = Draft {
+        expires: crate::record::Moment::In(Duration::ZERO),
+        ..completion(&claim(b"key"))
+    };
+    let known = Known {
+        id: id(1),
+        record: draft.apply(None, NOW),
+        stood: NOW,
+        sent: Moment::now(),
+        keep: None,
+    };
+    assert!(known.now() < known.expires());
+}
