@@ -48,7 +48,7 @@ const PROGRAMS: usize = 2;
 /// How many calls come in a simulation.
 const CALLS: usize = 30;
 
-/// How many simulations blow, unless another number is asked for.
+/// How many simulations run, unless another number is asked for.
 const USUALLY: u64 = 5;
 
 /// What is seen in so many simulations, whatever handlers may do after a crash.
@@ -79,7 +79,7 @@ fn one_charge_for_each_intent_on_a_bad_network_where_processes_chose_differently
 }
 
 /// Blows a simulation for each seed, in which each process chooses one of these.
-/// `IDEMPOTENT_TEST_SIM=500` blows so many, in place of five, and `480..500` those.
+/// `IDEMPOTENT_TEST_SIM=500` runs so many, in place of five, and `480..500` those.
 fn each(on_crash: &'static [OnCrash]) {
     let seeds = seeds("IDEMPOTENT_TEST_SIM", USUALLY);
     let mut tally = Tally::default();
@@ -88,7 +88,7 @@ fn each(on_crash: &'static [OnCrash]) {
             .enable_all()
             .build()
             .expect("a runtime");
-        let evidence = runtime.block_on(async { Storm::new(seed, on_crash).await.blow().await });
+        let evidence = runtime.block_on(async { Run::new(seed, on_crash).await.go().await });
         evidence.judge(&format!("{on_crash:?}, seed {seed}"));
         evidence.count(&mut tally);
     }
@@ -97,7 +97,7 @@ fn each(on_crash: &'static [OnCrash]) {
     }
 }
 
-struct Storm {
+struct Run {
     on_crash: &'static [OnCrash],
     rng: StdRng,
     clock: ManualClock,
@@ -118,7 +118,7 @@ struct Storm {
     _folder: TempDir,
 }
 
-impl Storm {
+impl Run {
     async fn new(seed: u64, on_crash: &'static [OnCrash]) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let clock = ManualClock::new();
@@ -186,7 +186,7 @@ impl Storm {
     }
 
     /// Lets every call be made, waits until it is over, and asks what became of every intent.
-    async fn blow(mut self) -> Evidence {
+    async fn go(mut self) -> Evidence {
         let within = if self.is_long { RETENTION } else { LEASE * 12 };
         let draw = |number| Call::draw(&mut self.rng, number, within);
         let drawn: Vec<_> = (0..CALLS).map(draw).collect();
@@ -210,7 +210,7 @@ impl Storm {
             self.start_process();
         }
         for process in self.processes.iter().chain(&shut) {
-            process.calm();
+            process.heal();
         }
         self.network.move_to(self.processes[0].address);
         // What is on its way arrives, and what runs comes to its end, so that nothing is done after the verdict.
@@ -308,7 +308,7 @@ impl Storm {
         self.network.move_to(self.processes[process].address);
     }
 
-    /// In calm weather, asks for whatever can be asked for again, by programs that are new, until there is an answer.
+    /// Without faults, asks for whatever can be asked for again, by programs that are new, until there is an answer.
     async fn ask_again(&mut self, drawn: &[Call]) {
         for program in 0..PROGRAMS {
             self.restart(program);

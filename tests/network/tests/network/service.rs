@@ -122,7 +122,7 @@ struct Shop {
     clock: ManualClock,
     gateway: Gateway,
     rng: Arc<Mutex<StdRng>>,
-    is_calm: Arc<AtomicBool>,
+    is_healed: Arc<AtomicBool>,
 }
 
 impl Process {
@@ -140,7 +140,7 @@ impl Process {
             clock: clock.clone(),
             gateway,
             rng: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
-            is_calm: Arc::default(),
+            is_healed: Arc::default(),
         };
         let idem = Idempotency::builder(store).timer(clock).lease(lease);
         let layer = IdempotencyLayer::builder(idem.build().expect("the set-up is sound"))
@@ -199,8 +199,8 @@ impl Process {
     }
 
     /// From now on everything goes well.
-    pub(crate) fn calm(&self) {
-        self.shop.is_calm.store(true, Ordering::SeqCst);
+    pub(crate) fn heal(&self) {
+        self.shop.is_healed.store(true, Ordering::SeqCst);
         self.find_store();
     }
 
@@ -259,7 +259,7 @@ impl Shop {
             _ => Duration::ZERO,
         };
         let (before, after) = (pause(), pause());
-        if self.is_calm.load(Ordering::SeqCst) {
+        if self.is_healed.load(Ordering::SeqCst) {
             return Script {
                 before: Duration::ZERO,
                 begins: Begins::Well,
@@ -362,7 +362,7 @@ async fn audit(State(shop): State<Shop>, request: Request, next: Next) -> Respon
 async fn late(State(shop): State<Shop>, request: Request, next: Next) -> Response {
     let pause = {
         let mut rng = shop.rng();
-        let is_late = !shop.is_calm.load(Ordering::SeqCst) && rng.random_range(0..4) == 0;
+        let is_late = !shop.is_healed.load(Ordering::SeqCst) && rng.random_range(0..4) == 0;
         is_late.then(|| LEASE.mul_f64(rng.random_range(0.0..8.0)))
     };
     let Some(pause) = pause else {

@@ -47,15 +47,15 @@ use crate::{
 const CALLS: usize = 28;
 const KEYS: u64 = 3;
 
-/// How many chaos runs blow, unless another number is asked for.
+/// How many chaos runs run, unless another number is asked for.
 const USUALLY: u64 = 12;
 
-/// What is seen in so many chaos runs, whatever they blow over.
+/// What is seen in so many chaos runs, wherever they run.
 const SEEN: &[&str] = &[
     "a body",
     "a body that is gone",
     "a body's word",
-    "a calm request",
+    "a request without a fault",
     "a heartbeat, or a lease ended",
     "a replay",
     "an answer",
@@ -68,7 +68,7 @@ const SEEN: &[&str] = &[
 /// What is seen besides, where connections can be cut.
 const SEEN_OF_CUTS: &[&str] = &["a write that the connection lost"];
 
-/// How many chaos runs blow at once, since they mostly wait.
+/// How many chaos runs run at once, since they mostly wait.
 const AT_ONCE: usize = 6;
 
 /// For what must come about, and is no matter of time.
@@ -109,7 +109,7 @@ fn i01_to_i13_hold_in_chaos_on_redis_cluster() {
     each(Product::Cluster);
 }
 
-/// Blows a chaos run for each seed. `IDEMPOTENT_TEST_CHAOS=500` blows so many, in place of twelve, and
+/// Runs a chaos run for each seed. `IDEMPOTENT_TEST_CHAOS=500` runs so many, in place of twelve, and
 /// `480..500` those.
 fn each(product: Product) {
     let seeds = seeds("IDEMPOTENT_TEST_CHAOS", USUALLY);
@@ -122,23 +122,23 @@ fn each(product: Product) {
         let place = Arc::new(Place::new(product));
         let opened = place.open(place.address(), PATIENCE).await;
         drop(opened.expect("the store answers"));
-        let mut blowing = JoinSet::new();
+        let mut running = JoinSet::new();
         let mut tally = Tally::default();
-        let mut judge = |blown: Result<(u64, Evidence), _>| {
-            let (seed, evidence) = blown.expect("no panic");
+        let mut judge = |ended: Result<(u64, Evidence), _>| {
+            let (seed, evidence) = ended.expect("no panic");
             evidence.judge(&format!("{product:?}, seed {seed}"), &mut tally);
         };
         for seed in seeds.clone() {
-            if blowing.len() == AT_ONCE
-                && let Some(blown) = blowing.join_next().await
+            if running.len() == AT_ONCE
+                && let Some(ended) = running.join_next().await
             {
-                judge(blown);
+                judge(ended);
             }
             let run = Chaos::new(seed, &place);
-            blowing.spawn(async move { (seed, run.blow().await) });
+            running.spawn(async move { (seed, run.run().await) });
         }
-        while let Some(blown) = blowing.join_next().await {
-            judge(blown);
+        while let Some(ended) = running.join_next().await {
+            judge(ended);
         }
         if are_enough(&seeds, USUALLY) {
             tally.assert_saw(SEEN, &format!("{product:?}"));
@@ -161,7 +161,7 @@ impl Drop for Process {
     /// What it has begun is dropped, in the middle or not.
     fn drop(&mut self) {
         // What goes on without it is to come to its end.
-        self.link.calm();
+        self.link.heal();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -218,7 +218,7 @@ impl Chaos {
     }
 
     /// Lets every call be made, waits until it is over, and asks what became of every key.
-    async fn blow(mut self) -> Evidence {
+    async fn run(mut self) -> Evidence {
         for _ in 0..3 {
             self.begin(true).await;
         }
@@ -248,7 +248,7 @@ impl Chaos {
         }
         let left = CALLS - told.len();
         for process in &self.processes {
-            process.link.calm();
+            process.link.heal();
         }
         let proxies = self
             .processes
@@ -340,7 +340,7 @@ impl Chaos {
         let faults = if is_bad { self.faults } else { 0 };
         let link = Arc::new(Link::new(self.rng.random(), faults, self.lease));
         if !is_bad {
-            link.calm();
+            link.heal();
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

@@ -1,4 +1,4 @@
-//! The stores that chaos runs blow over, and ways to them.
+//! The stores that chaos runs use, and ways to them.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

@@ -13,7 +13,7 @@ impl Case<'_> {
     pub(super) fn count(&self, tally: &mut Tally) {
         for fault in &self.pages.faults {
             tally.saw(match fault {
-                Fault::None => "a calm request",
+                Fault::None => "a request without a fault",
                 Fault::LosesTheRequest | Fault::LosesTheAnswer | Fault::Straggles => {
                     "lost on the way"
                 }

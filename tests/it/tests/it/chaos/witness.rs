@@ -36,7 +36,7 @@ pub(super) struct Link {
     /// How many of a hundred requests meet something.
     faults: u32,
     lease: Duration,
-    is_calm: AtomicBool,
+    is_healed: AtomicBool,
     is_dead: AtomicBool,
     stalls: watch::Sender<bool>,
 }
@@ -107,7 +107,7 @@ impl Link {
             rng: Mutex::new(StdRng::seed_from_u64(seed)),
             faults,
             lease,
-            is_calm: AtomicBool::new(false),
+            is_healed: AtomicBool::new(false),
             is_dead: AtomicBool::new(false),
             stalls: watch::Sender::new(false),
         }
@@ -118,8 +118,8 @@ impl Link {
         self.is_dead.store(true, Ordering::SeqCst);
     }
 
-    pub(super) fn calm(&self) {
-        self.is_calm.store(true, Ordering::SeqCst);
+    pub(super) fn heal(&self) {
+        self.is_healed.store(true, Ordering::SeqCst);
         self.stall(false);
     }
 
@@ -136,8 +136,8 @@ impl Link {
         !self.is_dead.load(Ordering::SeqCst)
     }
 
-    fn blow(&self) -> (Fault, Duration) {
-        if self.is_calm.load(Ordering::SeqCst) {
+    fn draw(&self) -> (Fault, Duration) {
+        if self.is_healed.load(Ordering::SeqCst) {
             return (Fault::None, Duration::ZERO);
         }
         let mut rng = lock(&self.rng);
@@ -223,7 +223,7 @@ impl Witness {
         if !self.link.leads_on().await {
             return Err(silence());
         }
-        let (fault, pause) = self.link.blow();
+        let (fault, pause) = self.link.draw();
         self.ledger.pages().faults.push(fault);
         let answer = match fault {
             Fault::LosesTheRequest => Err(silence()),

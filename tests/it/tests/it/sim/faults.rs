@@ -35,7 +35,7 @@ struct Conditions {
     clock: ManualClock,
     rng: Mutex<StdRng>,
     profile: FaultProfile,
-    is_calm: AtomicBool,
+    is_healed: AtomicBool,
     straggling: AtomicUsize,
     cells: Mutex<Cells>,
 }
@@ -62,9 +62,9 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FaultProfile {
     /// Whatever is tried for a lease comes through.
-    Spring,
+    Mild,
     /// Now and then a call takes longer than a lease.
-    Autumn,
+    Rough,
     /// Hardly anything comes through.
     Winter,
 }
@@ -92,7 +92,7 @@ impl Faults {
             clock,
             rng: Mutex::new(StdRng::seed_from_u64(seed)),
             profile,
-            is_calm: AtomicBool::new(false),
+            is_healed: AtomicBool::new(false),
             straggling: AtomicUsize::new(0),
             cells: Mutex::default(),
         };
@@ -116,8 +116,8 @@ impl Faults {
     }
 
     /// From now on every call is answered at once.
-    pub(super) fn calm(&self) {
-        self.conditions.is_calm.store(true, Ordering::SeqCst);
+    pub(super) fn heal(&self) {
+        self.conditions.is_healed.store(true, Ordering::SeqCst);
     }
 
     /// Whether something is still to be applied that nobody waits for.
@@ -153,7 +153,7 @@ impl Faults {
         if self.is_cut_off.load(Ordering::SeqCst) {
             return Err(silence());
         }
-        let (fault, before, after) = self.conditions.blow();
+        let (fault, before, after) = self.conditions.draw();
         self.conditions.cells().faults.push(fault);
         if fault == Fault::Straggles {
             let straggler = Straggler::new(&self.conditions);
@@ -187,14 +187,14 @@ impl Faults {
 
 impl Conditions {
     /// What the next call meets, and how long it takes to arrive and to be answered.
-    fn blow(&self) -> (Fault, Duration, Duration) {
-        if self.is_calm.load(Ordering::SeqCst) {
+    fn draw(&self) -> (Fault, Duration, Duration) {
+        if self.is_healed.load(Ordering::SeqCst) {
             return (Fault::None, Duration::ZERO, Duration::ZERO);
         }
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
         let (faults, long) = match self.profile {
-            FaultProfile::Spring => (15, false),
-            FaultProfile::Autumn => (15, true),
+            FaultProfile::Mild => (15, false),
+            FaultProfile::Rough => (15, true),
             FaultProfile::Winter => (40, true),
         };
         let mut pause = || match rng.random_range(0..10) {

@@ -77,7 +77,7 @@ impl Evidence {
             );
         }
         self.judge_bodies(about);
-        if self.profile == FaultProfile::Spring {
+        if self.profile == FaultProfile::Mild {
             self.judge_remains(about);
         }
         for told in &self.told {
@@ -348,8 +348,8 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
 /// the budget has none.
 async fn judge_beyond_the_budget(over: impl FnOnce(&Draft) -> Draft) {
     let clock = ManualClock::new();
-    let conditions = Faults::new(clock.clone(), 0, FaultProfile::Autumn);
-    conditions.calm();
+    let conditions = Faults::new(clock.clone(), 0, FaultProfile::Rough);
+    conditions.heal();
     let id = RecordId::from_bytes([1; 32]);
     let mut running = claim();
     running.attempt = 2;
@@ -372,7 +372,7 @@ async fn judge_beyond_the_budget(over: impl FnOnce(&Draft) -> Draft) {
         left: 0,
         faults: conditions.faults(),
         budget: 0,
-        profile: FaultProfile::Autumn,
+        profile: FaultProfile::Rough,
     };
     evidence.judge("beyond the budget");
 }

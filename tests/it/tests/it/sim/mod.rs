@@ -37,7 +37,7 @@ const KEYS: u32 = 3;
 /// How many calls come in a simulation.
 const CALLS: usize = 30;
 
-/// How many simulations blow, unless another number is asked for.
+/// How many simulations run, unless another number is asked for.
 const USUALLY: u64 = 100;
 
 /// What is seen in so many simulations, whatever calls say.
@@ -100,18 +100,18 @@ fn i01_to_i13_hold_in_the_simulation_where_callers_disagree() {
     each(None);
 }
 
-/// Blows a simulation for each seed. `IDEMPOTENT_TEST_SIM=5000` blows so many, in place of a hundred,
+/// Runs a simulation for each seed. `IDEMPOTENT_TEST_SIM=5000` runs so many, in place of a hundred,
 /// and `480..500` those.
 fn each(on_crash: Option<OnCrash>) {
     let seeds = seeds("IDEMPOTENT_TEST_SIM", USUALLY);
-    let blow = move || {
+    let work = move || {
         let mut tally = Tally::default();
         for seed in seeds.clone() {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .expect("a runtime");
-            let evidence = runtime.block_on(Simulation::new(seed).blow(on_crash));
+            let evidence = runtime.block_on(Simulation::new(seed).run(on_crash));
             evidence.judge(&format!("seed {seed}"));
             evidence.count(&mut tally);
         }
@@ -121,9 +121,9 @@ fn each(on_crash: Option<OnCrash>) {
         }
     };
     let name = format!("simulations {on_crash:?}");
-    let thread = std::thread::Builder::new().name(name).spawn(blow);
-    let blown = thread.expect("a thread").join();
-    blown.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let thread = std::thread::Builder::new().name(name).spawn(work);
+    let ended = thread.expect("a thread").join();
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
 /// A process: a handle with a timer of its own.
@@ -166,8 +166,8 @@ impl Simulation {
         let mut rng = StdRng::seed_from_u64(seed);
         let clock = ManualClock::new();
         let seasons = [
-            FaultProfile::Spring,
-            FaultProfile::Autumn,
+            FaultProfile::Mild,
+            FaultProfile::Rough,
             FaultProfile::Winter,
         ];
         let profile = seasons[rng.random_range(0..3)];
@@ -219,7 +219,7 @@ impl Simulation {
     }
 
     /// Lets every call be made, waits until it is over, and asks what became of every key.
-    async fn blow(mut self, on_crash: Option<OnCrash>) -> Evidence {
+    async fn run(mut self, on_crash: Option<OnCrash>) -> Evidence {
         let mut told = Vec::new();
         let mut calls = JoinSet::new();
         for number in 0..CALLS {
@@ -236,7 +236,7 @@ impl Simulation {
             }
         }
 
-        self.conditions.calm();
+        self.conditions.heal();
         self.drain().await;
         self.advance(LEASE);
         let number = self.processes.len();
@@ -326,10 +326,10 @@ impl Simulation {
     async fn go_on(&mut self) {
         self.settle().await;
         let by = LEASE.mul_f64(self.rng.random_range(0.0..0.06));
-        let is_spring = self.profile == FaultProfile::Spring;
+        let is_mild = self.profile == FaultProfile::Mild;
         for process in &mut self.processes {
             match (self.rng.random_range(0..60), &process.missed) {
-                (0, None) if !is_spring => process.missed = Some(Duration::ZERO),
+                (0, None) if !is_mild => process.missed = Some(Duration::ZERO),
                 (0..3, Some(missed)) => {
                     process.timer.advance(*missed);
                     process.missed = None;
@@ -341,7 +341,7 @@ impl Simulation {
         self.advance(by);
     }
 
-    /// Lets everybody take up what there is to do; in the spring all of it, so that nobody is late but by the rng.
+    /// Lets everybody take up what there is to do; under the mild profile all of it, so that only drawn delays make a call late.
     async fn settle(&self) {
         // More often only where heartbeats of other tests are seen.
         for _ in 0..1_000 {
@@ -352,14 +352,14 @@ impl Simulation {
             let processes = self.processes.iter().chain(&self.dead);
             let timers = processes.map(|process| &process.timer);
             let is_due = |clock: &ManualClock| clock.until_next() == Some(Duration::ZERO);
-            let is_spring = self.profile == FaultProfile::Spring;
-            if !timers.chain([&self.clock]).any(is_due) && (!is_spring || heartbeats_rest()) {
+            let is_mild = self.profile == FaultProfile::Mild;
+            if !timers.chain([&self.clock]).any(is_due) && (!is_mild || heartbeats_rest()) {
                 return;
             }
         }
     }
 
-    /// Now and then somebody purges, an operator settles, or, but for the spring, a process dies. The first one lives.
+    /// Now and then somebody purges, an operator settles, or, but for the mild profile, a process dies. The first one lives.
     fn happen(&mut self) {
         let idem = self.processes[0].idem.clone();
         match self.rng.random_range(0..800) {
@@ -371,7 +371,7 @@ impl Simulation {
                 let (key, resumes) = (self.rng.random_range(0..KEYS), self.rng.random());
                 self.asides.spawn(callers::settle(idem, key, resumes));
             }
-            60 if self.processes.len() > 1 && self.profile != FaultProfile::Spring => {
+            60 if self.processes.len() > 1 && self.profile != FaultProfile::Mild => {
                 let dead = self.processes.pop().into_iter();
                 self.dead.extend(dead.inspect(Process::die));
             }

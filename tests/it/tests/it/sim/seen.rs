@@ -16,7 +16,7 @@ impl Evidence {
     pub(super) fn count(&self, tally: &mut Tally) {
         for fault in &self.faults {
             tally.saw(match fault {
-                Fault::None => "a calm call",
+                Fault::None => "a call without a fault",
                 Fault::LosesTheRequest => "a lost request",
                 Fault::LosesTheAnswer => "a lost answer",
                 Fault::Straggles => "a straggler",
