@@ -28,7 +28,7 @@ on_every_store![
 /// Nothing that this owner writes is taken.
 fn cut_off(owner: &Owner) {
     for operation in [Operation::Ending, Operation::Heartbeat] {
-        owner.store.fault(operation, On::Every, Fault::LoseRequest);
+        owner.fault(operation, On::Every, Fault::LoseRequest);
     }
 }
 
@@ -83,11 +83,8 @@ async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
     let owner = world.owner().await;
     let charge = Charge::of(&world, &owner);
     let beats = Gate::new();
-    let delayed = Fault::Delay(beats.clone());
-    owner.store.fault(Operation::Heartbeat, On::Every, delayed);
-    owner
-        .store
-        .fault(Operation::Ending, On::Every, Fault::LoseRequest);
+    owner.delays(Operation::Heartbeat, On::Every, &beats);
+    owner.fault(Operation::Ending, On::Every, Fault::LoseRequest);
     assert_eq!(charge.call().await, Ok("charged".into()));
     beats.arrived(1).await;
     while owner.store.calls(Operation::Ending) < 2 {
@@ -131,8 +128,7 @@ async fn who_never_ends_is_taken_over(world: World) {
     let owner = world.owner_with(|builder| builder.max_run_time("1m")).await;
     let charge = Charge::of(&world, &owner);
     let held = Gate::new();
-    let delayed = Fault::Delay(held.clone());
-    owner.store.fault(Operation::Ending, On::Call(1), delayed);
+    owner.delays(Operation::Ending, On::Call(1), &held);
     let mut hangs = charge.call();
     std::future::poll_fn(|context| {
         assert!(hangs.as_mut().poll(context).is_pending());
@@ -161,9 +157,7 @@ async fn who_never_ends_is_taken_over(world: World) {
 /// Nobody knows what becomes of it, not even the handle that runs it.
 async fn a_body_that_still_runs_is_taken_over_here_as_from_anywhere_else(world: World) {
     let owner = world.owner().await;
-    owner
-        .store
-        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let charge = Charge::of(&world, &owner);
     let (runs, gate) = charge.clone().begun().await;
     world.advance_store(LEASE * 2).await;

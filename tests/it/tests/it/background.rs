@@ -48,9 +48,7 @@ fn recorded(owner: &Owner) -> bool {
 
 async fn heartbeats_survive_a_panic_while_they_connect(world: World) {
     let owner = world.owner().await;
-    owner
-        .store
-        .fault(Operation::ForHeartbeats, On::Every, Fault::Panic);
+    owner.fault(Operation::ForHeartbeats, On::Every, Fault::Panic);
 
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     for beat in 1..=4 {
@@ -69,9 +67,7 @@ async fn heartbeats_survive_a_panic_while_they_connect(world: World) {
 
 async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
     let owner = world.owner().await;
-    owner
-        .store
-        .fault(Operation::Heartbeat, On::Call(1), Fault::Panic);
+    owner.fault(Operation::Heartbeat, On::Call(1), Fault::Panic);
 
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     world.advance(LEASE / 3).await;
@@ -95,11 +91,10 @@ async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
 
 async fn an_outcome_survives_a_panic_in_the_background(world: World) {
     let owner = world.owner().await;
-    let refused = Fault::Fail(StoreErrorKind::Unavailable);
-    owner.store.fault(Operation::Ending, On::Call(1), refused);
+    owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
     for in_the_background in 2..=3 {
         let nth = On::Call(in_the_background);
-        owner.store.fault(Operation::Ending, nth, Fault::Panic);
+        owner.fault(Operation::Ending, nth, Fault::Panic);
     }
 
     let answer = Charge::of(&world, &owner).call().await;
@@ -119,10 +114,8 @@ async fn an_outcome_survives_a_panic_in_the_background(world: World) {
 async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) {
     let owner = world.owner().await;
     let hanging = Gate::new();
-    let refused = Fault::Fail(StoreErrorKind::Unavailable);
-    owner.store.fault(Operation::Ending, On::Call(1), refused);
-    let hangs = Fault::Delay(hanging.clone());
-    owner.store.fault(Operation::Ending, On::Call(2), hangs);
+    owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
+    owner.delays(Operation::Ending, On::Call(2), &hanging);
 
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
@@ -158,11 +151,9 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
 async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(world: World) {
     const SHORT: Duration = Duration::from_millis(100);
     let owner = world.owner_with(|builder| builder.lease(SHORT)).await;
-    let refused = Fault::Fail(StoreErrorKind::Unavailable);
-    owner.store.fault(Operation::Ending, On::Call(1), refused);
+    owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
     let slow = Gate::new();
-    let slowly = Fault::Delay(slow.clone());
-    owner.store.fault(Operation::Ending, On::Every, slowly);
+    owner.delays(Operation::Ending, On::Every, &slow);
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
     slow.arrived(1).await;
@@ -183,16 +174,8 @@ async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(
 async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
     let owner = world.owner().await;
     let slow = Gate::new();
-    owner.store.fault(
-        Operation::Heartbeat,
-        On::Call(1),
-        Fault::Delay(slow.clone()),
-    );
-    owner.store.fault(
-        Operation::Ending,
-        On::Call(1),
-        Fault::Fail(StoreErrorKind::Unavailable),
-    );
+    owner.delays(Operation::Heartbeat, On::Call(1), &slow);
+    owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
 
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     world.advance(LEASE / 3).await;
@@ -218,8 +201,7 @@ async fn is_recorded_as_happened(
     refusal: StoreErrorKind,
     no_sooner: Duration,
 ) {
-    let refuses = Fault::Fail(refusal);
-    owner.store.fault(Operation::Outcome, On::Every, refuses);
+    owner.fails(Operation::Outcome, On::Every, refusal);
     let answer = Charge::of(world, owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
 
@@ -240,8 +222,7 @@ async fn is_recorded_as_happened(
 /// The second write may go to another server than the first, as where a primary was read-only until another one took over.
 async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
     let owner = world.owner().await;
-    let denied = Fault::Fail(StoreErrorKind::Denied);
-    owner.store.fault(Operation::Outcome, On::Every, denied);
+    owner.fails(Operation::Outcome, On::Every, StoreErrorKind::Denied);
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
 
@@ -270,10 +251,8 @@ async fn an_outcome_that_the_store_denies_for_good_is_recorded_as_happened(world
 async fn what_is_said_in_the_background_names_the_call_and_the_cause() {
     let world = World::memory().await;
     let owner = world.owner().await;
-    let denied = Fault::Fail(StoreErrorKind::Denied);
-    owner.store.fault(Operation::Heartbeat, On::Every, denied);
-    let full = Fault::Fail(StoreErrorKind::Full);
-    owner.store.fault(Operation::Outcome, On::Every, full);
+    owner.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Denied);
+    owner.fails(Operation::Outcome, On::Every, StoreErrorKind::Full);
     let (answer, _) = said_during(Charge::of(&world, &owner).call()).await;
     assert_eq!(answer, Ok("charged".into()));
     pass_time(&world, &owner, 0, |owner| {
@@ -313,11 +292,9 @@ async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreEr
     let refuses = || Fault::Fail(refusal);
     for outcome in 1..=REFUSED {
         let nth = On::Call(outcome);
-        owner.store.fault(Operation::Outcome, nth, refuses());
+        owner.fault(Operation::Outcome, nth, refuses());
     }
-    owner
-        .store
-        .fault(Operation::NotReplayable, On::Every, refuses());
+    owner.fault(Operation::NotReplayable, On::Every, refuses());
     let began = owner.timer.now();
     let answer = Charge::of(world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
@@ -337,9 +314,7 @@ async fn an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than
 ) {
     let owner = world.owner().await;
     let unanswered = || Fault::Fail(StoreErrorKind::Unavailable);
-    owner
-        .store
-        .fault(Operation::Ending, On::Every, unanswered());
+    owner.fault(Operation::Ending, On::Every, unanswered());
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
     let began = owner.timer.now();
@@ -347,9 +322,7 @@ async fn an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than
     pass_time(&world, &owner, 0, for_two_leases).await;
 
     owner.store.heal();
-    owner
-        .store
-        .fault(Operation::Outcome, On::Next, unanswered());
+    owner.fault(Operation::Outcome, On::Next, unanswered());
     pass_time(&world, &owner, 0, |owner| {
         recorded(owner) || owner.log.count(RecordChange::RecordedNotReplayable) > 0
     })

@@ -194,7 +194,7 @@ async fn d28_crash_matrix_one_call_fails(world: World) {
                 number += 1;
                 let key = format!("k{number}");
                 let owner = world.owner().await;
-                owner.store.fault(operation, On::Call(1), fault.clone());
+                owner.fault(operation, On::Call(1), fault.clone());
                 let charge = Charge::of(&world, &owner).key(key.as_str()).mode(mode);
 
                 let first = while_time_goes_on(&owner.timer, charge.call()).await;
@@ -227,7 +227,7 @@ async fn d28_crash_matrix_of_a_takeover(world: World) {
                 let charge = |owner| Charge::of(&world, owner).key(key.as_str()).mode(mode);
                 charge(&dead).vanishes().await;
                 world.advance(LEASE).await;
-                owner.store.fault(operation, On::Call(nth), fault.clone());
+                owner.fault(operation, On::Call(nth), fault.clone());
                 let first = while_time_goes_on(&owner.timer, charge(&owner).call()).await;
 
                 let what = format!("{mode:?}, {fault:?} at {operation:?} {nth}");

@@ -44,9 +44,7 @@ on_every_store![
 
 async fn e10_complete_fails_after_effect(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
-    owner
-        .store
-        .fault(Operation::Ending, On::Every, Fault::LoseRequest);
+    owner.fault(Operation::Ending, On::Every, Fault::LoseRequest);
     let body = world.clone();
     let call = owner.call("charge").key("k").arguments(&1);
     let (answer, how) = call
@@ -98,9 +96,7 @@ async fn e10_complete_fails_after_effect(world: World) {
 async fn e11_complete_fails_lasting(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         let (owner, other) = (world.owner().await, world.owner().await);
-        owner
-            .store
-            .fault(Operation::Swap, On::Call(2), Fault::LoseRequest);
+        owner.fault(Operation::Swap, On::Call(2), Fault::LoseRequest);
         let charge = Charge::of(&world, &owner).key(key).mode(mode);
         // The claim is the first write; from the second one on the store is away.
         let gate = Gate::new();
@@ -244,9 +240,7 @@ impl Wake for Woken {
 async fn e21_a_shutdown_waits_for_what_a_dropped_call_leaves_to_be_done(world: World) {
     let (owner, written) = (world.owner().await, Gate::new());
     let (call, _gate) = Charge::of(&world, &owner).begun().await;
-    owner
-        .store
-        .fault(Operation::Ending, On::Every, Fault::Delay(written.clone()));
+    owner.delays(Operation::Ending, On::Every, &written);
     let mut shutdown = pin!(owner.idem.shutdown(Duration::MAX));
     let woken = Arc::new(Woken::default());
     let mut poll = || {
@@ -373,9 +367,7 @@ async fn e26_interrupted_retry_loop_recovers(world: World) {
     assert_eq!(world.record().await.attempt, 4);
     assert_eq!(world.runs("k"), 4, "one more than there were deaths");
     let denied = StoreErrorKind::Denied;
-    owner
-        .store
-        .fault(Operation::Claim, On::Every, Fault::Fail(denied));
+    owner.fails(Operation::Claim, On::Every, denied);
     assert!(
         Charge::of(&world, &owner)
             .key("other")

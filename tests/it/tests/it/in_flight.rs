@@ -134,8 +134,7 @@ async fn c02_wait_that_ends(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let inside = Inside::of(&world, &a).await;
     // A heartbeat would move the record, and have the waiter look at it.
-    let lost = Fault::LoseRequest;
-    a.store.fault(Operation::Heartbeat, On::Every, lost);
+    a.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.log.await_step(RecordChange::Waiting).await;
     b.timer.await_sleepers(1).await;
@@ -274,8 +273,7 @@ async fn c05_wait_cancelled(world: World) {
 async fn c16_attach_never_early(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let durable = Gate::new();
-    a.store
-        .fault(Operation::Ending, On::Next, Fault::Delay(durable.clone()));
+    a.delays(Operation::Ending, On::Next, &durable);
     let inside = Inside::of(&world, &a).await;
     let waiting: Vec<_> = (0..3)
         .map(|_| b.spawn(held(world.clone(), open(), "k", 1)))

@@ -169,7 +169,7 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
         for operation in [Operation::Claim, Operation::Ending] {
             let key = format!("{operation:?}{number}");
             let owner = world.owner().await;
-            owner.store.fault(operation, On::Call(1), Fault::LoseAnswer);
+            owner.fault(operation, On::Call(1), Fault::LoseAnswer);
             let call = Charge::of(&world, &owner)
                 .key(key.as_str())
                 .mode(mode)
@@ -320,11 +320,7 @@ async fn i07_what_does_not_survive_encoding_is_not_run_again(world: World) {
 
 async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
-    owner.store.fault(
-        Operation::Ending,
-        On::Every,
-        Fault::Fail(StoreErrorKind::Unavailable),
-    );
+    owner.fails(Operation::Ending, On::Every, StoreErrorKind::Unavailable);
     let answer = Charge::of(&world, &owner)
         .mode(Mode::Uncertain)
         .call()

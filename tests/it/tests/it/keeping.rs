@@ -232,8 +232,7 @@ async fn a_purger_rests_for_as_long_as_a_batch_took(world: World) {
 async fn slow_batch(world: &World, owner: &Owner) -> Gate {
     abandoned(world, 251).await;
     let gate = Gate::new();
-    let held = Fault::Delay(gate.clone());
-    owner.store.fault(Operation::Purge, On::Call(1), held);
+    owner.delays(Operation::Purge, On::Call(1), &gate);
     gate
 }
 
@@ -283,8 +282,7 @@ async fn a_purge_that_is_dropped_while_it_rests_can_be_called_again(world: World
 async fn a_purger_tells_of_an_error_and_tries_again(world: World) {
     let (owner, purges) = watched(&world).await;
     abandoned(&world, 2).await;
-    let fails = Fault::Fail(StoreErrorKind::Unavailable);
-    owner.store.fault(Operation::Purge, On::Call(1), fails);
+    owner.fails(Operation::Purge, On::Call(1), StoreErrorKind::Unavailable);
 
     let _purger = owner.idem.purge_every(HOUR).expect("a duration");
     let failed = (0, Some(StoreErrorKind::Unavailable));
@@ -329,8 +327,7 @@ async fn a_purger_that_is_stopped_finishes_its_batch(world: World) {
     let (owner, purges) = watched(&world).await;
     abandoned(&world, 251).await;
     let gate = Gate::new();
-    let held = Fault::Delay(gate.clone());
-    owner.store.fault(Operation::Purge, On::Call(1), held);
+    owner.delays(Operation::Purge, On::Call(1), &gate);
     let purger = owner.idem.purge_every(HOUR).expect("a duration");
     gate.arrived(1).await;
 

@@ -237,10 +237,9 @@ async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: Worl
     let (lost, late, ends) = (Gate::new(), Gate::new(), Gate::new());
     let (first, second) = (world.owner().await, world.owner().await);
     for fault in [Fault::DelayAnswer(lost.clone()), Fault::LoseAnswer] {
-        first.store.fault(Operation::Claim, On::Call(1), fault);
+        first.fault(Operation::Claim, On::Call(1), fault);
     }
-    let delayed = Fault::Delay(late.clone());
-    second.store.fault(Operation::Claim, On::Call(2), delayed);
+    second.delays(Operation::Claim, On::Call(2), &late);
     let call = |owner| Charge::of(&world, owner).held_at(&ends).call();
 
     // The claim stands, and nobody has told its caller; its lease ends, and a takeover is on its way.
@@ -274,7 +273,7 @@ async fn a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_u
     for mode in MODES {
         let owner = world.owner().await;
         let unknown = Fault::FailAnswer(StoreErrorKind::Other);
-        owner.store.fault(Operation::Claim, On::Call(1), unknown);
+        owner.fault(Operation::Claim, On::Call(1), unknown);
         let charge = Charge::of(&world, &owner)
             .key(format!("{mode:?}"))
             .mode(mode);
@@ -297,8 +296,7 @@ async fn told_late(
     meanwhile: impl AsyncFnOnce(),
 ) -> Answer {
     let answered = Gate::new();
-    let delay = Fault::DelayAnswer(answered.clone());
-    late.store.fault(Operation::Claim, On::Call(1), delay);
+    late.delays_answer(Operation::Claim, On::Call(1), &answered);
     let call = late.spawn(Charge::of(world, late).mode(mode).call());
     answered.arrived(1).await;
     world.advance(LEASE).await;
@@ -330,8 +328,7 @@ async fn a_claim_whose_answer_comes_after_a_takeover_runs_nothing(world: World) 
 /// Left where it is, it would become uncertain, although no body has run.
 async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at(world: World) {
     let late = world.owner().await;
-    let denied = Fault::Fail(StoreErrorKind::Denied);
-    late.store.fault(Operation::Load, On::Call(1), denied);
+    late.fails(Operation::Load, On::Call(1), StoreErrorKind::Denied);
     let answer = told_late(&world, &late, Mode::Uncertain, async || {}).await;
     assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
     late.settled().await;
@@ -347,8 +344,7 @@ async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
     let late = world.owner().await;
     let answers = [(); 3].map(|()| Gate::new());
     for (nth, answered) in (1..).zip(&answers) {
-        let delay = Fault::DelayAnswer(answered.clone());
-        late.store.fault(Operation::Claim, On::Call(nth), delay);
+        late.delays_answer(Operation::Claim, On::Call(nth), &answered);
     }
     let call = late.spawn(Charge::of(&world, &late).mode(Mode::Uncertain).call());
     for answered in &answers {
@@ -370,10 +366,8 @@ async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
 async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world: World) {
     let (late, other) = (world.owner().await, world.owner().await);
     let answered = Gate::new();
-    let lost = Fault::LoseAnswer;
-    late.store.fault(Operation::Claim, On::Call(1), lost);
-    let delay = Fault::DelayAnswer(answered.clone());
-    late.store.fault(Operation::Claim, On::Call(2), delay);
+    late.fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
+    late.delays_answer(Operation::Claim, On::Call(2), &answered);
     let call = late.spawn(Charge::of(&world, &late).call());
     let arrives = answered.clone();
     while_time_goes_on(&late.timer, async move { arrives.arrived(1).await }).await;

@@ -105,9 +105,7 @@ async fn d03_timeout_then_next_succeeds(world: World) {
 /// A holder whose lease ended unnoticed: its heartbeats do not arrive.
 async fn paused(world: &World, charge: Charge, owner: &Owner) -> (JoinHandle<Answer>, Gate) {
     let begun = charge.begun().await;
-    owner
-        .store
-        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     world.advance(LEASE).await;
     begun
 }
@@ -316,7 +314,7 @@ async fn d19_clock_skew(world: World) {
 async fn claimed_late(world: &World, owner: &Owner, late: Duration) -> (JoinHandle<Answer>, Gate) {
     let (slow, inside) = (Gate::new(), Gate::new());
     for fault in [Fault::DelayAnswer(slow.clone()), Fault::LoseAnswer] {
-        owner.store.fault(Operation::Claim, On::Call(1), fault);
+        owner.fault(Operation::Claim, On::Call(1), fault);
     }
     let call = Charge::of(world, owner).held_at(&inside).spawn();
     slow.arrived(1).await;
@@ -331,8 +329,7 @@ async fn claimed_late(world: &World, owner: &Owner, late: Duration) -> (JoinHand
 async fn a_claim_whose_answer_is_slow_counts_its_lease_from_when_it_was_sent(world: World) {
     let owner = world.owner().await;
     let (slow, inside) = (Gate::new(), Gate::new());
-    let slowly = Fault::DelayAnswer(slow.clone());
-    owner.store.fault(Operation::Claim, On::Call(1), slowly);
+    owner.delays_answer(Operation::Claim, On::Call(1), &slow);
     let call = Charge::of(&world, &owner).held_at(&inside).spawn();
     slow.arrived(1).await;
     world.advance(LEASE * 3 / 4).await;
@@ -361,8 +358,7 @@ async fn a_claim_whose_answer_came_late_counts_its_lease_from_the_write(world: W
 async fn a_claim_whose_answer_came_after_its_lease_is_made_anew(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     // It does not take a heartbeat to hold it.
-    let lost = Fault::LoseRequest;
-    owner.store.fault(Operation::Heartbeat, On::Every, lost);
+    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let (call, inside) = claimed_late(&world, &owner, LEASE).await;
 
     let duplicate = Charge::of(&world, &other).rejecting().call().await;

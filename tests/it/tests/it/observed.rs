@@ -9,7 +9,7 @@ use idempotent_runtime::{
     CallOutcome, CallReport, Error, FingerprintKey, InFlight, RecordChange, StoreErrorKind,
     UnprotectedReason, idempotent,
     record::State,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Gate, On, Operation},
 };
 use serde::{Deserialize, Serialize};
 
@@ -90,11 +90,7 @@ async fn k01_outcome_metrics(world: World) {
 
     // Taken over, and stale.
     let zombie = world.owner().await;
-    zombie.store.fault(
-        Operation::Heartbeat,
-        On::Every,
-        Fault::Fail(StoreErrorKind::Unavailable),
-    );
+    zombie.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
     let gate = Gate::new();
     let stale = zombie.spawn(held(world.clone(), gate.clone(), "stale".into(), 1));
     gate.arrived(1).await;
@@ -124,11 +120,7 @@ async fn k01_outcome_metrics(world: World) {
     expected.push(CallOutcome::Unprotected);
     assert!(call("", 1).await.is_err());
     expected.push(CallOutcome::Refused);
-    owner.store.fault(
-        Operation::Claim,
-        On::Next,
-        Fault::Fail(StoreErrorKind::Denied),
-    );
+    owner.fails(Operation::Claim, On::Next, StoreErrorKind::Denied);
     assert!(matches!(call("k", 1).await, Err(Error::Store(_))));
     expected.push(CallOutcome::StoreFailed);
 
@@ -205,11 +197,7 @@ async fn k03_hook_per_transition(world: World) {
         world.owner().await,
     );
     let gate = Gate::new();
-    a.store.fault(
-        Operation::Heartbeat,
-        On::Every,
-        Fault::Fail(StoreErrorKind::Unavailable),
-    );
+    a.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
 
     let stale = a.spawn(held(world.clone(), gate.clone(), "k".into(), 1));
     gate.arrived(1).await;
@@ -329,11 +317,7 @@ async fn k04_explain(world: World) {
 /// Whose lease was lost is given what stands, and told that it does.
 async fn k04_explain_a_lost_lease(world: World) {
     let (paused, other) = (world.owner().await, world.owner().await);
-    paused.store.fault(
-        Operation::Heartbeat,
-        On::Every,
-        Fault::Fail(StoreErrorKind::Unavailable),
-    );
+    paused.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
     let gate = Gate::new();
     let stale = tokio::spawn({
         let (call, gate) = (paused.call("observed.lost").key("k"), gate.clone());

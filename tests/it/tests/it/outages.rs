@@ -108,11 +108,7 @@ async fn e13_claim_fails_read_only(world: World) {
     let owner = world
         .owner_with(|builder| builder.on_outage(OnOutage::ReadOnly))
         .await;
-    owner.store.fault(
-        Operation::Swap,
-        On::Every,
-        Fault::Fail(StoreErrorKind::Denied),
-    );
+    owner.fails(Operation::Swap, On::Every, StoreErrorKind::Denied);
 
     let replayed = Charge::of(&world, &owner).key("done").call().await;
     let reused = Charge::of(&world, &owner)
@@ -138,9 +134,7 @@ async fn e13_open_does_not_run_what_cannot_be_read(world: World) {
         let owner = world
             .owner_with(|builder| builder.on_outage(OnOutage::Open))
             .await;
-        owner
-            .store
-            .fault(Operation::Claim, On::Every, Fault::Fail(kind));
+        owner.fails(Operation::Claim, On::Every, kind);
         let answer = Charge::of(&world, &owner).call().await;
         assert!(is_store_error(&answer), "{kind:?}: {answer:?}");
     }
@@ -161,9 +155,7 @@ async fn e13_open_does_not_run_beside_a_known_holder(world: World) {
             .await;
         // The first write meets the record, and what follows from it is never answered.
         for swap in 2..=4 {
-            owner
-                .store
-                .fault(Operation::Swap, On::Call(swap), Fault::LoseRequest);
+            owner.fault(Operation::Swap, On::Call(swap), Fault::LoseRequest);
         }
 
         let answer = during(&owner, &Charge::of(&world, &owner).key(key).mode(mode)).await;
@@ -191,9 +183,7 @@ async fn e13_open_does_not_run_beside_a_holder_under_the_old_name(world: World) 
         .owner_with(|builder| builder.on_outage(OnOutage::Open))
         .await;
     // The look at the old identity finds what the holder left; from then on nothing is answered.
-    owner
-        .store
-        .fault(Operation::Swap, On::Every, Fault::LoseRequest);
+    owner.fault(Operation::Swap, On::Every, Fault::LoseRequest);
 
     let answer = renamed(&owner).await;
 
@@ -206,11 +196,7 @@ async fn e14_lookup_fails(world: World) {
         Charge::of(&world, &owner).call().await,
         Ok("charged".into())
     );
-    owner.store.fault(
-        Operation::Load,
-        On::Every,
-        Fault::Fail(StoreErrorKind::Unavailable),
-    );
+    owner.fails(Operation::Load, On::Every, StoreErrorKind::Unavailable);
 
     let status = owner.idem.lookup("charge", None::<&str>, "k").await;
     assert!(matches!(status, Err(Error::Store(_))), "{status:?}");
@@ -235,7 +221,7 @@ async fn e14_a_look_that_fails_is_as_a_claim_that_fails(world: World) {
         let owner = world
             .owner_with(|builder| builder.on_outage(on_outage))
             .await;
-        owner.store.fault(operation, On::Every, Fault::LoseRequest);
+        owner.fault(operation, On::Every, Fault::LoseRequest);
         let answer = renamed(&owner).await;
         (answer, owner.log.answers())
     };
@@ -258,8 +244,7 @@ async fn e14_a_look_at_the_old_identity_is_tried_again(world: World) {
     let before = Charge::of(&world, &owner).call().await;
     assert_eq!(before, Ok("charged".into()));
     for look in 1..=2 {
-        let lost = Fault::LoseRequest;
-        owner.store.fault(Operation::Load, On::Call(look), lost);
+        owner.fault(Operation::Load, On::Call(look), Fault::LoseRequest);
     }
 
     let answer = renamed(&owner).await;
@@ -270,11 +255,7 @@ async fn e14_a_look_at_the_old_identity_is_tried_again(world: World) {
 
 async fn e15_store_error_keeps_cause(world: World) {
     let owner = world.owner().await;
-    owner.store.fault(
-        Operation::Claim,
-        On::Every,
-        Fault::Fail(StoreErrorKind::Full),
-    );
+    owner.fails(Operation::Claim, On::Every, StoreErrorKind::Full);
     let charge = Charge::of(&world, &owner).key("secret-key");
     let (answer, said) = said_during(charge.call()).await;
     let error = answer.expect_err("the store is full");
@@ -320,11 +301,7 @@ async fn e16_store_heals(world: World) {
 
 async fn e17_no_permission(world: World) {
     let owner = world.owner().await;
-    owner.store.fault(
-        Operation::Swap,
-        On::Every,
-        Fault::Fail(StoreErrorKind::Denied),
-    );
+    owner.fails(Operation::Swap, On::Every, StoreErrorKind::Denied);
     let answer = Charge::of(&world, &owner).call().await;
     assert!(is_store_error(&answer), "{answer:?}");
     assert!(!answer.is_err_and(|error| error.is_retryable()));
@@ -339,9 +316,7 @@ async fn e17_no_permission(world: World) {
 async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         let owner = world.owner().await;
-        owner
-            .store
-            .fault(Operation::Claim, On::Every, Fault::LoseAnswer);
+        owner.fault(Operation::Claim, On::Every, Fault::LoseAnswer);
         let answer = during(&owner, &Charge::of(&world, &owner).key(key).mode(mode)).await;
         assert!(is_store_error(&answer), "{answer:?}");
 
@@ -384,9 +359,7 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
 /// Whoever counts what begins and what ends counts neither.
 async fn a_claim_that_never_arrived_is_told_to_nobody(world: World) {
     let owner = world.owner().await;
-    owner
-        .store
-        .fault(Operation::Claim, On::Every, Fault::LoseRequest);
+    owner.fault(Operation::Claim, On::Every, Fault::LoseRequest);
 
     let answer = during(&owner, &Charge::of(&world, &owner)).await;
     assert!(is_store_error(&answer), "{answer:?}");
@@ -402,10 +375,8 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         let owner = world.owner().await;
         let full = Fault::Fail(StoreErrorKind::Full);
-        owner
-            .store
-            .fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
-        owner.store.fault(Operation::Claim, On::Call(2), full);
+        owner.fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
+        owner.fault(Operation::Claim, On::Call(2), full);
         let charge = Charge::of(&world, &owner).key(key).mode(mode);
         let answer = during(&owner, &charge).await;
         assert!(is_store_error(&answer), "{answer:?}");
@@ -421,11 +392,8 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
 /// Has the answers to so many claims lost, and of the looks at the store from then on those held at the gate that are named.
 async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate {
     let looks = Gate::new();
-    let held = Fault::Delay(looks.clone());
-    owner.store.fault(Operation::Load, which, held);
-    owner
-        .store
-        .fault(Operation::Claim, On::Every, Fault::LoseAnswer);
+    owner.delays(Operation::Load, which, &looks);
+    owner.fault(Operation::Claim, On::Every, Fault::LoseAnswer);
     for number in 0..claims {
         let call = Charge::of(world, owner)
             .key(format!("lost-{number}"))
@@ -495,9 +463,7 @@ async fn a_takeover_that_is_given_up_is_told_under_one_number(world: World) {
     let owner = world.owner().await;
     // The first one is refused by what stands.
     for nth in 2..=4 {
-        owner
-            .store
-            .fault(Operation::Claim, On::Call(nth), Fault::LoseAnswer);
+        owner.fault(Operation::Claim, On::Call(nth), Fault::LoseAnswer);
     }
 
     let answer = during(&owner, &Charge::of(&world, &owner)).await;
@@ -530,7 +496,7 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
         let call = Charge::of(&world, &owner).key(key).mode(Mode::Uncertain);
         assert!(is_uncertain(&call.call().await), "{key}");
 
-        owner.store.fault(Operation::Swap, On::Next, fault);
+        owner.fault(Operation::Swap, On::Next, fault);
         let settle = owner.idem.settle("charge", None::<&str>, key);
         let settled = settle.expect("a key").with_value(&"the bank knows").await;
 
@@ -555,9 +521,8 @@ async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) 
     let gate = Gate::new();
     let swaps = owner.store.calls(Operation::Swap);
     let (first, second) = (On::Call(swaps + 1), On::Call(swaps + 2));
-    owner.store.fault(Operation::Swap, first, Fault::LoseAnswer);
-    let delay = Fault::Delay(gate.clone());
-    owner.store.fault(Operation::Swap, second, delay);
+    owner.fault(Operation::Swap, first, Fault::LoseAnswer);
+    owner.delays(Operation::Swap, second, &gate);
     let idem = owner.idem.clone();
     let resuming = tokio::spawn(async move {
         let settle = idem.settle("charge", None::<&str>, "k");

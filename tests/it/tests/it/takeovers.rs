@@ -62,9 +62,7 @@ async fn d21_d23_what_is_left_to_be_settled_is_told_although_the_answer_was_lost
         vanishes.vanishes().await;
         world.advance(LEASE).await;
         let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
-        owner
-            .store
-            .fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
+        owner.fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
 
         let call = Charge::of(&world, &owner).key(key).mode(mode);
         let refused = while_time_goes_on(&owner.timer, async move { call.call().await }).await;
@@ -80,8 +78,7 @@ async fn d21_what_is_parked_is_told_although_the_answer_comes_a_lease_later(worl
     world.advance(LEASE).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let late = Gate::new();
-    let answer = Fault::DelayAnswer(late.clone());
-    owner.store.fault(Operation::Ending, On::Call(1), answer);
+    owner.delays_answer(Operation::Ending, On::Call(1), &late);
     let call = Charge::of(&world, &owner).spawn();
     late.arrived(1).await;
     owner.timer.advance(LEASE);

@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use idempotent_runtime::{
     __private::{Recorded, Whole},
     AsHandle, Builder, CallBuilder, Idempotency, StoreErrorKind,
-    testing::{FaultyStore, ManualClock},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 
 use super::Log;
@@ -60,6 +60,26 @@ impl Owner {
         F: Future<Output: Send> + Send + 'static,
     {
         tokio::spawn(self.enter(future))
+    }
+
+    /// Has this fault meet these calls of the store.
+    pub(crate) fn fault(&self, operation: Operation, on: On, fault: Fault) {
+        self.store.fault(operation, on, fault);
+    }
+
+    /// Has these calls of the store fail.
+    pub(crate) fn fails(&self, operation: Operation, on: On, kind: StoreErrorKind) {
+        self.fault(operation, on, Fault::Fail(kind));
+    }
+
+    /// Holds these calls at `gate` before they reach the store.
+    pub(crate) fn delays(&self, operation: Operation, on: On, gate: &Gate) {
+        self.fault(operation, on, Fault::Delay(gate.clone()));
+    }
+
+    /// Holds the answers to these calls at `gate`.
+    pub(crate) fn delays_answer(&self, operation: Operation, on: On, gate: &Gate) {
+        self.fault(operation, on, Fault::DelayAnswer(gate.clone()));
     }
 
     /// Cuts the owner off from the store for good, as the death of its process would: nothing that it does reaches

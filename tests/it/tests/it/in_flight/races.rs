@@ -28,9 +28,7 @@ async fn claiming(
     amount: u32,
 ) -> (Gate, tokio::task::JoinHandle<Result<String, Error>>) {
     let on_the_way = Gate::new();
-    owner
-        .store
-        .fault(Operation::Claim, On::Next, Fault::Delay(on_the_way.clone()));
+    owner.delays(Operation::Claim, On::Next, &on_the_way);
     let task = owner.spawn(held(world.clone(), open(), "k", amount));
     on_the_way.arrived(1).await;
     (on_the_way, task)

@@ -49,11 +49,7 @@ async fn c13_a_lost_notification_is_made_up_for(world: World) {
 
 async fn c13_a_wait_that_fails_is_made_up_for(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
-    b.store.fault(
-        Operation::Wait,
-        On::Every,
-        Fault::Fail(StoreErrorKind::Unavailable),
-    );
+    b.fails(Operation::Wait, On::Every, StoreErrorKind::Unavailable);
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.timer.await_sleepers(1).await;
@@ -70,8 +66,7 @@ async fn c13_a_look_that_fails_is_made_up_for(world: World) {
     let inside = Inside::of(&world, &a).await;
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.log.await_step(RecordChange::Waiting).await;
-    let lost = Fault::LoseRequest;
-    b.store.fault(Operation::Load, On::Call(1), lost);
+    b.fault(Operation::Load, On::Call(1), Fault::LoseRequest);
 
     let first = inside.ends().await;
     while b.store.calls(Operation::Load) == 0 {
@@ -95,7 +90,7 @@ async fn c13_looks_that_fail_end_with_the_patience(world: World) {
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.log.await_step(RecordChange::Waiting).await;
     for away in [Operation::Load, Operation::Swap] {
-        b.store.fault(away, On::Every, Fault::LoseRequest);
+        b.fault(away, On::Every, Fault::LoseRequest);
     }
 
     assert_eq!(inside.ends().await, Ok("1, run 1".into()));

@@ -7,7 +7,7 @@ use std::{
 
 use idempotent_runtime::{
     Attempt, Error, InFlight, RecordChange, idempotent,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Gate, On, Operation},
 };
 use tokio::task::JoinHandle;
 
@@ -68,9 +68,7 @@ async fn b26_who_waited_under_the_old_name_goes_on_under_the_new_one(world: Worl
     let runs = runs_before(&old, &fails);
     fails.arrived(1).await;
     // The first look finds the old name held; the second one comes after the wait.
-    first
-        .store
-        .fault(Operation::Load, On::Call(2), Fault::Delay(learns.clone()));
+    first.delays(Operation::Load, On::Call(2), &learns);
 
     let released = async || {
         first.log.await_step(RecordChange::Waiting).await;
@@ -85,8 +83,7 @@ async fn b26_who_saw_the_old_name_held_goes_on_under_the_new_one(world: World) {
     let (fails, learns) = (Gate::new(), Gate::new());
     let runs = runs_before(&old, &fails);
     fails.arrived(1).await;
-    let held = Fault::DelayAnswer(learns.clone());
-    first.store.fault(Operation::Load, On::Call(1), held);
+    first.delays_answer(Operation::Load, On::Call(1), &learns);
 
     let released = async || {
         learns.arrived(1).await;
@@ -209,11 +206,8 @@ async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
     let (claims, ends) = (Gate::new(), Gate::new());
     let runs = runs_before(&old, &fails);
     fails.arrived(1).await;
-    first
-        .store
-        .fault(Operation::Load, On::Call(2), Fault::Delay(learns.clone()));
-    let unanswered = Fault::DelayAnswer(claims.clone());
-    first.store.fault(Operation::Claim, On::Call(1), unanswered);
+    first.delays(Operation::Load, On::Call(2), &learns);
+    first.delays_answer(Operation::Claim, On::Call(1), &claims);
     let waits = first.spawn(charge(world.clone(), ends.clone(), "k"));
     first.log.await_step(RecordChange::Waiting).await;
     fails.open();

@@ -99,9 +99,7 @@ async fn d13_heartbeat_stops(world: World) {
 async fn d14_heartbeat_error_transient(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
-    owner
-        .store
-        .fault(Operation::Heartbeat, On::Next, Fault::LoseRequest);
+    owner.fault(Operation::Heartbeat, On::Next, Fault::LoseRequest);
 
     world.advance(LEASE / 3).await;
     owner.log.await_step(RecordChange::HeartbeatFailed).await;
@@ -125,9 +123,7 @@ async fn d15_heartbeat_error_lasting(world: World) {
     }));
     inside.arrived(1).await;
     inside.open();
-    owner
-        .store
-        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
 
     for (twelfths, failures) in (4..12).zip(1..) {
         world
@@ -161,8 +157,7 @@ async fn d15_heartbeat_error_lasting(world: World) {
 async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     let (call, gate) = Charge::of(&world, &owner).begun().await;
-    let lost = Fault::LoseRequest;
-    owner.store.fault(Operation::Heartbeat, On::Every, lost);
+    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
 
     // Not in step with the tries, of which there is one every twelfth of a lease.
     world.advance(Duration::from_secs(11)).await;
@@ -182,8 +177,7 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
     // Nobody took over, so that its version stands, and can be prolonged, also by a store that takes its time.
     owner.store.heal();
     let slow = Gate::new();
-    let slowly = Fault::Delay(slow.clone());
-    owner.store.fault(Operation::Heartbeat, On::Next, slowly);
+    owner.delays(Operation::Heartbeat, On::Next, &slow);
     world.advance(LEASE / 12).await;
     slow.arrived(1).await;
     slow.open();
@@ -199,15 +193,13 @@ async fn d15_a_slow_heartbeat_counts_from_when_it_was_sent(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     let slow = Gate::new();
-    let slowly = Fault::DelayAnswer(slow.clone());
-    owner.store.fault(Operation::Heartbeat, On::Call(1), slowly);
+    owner.delays_answer(Operation::Heartbeat, On::Call(1), &slow);
     world.advance(LEASE / 3).await;
     slow.arrived(1).await;
     world.advance(LEASE / 6).await;
     slow.open();
     owner.log.await_step(RecordChange::Heartbeat).await;
-    let lost = Fault::LoseRequest;
-    owner.store.fault(Operation::Heartbeat, On::Every, lost);
+    owner.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
 
     world.advance(LEASE * 5 / 6 - Duration::from_secs(1)).await;
     owner.log.await_step(RecordChange::HeartbeatFailed).await;
@@ -224,9 +216,7 @@ async fn d15_a_store_that_hangs_is_noticed_when_the_lease_ends(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
     let hangs = Gate::new();
-    owner
-        .store
-        .fault(Operation::Heartbeat, On::Every, Fault::Delay(hangs.clone()));
+    owner.delays(Operation::Heartbeat, On::Every, &hangs);
 
     world.advance(LEASE / 3).await;
     hangs.arrived(1).await;
@@ -303,14 +293,8 @@ async fn a_body_that_outstays_the_maximum_hold_is_told(world: World) {
 async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     let slow = Gate::new();
-    owner
-        .store
-        .fault(Operation::Ending, On::Call(1), Fault::Delay(slow.clone()));
-    owner.store.fault(
-        Operation::Ending,
-        On::Call(1),
-        Fault::Fail(StoreErrorKind::Unavailable),
-    );
+    owner.delays(Operation::Ending, On::Call(1), &slow);
+    owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
     let call = Charge::of(&world, &owner).spawn();
     slow.arrived(1).await;
 
@@ -335,8 +319,7 @@ async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
 async fn a_heartbeat_beside_its_own_ending_loses_nothing(world: World) {
     let owner = world.owner().await;
     let unanswered = Gate::new();
-    let silent = Fault::DelayAnswer(unanswered.clone());
-    owner.store.fault(Operation::Ending, On::Call(1), silent);
+    owner.delays_answer(Operation::Ending, On::Call(1), &unanswered);
     let call = owner.call("charge").key("k").uncertain_errors();
     let call = call.run(|_| async { Err::<(), _>(Error::InvalidPolicy("who knows")) });
     let call = tokio::spawn(call);
@@ -363,8 +346,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
         let owner = world.owner().await;
         let (call, _gate) = Charge::of(&world, &owner).key(key).mode(mode).begun().await;
         let under_way = Gate::new();
-        let held = Fault::Delay(under_way.clone());
-        owner.store.fault(Operation::Heartbeat, On::Call(1), held);
+        owner.delays(Operation::Heartbeat, On::Call(1), &under_way);
         world.advance(LEASE / 3).await;
         under_way.arrived(1).await;
         call.abort();

@@ -155,9 +155,7 @@ async fn d22_a_takeover_whose_answer_is_lost_is_a_takeover_all_the_same(world: W
         world.advance(LEASE).await;
         let owner = world.owner().await;
         // The first claim finds the record, the second one takes it over.
-        owner
-            .store
-            .fault(Operation::Claim, On::Call(2), Fault::LoseAnswer);
+        owner.fault(Operation::Claim, On::Call(2), Fault::LoseAnswer);
         let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
         while owner.store.calls(Operation::Claim) < 2 {
             yield_now().await;

@@ -50,8 +50,7 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
         world.advance(LEASE).await;
         // The first claim meets the record, the second one is the takeover: it stands, and nobody says so.
         let unanswered = Gate::new();
-        let silent = Fault::DelayAnswer(unanswered.clone());
-        owner.store.fault(Operation::Claim, On::Call(2), silent);
+        owner.delays_answer(Operation::Claim, On::Call(2), &unanswered);
         let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
         unanswered.arrived(1).await;
 
@@ -99,8 +98,7 @@ pub(super) async fn ends_while_a_heartbeat_is_under_way(world: &World, ending: R
     world.advance(LEASE).await;
     let owner = world.owner().await;
     let (inside, beating) = (Gate::new(), Gate::new());
-    let slow = Fault::Delay(beating.clone());
-    owner.store.fault(Operation::Heartbeat, On::Call(1), slow);
+    owner.delays(Operation::Heartbeat, On::Call(1), &beating);
     let call = owner.call("charge").key("k").arguments(&1);
     let waits = inside.clone();
     let call = tokio::spawn(call.run_raw(|_| async move {
@@ -152,9 +150,7 @@ async fn d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once(
     vanished(&world, Mode::Rerun).await;
     world.advance(LEASE).await;
     let owner = world.owner().await;
-    owner
-        .store
-        .fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
+    owner.fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
 
     has_no_room(&owner).await;
     owner.settled().await;
