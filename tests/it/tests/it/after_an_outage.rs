@@ -5,7 +5,7 @@ use std::{task::Poll, time::Duration};
 use idempotent_runtime::{
     Error, NotSettled, RecordChange, Verdict,
     record::State,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, On, Operation},
 };
 
 use tokio::task::yield_now;
@@ -82,8 +82,7 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
 async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
     let owner = world.owner().await;
     let charge = Charge::of(&world, &owner);
-    let beats = Gate::new();
-    owner.delays(Operation::Heartbeat, On::Every, &beats);
+    let beats = owner.delays(Operation::Heartbeat, On::Every);
     owner.fault(Operation::Ending, On::Every, Fault::LoseRequest);
     assert_eq!(charge.call().await, Ok("charged".into()));
     beats.arrived(1).await;
@@ -127,8 +126,7 @@ async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
 async fn who_never_ends_is_taken_over(world: World) {
     let owner = world.owner_with(|builder| builder.max_run_time("1m")).await;
     let charge = Charge::of(&world, &owner);
-    let held = Gate::new();
-    owner.delays(Operation::Ending, On::Call(1), &held);
+    let held = owner.delays(Operation::Ending, On::Call(1));
     let mut hangs = charge.call();
     std::future::poll_fn(|context| {
         assert!(hangs.as_mut().poll(context).is_pending());

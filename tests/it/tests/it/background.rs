@@ -7,7 +7,7 @@ use idempotent_runtime::{
     clock::Timer,
     record::State,
     store::StoreErrorKind,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, On, Operation},
 };
 
 use crate::{
@@ -59,10 +59,9 @@ async fn heartbeats_survive_a_panic_while_they_connect(world: World) {
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
     owner.settled().await;
-    assert_eq!(
-        owner.log.steps(),
-        [RecordChange::Claimed, RecordChange::Recorded]
-    );
+    owner
+        .log
+        .assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
 }
 
 async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
@@ -83,10 +82,9 @@ async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
     owner.settled().await;
-    assert_eq!(
-        owner.log.steps(),
-        [RecordChange::Claimed, RecordChange::Recorded]
-    );
+    owner
+        .log
+        .assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
 }
 
 async fn an_outcome_survives_a_panic_in_the_background(world: World) {
@@ -99,10 +97,9 @@ async fn an_outcome_survives_a_panic_in_the_background(world: World) {
 
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
-    assert_eq!(
-        owner.log.steps(),
-        [RecordChange::Claimed, RecordChange::NotYetRecorded]
-    );
+    owner
+        .log
+        .assert_steps(&[RecordChange::Claimed, RecordChange::NotYetRecorded]);
 
     pass_time(&world, &owner, 0, recorded).await;
     owner.settled().await;
@@ -113,9 +110,8 @@ async fn an_outcome_survives_a_panic_in_the_background(world: World) {
 
 async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) {
     let owner = world.owner().await;
-    let hanging = Gate::new();
     owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
-    owner.delays(Operation::Ending, On::Call(2), &hanging);
+    let hanging = owner.delays(Operation::Ending, On::Call(2));
 
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
@@ -140,10 +136,9 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
     );
     let duplicate = Charge::of(&world, &owner).call().await;
     assert_eq!(duplicate, answer);
-    assert_eq!(
-        owner.log.answers(),
-        [CallOutcome::Executed, CallOutcome::Replayed]
-    );
+    owner
+        .log
+        .assert_answers(&[CallOutcome::Executed, CallOutcome::Replayed]);
     assert_eq!(world.runs("k"), 1);
 }
 
@@ -152,8 +147,7 @@ async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(
     const SHORT: Duration = Duration::from_millis(100);
     let owner = world.owner_with(|builder| builder.lease(SHORT)).await;
     owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
-    let slow = Gate::new();
-    owner.delays(Operation::Ending, On::Every, &slow);
+    let slow = owner.delays(Operation::Ending, On::Every);
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
     slow.arrived(1).await;
@@ -173,8 +167,7 @@ async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(
 /// The thread waits for what wakes it, also where a lease that is worth a look is being prolonged already.
 async fn an_outcome_is_recorded_while_a_heartbeat_is_under_way(world: World) {
     let owner = world.owner().await;
-    let slow = Gate::new();
-    owner.delays(Operation::Heartbeat, On::Call(1), &slow);
+    let slow = owner.delays(Operation::Heartbeat, On::Call(1));
     owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
 
     let (call, gate) = Charge::of(&world, &owner).begun().await;

@@ -118,10 +118,9 @@ async fn e11_complete_fails_lasting(world: World) {
             }
             _ => {
                 assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2));
-                assert_eq!(
-                    other.log.steps(),
-                    [RecordChange::TakenOver, RecordChange::Recorded]
-                );
+                other
+                    .log
+                    .assert_steps(&[RecordChange::TakenOver, RecordChange::Recorded]);
                 assert_eq!(other.log.answers(), [CallOutcome::ExecutedAfterTakeover]);
             }
         }
@@ -238,9 +237,9 @@ impl Wake for Woken {
 }
 
 async fn e21_a_shutdown_waits_for_what_a_dropped_call_leaves_to_be_done(world: World) {
-    let (owner, written) = (world.owner().await, Gate::new());
+    let owner = world.owner().await;
     let (call, _gate) = Charge::of(&world, &owner).begun().await;
-    owner.delays(Operation::Ending, On::Every, &written);
+    let written = owner.delays(Operation::Ending, On::Every);
     let mut shutdown = pin!(owner.idem.shutdown(Duration::MAX));
     let woken = Arc::new(Woken::default());
     let mut poll = || {
@@ -310,10 +309,9 @@ async fn e23_retry_inside_counts_once(world: World) {
     assert_eq!(tries.load(Ordering::SeqCst), 3);
     let record = world.record().await;
     assert_eq!((record.state, record.attempt), (State::Released, 1));
-    assert_eq!(
-        owner.log.steps(),
-        [RecordChange::Claimed, RecordChange::Released]
-    );
+    owner
+        .log
+        .assert_steps(&[RecordChange::Claimed, RecordChange::Released]);
     assert_eq!(duplicate.call().await, Ok("charged".into()));
 }
 

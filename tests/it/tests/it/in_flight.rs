@@ -272,8 +272,7 @@ async fn c05_wait_cancelled(world: World) {
 
 async fn c16_attach_never_early(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
-    let durable = Gate::new();
-    a.delays(Operation::Ending, On::Next, &durable);
+    let durable = a.delays(Operation::Ending, On::Next);
     let inside = Inside::of(&world, &a).await;
     let waiting: Vec<_> = (0..3)
         .map(|_| b.spawn(held(world.clone(), open(), "k", 1)))

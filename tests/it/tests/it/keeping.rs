@@ -231,9 +231,7 @@ async fn a_purger_rests_for_as_long_as_a_batch_took(world: World) {
 /// Holds the first batch of two at a gate, so that it takes as long as it should.
 async fn slow_batch(world: &World, owner: &Owner) -> Gate {
     abandoned(world, 251).await;
-    let gate = Gate::new();
-    owner.delays(Operation::Purge, On::Call(1), &gate);
-    gate
+    owner.delays(Operation::Purge, On::Call(1))
 }
 
 /// Resolves when the purge rests after that batch, which took so long.
@@ -325,9 +323,7 @@ async fn a_purger_that_is_dropped_purges_no_more(world: World) {
 
 async fn a_purger_that_is_stopped_finishes_its_batch(world: World) {
     let (owner, purges) = watched(&world).await;
-    abandoned(&world, 251).await;
-    let gate = Gate::new();
-    owner.delays(Operation::Purge, On::Call(1), &gate);
+    let gate = slow_batch(&world, &owner).await;
     let purger = owner.idem.purge_every(HOUR).expect("a duration");
     gate.arrived(1).await;
 

@@ -234,12 +234,12 @@ async fn a_claim_over_an_expired_outcome_that_is_given_up_leaves_it(world: World
 }
 
 async fn a_claim_that_is_sent_again_is_no_longer_what_a_takeover_saw(world: World) {
-    let (lost, late, ends) = (Gate::new(), Gate::new(), Gate::new());
+    let (lost, ends) = (Gate::new(), Gate::new());
     let (first, second) = (world.owner().await, world.owner().await);
     for fault in [Fault::DelayAnswer(lost.clone()), Fault::LoseAnswer] {
         first.fault(Operation::Claim, On::Call(1), fault);
     }
-    second.delays(Operation::Claim, On::Call(2), &late);
+    let late = second.delays(Operation::Claim, On::Call(2));
     let call = |owner| Charge::of(&world, owner).held_at(&ends).call();
 
     // The claim stands, and nobody has told its caller; its lease ends, and a takeover is on its way.
@@ -295,8 +295,7 @@ async fn told_late(
     mode: Mode,
     meanwhile: impl AsyncFnOnce(),
 ) -> Answer {
-    let answered = Gate::new();
-    late.delays_answer(Operation::Claim, On::Call(1), &answered);
+    let answered = late.delays_answer(Operation::Claim, On::Call(1));
     let call = late.spawn(Charge::of(world, late).mode(mode).call());
     answered.arrived(1).await;
     world.advance(LEASE).await;
@@ -342,10 +341,7 @@ async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_a
 /// As where a lease is shorter than the store is slow: the call would hold its key, and never run.
 async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
     let late = world.owner().await;
-    let answers = [(); 3].map(|()| Gate::new());
-    for (nth, answered) in (1..).zip(&answers) {
-        late.delays_answer(Operation::Claim, On::Call(nth), &answered);
-    }
+    let answers = [1, 2, 3].map(|nth| late.delays_answer(Operation::Claim, On::Call(nth)));
     let call = late.spawn(Charge::of(&world, &late).mode(Mode::Uncertain).call());
     for answered in &answers {
         answered.arrived(1).await;
@@ -365,9 +361,8 @@ async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
 /// The answer to the claim is lost. Sent again, it is refused by what it wrote, which is all that its caller is told.
 async fn a_claim_that_is_shown_to_its_caller_after_a_takeover_runs_nothing(world: World) {
     let (late, other) = (world.owner().await, world.owner().await);
-    let answered = Gate::new();
     late.fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
-    late.delays_answer(Operation::Claim, On::Call(2), &answered);
+    let answered = late.delays_answer(Operation::Claim, On::Call(2));
     let call = late.spawn(Charge::of(&world, &late).call());
     let arrives = answered.clone();
     while_time_goes_on(&late.timer, async move { arrives.arrived(1).await }).await;

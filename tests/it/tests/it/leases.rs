@@ -82,10 +82,8 @@ async fn d02_lease_over(world: World) {
     assert!(token > Some(before.token.as_u64()), "tokens grow");
     let after = world.record().await;
     assert_eq!(after.created, before.created, "it began with the first");
-    assert_eq!(
-        next.log.steps(),
-        [RecordChange::TakenOver, RecordChange::Recorded]
-    );
+    next.log
+        .assert_steps(&[RecordChange::TakenOver, RecordChange::Recorded]);
     assert_eq!(world.runs("k"), 2);
 }
 
@@ -328,8 +326,8 @@ async fn claimed_late(world: &World, owner: &Owner, late: Duration) -> (JoinHand
 
 async fn a_claim_whose_answer_is_slow_counts_its_lease_from_when_it_was_sent(world: World) {
     let owner = world.owner().await;
-    let (slow, inside) = (Gate::new(), Gate::new());
-    owner.delays_answer(Operation::Claim, On::Call(1), &slow);
+    let inside = Gate::new();
+    let slow = owner.delays_answer(Operation::Claim, On::Call(1));
     let call = Charge::of(&world, &owner).held_at(&inside).spawn();
     slow.arrived(1).await;
     world.advance(LEASE * 3 / 4).await;

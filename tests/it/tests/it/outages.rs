@@ -321,10 +321,9 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
         assert!(is_store_error(&answer), "{answer:?}");
 
         owner.log.await_step(RecordChange::Released).await;
-        assert_eq!(
-            owner.log.steps(),
-            [RecordChange::Claimed, RecordChange::Released]
-        );
+        owner
+            .log
+            .assert_steps(&[RecordChange::Claimed, RecordChange::Released]);
 
         owner.store.heal();
         let answer = Charge::of(&world, &owner)
@@ -391,8 +390,7 @@ async fn a_claim_whose_answer_was_lost_is_given_up_although_the_next_try_fails(w
 
 /// Has the answers to so many claims lost, and of the looks at the store from then on those held at the gate that are named.
 async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate {
-    let looks = Gate::new();
-    owner.delays(Operation::Load, which, &looks);
+    let looks = owner.delays(Operation::Load, which);
     owner.fault(Operation::Claim, On::Every, Fault::LoseAnswer);
     for number in 0..claims {
         let call = Charge::of(world, owner)
@@ -501,10 +499,9 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
         let settled = settle.expect("a key").with_value(&"the bank knows").await;
 
         assert!(settled.is_ok(), "{key}");
-        assert_eq!(
-            owner.log.steps(),
-            [RecordChange::LeftUncertain, RecordChange::Settled]
-        );
+        owner
+            .log
+            .assert_steps(&[RecordChange::LeftUncertain, RecordChange::Settled]);
         let answer = Charge::of(&world, &owner).key(key).call().await;
         assert_eq!(answer, Ok("the bank knows".into()), "{key}");
     }
@@ -518,11 +515,10 @@ async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) 
     let parked = Charge::of(&world, &owner).call().await;
     assert!(matches!(parked, Err(Error::Parked { .. })), "{parked:?}");
 
-    let gate = Gate::new();
     let swaps = owner.store.calls(Operation::Swap);
     let (first, second) = (On::Call(swaps + 1), On::Call(swaps + 2));
     owner.fault(Operation::Swap, first, Fault::LoseAnswer);
-    owner.delays(Operation::Swap, second, &gate);
+    let gate = owner.delays(Operation::Swap, second);
     let idem = owner.idem.clone();
     let resuming = tokio::spawn(async move {
         let settle = idem.settle("charge", None::<&str>, "k");

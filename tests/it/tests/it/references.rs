@@ -101,10 +101,9 @@ async fn a_load_that_fails_on_a_replay_is_worth_trying_again(world: World) {
         why.map(io::Error::kind),
         Some(io::ErrorKind::ConnectionRefused)
     );
-    assert_eq!(
-        owner.log.answers(),
-        [CallOutcome::Executed, CallOutcome::NotReplayable]
-    );
+    owner
+        .log
+        .assert_answers(&[CallOutcome::Executed, CallOutcome::NotReplayable]);
 
     invoices.fail(None);
     assert_eq!(owner.enter(invoice(&world, &invoices, 7)).await, first);

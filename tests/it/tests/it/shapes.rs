@@ -34,10 +34,9 @@ async fn a17_recursion_same_key(world: World) {
 
     assert!(matches!(answer, Err(Error::Recursive { .. })), "{answer:?}");
     assert_eq!(world.runs("k"), 1);
-    assert_eq!(
-        owner.log.answers(),
-        [CallOutcome::Refused, CallOutcome::Executed]
-    );
+    owner
+        .log
+        .assert_answers(&[CallOutcome::Refused, CallOutcome::Executed]);
     // The refusal of the inner call is not the outer call's outcome.
     assert_eq!(world.record().await.state, State::Released);
 }
@@ -244,10 +243,9 @@ async fn a21_async_first_class(world: World) {
     assert!(first.is_ok(), "{first:?}");
     assert_eq!(second, first);
     assert_eq!(world.runs("k"), 1);
-    assert_eq!(
-        owner.log.answers(),
-        [CallOutcome::Executed, CallOutcome::Replayed]
-    );
+    owner
+        .log
+        .assert_answers(&[CallOutcome::Executed, CallOutcome::Replayed]);
 }
 
 #[idempotent(name = "shapes.detached", key = key, skip(world), on_cancel = detach)]

@@ -77,8 +77,7 @@ async fn d21_what_is_parked_is_told_although_the_answer_comes_a_lease_later(worl
     vanished(&world, Mode::Rerun).await;
     world.advance(LEASE).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    let late = Gate::new();
-    owner.delays_answer(Operation::Ending, On::Call(1), &late);
+    let late = owner.delays_answer(Operation::Ending, On::Call(1));
     let call = Charge::of(&world, &owner).spawn();
     late.arrived(1).await;
     owner.timer.advance(LEASE);
@@ -155,14 +154,12 @@ async fn d22_takeover_policy_reconcile_completed(world: World) {
     }
 
     assert_eq!(world.runs("k"), 1);
-    assert_eq!(
-        owner.log.steps(),
-        [RecordChange::Reconciling, RecordChange::Recorded]
-    );
-    assert_eq!(
-        owner.log.answers(),
-        [CallOutcome::Reconciled, CallOutcome::Replayed]
-    );
+    owner
+        .log
+        .assert_steps(&[RecordChange::Reconciling, RecordChange::Recorded]);
+    owner
+        .log
+        .assert_answers(&[CallOutcome::Reconciled, CallOutcome::Replayed]);
 }
 
 async fn d22_takeover_policy_reconcile_not_done(world: World) {
@@ -177,10 +174,9 @@ async fn d22_takeover_policy_reconcile_not_done(world: World) {
     }
 
     assert_eq!(world.runs("k"), 2);
-    assert_eq!(
-        owner.log.steps(),
-        [RecordChange::Reconciling, RecordChange::Recorded]
-    );
+    owner
+        .log
+        .assert_steps(&[RecordChange::Reconciling, RecordChange::Recorded]);
 }
 
 async fn d22_takeover_policy_reconcile_unknown(world: World) {
@@ -401,10 +397,9 @@ async fn d23_what_somebody_settles_is_told_and_answered(world: World) {
         let parked = Charge::of(&world, &owner).key("rerun").call().await;
         assert!(matches!(parked, Err(Error::Parked { .. })), "{parked:?}");
     }
-    assert_eq!(
-        owner.log.steps(),
-        [RecordChange::LeftUncertain, RecordChange::Parked]
-    );
+    owner
+        .log
+        .assert_steps(&[RecordChange::LeftUncertain, RecordChange::Parked]);
     let answers = [CallOutcome::Uncertain, CallOutcome::Parked];
     assert_eq!(owner.log.answers(), [answers, answers].concat());
 

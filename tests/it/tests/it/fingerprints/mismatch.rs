@@ -30,14 +30,11 @@ async fn b14_mismatch_completed(world: World) {
     assert_eq!(world.runs("charge"), 1);
     assert_eq!(world.record().await, recorded);
     assert_eq!(owner.enter(charge(&world, request(), 0)).await, first);
-    assert_eq!(
-        owner.log.answers(),
-        [
-            CallOutcome::Executed,
-            CallOutcome::KeyReused,
-            CallOutcome::Replayed
-        ]
-    );
+    owner.log.assert_answers(&[
+        CallOutcome::Executed,
+        CallOutcome::KeyReused,
+        CallOutcome::Replayed,
+    ]);
 }
 
 #[idempotent(name = "fingerprints.held", key = key, skip(world, gate))]

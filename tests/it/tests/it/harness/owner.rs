@@ -72,14 +72,18 @@ impl Owner {
         self.fault(operation, on, Fault::Fail(kind));
     }
 
-    /// Holds these calls at `gate` before they reach the store.
-    pub(crate) fn delays(&self, operation: Operation, on: On, gate: &Gate) {
+    /// Holds these calls at the gate before they reach the store.
+    pub(crate) fn delays(&self, operation: Operation, on: On) -> Gate {
+        let gate = Gate::new();
         self.fault(operation, on, Fault::Delay(gate.clone()));
+        gate
     }
 
-    /// Holds the answers to these calls at `gate`.
-    pub(crate) fn delays_answer(&self, operation: Operation, on: On, gate: &Gate) {
+    /// Holds the answers to these calls at the gate.
+    pub(crate) fn delays_answer(&self, operation: Operation, on: On) -> Gate {
+        let gate = Gate::new();
         self.fault(operation, on, Fault::DelayAnswer(gate.clone()));
+        gate
     }
 
     /// Cuts the owner off from the store for good, as the death of its process would: nothing that it does reaches

@@ -64,11 +64,11 @@ async fn one_runs(world: World, first: &Owner, learns: Gate, before: impl AsyncF
 
 async fn b26_who_waited_under_the_old_name_goes_on_under_the_new_one(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
-    let (fails, learns) = (Gate::new(), Gate::new());
+    let fails = Gate::new();
     let runs = runs_before(&old, &fails);
     fails.arrived(1).await;
     // The first look finds the old name held; the second one comes after the wait.
-    first.delays(Operation::Load, On::Call(2), &learns);
+    let learns = first.delays(Operation::Load, On::Call(2));
 
     let released = async || {
         first.log.await_step(RecordChange::Waiting).await;
@@ -80,10 +80,10 @@ async fn b26_who_waited_under_the_old_name_goes_on_under_the_new_one(world: Worl
 
 async fn b26_who_saw_the_old_name_held_goes_on_under_the_new_one(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
-    let (fails, learns) = (Gate::new(), Gate::new());
+    let fails = Gate::new();
     let runs = runs_before(&old, &fails);
     fails.arrived(1).await;
-    first.delays_answer(Operation::Load, On::Call(1), &learns);
+    let learns = first.delays_answer(Operation::Load, On::Call(1));
 
     let released = async || {
         learns.arrived(1).await;
@@ -130,10 +130,8 @@ async fn b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_
     assert_eq!(late.await, Err(Error::AlreadyInstalled));
 
     assert_eq!(again().await, ran);
-    assert_eq!(
-        new.log.steps(),
-        [RecordChange::Claimed, RecordChange::Recorded]
-    );
+    new.log
+        .assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
 }
 
 async fn b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream(world: World) {
@@ -202,12 +200,11 @@ async fn b26_what_both_names_have_the_old_one_answers(world: World) {
 /// Whoever goes on under the new name and goes away leaves nothing there that somebody would have to wait for.
 async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
-    let (fails, learns) = (Gate::new(), Gate::new());
-    let (claims, ends) = (Gate::new(), Gate::new());
+    let (fails, ends) = (Gate::new(), Gate::new());
     let runs = runs_before(&old, &fails);
     fails.arrived(1).await;
-    first.delays(Operation::Load, On::Call(2), &learns);
-    first.delays_answer(Operation::Claim, On::Call(1), &claims);
+    let learns = first.delays(Operation::Load, On::Call(2));
+    let claims = first.delays_answer(Operation::Claim, On::Call(1));
     let waits = first.spawn(charge(world.clone(), ends.clone(), "k"));
     first.log.await_step(RecordChange::Waiting).await;
     fails.open();

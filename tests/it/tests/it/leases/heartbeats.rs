@@ -176,8 +176,7 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
 
     // Nobody took over, so that its version stands, and can be prolonged, also by a store that takes its time.
     owner.store.heal();
-    let slow = Gate::new();
-    owner.delays(Operation::Heartbeat, On::Next, &slow);
+    let slow = owner.delays(Operation::Heartbeat, On::Next);
     world.advance(LEASE / 12).await;
     slow.arrived(1).await;
     slow.open();
@@ -192,8 +191,7 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
 async fn d15_a_slow_heartbeat_counts_from_when_it_was_sent(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
-    let slow = Gate::new();
-    owner.delays_answer(Operation::Heartbeat, On::Call(1), &slow);
+    let slow = owner.delays_answer(Operation::Heartbeat, On::Call(1));
     world.advance(LEASE / 3).await;
     slow.arrived(1).await;
     world.advance(LEASE / 6).await;
@@ -215,8 +213,7 @@ async fn d15_a_slow_heartbeat_counts_from_when_it_was_sent(world: World) {
 async fn d15_a_store_that_hangs_is_noticed_when_the_lease_ends(world: World) {
     let owner = world.owner().await;
     let (call, gate) = Charge::of(&world, &owner).begun().await;
-    let hangs = Gate::new();
-    owner.delays(Operation::Heartbeat, On::Every, &hangs);
+    let hangs = owner.delays(Operation::Heartbeat, On::Every);
 
     world.advance(LEASE / 3).await;
     hangs.arrived(1).await;
@@ -292,8 +289,7 @@ async fn a_body_that_outstays_the_maximum_hold_is_told(world: World) {
 
 async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
-    let slow = Gate::new();
-    owner.delays(Operation::Ending, On::Call(1), &slow);
+    let slow = owner.delays(Operation::Ending, On::Call(1));
     owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
     let call = Charge::of(&world, &owner).spawn();
     slow.arrived(1).await;
@@ -318,8 +314,7 @@ async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
 /// What its holder left uncertain refuses a heartbeat as what somebody else left uncertain does.
 async fn a_heartbeat_beside_its_own_ending_loses_nothing(world: World) {
     let owner = world.owner().await;
-    let unanswered = Gate::new();
-    owner.delays_answer(Operation::Ending, On::Call(1), &unanswered);
+    let unanswered = owner.delays_answer(Operation::Ending, On::Call(1));
     let call = owner.call("charge").key("k").uncertain_errors();
     let call = call.run(|_| async { Err::<(), _>(Error::InvalidPolicy("who knows")) });
     let call = tokio::spawn(call);
@@ -334,10 +329,9 @@ async fn a_heartbeat_beside_its_own_ending_loses_nothing(world: World) {
     let answer = call.await.expect("no panic");
     assert_eq!(answer, Err(Error::InvalidPolicy("who knows")));
     owner.settled().await;
-    assert_eq!(
-        owner.log.steps(),
-        [RecordChange::Claimed, RecordChange::LeftUncertain]
-    );
+    owner
+        .log
+        .assert_steps(&[RecordChange::Claimed, RecordChange::LeftUncertain]);
     assert_eq!(owner.log.answers(), [Outcome::Executed]);
 }
 
@@ -345,8 +339,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         let owner = world.owner().await;
         let (call, _gate) = Charge::of(&world, &owner).key(key).mode(mode).begun().await;
-        let under_way = Gate::new();
-        owner.delays(Operation::Heartbeat, On::Call(1), &under_way);
+        let under_way = owner.delays(Operation::Heartbeat, On::Call(1));
         world.advance(LEASE / 3).await;
         under_way.arrived(1).await;
         call.abort();

@@ -16,8 +16,7 @@ async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world:
     let owner = world.owner().await;
     let charge = |key: &str| Charge::of(&world, &owner).key(key);
     let (first, ends) = charge("first").begun().await;
-    let under_way = Gate::new();
-    owner.delays(Operation::Heartbeat, On::Call(1), &under_way);
+    let under_way = owner.delays(Operation::Heartbeat, On::Call(1));
     world.advance(LEASE / 3).await;
     under_way.arrived(1).await;
     ends.open();

@@ -103,10 +103,9 @@ async fn d21_takeovers_that_release_use_up_no_budget(world: World) {
 async fn d21_a_takeover_that_releases_is_not_prolonged_afterwards(world: World) {
     let not_now = RawEnding::Release(RawOutcome::value("not now"));
     let owner = ends_while_a_heartbeat_is_under_way(&world, not_now).await;
-    assert_eq!(
-        owner.log.steps(),
-        [RecordChange::TakenOver, RecordChange::Stopped]
-    );
+    owner
+        .log
+        .assert_steps(&[RecordChange::TakenOver, RecordChange::Stopped]);
     check(&world, "k", Mode::Rerun, "charged").await;
 }
 

@@ -49,8 +49,7 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
         vanishes.vanishes().await;
         world.advance(LEASE).await;
         // The first claim meets the record, the second one is the takeover: it stands, and nobody says so.
-        let unanswered = Gate::new();
-        owner.delays_answer(Operation::Claim, On::Call(2), &unanswered);
+        let unanswered = owner.delays_answer(Operation::Claim, On::Call(2));
         let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
         unanswered.arrived(1).await;
 
@@ -97,8 +96,8 @@ pub(super) async fn ends_while_a_heartbeat_is_under_way(world: &World, ending: R
     vanished(world, Mode::Rerun).await;
     world.advance(LEASE).await;
     let owner = world.owner().await;
-    let (inside, beating) = (Gate::new(), Gate::new());
-    owner.delays(Operation::Heartbeat, On::Call(1), &beating);
+    let inside = Gate::new();
+    let beating = owner.delays(Operation::Heartbeat, On::Call(1));
     let call = owner.call("charge").key("k").arguments(&1);
     let waits = inside.clone();
     let call = tokio::spawn(call.run_raw(|_| async move {
