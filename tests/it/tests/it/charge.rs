@@ -157,6 +157,11 @@ impl Charge {
         }
     }
 
+    /// Makes the call, which answers `"charged"`.
+    pub(crate) async fn charges(&self) {
+        assert_eq!(self.call().await, Ok("charged".into()), "{}", self.key);
+    }
+
     /// The call, in a task of its own.
     pub(crate) fn spawn(&self) -> JoinHandle<Answer> {
         tokio::spawn(self.call())
@@ -192,17 +197,15 @@ impl Charge {
     }
 }
 
+/// Lets a call that stands at `gate` go on until it answers `"charged"`.
+pub(crate) async fn charges_behind(gate: &Gate, call: JoinHandle<Answer>) {
+    gate.open();
+    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+}
+
 /// A client of the world that has died inside the body of a charge in this mode.
 pub(crate) async fn vanished(world: &World, mode: Mode) -> Owner {
     let owner = world.owner().await;
     Charge::of(world, &owner).mode(mode).vanishes().await;
     owner
-}
-
-pub(crate) fn is_in_progress(answer: &Answer) -> bool {
-    matches!(answer, Err(Error::InProgress { .. }))
-}
-
-pub(crate) fn is_uncertain(answer: &Answer) -> bool {
-    matches!(answer, Err(Error::Uncertain { .. }))
 }

@@ -19,7 +19,8 @@ use idempotent_runtime::{
 };
 
 use crate::{
-    charge::{Answer, Charge, Found, LEASE, MODES, Mode, is_in_progress, is_uncertain},
+    answers::{is_in_progress, is_uncertain},
+    charge::{Answer, Charge, Found, LEASE, MODES, Mode},
     harness::{World, while_time_goes_on},
 };
 

@@ -3,6 +3,7 @@
 #[macro_use]
 mod harness;
 
+mod answers;
 mod charge;
 mod panics;
 mod tally;

@@ -197,8 +197,7 @@ async fn e04_transient_not_stored(world: World) {
     let status = owner.idem.lookup("outer", None::<&str>, "once").await;
     assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
 
-    gate.open();
-    assert_eq!(inner.await.expect("no panic"), Ok("charged".into()));
+    charges_behind(&gate, inner).await;
     assert_eq!(outer("rerun", OnCrash::Rerun).await, Ok("charged".into()));
 }
 

@@ -19,8 +19,7 @@ async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world:
     let under_way = owner.delays(Operation::Heartbeat, On::Call(1));
     world.advance(LEASE / 3).await;
     under_way.arrived(1).await;
-    ends.open();
-    assert_eq!(first.await.expect("no panic"), Ok("charged".into()));
+    charges_behind(&ends, first).await;
     let (second, gate) = charge("second").begun().await;
 
     // It is refused, and no other comes after it.
@@ -33,8 +32,7 @@ async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world:
         owner.log.await_steps(RecordChange::Heartbeat, beat).await;
     }
 
-    gate.open();
-    assert_eq!(second.await.expect("no panic"), Ok("charged".into()));
+    charges_behind(&gate, second).await;
     assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
 }
 
@@ -54,8 +52,7 @@ async fn heartbeats_go_on_after_one_whose_answer_was_lost(world: World) {
 
     let duplicate = Charge::of(&world, &other).rejecting().call().await;
     assert!(is_in_progress(&duplicate), "{duplicate:?}");
-    gate.open();
-    assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+    charges_behind(&gate, call).await;
     assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
 }
 
@@ -109,6 +106,5 @@ async fn heartbeats_come_again_after_the_thread_has_ended(world: World) {
         owner.log.await_steps(RecordChange::Heartbeat, beat).await;
     }
 
-    gate.open();
-    assert_eq!(second.await.expect("no panic"), Ok("charged".into()));
+    charges_behind(&gate, second).await;
 }

@@ -3,6 +3,7 @@
 use idempotent_runtime::{Error, Idempotency, RawEnding, RawOutcome};
 
 use super::*;
+use crate::answers::failed_as;
 
 #[tokio::test]
 async fn e17_a_file_that_may_only_be_read_answers_looks_and_denies_writes() {
@@ -89,10 +90,7 @@ async fn a_trigger_that_drops_claims_is_denied_and_runs_no_body() {
     let refused = tokio::time::timeout(Duration::from_secs(10), call).await;
 
     let refused = refused.expect("it is told");
-    assert!(
-        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
-        "{refused:?}"
-    );
+    assert!(failed_as(&refused, StoreErrorKind::Denied), "{refused:?}");
 }
 
 #[tokio::test]
@@ -288,10 +286,7 @@ async fn s_59n_a_fingerprint_of_another_version_is_compared_with_none() {
 
     for amount in [12, 13] {
         let refused = call(amount).await;
-        assert!(
-            matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Corrupt),
-            "{refused:?}"
-        );
+        assert!(failed_as(&refused, StoreErrorKind::Corrupt), "{refused:?}");
     }
 
     run(&mut side(&path).await, of_version(1)).await;

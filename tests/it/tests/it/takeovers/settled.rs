@@ -255,8 +255,7 @@ async fn d23_only_what_nobody_holds_and_nothing_answers_can_be_settled(world: Wo
     );
     assert_eq!(world.records().await, before);
     assert_eq!(owner.log.count(RecordChange::Settled), 0);
-    gate.open();
-    assert_eq!(running.await.expect("no panic"), Ok("charged".into()));
+    charges_behind(&gate, running).await;
 
     // Nor can what is uncertain be run again, whatever the call had chosen for a crash.
     let call = owner.call("charge").key("in doubt").uncertain_errors();

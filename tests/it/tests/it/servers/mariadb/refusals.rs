@@ -13,6 +13,7 @@ use super::{
     url,
 };
 use crate::{
+    answers::failed_as,
     harness::{claim, completion, in_time},
     servers::{address, prefix, url_at},
 };
@@ -152,10 +153,7 @@ async fn e17_a_user_who_may_only_look_replays_and_runs_nothing() {
 
     forget(name).await;
     assert_eq!(replay, Ok(1), "a replay is a look");
-    assert!(
-        matches!(&new, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
-        "{new:?}"
-    );
+    assert!(failed_as(&new, StoreErrorKind::Denied), "{new:?}");
     assert_eq!(kind(ending), StoreErrorKind::Denied);
     assert_eq!(charge(&writer, "new", 3).await, Ok(3));
 }
@@ -183,10 +181,7 @@ async fn a_record_that_a_view_does_not_show_is_denied_at_once_and_runs_no_body()
 
     let refused = in_time(charge(shown.expect("the options can be used"))).await;
 
-    assert!(
-        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
-        "{refused:?}"
-    );
+    assert!(failed_as(&refused, StoreErrorKind::Denied), "{refused:?}");
     let gone = format!("DROP VIEW {tenant}schema, {tenant}records");
     run(&mut side(&url()).await, gone).await;
 }

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 
 use super::{Postgres, URL, run, side};
 use crate::{
+    answers::failed_as,
     harness::{claim, completion, in_time},
     servers::{address, prefix, url, url_at},
 };
@@ -301,10 +302,7 @@ async fn f26_a_user_without_rights_runs_no_body() {
         .key("k")
         .run(|_| async { panic!("the body runs") as Result<u32, Error> })
         .await;
-    assert!(
-        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
-        "{refused:?}"
-    );
+    assert!(failed_as(&refused, StoreErrorKind::Denied), "{refused:?}");
 }
 
 /// A claim needs less than a completion: without the rest the body would run, and nobody would ever know what came of it.
@@ -347,10 +345,7 @@ async fn f26_a_user_who_could_not_record_an_outcome_replays_and_runs_no_body() {
     drop(inside);
     gone(&mut side, database).await;
     for refused in refused {
-        assert!(
-            matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
-            "{refused:?}"
-        );
+        assert!(failed_as(&refused, StoreErrorKind::Denied), "{refused:?}");
     }
     assert!(matches!(stands, Ok(Status::Unknown)), "{stands:?}");
 }
@@ -375,7 +370,7 @@ async fn an_encoding_that_lacks_the_letters_of_a_name_is_a_matter_of_configurati
     gone(&mut side, database).await;
     let refused = answers.pop().expect("two answers");
     assert!(
-        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Configuration),
+        failed_as(&refused, StoreErrorKind::Configuration),
         "{refused:?}"
     );
     assert_eq!(answers, [Ok(7)]);

@@ -9,7 +9,10 @@ use idempotent_runtime::{
 use tokio::time::timeout;
 
 use super::{URL, places::user, side};
-use crate::servers::{prefix, url};
+use crate::{
+    answers::failed_as,
+    servers::{prefix, url},
+};
 
 /// More than a call takes that is told at once, or when the lease is over that it waits for.
 const IN_TIME: Duration = Duration::from_secs(10);
@@ -46,10 +49,7 @@ async fn a_record_that_a_user_is_not_shown_is_denied_at_once_and_runs_no_body() 
         .run(|_| async { panic!("the body runs") as Result<u32, Error> })
         .await;
 
-    assert!(
-        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
-        "{refused:?}"
-    );
+    assert!(failed_as(&refused, StoreErrorKind::Denied), "{refused:?}");
     assert!(began.elapsed() < Duration::from_secs(5));
 }
 
@@ -87,8 +87,5 @@ async fn a_record_that_a_user_may_not_update_is_denied_and_keeps_nobody_waiting(
     let takeover = elsewhere.call("charge").key("k");
     let takeover = takeover.run(async |_| Ok::<_, Error>(8));
     let refused = timeout(IN_TIME, takeover).await.expect("in time");
-    assert!(
-        matches!(&refused, Err(Error::Store(error)) if error.kind() == StoreErrorKind::Denied),
-        "{refused:?}"
-    );
+    assert!(failed_as(&refused, StoreErrorKind::Denied), "{refused:?}");
 }
