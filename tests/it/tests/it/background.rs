@@ -59,9 +59,7 @@ async fn heartbeats_survive_a_panic_while_they_connect(world: World) {
 
     charges_behind(&gate, call).await;
     owner.settled().await;
-    owner
-        .log
-        .assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
+    owner.assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
 }
 
 async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
@@ -81,9 +79,7 @@ async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
 
     charges_behind(&gate, call).await;
     owner.settled().await;
-    owner
-        .log
-        .assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
+    owner.assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
 }
 
 async fn an_outcome_survives_a_panic_in_the_background(world: World) {
@@ -96,9 +92,7 @@ async fn an_outcome_survives_a_panic_in_the_background(world: World) {
 
     let answer = Charge::of(&world, &owner).call().await;
     assert_eq!(answer, Ok("charged".into()));
-    owner
-        .log
-        .assert_steps(&[RecordChange::Claimed, RecordChange::NotYetRecorded]);
+    owner.assert_steps(&[RecordChange::Claimed, RecordChange::NotYetRecorded]);
 
     pass_time(&world, &owner, 0, recorded).await;
     owner.settled().await;
@@ -135,9 +129,7 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
     );
     let duplicate = Charge::of(&world, &owner).call().await;
     assert_eq!(duplicate, answer);
-    owner
-        .log
-        .assert_answers(&[CallOutcome::Executed, CallOutcome::Replayed]);
+    owner.assert_answers(&[CallOutcome::Executed, CallOutcome::Replayed]);
     assert_eq!(world.runs("k"), 1);
 }
 

@@ -32,9 +32,7 @@ async fn a01_first_execution(world: World) {
     let answer = owner.enter(charge(&world, "k", 12)).await;
 
     assert_eq!(answer, Ok("charged 12, run 1".into()));
-    owner
-        .log
-        .assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
+    owner.assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
     assert_eq!(owner.log.answers(), [CallOutcome::Executed]);
     assert_eq!(owner.store.swaps_to(State::Running), 1);
     assert_eq!(owner.store.swaps_to(State::Done), 1);

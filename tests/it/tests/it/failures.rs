@@ -115,9 +115,7 @@ async fn e11_complete_fails_lasting(world: World) {
             }
             _ => {
                 assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2));
-                other
-                    .log
-                    .assert_steps(&[RecordChange::TakenOver, RecordChange::Recorded]);
+                other.assert_steps(&[RecordChange::TakenOver, RecordChange::Recorded]);
                 assert_eq!(other.log.answers(), [CallOutcome::ExecutedAfterTakeover]);
             }
         }
@@ -306,9 +304,7 @@ async fn e23_retry_inside_counts_once(world: World) {
     assert_eq!(tries.load(Ordering::SeqCst), 3);
     let record = world.record().await;
     assert_eq!((record.state, record.attempt), (State::Released, 1));
-    owner
-        .log
-        .assert_steps(&[RecordChange::Claimed, RecordChange::Released]);
+    owner.assert_steps(&[RecordChange::Claimed, RecordChange::Released]);
     assert_eq!(duplicate.call().await, Ok("charged".into()));
 }
 

@@ -165,12 +165,11 @@ async fn c02_wait_then_owner_vanished(world: World) {
 
     let answer = waiting.await.expect("it does not panic");
     assert_eq!(answer, Ok("1, run 2".into()));
-    let steps = [
+    b.assert_steps(&[
         RecordChange::Waiting,
         RecordChange::TakenOver,
         RecordChange::Recorded,
-    ];
-    assert_eq!(b.log.steps(), steps);
+    ]);
 }
 
 #[idempotent(name = "in_flight.failing", key = key, on_error = release, skip(world, gate))]

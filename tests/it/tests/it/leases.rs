@@ -83,8 +83,7 @@ async fn d02_lease_over(world: World) {
     assert!(token > Some(before.token.as_u64()), "tokens grow");
     let after = world.record().await;
     assert_eq!(after.created, before.created, "it began with the first");
-    next.log
-        .assert_steps(&[RecordChange::TakenOver, RecordChange::Recorded]);
+    next.assert_steps(&[RecordChange::TakenOver, RecordChange::Recorded]);
     assert_eq!(world.runs("k"), 2);
 }
 

@@ -224,8 +224,7 @@ async fn k03_hook_per_transition(world: World) {
             .all(|step| *step == RecordChange::HeartbeatFailed),
         "{steps:?}"
     );
-    b.log
-        .assert_steps(&[RecordChange::TakenOver, RecordChange::Recorded]);
+    b.assert_steps(&[RecordChange::TakenOver, RecordChange::Recorded]);
     assert_eq!(c.log.steps(), [RecordChange::Waiting]);
     let takeover = Event::RecordChange {
         operation: "observed.held".into(),

@@ -319,9 +319,7 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
         assert!(is_store_error(&answer), "{answer:?}");
 
         owner.log.await_step(RecordChange::Released).await;
-        owner
-            .log
-            .assert_steps(&[RecordChange::Claimed, RecordChange::Released]);
+        owner.assert_steps(&[RecordChange::Claimed, RecordChange::Released]);
 
         owner.store.heal();
         let answer = Charge::of(&world, &owner)
@@ -496,9 +494,7 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
         let settled = settle.expect("a key").with_value(&"the bank knows").await;
 
         assert!(settled.is_ok(), "{key}");
-        owner
-            .log
-            .assert_steps(&[RecordChange::LeftUncertain, RecordChange::Settled]);
+        owner.assert_steps(&[RecordChange::LeftUncertain, RecordChange::Settled]);
         let answer = Charge::of(&world, &owner).key(key).call().await;
         assert_eq!(answer, Ok("the bank knows".into()), "{key}");
     }

@@ -104,9 +104,7 @@ async fn a_load_that_fails_on_a_replay_is_worth_trying_again(world: World) {
         why.map(io::Error::kind),
         Some(io::ErrorKind::ConnectionRefused)
     );
-    owner
-        .log
-        .assert_answers(&[CallOutcome::Executed, CallOutcome::NotReplayable]);
+    owner.assert_answers(&[CallOutcome::Executed, CallOutcome::NotReplayable]);
 
     invoices.fail(None);
     assert_eq!(owner.enter(invoice(&world, &invoices, 7)).await, first);

@@ -34,9 +34,7 @@ async fn a17_recursion_same_key(world: World) {
 
     assert!(matches!(answer, Err(Error::Recursive { .. })), "{answer:?}");
     assert_eq!(world.runs("k"), 1);
-    owner
-        .log
-        .assert_answers(&[CallOutcome::Refused, CallOutcome::Executed]);
+    owner.assert_answers(&[CallOutcome::Refused, CallOutcome::Executed]);
     // The refusal of the inner call is not the outer call's outcome.
     assert_eq!(world.record().await.state, State::Released);
 }
@@ -243,9 +241,7 @@ async fn a21_async_first_class(world: World) {
     assert!(first.is_ok(), "{first:?}");
     assert_eq!(second, first);
     assert_eq!(world.runs("k"), 1);
-    owner
-        .log
-        .assert_answers(&[CallOutcome::Executed, CallOutcome::Replayed]);
+    owner.assert_answers(&[CallOutcome::Executed, CallOutcome::Replayed]);
 }
 
 #[idempotent(name = "shapes.detached", key = key, skip(world), on_cancel = detach)]

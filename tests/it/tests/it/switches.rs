@@ -42,9 +42,7 @@ async fn a22_kill_switch(world: World) {
         assert_eq!(owner.store.calls(operation), 0, "{operation:?}");
     }
     assert_eq!(world.records().await, []);
-    owner
-        .log
-        .assert_answers(&[CallOutcome::Unprotected, CallOutcome::Unprotected]);
+    owner.assert_answers(&[CallOutcome::Unprotected, CallOutcome::Unprotected]);
     let loud = |line: &&str| line.contains("WARN") || line.contains("ERROR");
     let loud: Vec<_> = said.lines().filter(loud).collect();
     assert_eq!(

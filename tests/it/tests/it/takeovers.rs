@@ -152,12 +152,8 @@ async fn d22_takeover_policy_reconcile_completed(world: World) {
     }
 
     assert_eq!(world.runs("k"), 1);
-    owner
-        .log
-        .assert_steps(&[RecordChange::Reconciling, RecordChange::Recorded]);
-    owner
-        .log
-        .assert_answers(&[CallOutcome::Reconciled, CallOutcome::Replayed]);
+    owner.assert_steps(&[RecordChange::Reconciling, RecordChange::Recorded]);
+    owner.assert_answers(&[CallOutcome::Reconciled, CallOutcome::Replayed]);
 }
 
 async fn d22_takeover_policy_reconcile_not_done(world: World) {
@@ -171,9 +167,7 @@ async fn d22_takeover_policy_reconcile_not_done(world: World) {
     }
 
     assert_eq!(world.runs("k"), 2);
-    owner
-        .log
-        .assert_steps(&[RecordChange::Reconciling, RecordChange::Recorded]);
+    owner.assert_steps(&[RecordChange::Reconciling, RecordChange::Recorded]);
 }
 
 async fn d22_takeover_policy_reconcile_unknown(world: World) {
@@ -386,9 +380,7 @@ async fn d23_what_somebody_settles_is_told_and_answered(world: World) {
         let parked = Charge::of(&world, &owner).key("rerun").call().await;
         assert!(matches!(parked, Err(Error::Parked { .. })), "{parked:?}");
     }
-    owner
-        .log
-        .assert_steps(&[RecordChange::LeftUncertain, RecordChange::Parked]);
+    owner.assert_steps(&[RecordChange::LeftUncertain, RecordChange::Parked]);
     let answers = [CallOutcome::Uncertain, CallOutcome::Parked];
     assert_eq!(owner.log.answers(), [answers, answers].concat());
 

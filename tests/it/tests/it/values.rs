@@ -174,9 +174,7 @@ async fn a12_none_result_not_encoded_twice(world: World) {
     assert_eq!(call().await, Ok(()));
     assert_eq!(codec.so_far(), (1, 2));
 
-    owner
-        .log
-        .assert_answers(&[CallOutcome::Executed, CallOutcome::Replayed]);
+    owner.assert_answers(&[CallOutcome::Executed, CallOutcome::Replayed]);
 }
 
 async fn f15_size_cap(world: World) {

@@ -27,7 +27,7 @@ async fn b14_mismatch_completed(world: World) {
     assert_eq!(world.runs("charge"), 1);
     assert_eq!(world.record().await, recorded);
     assert_eq!(owner.enter(charge(&world, request(), 0)).await, first);
-    owner.log.assert_answers(&[
+    owner.assert_answers(&[
         CallOutcome::Executed,
         CallOutcome::KeyReused,
         CallOutcome::Replayed,

@@ -67,18 +67,6 @@ impl Log {
             .clone()
     }
 
-    /// Asserts that these transitions happened so far, heartbeats apart.
-    #[track_caller]
-    pub(crate) fn assert_steps(&self, expected: &[RecordChange]) {
-        assert_eq!(self.steps(), expected);
-    }
-
-    /// Asserts that the calls so far were answered so.
-    #[track_caller]
-    pub(crate) fn assert_answers(&self, expected: &[CallOutcome]) {
-        assert_eq!(self.answers(), expected);
-    }
-
     /// How often this transition happened so far.
     pub(crate) fn count(&self, step: RecordChange) -> usize {
         let is_it = |event: &&Event| matches!(event, Event::RecordChange { step: happened, .. } if *happened == step);

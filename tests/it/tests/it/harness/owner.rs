@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use idempotent_runtime::{
     __private::{Recorded, Whole},
-    AsHandle, Builder, CallBuilder, Idempotency, StoreErrorKind,
+    AsHandle, Builder, CallBuilder, CallOutcome, Idempotency, RecordChange, StoreErrorKind,
     testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 
@@ -84,6 +84,18 @@ impl Owner {
         let gate = Gate::new();
         self.fault(operation, on, Fault::DelayAnswer(gate.clone()));
         gate
+    }
+
+    /// Asserts that these transitions happened so far, heartbeats apart.
+    #[track_caller]
+    pub(crate) fn assert_steps(&self, expected: &[RecordChange]) {
+        assert_eq!(self.log.steps(), expected);
+    }
+
+    /// Asserts that the calls so far were answered so.
+    #[track_caller]
+    pub(crate) fn assert_answers(&self, expected: &[CallOutcome]) {
+        assert_eq!(self.log.answers(), expected);
     }
 
     /// Cuts the owner off from the store for good, as the death of its process would: nothing that it does reaches

@@ -48,9 +48,7 @@ async fn b09_missing_key_runs_unprotected(world: World) {
 
     assert_eq!(world.runs("optional"), 2);
     assert_eq!(owner.store.round_trips(), 0);
-    owner
-        .log
-        .assert_answers(&[CallOutcome::Unprotected, CallOutcome::Unprotected]);
+    owner.assert_answers(&[CallOutcome::Unprotected, CallOutcome::Unprotected]);
     let (_, how) = owner
         .call("keys.optional_detailed")
         .key(&None::<u8>)

@@ -130,8 +130,7 @@ async fn b26_what_was_released_under_the_old_name_is_answered_by_what_ran_under_
     assert_eq!(late.await, Err(Error::AlreadyInstalled));
 
     assert_eq!(again().await, ran);
-    new.log
-        .assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
+    new.assert_steps(&[RecordChange::Claimed, RecordChange::Recorded]);
 }
 
 async fn b26_what_was_taken_up_under_the_old_name_hands_the_same_keys_downstream(world: World) {

@@ -317,9 +317,7 @@ async fn a_heartbeat_beside_its_own_ending_loses_nothing(world: World) {
     let answer = call.await.expect("no panic");
     assert_eq!(answer, Err(Error::InvalidPolicy("who knows")));
     owner.settled().await;
-    owner
-        .log
-        .assert_steps(&[RecordChange::Claimed, RecordChange::LeftUncertain]);
+    owner.assert_steps(&[RecordChange::Claimed, RecordChange::LeftUncertain]);
     assert_eq!(owner.log.answers(), [Outcome::Executed]);
 }
 

@@ -103,9 +103,7 @@ async fn d21_takeovers_that_release_use_up_no_budget(world: World) {
 async fn d21_a_takeover_that_releases_is_not_prolonged_afterwards(world: World) {
     let not_now = RawEnding::Release(RawOutcome::value("not now"));
     let owner = ends_while_a_heartbeat_is_under_way(&world, not_now).await;
-    owner
-        .log
-        .assert_steps(&[RecordChange::TakenOver, RecordChange::Stopped]);
+    owner.assert_steps(&[RecordChange::TakenOver, RecordChange::Stopped]);
     check(&world, "k", Mode::Rerun, "charged").await;
 }
 
@@ -118,12 +116,11 @@ async fn d21_a_takeover_that_releases_and_hears_nothing_of_it_has_released(world
 
     assert_eq!(own, RawOutcome::value("a takeover: true"));
     assert_eq!(left(&world, "k").await, Some((State::Running, 1)));
-    let steps = [
+    owner.assert_steps(&[
         RecordChange::TakenOver,
         RecordChange::NotYetRecorded,
         RecordChange::Stopped,
-    ];
-    assert_eq!(owner.log.steps(), steps);
+    ]);
     check(&world, "k", Mode::Rerun, "charged").await;
 }
 

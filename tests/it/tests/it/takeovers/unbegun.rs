@@ -155,11 +155,10 @@ async fn d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once(
     owner.settled().await;
 
     assert_eq!(left(&world, "k").await, Some((State::Running, 1)));
-    let steps = [
+    owner.assert_steps(&[
         RecordChange::TakenOver,
         RecordChange::NotYetRecorded,
         RecordChange::Stopped,
-    ];
-    assert_eq!(owner.log.steps(), steps);
+    ]);
     check(&world, "k", Mode::Rerun, "charged").await;
 }
