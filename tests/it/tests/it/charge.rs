@@ -205,7 +205,24 @@ pub(crate) async fn charges_behind(gate: &Gate, call: JoinHandle<Answer>) {
 
 /// A client of the world that has died inside the body of a charge in this mode.
 pub(crate) async fn vanished(world: &World, mode: Mode) -> Owner {
+    vanished_under(world, "k", mode).await
+}
+
+/// The same, and its lease has ended.
+pub(crate) async fn lapsed(world: &World, mode: Mode) {
+    lapsed_under(world, "k", mode).await;
+}
+
+/// The same, of a charge under this key.
+pub(crate) async fn lapsed_under(world: &World, key: &str, mode: Mode) {
+    vanished_under(world, key, mode).await;
+    world.advance(LEASE).await;
+}
+
+/// A client of the world that has died inside the body of a charge under this key.
+pub(crate) async fn vanished_under(world: &World, key: &str, mode: Mode) -> Owner {
     let owner = world.owner().await;
-    Charge::of(world, &owner).mode(mode).vanishes().await;
+    let charge = Charge::of(world, &owner).key(key).mode(mode);
+    charge.vanishes().await;
     owner
 }

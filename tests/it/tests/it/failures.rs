@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     answers::{is_in_progress, is_uncertain},
-    charge::{Charge, LEASE, Mode, charges_behind, vanished},
+    charge::{Charge, LEASE, Mode, charges_behind, lapsed},
     harness::World,
 };
 
@@ -347,8 +347,7 @@ async fn e25_early_refusal_touches_nothing(world: World) {
 
 async fn e26_interrupted_retry_loop_recovers(world: World) {
     for _death in 0..3 {
-        vanished(&world, Mode::Rerun).await;
-        world.advance(LEASE).await;
+        lapsed(&world, Mode::Rerun).await;
     }
     let owner = world.owner().await;
     Charge::of(&world, &owner).charges().await;

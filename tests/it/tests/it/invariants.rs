@@ -13,7 +13,7 @@ use tokio::task::{JoinSet, yield_now};
 
 use crate::{
     answers::{is_in_progress, is_not_replayable, is_reused, is_uncertain},
-    charge::{Charge, Found, LEASE, MODES, Mode, charges_behind, vanished},
+    charge::{Charge, Found, LEASE, MODES, Mode, charges_behind, lapsed, vanished, vanished_under},
     harness::{Owner, World},
 };
 
@@ -37,8 +37,7 @@ on_every_store![
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 async fn i01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     let gate = Gate::new();
     let mut calls = JoinSet::new();
     for _owner in 0..3 {
@@ -209,12 +208,7 @@ async fn i06_mismatch_is_found_in_every_state_that_binds(world: World) {
         ("uncertain", Mode::Uncertain),
         ("parked", Mode::Rerun),
     ] {
-        let dead = world.owner().await;
-        Charge::of(&world, &dead)
-            .key(key)
-            .mode(mode)
-            .vanishes()
-            .await;
+        vanished_under(&world, key, mode).await;
     }
     world.advance_store(LEASE).await;
     owner.timer.advance(LEASE / 3);
@@ -434,12 +428,7 @@ async fn i12_purge_removes_only_what_nobody_needs(world: World) {
         ("asks", Mode::Reconcile(Found::Unknown)),
         ("parked", Mode::Rerun),
     ] {
-        let dead = world.owner().await;
-        Charge::of(&world, &dead)
-            .key(key)
-            .mode(mode)
-            .vanishes()
-            .await;
+        vanished_under(&world, key, mode).await;
     }
     assert!(Charge::of(&world, &owner).key("done").call().await.is_ok());
     world.advance_store(LEASE).await;

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     answers::is_in_progress,
-    charge::{Answer, Charge, Found, LEASE, Mode, charges_behind, vanished},
+    charge::{Answer, Charge, Found, LEASE, Mode, charges_behind, lapsed, vanished},
     harness::{Owner, World},
 };
 
@@ -57,8 +57,7 @@ async fn d01_lease_valid(world: World) {
 }
 
 async fn d02_lease_over(world: World) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     let before = world.record().await;
 
     let next = world.owner().await;

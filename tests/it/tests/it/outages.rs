@@ -11,7 +11,7 @@ use idempotent_runtime::{
 
 use crate::{
     answers::is_uncertain,
-    charge::{Charge, LEASE, Mode, charges_behind, vanished},
+    charge::{Charge, LEASE, Mode, charges_behind, lapsed, lapsed_under, vanished},
     harness::{Event, Owner, World, said_during, while_time_goes_on},
 };
 
@@ -144,13 +144,7 @@ async fn e13_open_does_not_run_what_cannot_be_read(world: World) {
 
 async fn e13_open_does_not_run_beside_a_known_holder(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
-        let dead = world.owner().await;
-        Charge::of(&world, &dead)
-            .key(key)
-            .mode(mode)
-            .vanishes()
-            .await;
-        world.advance(LEASE).await;
+        lapsed_under(&world, key, mode).await;
         let owner = world
             .owner_with(|builder| builder.on_outage(OnOutage::Open))
             .await;
@@ -331,8 +325,7 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
         assert_eq!(answer, Ok("charged".into()), "{mode:?}: it had never begun");
         assert_eq!(world.runs(key), 1);
     }
-    vanished(&world, Mode::Uncertain).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Uncertain).await;
     let owner = world.owner().await;
     let answer = Charge::of(&world, &owner).call().await;
     assert!(is_uncertain(&answer), "{answer:?}");
@@ -451,8 +444,7 @@ async fn a_claim_is_given_up_although_the_store_hangs_on_the_one_before(world: W
 
 /// Whoever counts what begins and what ends finds both.
 async fn a_takeover_that_is_given_up_is_told_under_one_number(world: World) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     let owner = world.owner().await;
     // The first one is refused by what stands.
     for nth in 2..=4 {
@@ -483,8 +475,7 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
         ("request", Fault::LoseRequest),
         ("answer", Fault::LoseAnswer),
     ] {
-        vanished_under(&world, key, Mode::Uncertain).await;
-        world.advance(LEASE).await;
+        lapsed_under(&world, key, Mode::Uncertain).await;
         let owner = world.owner().await;
         let call = Charge::of(&world, &owner).key(key).mode(Mode::Uncertain);
         assert!(is_uncertain(&call.call().await), "{key}");
@@ -502,8 +493,7 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
 
 /// Between the two requests somebody took the record over, so that nobody can tell whether the first one was carried out.
 async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) {
-    vanished_under(&world, "k", Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed_under(&world, "k", Mode::Rerun).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let parked = Charge::of(&world, &owner).call().await;
     assert!(matches!(parked, Err(Error::Parked { .. })), "{parked:?}");
@@ -526,13 +516,4 @@ async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) 
     let resumed = resuming.await.expect("no panic");
     assert!(matches!(resumed, Err(Error::Store(_))), "{resumed:?}");
     assert_eq!(owner.log.steps(), [RecordChange::Parked]);
-}
-
-async fn vanished_under(world: &World, key: &str, mode: Mode) {
-    let dead = world.owner().await;
-    Charge::of(world, &dead)
-        .key(key)
-        .mode(mode)
-        .vanishes()
-        .await;
 }

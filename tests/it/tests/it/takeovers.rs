@@ -22,7 +22,9 @@ use tokio::task::yield_now;
 
 use crate::{
     answers::is_uncertain,
-    charge::{Charge, Found, LEASE, MODES, Mode, charges_behind, vanished},
+    charge::{
+        Charge, Found, LEASE, MODES, Mode, charges_behind, lapsed, lapsed_under, vanished_under,
+    },
     harness::{Owner, World, not_settled, while_time_goes_on},
 };
 
@@ -58,10 +60,7 @@ async fn d21_d23_what_is_left_to_be_settled_is_told_although_the_answer_was_lost
             CallOutcome::Uncertain,
         ),
     ] {
-        let dead = world.owner().await;
-        let vanishes = Charge::of(&world, &dead).key(key).mode(mode);
-        vanishes.vanishes().await;
-        world.advance(LEASE).await;
+        lapsed_under(&world, key, mode).await;
         let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
         owner.fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
 
@@ -75,8 +74,7 @@ async fn d21_d23_what_is_left_to_be_settled_is_told_although_the_answer_was_lost
 }
 
 async fn d21_what_is_parked_is_told_although_the_answer_comes_a_lease_later(world: World) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let late = owner.delays_answer(Operation::Ending, On::Call(1));
     let call = Charge::of(&world, &owner).spawn();
@@ -142,8 +140,7 @@ async fn d21_dropped_bodies_count_as_takeovers(world: World) {
 
 async fn d22_takeover_policy_reconcile_completed(world: World) {
     let mode = Mode::Reconcile(Found::Happened);
-    vanished(&world, mode).await;
-    world.advance(LEASE).await;
+    lapsed(&world, mode).await;
     let owner = world.owner().await;
 
     for _call in 0..2 {
@@ -158,8 +155,7 @@ async fn d22_takeover_policy_reconcile_completed(world: World) {
 
 async fn d22_takeover_policy_reconcile_not_done(world: World) {
     let mode = Mode::Reconcile(Found::Nothing);
-    vanished(&world, mode).await;
-    world.advance(LEASE).await;
+    lapsed(&world, mode).await;
     let owner = world.owner().await;
 
     for _call in 0..2 {
@@ -171,8 +167,7 @@ async fn d22_takeover_policy_reconcile_not_done(world: World) {
 }
 
 async fn d22_takeover_policy_reconcile_unknown(world: World) {
-    vanished(&world, Mode::Reconcile(Found::Unknown)).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Reconcile(Found::Unknown)).await;
     let owner = world.owner().await;
 
     ask_in_vain(&world, &owner).await;
@@ -195,11 +190,9 @@ async fn ask_in_vain(world: &World, owner: &Owner) {
 }
 
 async fn d22_a_reconciliation_that_vanishes_is_asked_again(world: World) {
-    vanished(&world, Mode::Reconcile(Found::Nothing)).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Reconcile(Found::Nothing)).await;
     // Its reconciliation says to run again, and it vanishes inside the body.
-    vanished(&world, Mode::Reconcile(Found::Nothing)).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Reconcile(Found::Nothing)).await;
     let owner = world.owner().await;
 
     let mode = Mode::Reconcile(Found::Happened);
@@ -210,8 +203,7 @@ async fn d22_a_reconciliation_that_vanishes_is_asked_again(world: World) {
 }
 
 async fn d23_takeover_policy_indeterminate(world: World) {
-    vanished(&world, Mode::Uncertain).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Uncertain).await;
     let owner = world.owner().await;
 
     for mode in [Mode::Uncertain, Mode::Rerun, Mode::Uncertain] {
@@ -260,10 +252,7 @@ async fn d23_a_paused_holder_may_still_complete_what_is_uncertain(world: World) 
 async fn d25_started_is_durable_first(world: World) {
     for (number, mode) in MODES.into_iter().enumerate() {
         let (first, after_a_death) = (format!("first {number}"), format!("again {number}"));
-        let dead = world.owner().await;
-        let vanishes = Charge::of(&world, &dead).key(after_a_death.as_str());
-        vanishes.mode(mode).vanishes().await;
-        world.advance(LEASE).await;
+        lapsed_under(&world, &after_a_death, mode).await;
 
         let answer = sees_its_claim(&world, &first, mode).await;
         assert_eq!(answer, Ok(true), "{mode:?}");
@@ -368,9 +357,7 @@ impl From<Error> for Heard {
 
 async fn d23_what_somebody_settles_is_told_and_answered(world: World) {
     for (key, mode) in [("once", Mode::Uncertain), ("rerun", Mode::Rerun)] {
-        let dead = world.owner().await;
-        let charge = Charge::of(&world, &dead).key(key).mode(mode);
-        charge.vanishes().await;
+        vanished_under(&world, key, mode).await;
     }
     world.advance(LEASE).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;

@@ -13,13 +13,11 @@ on_every_store![
 ];
 
 async fn d22_asking_in_vain_uses_up_no_budget(world: World) {
-    vanished(&world, Mode::Reconcile(Found::Unknown)).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Reconcile(Found::Unknown)).await;
     let owner = world.owner().await;
     ask_in_vain(&world, &owner).await;
     // The next one runs the body again, and vanishes in it.
-    vanished(&world, Mode::Reconcile(Found::Nothing)).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Reconcile(Found::Nothing)).await;
 
     let mode = Mode::Reconcile(Found::Happened);
     let answer = Charge::of(&world, &owner).mode(mode).call().await;
@@ -31,10 +29,7 @@ async fn d22_asking_in_vain_uses_up_no_budget(world: World) {
 async fn d22_a_body_that_ran_again_counts_as_an_attempt(world: World) {
     const NOTHING: Mode = Mode::Reconcile(Found::Nothing);
     for way in ["is dropped", "says that nobody knows", "panics after it"] {
-        let dead = world.owner().await;
-        let vanishes = Charge::of(&world, &dead).key(way).mode(NOTHING);
-        vanishes.vanishes().await;
-        world.advance(LEASE).await;
+        lapsed_under(&world, way, NOTHING).await;
         let owner = world.owner().await;
 
         if way == "is dropped" {
@@ -75,13 +70,7 @@ async fn d22_what_is_found_to_have_failed_is_as_if_the_body_had_said_so(world: W
         .enumerate()
     {
         let key = format!("row {row}");
-        let dead = world.owner().await;
-        let vanishes = Charge::of(&world, &dead).key(key.as_str());
-        vanishes
-            .mode(Mode::Reconcile(Found::Nothing))
-            .vanishes()
-            .await;
-        world.advance(LEASE).await;
+        lapsed_under(&world, &key, Mode::Reconcile(Found::Nothing)).await;
         let owner = world.owner_with(|builder| builder.on_error(verdict)).await;
         let body = world.clone();
         let call = owner.call("charge").key(key.as_str()).arguments(&1);
@@ -114,8 +103,7 @@ async fn d22_what_is_found_to_have_failed_is_as_if_the_body_had_said_so(world: W
 
 /// Also where the function's error type turns a refusal of ours into a text, which could be stored.
 async fn d22_that_nobody_knows_is_never_an_outcome(world: World) {
-    vanished(&world, Mode::Reconcile(Found::Unknown)).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Reconcile(Found::Unknown)).await;
     let owner = world.owner().await;
     let call = owner.call("charge").key("k").arguments(&1);
     let answer = call.reconcile(
@@ -149,10 +137,7 @@ async fn d22_a_takeover_whose_answer_is_lost_is_a_takeover_all_the_same(world: W
             2,
         ),
     ] {
-        let dead = world.owner().await;
-        let vanishes = Charge::of(&world, &dead).key(key).mode(mode);
-        vanishes.vanishes().await;
-        world.advance(LEASE).await;
+        lapsed_under(&world, key, mode).await;
         let owner = world.owner().await;
         // The first claim finds the record, the second one takes it over.
         owner.fault(Operation::Claim, On::Call(2), Fault::LoseAnswer);

@@ -9,6 +9,7 @@ use super::{
     unbegun::{check, ends_while_a_heartbeat_is_under_way, left},
     *,
 };
+use crate::charge::lapsed;
 
 on_every_store![
     d21_a_takeover_that_releases_leaves_what_it_found,
@@ -32,8 +33,7 @@ fn says(attempt: &Attempt) -> RawOutcome {
 }
 
 async fn a_client_vanished(world: &World) -> Owner {
-    vanished(world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(world, Mode::Rerun).await;
     world.owner().await
 }
 
@@ -126,8 +126,7 @@ async fn d21_a_takeover_that_releases_and_hears_nothing_of_it_has_released(world
 
 /// That the holder before it did nothing, a reconciliation has found out.
 async fn d22_a_body_that_is_run_again_and_releases_frees_its_key(world: World) {
-    vanished(&world, Mode::Reconcile(Found::Nothing)).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Reconcile(Found::Nothing)).await;
     let owner = world.owner().await;
     let call = owner.call("charge").key("k").arguments(&1);
     let call = call.release_errors().reconcile(

@@ -99,8 +99,7 @@ async fn d21_a_paused_holder_of_what_was_parked_has_lost(world: World) {
 async fn d21_a_paused_takeover_that_releases_is_not_told_what_other_arguments_were_settled_with(
     world: World,
 ) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     let (paused, second) = (world.owner().await, world.owner().await);
     let waits = Gate::new();
     let its = waits.clone();
@@ -168,8 +167,7 @@ async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: 
 
 async fn d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed(world: World) {
     let mode = Mode::Reconcile(Found::Happened);
-    vanished(&world, mode).await;
-    world.advance(LEASE).await;
+    lapsed(&world, mode).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
     let answer = Charge::of(&world, &owner).mode(mode).call().await;
     assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
@@ -275,9 +273,7 @@ async fn d23_what_a_vanished_holder_left_is_settled_before_any_call_comes(world:
     ];
     let owner = world.owner().await;
     for (key, mode) in modes {
-        let dead = world.owner().await;
-        let charge = Charge::of(&world, &dead).key(key).mode(mode);
-        charge.vanishes().await;
+        vanished_under(&world, key, mode).await;
         let settled = settle(&owner, key).as_done().await;
         assert_eq!(
             not_settled(settled),
@@ -321,8 +317,7 @@ async fn d23_a_paused_holder_of_what_was_settled_has_lost(world: World) {
 }
 
 async fn d21_what_a_vanished_holder_left_is_tried_again_with_a_fresh_budget(world: World) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
 
     let patient = world.owner().await;

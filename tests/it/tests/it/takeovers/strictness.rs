@@ -34,9 +34,8 @@ async fn d23_the_stricter_of_record_and_caller_counts(world: World) {
     ];
     for (row, (of_record, of_caller, expected)) in table.into_iter().enumerate() {
         let key = format!("row {row}");
-        let (dead, owner) = (world.owner().await, world.owner().await);
-        let vanishes = Charge::of(&world, &dead).key(key.as_str());
-        vanishes.mode(of_record).vanishes().await;
+        vanished_under(&world, &key, of_record).await;
+        let owner = world.owner().await;
         world.advance(LEASE).await;
         let charge = Charge::of(&world, &owner).key(key.as_str());
 
@@ -66,11 +65,9 @@ async fn d23_the_stricter_of_record_and_caller_counts(world: World) {
 }
 
 async fn d23_a_stricter_choice_stays_with_the_record(world: World) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     // Its reconciliation says to run again, and it vanishes, too.
-    vanished(&world, Mode::Reconcile(Found::Nothing)).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Reconcile(Found::Nothing)).await;
 
     let owner = world.owner().await;
     let answer = Charge::of(&world, &owner).mode(Mode::Rerun).call().await;

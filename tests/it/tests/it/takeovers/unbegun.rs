@@ -44,9 +44,8 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
             "found",
         ),
     ] {
-        let (dead, owner) = (world.owner().await, world.owner().await);
-        let vanishes = Charge::of(&world, &dead).key(key).mode(mode);
-        vanishes.vanishes().await;
+        vanished_under(&world, key, mode).await;
+        let owner = world.owner().await;
         world.advance(LEASE).await;
         // The first claim meets the record, the second one is the takeover: it stands, and nobody says so.
         let unanswered = owner.delays_answer(Operation::Claim, On::Call(2));
@@ -75,8 +74,7 @@ async fn has_no_room(owner: &Owner) {
 }
 
 async fn d02_a_takeover_that_says_it_has_not_begun_releases_nothing(world: World) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     let owner = world.owner().await;
 
     has_no_room(&owner).await;
@@ -93,8 +91,7 @@ async fn d02_a_takeover_that_has_not_begun_is_not_prolonged_afterwards(world: Wo
 
 /// Takes over, and ends so. A heartbeat that is under way then finds a record that is its own, and running.
 pub(super) async fn ends_while_a_heartbeat_is_under_way(world: &World, ending: RawEnding) -> Owner {
-    vanished(world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(world, Mode::Rerun).await;
     let owner = world.owner().await;
     let inside = Gate::new();
     let beating = owner.delays(Operation::Heartbeat, On::Call(1));
@@ -120,8 +117,7 @@ pub(super) async fn ends_while_a_heartbeat_is_under_way(world: &World, ending: R
 
 /// They come as fast as clients try again, and no body of theirs has vanished.
 async fn d21_takeovers_that_have_not_begun_use_up_no_budget(world: World) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     let owner = world.owner().await;
 
     for _ in 0..7 {
@@ -133,8 +129,7 @@ async fn d21_takeovers_that_have_not_begun_use_up_no_budget(world: World) {
 }
 
 async fn d21_a_takeover_that_has_not_begun_leaves_no_try_to_who_allows_none(world: World) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     has_no_room(&world.owner().await).await;
 
     let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
@@ -146,8 +141,7 @@ async fn d21_a_takeover_that_has_not_begun_leaves_no_try_to_who_allows_none(worl
 
 /// Whoever writes once more that it has not begun finds what it left, and not a claim of its own that nobody held before.
 async fn d21_a_takeover_that_has_not_begun_and_hears_nothing_of_it_is_left_once(world: World) {
-    vanished(&world, Mode::Rerun).await;
-    world.advance(LEASE).await;
+    lapsed(&world, Mode::Rerun).await;
     let owner = world.owner().await;
     owner.fault(Operation::Ending, On::Call(1), Fault::LoseAnswer);
 
