@@ -19,27 +19,19 @@ async fn e17_a_file_that_may_only_be_read_answers_looks_and_denies_writes() {
     let duplicate = store.swap(&ID, None, &claim()).await;
     assert!(!is_applied(duplicate), "a replay is a look");
     let other = RecordId::from_bytes([8; 32]);
-    assert_eq!(
-        kind(store.swap(&other, None, &claim()).await),
-        Some(StoreErrorKind::Denied)
-    );
+    let answer = store.swap(&other, None, &claim()).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Denied));
     let ending = completion(&draft, vec![]);
-    assert_eq!(
-        kind(store.swap(&ID, Some(draft.version), &ending).await),
-        Some(StoreErrorKind::Denied)
-    );
-    assert_eq!(
-        kind(store.purge(1, Duration::ZERO).await),
-        Some(StoreErrorKind::Denied)
-    );
+    let answer = store.swap(&ID, Some(draft.version), &ending).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Denied));
+    let answer = store.purge(1, Duration::ZERO).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Denied));
 
     let empty = folder.path().join("empty.db");
     std::fs::write(&empty, b"").expect("the file is made");
     let url = format!("sqlite:{}?mode=ro", empty.display());
-    assert_eq!(
-        kind(SqliteStore::builder().connect_url(&url).await),
-        Some(StoreErrorKind::Denied)
-    );
+    let answer = SqliteStore::builder().connect_url(&url).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Denied));
 }
 
 #[tokio::test]
@@ -57,10 +49,8 @@ async fn a_file_that_somebody_locks_is_busy_until_the_lock_is_gone() {
     assert!(answer.as_ref().is_err_and(StoreError::is_transient));
     assert_eq!(kind(answer), Some(StoreErrorKind::Busy));
     let ending = completion(&draft, vec![]);
-    assert_eq!(
-        kind(store.swap(&ID, Some(draft.version), &ending).await),
-        Some(StoreErrorKind::Busy)
-    );
+    let answer = store.swap(&ID, Some(draft.version), &ending).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Busy));
     assert!(stands(&store).await, "a look needs no lock");
     let duplicate = store.swap(&ID, None, &claim()).await;
     assert!(!is_applied(duplicate), "a replay needs no lock");
@@ -109,10 +99,8 @@ async fn a_full_file_refuses_the_outcome_and_keeps_the_claim() {
     .await;
 
     let ending = completion(&draft, vec![7; 1 << 20]);
-    assert_eq!(
-        kind(store.swap(&ID, Some(draft.version), &ending).await),
-        Some(StoreErrorKind::Full)
-    );
+    let answer = store.swap(&ID, Some(draft.version), &ending).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Full));
     let stands = store
         .load(&ID)
         .await
@@ -228,31 +216,19 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
                     .await
             ));
             let mut connection = pool.acquire().await.expect("a connection");
-            run(
-                &mut connection,
-                format!("UPDATE lax_records SET {column} = {value}"),
-            )
-            .await;
+            let statement = format!("UPDATE lax_records SET {column} = {value}");
+            run(&mut connection, statement).await;
             drop(connection);
 
-            assert_eq!(
-                kind(store.load(&ID).await),
-                Some(StoreErrorKind::Corrupt),
-                "{about}"
-            );
-            assert_eq!(
-                kind(store.swap(&ID, None, &claim()).await),
-                Some(StoreErrorKind::Corrupt),
-                "{about}"
-            );
+            let answer = store.load(&ID).await;
+            assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt), "{about}");
+            let answer = store.swap(&ID, None, &claim()).await;
+            assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt), "{about}");
             let stale = completion(&draft, vec![]);
             let answer = store.swap(&ID, Some(Version::random()), &stale).await;
             assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt), "{about}");
-            assert_eq!(
-                kind(store.scan(None, 10).await),
-                Some(StoreErrorKind::Corrupt),
-                "{about}"
-            );
+            let answer = store.scan(None, 10).await;
+            assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt), "{about}");
         }
     }
 }

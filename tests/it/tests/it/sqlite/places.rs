@@ -11,10 +11,8 @@ async fn f25_what_is_no_database_or_no_place_for_one_is_said_at_construction() {
         "no database at all, but long enough to look like the header of one".repeat(20),
     )
     .expect("the file is written");
-    assert_eq!(
-        kind(SqliteStore::open(&text).await),
-        Some(StoreErrorKind::Corrupt)
-    );
+    let answer = SqliteStore::open(&text).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt));
     for nowhere in [
         folder.path().join("missing/records.db"),
         folder.path().to_path_buf(),
@@ -44,10 +42,8 @@ async fn f25_what_is_no_database_or_no_place_for_one_is_said_at_construction() {
         assert_eq!(kind(answer), Some(StoreErrorKind::Configuration), "{url}");
     }
     let eternal = SqliteStore::builder().busy_timeout(Duration::MAX);
-    assert_eq!(
-        kind(eternal.in_memory().await),
-        Some(StoreErrorKind::Configuration)
-    );
+    let answer = eternal.in_memory().await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Configuration));
 }
 
 #[tokio::test]
@@ -124,8 +120,6 @@ async fn f24_the_pool_of_the_application_stays_open() {
 
     let store = SqliteStore::new(pool.clone());
     pool.close().await;
-    assert_eq!(
-        kind(store.load(&ID).await),
-        Some(StoreErrorKind::Unavailable)
-    );
+    let answer = store.load(&ID).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Unavailable));
 }

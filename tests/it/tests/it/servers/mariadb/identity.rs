@@ -56,11 +56,9 @@ async fn keys_and_names_that_look_alike_are_different() {
 async fn a_database_and_a_pool_of_another_character_set_change_nothing() {
     let name = format!("idempotent_{}", prefix());
     let mut side = side(&url()).await;
-    run(
-        &mut side,
-        format!("CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_swedish_ci"),
-    )
-    .await;
+    let statement =
+        format!("CREATE DATABASE {name} CHARACTER SET latin1 COLLATE latin1_swedish_ci");
+    run(&mut side, statement).await;
     let latin = options().database(&name).charset("latin1");
     let store = MySqlStore::new(sqlx::MySqlPool::connect_lazy_with(latin));
     store.migrate().await.expect("the tables are made");

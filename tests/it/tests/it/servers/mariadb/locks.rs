@@ -211,11 +211,8 @@ async fn a_look_at_a_locked_table_is_busy() {
     let store = builder.connect(&database.url).await;
     let store = store.expect("the server answers");
     let mut side = side(&database.url).await;
-    run(
-        &mut side,
-        format!("LOCK TABLES {}records WRITE", database.prefix),
-    )
-    .await;
+    let statement = format!("LOCK TABLES {}records WRITE", database.prefix);
+    run(&mut side, statement).await;
 
     assert_eq!(kind(store.load(&id(1)).await), StoreErrorKind::Busy);
 

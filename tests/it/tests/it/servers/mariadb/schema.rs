@@ -163,11 +163,8 @@ async fn a_cancelled_begin_loses_no_acknowledged_write() {
     store.migrate().await.expect("the tables are made");
     let idem = Idempotency::new(store);
     let mut side = side(&url()).await;
-    run(
-        &mut side,
-        format!("CREATE TABLE {prefix}plain (number BIGINT) ENGINE = InnoDB"),
-    )
-    .await;
+    let statement = format!("CREATE TABLE {prefix}plain (number BIGINT) ENGINE = InnoDB");
+    run(&mut side, statement).await;
 
     let other = Idempotency::new(MariaDb::open_at(&prefix).await);
     cancelled::loses_nothing(&pool, [&idem, &other], async |number| {

@@ -77,11 +77,8 @@ async fn a_purge_that_meets_another_one_is_tried_again_and_busy_at_last() {
     assert_eq!(in_time(store.purge(10, Duration::ZERO)).await, Ok(5));
 
     expired(&store).await;
-    run(
-        &mut side,
-        format!("UPDATE {prefix}meetings SET n = 1000000"),
-    )
-    .await;
+    let statement = format!("UPDATE {prefix}meetings SET n = 1000000");
+    run(&mut side, statement).await;
     let purged = in_time(store.purge(10, Duration::ZERO)).await;
     let kind = purged.map_err(|error| error.kind());
     assert_eq!(kind, Err(StoreErrorKind::Busy));

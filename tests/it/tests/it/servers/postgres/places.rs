@@ -228,11 +228,8 @@ async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
     let swap = store.swap(&ID, None, &draft).await;
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
     let mut side = side(&url(URL)).await;
-    run(
-        &mut side,
-        format!("BEGIN; SELECT FROM {prefix}records FOR UPDATE"),
-    )
-    .await;
+    let statement = format!("BEGIN; SELECT FROM {prefix}records FOR UPDATE");
+    run(&mut side, statement).await;
 
     let duplicate = store.swap(&ID, None, &claim()).await;
     assert!(matches!(duplicate, Ok(Swap::Refused(_))), "{duplicate:?}");
@@ -319,11 +316,8 @@ async fn f26_a_user_who_could_not_record_an_outcome_replays_and_runs_no_body() {
     let all = Idempotency::new(PostgresStore::connect(&its).await.expect("the tables"));
     assert_eq!(charge(&all, "recorded").await, Ok(7));
     let mut inside = PgConnection::connect(&its).await.expect("a connection");
-    run(
-        &mut inside,
-        "REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC".to_owned(),
-    )
-    .await;
+    let statement = "REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC".to_owned();
+    run(&mut inside, statement).await;
 
     let mut refused = Vec::new();
     for rights in [
@@ -383,11 +377,8 @@ async fn a_connection_that_the_server_ended_for_its_age_may_be_tried_again() {
     let mut side = side(&url(URL)).await;
     let store = builder().connect(&url(URL)).await.expect("the tables");
     let mut own = super::side(&url(URL)).await;
-    run(
-        &mut own,
-        "SET idle_in_transaction_session_timeout = 1".to_owned(),
-    )
-    .await;
+    let statement = "SET idle_in_transaction_session_timeout = 1".to_owned();
+    run(&mut own, statement).await;
     let process: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
         .fetch_one(&mut own)
         .await

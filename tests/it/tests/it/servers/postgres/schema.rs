@@ -66,11 +66,8 @@ async fn a_start_that_finds_the_tables_of_a_newer_release_locks_nothing_any_more
     let prefix = prefix();
     let mut newer = side(&url(URL)).await;
     let name = format!("hashtextextended('{prefix}schema', 7091)");
-    run(
-        &mut newer,
-        format!("BEGIN; SELECT pg_advisory_xact_lock({name})"),
-    )
-    .await;
+    let statement = format!("BEGIN; SELECT pg_advisory_xact_lock({name})");
+    run(&mut newer, statement).await;
     let store = beside(&pool().await, &prefix);
     let starting = tokio::spawn({
         let store = store.clone();
@@ -100,11 +97,8 @@ async fn a_start_that_finds_the_tables_of_a_newer_release_locks_nothing_any_more
     let started = starting.await.expect("no panic");
     let kind = started.map_err(|error| error.kind());
     assert_eq!(kind, Err(StoreErrorKind::Schema));
-    run(
-        &mut newer,
-        format!("SET lock_timeout = '20s'; SELECT pg_advisory_lock({name})"),
-    )
-    .await;
+    let statement = format!("SET lock_timeout = '20s'; SELECT pg_advisory_lock({name})");
+    run(&mut newer, statement).await;
     drop(store);
 }
 
@@ -174,11 +168,8 @@ async fn a_cancelled_begin_loses_no_acknowledged_write() {
     store.migrate().await.expect("the tables are made");
     let idem = Idempotency::new(store);
     let mut side = side(&url(URL)).await;
-    run(
-        &mut side,
-        format!("CREATE TABLE {prefix}plain (number bigint)"),
-    )
-    .await;
+    let statement = format!("CREATE TABLE {prefix}plain (number bigint)");
+    run(&mut side, statement).await;
 
     let other = Idempotency::new(Postgres::open_at(&prefix).await);
     cancelled::loses_nothing(&pool, [&idem, &other], async |number| {

@@ -211,11 +211,8 @@ async fn what_is_no_record_is_corrupt() {
         server.tell("FLUSHALL").await;
         server.tell(&format!("HSET {} version 0123456789abcdef operation o scope s call_key k fingerprint 01234567890123456789012345678901 digests 1 state 1 token 1 attempt 1 attempt_id 0123456789abcdef holder h on_crash 1 lease_end 1 created 1 expires 1", key())).await;
         server.tell(&damage).await;
-        assert_eq!(
-            kind(store.load(&ID).await),
-            Some(StoreErrorKind::Corrupt),
-            "{damage}"
-        );
+        let answer = store.load(&ID).await;
+        assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt), "{damage}");
     }
 }
 
@@ -258,14 +255,10 @@ async fn a_server_that_hangs_is_unavailable_within_the_limit() {
         .expect("the server answers");
     server.tell("CLIENT PAUSE 2000 ALL").await;
     let began = Instant::now();
-    assert_eq!(
-        kind(store.load(&ID).await),
-        Some(StoreErrorKind::Unavailable)
-    );
-    assert_eq!(
-        kind(store.load(&ID).await),
-        Some(StoreErrorKind::Unavailable)
-    );
+    let answer = store.load(&ID).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Unavailable));
+    let answer = store.load(&ID).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Unavailable));
     assert!(
         began.elapsed() < Duration::from_millis(1500),
         "{:?}",
@@ -284,11 +277,8 @@ async fn nobody_silence_and_another_server_are_told_apart() {
     let url = format!("redis://{address}");
 
     let began = Instant::now();
-    assert_eq!(
-        kind(quick().connect(&url).await),
-        Some(StoreErrorKind::Unavailable),
-        "silence"
-    );
+    let answer = quick().connect(&url).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Unavailable), "silence");
     assert!(
         began.elapsed() < Duration::from_secs(2),
         "{:?}",
@@ -304,11 +294,8 @@ async fn nobody_silence_and_another_server_are_told_apart() {
     assert_eq!(told, Some(StoreErrorKind::Configuration), "another server");
     other.abort();
     let _ = other.await;
-    assert_eq!(
-        kind(quick().connect(&url).await),
-        Some(StoreErrorKind::Unavailable),
-        "nobody"
-    );
+    let answer = quick().connect(&url).await;
+    assert_eq!(kind(answer), Some(StoreErrorKind::Unavailable), "nobody");
 
     for url in [
         "",
@@ -317,11 +304,8 @@ async fn nobody_silence_and_another_server_are_told_apart() {
         "redis://",
         "redis://localhost/x",
     ] {
-        assert_eq!(
-            kind(quick().connect(url).await),
-            Some(StoreErrorKind::Configuration),
-            "{url}"
-        );
+        let answer = quick().connect(url).await;
+        assert_eq!(kind(answer), Some(StoreErrorKind::Configuration), "{url}");
     }
     for prefix in ["", "{a}", "a*"] {
         let made = quick()
