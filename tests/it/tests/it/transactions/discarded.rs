@@ -1,7 +1,7 @@
 //! Connections of the application's that forget what was prepared on them.
 
 use idempotent_runtime::Idempotency;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, Postgres, pool::PoolConnection};
 
 use super::{
     PlaceError, Placed, place_in,
@@ -30,15 +30,21 @@ async fn place_on(
     Ok(placed)
 }
 
-#[tokio::test]
-#[ignore = "needs a server: cargo xtask test"]
-async fn first_hour_19_a_connection_that_forgot_its_statements_takes_the_next_call() {
+/// A shop, a handle, and a connection on which the first order was placed.
+async fn placed_one() -> (PostgresShop, Idempotency, PoolConnection<Postgres>) {
     let shop = PostgresShop::new().await;
     let idem = Idempotency::new(shop.store());
     let mut connection = shop.pool().acquire().await.expect("a connection");
+    let first = in_time(place_on(&shop, &idem, &mut connection, "first", 1)).await;
+    assert_eq!(first.ok(), Some(1));
+    (shop, idem, connection)
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test"]
+async fn first_hour_19_a_connection_that_forgot_its_statements_takes_the_next_call() {
+    let (shop, idem, mut connection) = placed_one().await;
     in_time(async {
-        let first = place_on(&shop, &idem, &mut connection, "first", 1).await;
-        assert_eq!(first.ok(), Some(1));
         for (word, item) in WORDS.into_iter().zip(2..) {
             run(&mut connection, word).await.expect("it forgets");
             let next = place_on(&shop, &idem, &mut connection, word, item).await;
@@ -58,12 +64,8 @@ async fn first_hour_19_a_connection_that_forgot_its_statements_takes_the_next_ca
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn first_hour_19_a_body_that_makes_its_connection_forget_is_recorded() {
-    let shop = PostgresShop::new().await;
-    let idem = Idempotency::new(shop.store());
-    let mut connection = shop.pool().acquire().await.expect("a connection");
+    let (shop, idem, mut connection) = placed_one().await;
     in_time(async {
-        let first = place_on(&shop, &idem, &mut connection, "first", 1).await;
-        assert_eq!(first.ok(), Some(1));
         for (word, item) in WORDS.into_iter().zip(2..) {
             let mut transaction = PostgresShop::begin_on(&mut connection).await?;
             let call = idem.call("orders.place").key(word).arguments(&item);

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{Error, Idempotency, OnCrash, testing::Gate};
+use sqlx::Database;
 
 use crate::harness::in_time;
 
@@ -21,14 +22,7 @@ async fn late<S: Shop>(shop: S, set: Option<&str>) -> (Placed, Vec<i64>) {
         Some(_) => shop.begin().await,
     }
     .expect("a transaction");
-    if let Some(set) = set {
-        S::run(&mut transaction, set.to_owned())
-            .await
-            .expect("the isolation is set");
-    }
-    let looking = format!("SELECT item FROM {}orders", shop.prefix());
-    let seen = S::numbers(&mut transaction, looking).await;
-    assert_eq!(seen.expect("nothing yet"), [0_i64; 0]);
+    looks_around(&shop, &mut transaction, set, &[]).await;
     assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
 
     let placed = place_in(&shop, &idem, &mut transaction, "k", 7).await;
@@ -41,6 +35,22 @@ async fn late<S: Shop>(shop: S, set: Option<&str>) -> (Placed, Vec<i64>) {
     }
     let orders = shop.orders().await;
     (placed, orders)
+}
+
+/// Begins to look around in this isolation, and sees these orders.
+async fn looks_around<S: Shop>(
+    shop: &S,
+    connection: &mut <S::Database as Database>::Connection,
+    set: Option<&str>,
+    orders: &[i64],
+) {
+    if let Some(set) = set {
+        let set = S::run(connection, set.to_owned()).await;
+        set.expect("the isolation is set");
+    }
+    let looking = format!("SELECT item FROM {}orders", shop.prefix());
+    let seen = S::numbers(connection, looking).await;
+    assert_eq!(seen.expect("the orders are read"), orders);
 }
 
 fn is_to_be_tried_again(placed: &Placed) -> bool {
@@ -80,21 +90,21 @@ async fn g07_i14_sqlite_says_to_try_again_where_a_transaction_began_without_a_lo
     assert_eq!(orders, [7]);
 }
 
-/// A transaction of this isolation looks around while somebody outside runs the call, who then ends, and whose lease would be over. What
-/// it gets then.
-async fn late_for_one_that_ran<S: Shop>(shop: S, set: &str) -> Placed {
+/// A handle with a short lease, whose bodies run at most once.
+fn at_most_once(shop: &impl Shop) -> Idempotency {
     let short = Idempotency::builder(shop.store())
         .lease("200ms")
         .on_crash(OnCrash::Uncertain);
-    let idem = short.build().expect("a handle");
+    short.build().expect("a handle")
+}
+
+/// A transaction of this isolation looks around while somebody outside runs the call, who then ends, and whose lease would be over. What
+/// it gets then.
+async fn late_for_one_that_ran<S: Shop>(shop: S, set: &str) -> Placed {
+    let idem = at_most_once(&shop);
     let (gate, running) = begin_outside(&idem).await;
     let mut transaction = shop.pool().begin().await.expect("a transaction");
-    S::run(&mut transaction, set.to_owned())
-        .await
-        .expect("the isolation is set");
-    let looking = format!("SELECT item FROM {}orders", shop.prefix());
-    let seen = S::numbers(&mut transaction, looking).await;
-    assert_eq!(seen.expect("nothing yet"), [0_i64; 0]);
+    looks_around(&shop, &mut transaction, Some(set), &[]).await;
     gate.open();
     assert_eq!(running.await.expect("no panic").ok(), Some(1));
     // Longer than the lease that is seen there.
@@ -163,10 +173,7 @@ async fn what_nobody_committed_is_no_outcome_on_mariadb() {
 #[ignore = "needs a server: cargo xtask test"]
 async fn what_completes_meanwhile_is_never_uncertain_on_postgres() {
     let shop = PostgresShop::new().await;
-    let short = Idempotency::builder(shop.store())
-        .lease("200ms")
-        .on_crash(OnCrash::Uncertain);
-    let idem = short.build().expect("a handle");
+    let idem = at_most_once(&shop);
     let records = shop.prefix().to_owned();
     let mut side = shop.pool().acquire().await.expect("a connection");
     let slow = format!(
@@ -206,12 +213,7 @@ async fn late_for_one_that_was_purged<S: Shop>(shop: S, set: &str) -> Placed {
     let idem = short.build().expect("a handle");
     assert_eq!(place(&shop, &idem, "k", 7).await.ok(), Some(7));
     let mut transaction = shop.pool().begin().await.expect("a transaction");
-    S::run(&mut transaction, set.to_owned())
-        .await
-        .expect("the isolation is set");
-    let looking = format!("SELECT item FROM {}orders", shop.prefix());
-    let seen = S::numbers(&mut transaction, looking).await;
-    assert_eq!(seen.expect("the order"), [7]);
+    looks_around(&shop, &mut transaction, Some(set), &[7]).await;
     while shop.store().purge(1, Duration::ZERO).await != Ok(1) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
