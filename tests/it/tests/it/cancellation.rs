@@ -2,8 +2,9 @@
 //!
 //! Afterwards, and without any time passing, the next call is answered: it runs, replays, or is told *uncertain*.
 
+mod dropped;
+
 use std::{
-    cell::RefCell,
     pin::Pin,
     sync::{Arc, mpsc},
     task::Poll,
@@ -12,15 +13,13 @@ use std::{
 
 use async_trait::async_trait;
 use idempotent_runtime::{
-    Error, Idempotency, OnCrash, RawEnding, RawOutcome, RecordChange, Store, StoreError, current,
-    idempotent,
+    Error, Idempotency, OnCrash, RecordChange, Store, StoreError, current,
     identity::RecordId,
     record::{Draft, Record, State, Version},
     store::{Snapshot, Swap},
-    testing::{Gate, ManualClock},
-    try_current,
+    testing::ManualClock,
 };
-use tokio::{runtime::Handle, sync::oneshot, task::yield_now};
+use tokio::{sync::oneshot, task::yield_now};
 
 use crate::{
     answers::{is_in_progress, is_uncertain},
@@ -358,112 +357,4 @@ async fn a_detached_call_dropped_once_it_is_claimed(world: World) {
     owner.settled().await;
     assert_eq!(owner.log.count(RecordChange::Recorded), 1);
     assert_eq!(world.runs("k"), 1);
-}
-
-type Kept = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
-
-thread_local! {
-    static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
-}
-
-/// It is dropped among the last things of the thread, when nothing else of it may be there any more.
-#[test]
-fn a_call_that_a_thread_keeps_to_its_end_is_dropped_without_a_panic() {
-    let (asks, answer) = oneshot::channel();
-    let thread = std::thread::spawn(move || {
-        KEPT.set(None);
-        let idem = Idempotency::memory();
-        let dropped = idem.call("tests.kept").key("k").run(|_| async {
-            let _dropped_last = Asks(Some(asks));
-            std::future::pending().await
-        });
-        let mut call: Kept = Box::pin(dropped);
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(call.as_mut().poll(&mut context).is_pending());
-        KEPT.set(Some(call));
-    });
-    thread.join().expect("no panic");
-    let _whatever_it_knew = answer.blocking_recv().expect("the body is dropped");
-}
-
-type Waits = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
-
-/// What a call is told that waits on a blocking thread of a runtime which ends: that waits for its threads.
-fn told_where_the_runtime_ends(
-    call: impl FnOnce(Gate) -> Waits + Send + 'static,
-) -> Result<(), Error> {
-    let (ended, has_ended) = mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let (answer, answered) = mpsc::channel();
-        let gate = Gate::new();
-        let call = call(gate.clone());
-        runtime.spawn_blocking(move || answer.send(Handle::current().block_on(call)));
-        runtime.block_on(gate.arrived(1));
-        drop(runtime);
-        ended.send(answered.recv())
-    });
-    let answer = has_ended.recv_timeout(Duration::from_secs(60));
-    answer.expect("the runtime ends").expect("it is answered")
-}
-
-#[test]
-fn a_detached_call_is_answered_where_its_runtime_ends() {
-    let call = || Idempotency::memory().call("tests.detached").key("k");
-    let typed = told_where_the_runtime_ends(move |gate| {
-        let call = call().run_detached(|_| async move {
-            gate.pass().await;
-            Ok(())
-        });
-        Box::pin(call)
-    });
-    let raw = told_where_the_runtime_ends(move |gate| {
-        let call = call().run_raw_detached(|_| async move {
-            gate.pass().await;
-            RawEnding::Record(RawOutcome::value("never"))
-        });
-        Box::pin(async { call.await.map(drop) })
-    });
-    for answer in [typed, raw] {
-        assert!(matches!(answer, Err(Error::Stopped { .. })), "{answer:?}");
-    }
-}
-
-/// Asks, when it is dropped, which attempt runs there.
-struct Asks(Option<oneshot::Sender<Option<u32>>>);
-
-impl Drop for Asks {
-    fn drop(&mut self) {
-        if let Some(answer) = self.0.take() {
-            let attempt = try_current().map(|attempt| attempt.number());
-            answer.send(attempt).expect("somebody listens");
-        }
-    }
-}
-
-#[idempotent(name = "tests.asks", key = key, skip(idem, asks), handle = idem)]
-async fn never_ends(idem: &Idempotency, key: u32, asks: Asks) -> Result<(), Error> {
-    let _dropped_last = asks;
-    std::future::pending().await
-}
-
-#[tokio::test]
-async fn a_body_that_is_dropped_is_dropped_as_a_part_of_its_attempt() {
-    let idem = Idempotency::memory();
-    for key in [1, 2] {
-        let (asks, answer) = oneshot::channel();
-        let asks = Asks(Some(asks));
-        let mut call: Pin<Box<dyn Future<Output = Result<(), Error>>>> = match key {
-            1 => Box::pin(never_ends(&idem, key, asks)),
-            _ => Box::pin(idem.call("tests.asks.method").key(&key).run(|_| async {
-                let _dropped_last = asks;
-                std::future::pending().await
-            })),
-        };
-        assert_eq!(polled(&mut call, 1).await, None);
-
-        drop(call);
-
-        assert_eq!(answer.await, Ok(Some(1)), "call {key}");
-    }
 }

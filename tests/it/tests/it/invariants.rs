@@ -1,6 +1,8 @@
 //! The invariants of the protocol, each by its number.
 
-use std::{collections::BTreeMap, time::Duration};
+mod outcomes;
+
+use std::time::Duration;
 
 use idempotent_runtime::{
     CallReport, Error, InFlight, RecordChange, Status,
@@ -8,29 +10,23 @@ use idempotent_runtime::{
     store::StoreErrorKind,
     testing::{Fault, Gate, On, Operation},
 };
-use serde::{Deserialize, Serialize};
 use tokio::task::{JoinSet, yield_now};
 
 use crate::{
-    answers::{is_in_progress, is_not_replayable, is_reused, is_uncertain},
-    charge::{Charge, Found, LEASE, MODES, Mode, charges_behind, lapsed, vanished, vanished_under},
+    answers::{is_in_progress, is_uncertain},
+    charge::{Charge, Found, LEASE, MODES, Mode, charges_behind, lapsed, vanished},
     harness::{Owner, World},
 };
 
 on_every_store![
     i01_at_most_one_holder_whose_lease_has_not_ended,
-    i02_one_recorded_outcome_until_it_expires,
     i03_who_lost_its_lease_changes_nothing_and_is_told,
     i04_fencing_tokens_only_grow,
     i05_a_lost_answer_is_recognised_as_ones_own,
-    i06_mismatch_is_found_in_every_state_that_binds,
-    i07_first_value_equals_replayed_value,
-    i07_what_does_not_survive_encoding_is_not_run_again,
     i08_the_lease_is_kept_while_recording_fails,
     i09_a_waiter_that_gives_up_changes_nothing,
     i10_after_a_crash_a_call_is_answered_within_one_lease,
     i11_functions_tenants_and_nested_calls_never_mix,
-    i12_purge_removes_only_what_nobody_needs,
     i13_a_dropped_future_and_a_panic_leave_nothing_behind,
 ];
 
@@ -61,30 +57,6 @@ async fn i01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
     let last = calls.join_next().await.expect("one was inside");
     assert_eq!(last.expect("no panic"), Ok("charged".into()));
     assert_eq!(world.runs("k"), 2);
-}
-
-async fn i02_one_recorded_outcome_until_it_expires(world: World) {
-    let mut zombies = Vec::new();
-    for name in ["first", "second", "third"] {
-        let owner = world.owner().await;
-        let begun = Charge::of(&world, &owner).answers(name).begun().await;
-        zombies.push((owner, begun));
-        world.advance_store(LEASE).await;
-    }
-    let owner = world.owner().await;
-    let answer = Charge::of(&world, &owner).answers("last").call().await;
-    assert_eq!(answer, Ok("last".into()));
-    let recorded = world.record().await;
-
-    for (owner, (call, gate)) in zombies {
-        gate.open();
-        assert_eq!(call.await.expect("no panic"), Ok("last".into()));
-        assert_eq!(owner.log.steps().last(), Some(&RecordChange::LeaseLost));
-        assert_eq!(world.record().await, recorded);
-    }
-    world.advance(DAY).await;
-    let answer = Charge::of(&world, &owner).answers("anew").call().await;
-    assert_eq!(answer, Ok("anew".into()));
 }
 
 async fn i03_who_lost_its_lease_changes_nothing_and_is_told(world: World) {
@@ -196,104 +168,6 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
             );
         }
     }
-}
-
-async fn i06_mismatch_is_found_in_every_state_that_binds(world: World) {
-    let owner = world.owner().await;
-    let charge = |key: &str| Charge::of(&world, &owner).key(key);
-    assert!(charge("done").call().await.is_ok());
-    let (running, gate) = charge("running").begun().await;
-    for (key, mode) in [
-        ("over", Mode::Rerun),
-        ("uncertain", Mode::Uncertain),
-        ("parked", Mode::Rerun),
-    ] {
-        vanished_under(&world, key, mode).await;
-    }
-    world.advance_store(LEASE).await;
-    owner.timer.advance(LEASE / 3);
-    owner.log.await_step(RecordChange::Heartbeat).await;
-    let answer = charge("uncertain").call().await;
-    assert!(is_uncertain(&answer), "{answer:?}");
-    let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    let answer = Charge::of(&world, &strict).key("parked").call().await;
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
-
-    for key in ["done", "running", "over", "uncertain", "parked"] {
-        let before = world.runs(key);
-        let answer = charge(key).amount(2).call().await;
-        assert!(is_reused(&answer), "{key}: {answer:?}");
-        assert_eq!(world.runs(key), before, "{key}");
-    }
-
-    let call = owner.call("charge").key("released").arguments(&1);
-    let released = call.release_errors();
-    let released = released.run(|_| async { Err::<(), _>(Error::InvalidPolicy("released")) });
-    assert!(released.await.is_err());
-    charge("released").amount(2).charges().await;
-    charges_behind(&gate, running).await;
-}
-
-/// A value that comes back from its encoding as another one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Receipt {
-    amount: f64,
-    #[serde(skip)]
-    cached: u32,
-    nested: Option<Option<u8>>,
-}
-
-async fn i07_first_value_equals_replayed_value(world: World) {
-    let owner = world.owner().await;
-    let call = || {
-        owner.call("charge").key("k").run(|_| async {
-            let (amount, cached, nested) = (0.1 + 0.2, 7, Some(Some(7)));
-            Ok::<_, Error>(Receipt {
-                amount,
-                cached,
-                nested,
-            })
-        })
-    };
-    let first = call().await.expect("it runs");
-    assert_eq!(
-        first.cached, 0,
-        "the first caller is given what every later one is"
-    );
-    for _replay in 0..3 {
-        assert_eq!(call().await, Ok(first.clone()));
-    }
-}
-
-async fn i07_what_does_not_survive_encoding_is_not_run_again(world: World) {
-    let owner = world.owner().await;
-    let not_a_number = || {
-        let world = world.clone();
-        owner.call("charge").key("nan").run(move |_| async move {
-            world.happened("nan");
-            Ok::<_, Error>(f64::NAN)
-        })
-    };
-    let no_text_key = || {
-        let world = world.clone();
-        owner.call("charge").key("map").run(move |_| async move {
-            world.happened("map");
-            Ok::<_, Error>(BTreeMap::from([((1, 2), 3)]))
-        })
-    };
-    assert!(
-        not_a_number().await.is_ok_and(f64::is_nan),
-        "the first caller gets it"
-    );
-    assert_eq!(no_text_key().await, Ok(BTreeMap::from([((1, 2), 3)])));
-    for _duplicate in 0..2 {
-        let answer = not_a_number().await;
-        assert!(is_not_replayable(&answer), "{answer:?}");
-        let answer = no_text_key().await;
-        assert!(is_not_replayable(&answer), "{answer:?}");
-    }
-    assert_eq!((world.runs("nan"), world.runs("map")), (1, 1));
-    assert_eq!(owner.log.count(RecordChange::RecordedNotReplayable), 2);
 }
 
 async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
@@ -417,48 +291,6 @@ async fn i11_functions_tenants_and_nested_calls_never_mix(world: World) {
         call.expect("no panic");
     }
     assert_eq!(world.records().await.len(), 24);
-}
-
-async fn i12_purge_removes_only_what_nobody_needs(world: World) {
-    let owner = world.owner().await;
-    let (running, gate) = Charge::of(&world, &owner).key("running").begun().await;
-    for (key, mode) in [
-        ("vanished", Mode::Rerun),
-        ("once", Mode::Uncertain),
-        ("asks", Mode::Reconcile(Found::Unknown)),
-        ("parked", Mode::Rerun),
-    ] {
-        vanished_under(&world, key, mode).await;
-    }
-    assert!(Charge::of(&world, &owner).key("done").call().await.is_ok());
-    world.advance_store(LEASE).await;
-    let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    assert!(
-        Charge::of(&world, &strict)
-            .key("parked")
-            .call()
-            .await
-            .is_err()
-    );
-    owner.timer.advance(LEASE / 3);
-    owner.log.await_step(RecordChange::Heartbeat).await;
-    assert_eq!(owner.idem.purge().await, Ok(0), "nothing is old enough");
-
-    world.advance_store(DAY + LEASE).await;
-    owner.timer.advance(LEASE / 3);
-    owner.log.await_steps(RecordChange::Heartbeat, 2).await;
-    let abandoned = 1;
-    assert_eq!(owner.idem.purge().await, Ok(world.to_purge(1) + abandoned));
-
-    let mut left: Vec<_> = world
-        .records()
-        .await
-        .iter()
-        .map(|(_, record)| String::from_utf8_lossy(&record.subject.key).into_owned())
-        .collect();
-    left.sort();
-    assert_eq!(left, ["asks", "once", "parked", "running"]);
-    charges_behind(&gate, running).await;
 }
 
 async fn i13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
