@@ -6,6 +6,7 @@ mod harness;
 mod answers;
 mod charge;
 mod panics;
+mod scripts;
 mod tally;
 mod told;
 

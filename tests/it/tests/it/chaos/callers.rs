@@ -9,6 +9,7 @@ use rand::{RngExt, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
 use super::witness::Ledger;
+use crate::scripts::{self, Form, Say, stored, verdict};
 
 /// One call, as it was drawn.
 #[derive(Clone, Debug)]
@@ -32,12 +33,6 @@ pub(super) struct Call {
     knows: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Attached,
-    Detached,
-}
-
 /// How a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
@@ -47,15 +42,6 @@ enum Ends {
     Error(Say),
     /// It charges, or not.
     Panic { charged: bool },
-}
-
-/// What an error says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Say {
-    /// The gateway declined, which is an outcome.
-    Declined,
-    Nothing,
-    Perhaps,
 }
 
 /// What a body says, and nobody else.
@@ -69,14 +55,7 @@ pub(super) struct Word {
     pub(super) receipt: Option<usize>,
 }
 
-/// What a call gives where it gives no value.
-#[derive(Debug, Serialize, Deserialize, thiserror::Error)]
-pub(super) enum Failure {
-    #[error("declined")]
-    Declined { word: Word, say: Say },
-    #[error(transparent)]
-    Refused(#[from] Error),
-}
+pub(super) type Failure = scripts::Failure<Word>;
 
 /// Something that a body or a reconciling function did, under a fencing token.
 #[derive(Clone, Debug)]
@@ -373,11 +352,7 @@ impl Drop for Gone<'_> {
 impl Told {
     /// What a body said, as it is stored, and its word; nothing where there was no answer.
     pub(super) fn heard(&self) -> Option<(String, &Word)> {
-        let word = match &self.result {
-            Ok(word) | Err(Failure::Declined { word, .. }) => word,
-            Err(Failure::Refused(_)) => return None,
-        };
-        Some((stored(&self.result), word))
+        scripts::heard(&self.result)
     }
 
     pub(super) fn refusal(&self) -> Option<&Error> {
@@ -385,28 +360,5 @@ impl Told {
             Err(Failure::Refused(error)) => Some(error),
             _ => None,
         }
-    }
-}
-
-fn stored(result: &Result<Word, Failure>) -> String {
-    let json = match result {
-        Ok(value) => serde_json::to_string(value),
-        Err(error) => serde_json::to_string(error),
-    };
-    json.expect("words are JSON")
-}
-
-fn verdict(failure: &Failure) -> Verdict {
-    match failure {
-        Failure::Declined {
-            say: Say::Declined, ..
-        } => Verdict::Replay,
-        Failure::Declined {
-            say: Say::Nothing, ..
-        } => Verdict::Release,
-        Failure::Declined {
-            say: Say::Perhaps, ..
-        }
-        | Failure::Refused(_) => Verdict::Uncertain,
     }
 }

@@ -11,11 +11,11 @@ use idempotent_runtime::{
 };
 
 use super::{
-    callers::{Deed, Say, Told, What},
+    callers::{Deed, Told, What},
     case::{Case, Stood, key_of, stood},
     witness::Ledger,
 };
-use crate::tally::Tally;
+use crate::{scripts::Say, tally::Tally};
 
 /// All that is known of a chaos run that is over.
 pub(super) struct Evidence {

@@ -9,10 +9,11 @@ use idempotent_runtime::{
 };
 
 use super::{
-    callers::{Deed, Say, What},
+    callers::{Deed, What},
     case::{Case, Stood, key_of},
     witness::{Write, versions},
 };
+use crate::scripts::Say;
 
 impl Case<'_> {
     /// I3, I4, I12: each version is written over once, tokens grow, and only what nobody needs is gone.

@@ -10,9 +10,9 @@ use idempotent_runtime::{
     record::Time, testing::ManualClock,
 };
 use rand::{RngExt, rngs::StdRng};
-use serde::{Deserialize, Serialize};
 
 use super::{KEYS, LEASE, faults::Faults};
+use crate::scripts::{self, Form, Say, stored, verdict};
 
 /// One call, as it was drawn.
 #[derive(Clone, Debug)]
@@ -33,26 +33,12 @@ pub(super) struct Call {
     finds: Finds,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Attached,
-    Detached,
-}
-
 /// How a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     Value,
     Error(Say),
     Panic,
-}
-
-/// What an error says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Say {
-    Happened,
-    Nothing,
-    Perhaps,
 }
 
 /// What a reconciling function finds out.
@@ -63,14 +49,7 @@ pub(super) enum Finds {
     Unclear,
 }
 
-/// What a call gives where it gives no value.
-#[derive(Debug, Serialize, Deserialize, thiserror::Error)]
-pub(super) enum Failure {
-    #[error("declined")]
-    Declined { text: String, say: Say },
-    #[error(transparent)]
-    Refused(#[from] Error),
-}
+pub(super) type Failure = scripts::Failure<String>;
 
 /// Something that a body or a reconciling function did, under a fencing token.
 #[derive(Clone, Debug)]
@@ -153,7 +132,7 @@ impl Call {
             },
             ends: match rng.random_range(0..12) {
                 0 => Ends::Panic,
-                1 => Ends::Error(Say::Happened),
+                1 => Ends::Error(Say::Declined),
                 2 => Ends::Error(Say::Nothing),
                 3 => Ends::Error(Say::Perhaps),
                 _ => Ends::Value,
@@ -255,7 +234,7 @@ impl Call {
                 panic!("a body that panics")
             }
             Ends::Value => (Ok(text), None),
-            Ends::Error(say) => (Err(Failure::Declined { text, say }), Some(say)),
+            Ends::Error(say) => (Err(Failure::Declined { word: text, say }), Some(say)),
         };
         diary.note(under, What::Ended(stored(&result), say));
         result
@@ -326,34 +305,7 @@ pub(super) async fn settle(idem: Idempotency, key: u32, resumes: bool) {
 
 impl Told {
     /// What a body said, as it is stored, and the text in it; nothing where there was no answer.
-    pub(super) fn heard(&self) -> Option<(String, &str)> {
-        let text = match &self.result {
-            Ok(text) | Err(Failure::Declined { text, .. }) => text,
-            Err(Failure::Refused(_)) => return None,
-        };
-        Some((stored(&self.result), text))
-    }
-}
-
-fn stored(result: &Result<String, Failure>) -> String {
-    let json = match result {
-        Ok(value) => serde_json::to_string(value),
-        Err(error) => serde_json::to_string(error),
-    };
-    json.expect("texts are JSON")
-}
-
-fn verdict(failure: &Failure) -> Verdict {
-    match failure {
-        Failure::Declined {
-            say: Say::Happened, ..
-        } => Verdict::Replay,
-        Failure::Declined {
-            say: Say::Nothing, ..
-        } => Verdict::Release,
-        Failure::Declined {
-            say: Say::Perhaps, ..
-        }
-        | Failure::Refused(_) => Verdict::Uncertain,
+    pub(super) fn heard(&self) -> Option<(String, &String)> {
+        scripts::heard(&self.result)
     }
 }

@@ -15,10 +15,13 @@ use idempotent_runtime::{
 };
 
 use super::{
-    callers::{Deed, Failure, Finds, Say, Token, Told, What, is_settled},
+    callers::{Deed, Failure, Finds, Token, Told, What, is_settled},
     faults::{Entry, Fault, FaultProfile, Faults},
 };
-use crate::harness::{claim, completion};
+use crate::{
+    harness::{claim, completion},
+    scripts::Say,
+};
 
 /// All that is known of a simulation that is over.
 pub(super) struct Evidence {
@@ -92,7 +95,7 @@ impl Evidence {
         match (after.state, &after.outcome) {
             (State::Done, Some(outcome)) if is_settled(&outcome.bytes) => {}
             (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::NotReplayable => {
-                let is_it = |what: &&&What| matches!(what, What::Ended(text, Some(Say::Happened) | None) if text.as_bytes() == &outcome.bytes[..]);
+                let is_it = |what: &&&What| matches!(what, What::Ended(text, Some(Say::Declined) | None) if text.as_bytes() == &outcome.bytes[..]);
                 assert!(
                     said.iter().any(|what| is_it(&what)),
                     "I2, nobody said so: {about}"
@@ -192,7 +195,7 @@ impl Evidence {
             );
         }
         for deed in &self.deeds {
-            if let What::Ended(stored, None | Some(Say::Happened)) = &deed.what {
+            if let What::Ended(stored, None | Some(Say::Declined)) = &deed.what {
                 assert!(
                     self.stood(stored).next().is_some(),
                     "I8, never recorded: {about}: {deed:?}"
