@@ -24,7 +24,7 @@ use tokio::{sync::oneshot, task::yield_now};
 use crate::{
     answers::{is_in_progress, is_uncertain},
     charge::{Answer, Charge, Found, MODES, Mode, charges_behind},
-    harness::{Owner, World},
+    harness::{Owner, World, runtime},
 };
 
 on_every_store![
@@ -38,6 +38,10 @@ on_every_store![
 ];
 
 const AWAITS: usize = 3;
+
+const DROPPED: &str = "dropped";
+
+type Call = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// A store that is not done at once, neither before it takes effect nor after. It tells when the last one who uses it is gone.
 #[derive(Debug)]
@@ -184,37 +188,43 @@ async fn check(world: &World, key: &str, mode: Mode, what: &str) {
     );
 }
 
-async fn a_call_dropped_at_every_await(world: World) {
+/// Has calls go away in every mode, each after one poll more, until one is answered before that.
+async fn goes_away_at_every_await(
+    world: &World,
+    how: &str,
+    go_away: impl AsyncFn(Call, usize) -> Option<Answer>,
+) {
     for (number, mode) in MODES.into_iter().enumerate() {
         for polls in 1.. {
             let key = format!("k{number}-{polls}");
-            let (handle, gone) = mortal(&world).await;
+            let (handle, gone) = mortal(world).await;
             let owner = world.owner().await;
-            let charge = Charge::of(&world, &owner)
-                .key(key.as_str())
-                .mode(mode)
-                .awaits(AWAITS);
-            let mut call = charge.call_with(&handle);
+            let charge = Charge::of(world, &owner).key(key.as_str()).mode(mode);
+            let call = charge.awaits(AWAITS).call_with(&handle);
 
-            let answer = polled(&mut call, polls).await;
-            drop(call);
+            let answer = go_away(call, polls).await;
 
-            let what = format!("{mode:?}, dropped after {polls} polls");
+            let what = format!("{mode:?}, {how} after {polls} polls");
             is_gone(handle, gone).await;
-            check(&world, &key, mode, &what).await;
-            if mode == Mode::Detach {
+            check(world, &key, mode, &what).await;
+            if mode == Mode::Detach && how == DROPPED {
                 assert_eq!(world.runs(&key), 1, "{what}: what has begun runs on");
             }
             if let Some(answer) = answer {
                 assert_eq!(answer, Ok("charged".into()));
                 assert!(
                     polls > 1 || mode == Mode::Detach,
-                    "there were awaits to be dropped at"
+                    "there were awaits to go away at"
                 );
                 break;
             }
         }
     }
+}
+
+async fn a_call_dropped_at_every_await(world: World) {
+    let drops = async |mut call: Call, polls| polled(&mut call, polls).await;
+    goes_away_at_every_await(&world, DROPPED, drops).await;
 }
 
 async fn a_waiter_dropped_at_every_await(world: World) {
@@ -280,45 +290,23 @@ async fn a_panic_at_every_await(world: World) {
 }
 
 async fn a_runtime_that_ends_at_every_await(world: World) {
-    for (number, mode) in MODES.into_iter().enumerate() {
-        for polls in 1.. {
-            let key = format!("k{number}-{polls}");
-            let (handle, gone) = mortal(&world).await;
-            let owner = world.owner().await;
-            let charge = Charge::of(&world, &owner)
-                .key(key.as_str())
-                .mode(mode)
-                .awaits(AWAITS);
-            let mut call = charge.call_with(&handle);
-
-            let on_its_own = std::thread::spawn(move || {
-                let runtime = tokio::runtime::Builder::new_multi_thread()
-                    .worker_threads(1)
-                    .enable_all()
-                    .build()
-                    .expect("a runtime");
-                let (reached, is_reached) = mpsc::channel();
-                runtime.spawn(async move {
-                    let answer = polled(&mut call, polls).await;
-                    reached.send(answer).expect("the runtime waits");
-                    std::future::pending::<()>().await;
-                });
-                let answer = is_reached.recv().expect("the call is polled");
-                drop(runtime);
-                answer
+    let ends = async |mut call: Call, polls| {
+        let on_its_own = std::thread::spawn(move || {
+            let runtime = runtime(1);
+            let (reached, is_reached) = mpsc::channel();
+            runtime.spawn(async move {
+                let answer = polled(&mut call, polls).await;
+                reached.send(answer).expect("the runtime waits");
+                std::future::pending::<()>().await;
             });
-            let joined = tokio::task::spawn_blocking(move || on_its_own.join()).await;
-            let answer: Option<Answer> = joined.expect("no panic").expect("no panic");
-
-            let what = format!("{mode:?}, the runtime ended after {polls} polls");
-            is_gone(handle, gone).await;
-            check(&world, &key, mode, &what).await;
-            if let Some(answer) = answer {
-                assert_eq!(answer, Ok("charged".into()));
-                break;
-            }
-        }
-    }
+            let answer = is_reached.recv().expect("the call is polled");
+            drop(runtime);
+            answer
+        });
+        let joined = tokio::task::spawn_blocking(move || on_its_own.join()).await;
+        joined.expect("no panic").expect("no panic")
+    };
+    goes_away_at_every_await(&world, "the runtime ended", ends).await;
 }
 
 async fn a_heartbeat_thread_ends_with_its_handle(world: World) {

@@ -39,6 +39,7 @@ use self::{
     witness::{Ledger, Link, Witness},
 };
 use crate::{
+    harness::runtime,
     panics::came_of,
     tally::{Tally, are_enough, seeds},
 };
@@ -113,11 +114,7 @@ fn i01_to_i13_hold_in_chaos_on_redis_cluster() {
 /// `480..500` those.
 fn each(product: Product) {
     let seeds = seeds("IDEMPOTENT_TEST_CHAOS", USUALLY);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime");
+    let runtime = runtime(2);
     runtime.block_on(async {
         let place = Arc::new(Place::new(product));
         let opened = place.open(place.address(), PATIENCE).await;
@@ -342,11 +339,7 @@ impl Chaos {
         if !is_bad {
             link.heal();
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = runtime(1);
         let (place, answer) = (
             Arc::clone(&self.place),
             if is_bad { self.answer } else { PATIENCE },

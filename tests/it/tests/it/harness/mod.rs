@@ -16,6 +16,7 @@ use std::time::Duration;
 use idempotent_runtime::{
     BoxError, Error, NotSettled, StoreError, StoreErrorKind, testing::ManualClock,
 };
+use tokio::runtime::Runtime;
 
 #[cfg(unix)]
 pub(crate) use self::library::library;
@@ -90,6 +91,19 @@ pub(crate) fn says_that_records_are_missing(refused: Result<(), StoreError>, pre
         said.as_ref().is_some_and(|said| said.starts_with(&named)),
         "{said:?}"
     );
+}
+
+/// A runtime of its own, with so many threads.
+pub(crate) fn runtime(threads: usize) -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let builder = builder.worker_threads(threads).enable_all();
+    builder.build().expect("a runtime")
+}
+
+/// A runtime of its own on the thread at hand.
+pub(crate) fn runtime_here() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().expect("a runtime")
 }
 
 /// Ends a scenario that waits for what never comes: a failure that says so, instead of a test that hangs.

@@ -9,6 +9,7 @@ use idempotent_runtime::{
 use tokio::task::yield_now;
 
 use super::*;
+use crate::harness::runtime_here;
 
 /// Blocks its runtime, which has one thread, for more than three leases, while other calls are in the middle of theirs.
 fn blocks_for_three_leases(store: Arc<dyn Store>, duplicates: Arc<dyn Store>) {
@@ -56,11 +57,7 @@ fn blocks_for_three_leases(store: Arc<dyn Store>, duplicates: Arc<dyn Store>) {
 }
 
 fn on_one_thread<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime")
-        .block_on(future)
+    runtime_here().block_on(future)
 }
 
 #[test]

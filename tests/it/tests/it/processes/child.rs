@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use super::job::{Job, Stops};
+use crate::harness::runtime_here;
 
 /// The environment variable that holds a process's [`Role`].
 pub(super) const ROLE: &str = "IDEMPOTENT_TEST_PROCESS";
@@ -58,11 +59,7 @@ pub(super) enum Point {
 fn child() {
     let Ok(role) = env::var(ROLE) else { return };
     let role = serde_json::from_str(&role).expect("a role");
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("a runtime")
-        .block_on(play(role));
+    runtime_here().block_on(play(role));
     exit(0);
 }
 

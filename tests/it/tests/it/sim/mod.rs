@@ -27,6 +27,7 @@ use self::{
 };
 use crate::{
     charge::LEASE,
+    harness::runtime_here,
     panics::came_of,
     tally::{Tally, are_enough, seeds},
 };
@@ -107,10 +108,7 @@ fn each(on_crash: Option<OnCrash>) {
     let work = move || {
         let mut tally = Tally::default();
         for seed in seeds.clone() {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("a runtime");
+            let runtime = runtime_here();
             let evidence = runtime.block_on(Simulation::new(seed).run(on_crash));
             evidence.judge(&format!("seed {seed}"));
             evidence.count(&mut tally);

@@ -3,6 +3,7 @@
 use idempotent_runtime::{Error, Idempotency};
 
 use super::*;
+use crate::harness::runtime_here;
 
 #[tokio::test]
 async fn what_is_in_memory_is_shared_by_clones_and_heartbeats_and_nobody_else() {
@@ -55,10 +56,7 @@ async fn a_blocked_caller_does_not_keep_heartbeats_from_the_file() {
         .expect("a connection")
         .expect("a file has room for two");
     let beat = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = runtime_here();
         let beat = Draft {
             version: Version::random(),
             subject: None,
