@@ -12,6 +12,7 @@ mod callers;
 mod case;
 mod judge;
 mod places;
+mod process;
 mod seen;
 mod versions;
 mod witness;
@@ -22,21 +23,18 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Error, Idempotency, OnCrash, Store,
-    store::OutcomeCache,
+    Error, OnCrash,
     testing::{Disconnect, Proxy},
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use tokio::{
-    runtime::Runtime,
-    task::{JoinHandle, JoinSet},
-};
+use tokio::task::{JoinHandle, JoinSet};
 
 use self::{
     callers::{Call, Told},
     judge::Evidence,
     places::{Place, Product},
-    witness::{Ledger, Link, Witness},
+    process::Process,
+    witness::Ledger,
 };
 use crate::{
     harness::runtime,
@@ -145,26 +143,6 @@ fn each(product: Product) {
     });
 }
 
-/// A process: a handle, and a runtime of its own.
-struct Process {
-    runtime: Option<Runtime>,
-    idem: Idempotency,
-    link: Arc<Link>,
-    /// What is between it and its server, where anything can be.
-    proxy: Option<Proxy>,
-}
-
-impl Drop for Process {
-    /// What it has begun is dropped, in the middle or not.
-    fn drop(&mut self) {
-        // What goes on without it is to come to its end.
-        self.link.heal();
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
 struct Chaos {
     seed: u64,
     rng: StdRng,
@@ -244,23 +222,7 @@ impl Chaos {
             self.happen().await;
         }
         let left = CALLS - told.len();
-        for process in &self.processes {
-            process.link.heal();
-        }
-        let proxies = self
-            .processes
-            .iter()
-            .filter_map(|process| process.proxy.as_ref());
-        for proxy in proxies.chain(&self.left) {
-            proxy.slow_down(None);
-        }
-        for process in &self.processes {
-            let drained = process.idem.shutdown(PATIENCE).await;
-            assert!(drained, "seed {}: something is still held", self.seed);
-        }
-        for purge in std::mem::take(&mut self.purges) {
-            came_of(purge.await);
-        }
+        self.calm_down().await;
         self.begin(false).await;
         for key in self.keys.clone() {
             self.ask(key, &mut told).await;
@@ -278,6 +240,27 @@ impl Chaos {
             keys: self.keys,
             lasts: self.lasts,
             budget: self.budget,
+        }
+    }
+
+    /// Ends every fault, and waits until nobody holds anything.
+    async fn calm_down(&mut self) {
+        for process in &self.processes {
+            process.link.heal();
+        }
+        let proxies = self
+            .processes
+            .iter()
+            .filter_map(|process| process.proxy.as_ref());
+        for proxy in proxies.chain(&self.left) {
+            proxy.slow_down(None);
+        }
+        for process in &self.processes {
+            let drained = process.idem.shutdown(PATIENCE).await;
+            assert!(drained, "seed {}: something is still held", self.seed);
+        }
+        for purge in std::mem::take(&mut self.purges) {
+            came_of(purge.await);
         }
     }
 
@@ -322,69 +305,6 @@ impl Chaos {
             remains.extend(snapshot.record);
         }
         remains
-    }
-
-    /// Begins a process, with faults or without.
-    async fn begin(&mut self, is_bad: bool) {
-        let proxy = match self.place.address() {
-            Some(address) if is_bad => Some(Proxy::to(address).await.expect("a proxy")),
-            _ => None,
-        };
-        let at = match &proxy {
-            Some(proxy) => Some(proxy.address()),
-            None => self.place.address(),
-        };
-        let faults = if is_bad { self.faults } else { 0 };
-        let link = Arc::new(Link::new(self.rng.random(), faults, self.lease));
-        if !is_bad {
-            link.heal();
-        }
-        let runtime = runtime(1);
-        let (place, answer) = (
-            Arc::clone(&self.place),
-            if is_bad { self.answer } else { PATIENCE },
-        );
-        let opening = runtime.spawn(async move {
-            loop {
-                // On a busy machine it may take longer than an answer may.
-                if let Ok(store) = place.open(at, answer).await {
-                    return store;
-                }
-            }
-        });
-        let store = opening.await.expect("no panic");
-        let witness = Witness::new(store, Arc::clone(&link), Arc::clone(&self.ledger));
-        let seen: Arc<dyn Store> = if self.is_tiered && is_bad {
-            Arc::new(OutcomeCache::new(10).in_front_of(witness))
-        } else {
-            Arc::new(witness)
-        };
-        let ttl = if self.lasts || !is_bad {
-            Duration::from_secs(3_600)
-        } else {
-            2 * self.lease
-        };
-        // On a busy machine an answer may take longer than leases that are to end in a chaos run, and whoever asks after it gets none.
-        let lease = if is_bad { self.lease } else { PATIENCE };
-        let idem = Idempotency::builder(seen)
-            .lease(lease)
-            .ttl(ttl)
-            .max_takeovers(self.budget)
-            .build()
-            .expect("the set-up is sound");
-        self.processes.push(Process {
-            runtime: Some(runtime),
-            idem,
-            link,
-            proxy,
-        });
-    }
-
-    /// Makes the call as a process does, whose end is its end.
-    fn call(&self, process: usize, call: Call) -> JoinHandle<Option<Told>> {
-        let Process { runtime, idem, .. } = &self.processes[process];
-        let made = call.make(idem.clone(), Arc::clone(&self.ledger));
-        runtime.as_ref().expect("it lives").spawn(made)
     }
 
     /// Now and then a connection is cut or slow, a process stalls, ends or dies, or somebody purges.
