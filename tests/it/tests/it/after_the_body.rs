@@ -144,11 +144,8 @@ async fn what_is_settled_is_kept_for_as_long_as_the_call_chose(world: World) {
     let charge = |gate: Gate| {
         let (body, owner) = (world.clone(), owner.clone());
         async move {
-            let call = owner
-                .call("charge")
-                .key("k")
-                .ttl(CHOSEN)
-                .on_crash(OnCrash::Uncertain);
+            let call = owner.call("charge").key("k").ttl(CHOSEN);
+            let call = call.on_crash(OnCrash::Uncertain);
             call.run(|_| async move {
                 body.happened("k");
                 gate.pass().await;

@@ -91,10 +91,8 @@ impl Serialize for Stubborn {
 
 async fn arguments_that_cannot_be_fingerprinted(world: World) {
     let owner = world.owner().await;
-    let call = owner
-        .call("charge")
-        .key("k")
-        .argument("request", &(1, Stubborn));
+    let call = owner.call("charge").key("k");
+    let call = call.argument("request", &(1, Stubborn));
     let answer = call.run(|_| async { Ok::<_, Error>(()) }).await;
     assert!(
         matches!(answer, Err(Error::InvalidArguments { .. })),
@@ -246,9 +244,8 @@ async fn damaged(damage: &'static str) -> Result<u32, Error> {
     };
     assert_eq!(call().await, Ok(7));
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(&path);
-    let mut connection = SqliteConnection::connect_with(&options)
-        .await
-        .expect("it opens again");
+    let connection = SqliteConnection::connect_with(&options).await;
+    let mut connection = connection.expect("it opens again");
     sqlx::query(damage)
         .execute(&mut connection)
         .await

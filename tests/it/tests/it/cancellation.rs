@@ -105,9 +105,8 @@ async fn mortal(world: &World) -> (Idempotency, oneshot::Receiver<()>) {
         store: world.store().await,
         gone: Some(gone),
     };
-    let built = Idempotency::builder(store)
-        .timer(ManualClock::new())
-        .build();
+    let built = Idempotency::builder(store).timer(ManualClock::new());
+    let built = built.build();
     (built.expect("the set-up is sound"), is_gone)
 }
 

@@ -272,10 +272,8 @@ async fn a_counted_version_is_unreadable_to_the_older_build_and_not_run_again(wo
     assert_eq!(before().await, Ok(5));
     assert_eq!(after("k").await, Ok("5 EUR".into()));
     assert_eq!(after("new").await, Ok("7 EUR".into()));
-    let answer = old
-        .call("changes.charge")
-        .key("new")
-        .run(|_| async { Ok::<_, Error>(5_u64) });
+    let call = old.call("changes.charge").key("new");
+    let answer = call.run(|_| async { Ok::<_, Error>(5_u64) });
     let answer = answer.await;
     assert!(
         matches!(answer, Err(Error::Unreadable { schema: 1, .. })),

@@ -133,10 +133,8 @@ impl Charge {
         idem: &Idempotency,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
         let body = self.clone();
-        let mut call = idem
-            .call("charge")
-            .key(self.key.as_str())
-            .arguments(&self.amount);
+        let call = idem.call("charge").key(self.key.as_str());
+        let mut call = call.arguments(&self.amount);
         if let Some(in_flight) = self.in_flight {
             call = call.in_flight(in_flight);
         }

@@ -35,9 +35,8 @@ impl Memory {
     /// Behind copies of its finished records that are given for longer than any case takes.
     pub(crate) fn behind<F: OutcomeTier>(fast: impl FnOnce(&ManualClock) -> F) -> Self {
         Self::timed(|store, clock| {
-            let tiered = TieredStore::builder(store, fast(clock))
-                .age(Duration::MAX)
-                .timer(clock.clone());
+            let tiered = TieredStore::builder(store, fast(clock)).age(Duration::MAX);
+            let tiered = tiered.timer(clock.clone());
             Arc::new(tiered.build())
         })
     }
@@ -77,9 +76,8 @@ impl Subject for File {
     }
     async fn advance(&self, by: Duration) {
         let url = format!("sqlite:{}", self.folder.path().join("records.db").display());
-        let mut side = SqliteConnection::connect(&url)
-            .await
-            .expect("the file opens");
+        let side = SqliteConnection::connect(&url).await;
+        let mut side = side.expect("the file opens");
         age(&mut side, by).await;
         side.close().await.expect("the connection closes");
     }
@@ -97,9 +95,8 @@ impl Pool {
             "file:/conformance-{:032x}?vfs=memdb",
             rand::random::<u128>()
         );
-        let options = sqlx::sqlite::SqliteConnectOptions::new()
-            .filename(name)
-            .create_if_missing(true);
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(name);
+        let options = options.create_if_missing(true);
         let pool = sqlx::sqlite::SqlitePoolOptions::new()
             .max_connections(size)
             .min_connections(1)
@@ -117,11 +114,8 @@ impl Pool {
 #[async_trait]
 impl Subject for Pool {
     async fn store(&self) -> Arc<dyn Store> {
-        let own = self
-            .store
-            .for_heartbeats()
-            .await
-            .expect("memory opens again");
+        let own = self.store.for_heartbeats().await;
+        let own = own.expect("memory opens again");
         own.expect("a named memory has room for a second connection")
     }
     async fn advance(&self, by: Duration) {

@@ -165,10 +165,8 @@ async fn d28_crash_matrix_cut_off_for_good(world: World) {
                     cut,
                 };
                 let timer = ManualClock::new();
-                let mortal = Idempotency::builder(store.clone())
-                    .timer(timer.clone())
-                    .build()
-                    .expect("the set-up is sound");
+                let mortal = Idempotency::builder(store.clone()).timer(timer.clone());
+                let mortal = mortal.build().expect("the set-up is sound");
                 let charge = Charge::of(&world, &owner).key(key.as_str()).mode(mode);
                 let first = while_time_goes_on(&timer, charge.call_with(&mortal)).await;
                 if !store.is_cut() {

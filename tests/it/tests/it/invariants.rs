@@ -138,10 +138,8 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
             let key = format!("{operation:?}{number}");
             let owner = world.owner().await;
             owner.fault(operation, On::Call(1), Fault::LoseAnswer);
-            let call = Charge::of(&world, &owner)
-                .key(key.as_str())
-                .mode(mode)
-                .spawn();
+            let charge = Charge::of(&world, &owner).key(key.as_str()).mode(mode);
+            let call = charge.spawn();
             let a_moment = Duration::from_millis(1);
             let mut done = std::pin::pin!(async {
                 let answer = call.await.expect("no panic");

@@ -130,10 +130,8 @@ async fn goes_away(world: &World, slow: &Arc<Slow>, mode: Mode, key: &str) -> Id
         .build()
         .expect("the set-up is sound");
     let owner = world.owner().await;
-    let mut call = Charge::of(world, &owner)
-        .key(key)
-        .mode(mode)
-        .call_with(&idem);
+    let charge = Charge::of(world, &owner).key(key).mode(mode);
+    let mut call = charge.call_with(&idem);
     std::future::poll_fn(|context| {
         assert!(call.as_mut().poll(context).is_pending());
         if slow.has_sent.load(Ordering::SeqCst) {
@@ -273,9 +271,8 @@ async fn a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_u
         let owner = world.owner().await;
         let unknown = Fault::FailAnswer(StoreErrorKind::Other);
         owner.fault(Operation::Claim, On::Call(1), unknown);
-        let charge = Charge::of(&world, &owner)
-            .key(format!("{mode:?}"))
-            .mode(mode);
+        let charge = Charge::of(&world, &owner).key(format!("{mode:?}"));
+        let charge = charge.mode(mode);
         let failed = charge.call().await;
         assert!(failed.is_err(), "{mode:?}: {failed:?}");
         owner.settled().await;

@@ -299,12 +299,8 @@ async fn k04_explain(world: World) {
         matches!(how, CallReport::Replayed { waited: false, .. }),
         "{how:?}"
     );
-    let (answer, how) = b
-        .call("observed.explained")
-        .key("k")
-        .unprotected()
-        .run_detailed(|_| async { Ok::<_, Error>(2) })
-        .await;
+    let call = b.call("observed.explained").key("k").unprotected();
+    let (answer, how) = call.run_detailed(|_| async { Ok::<_, Error>(2) }).await;
     assert_eq!(
         (answer, how),
         (Ok(2), CallReport::Unprotected(UnprotectedReason::OptedOut))
@@ -340,11 +336,8 @@ async fn k04_explain_a_lost_lease(world: World) {
         }
     );
     assert!(executed, "{how:?}");
-    let (answer, how) = other
-        .call("observed.lost")
-        .key("k")
-        .run_detailed(|_| async { Ok::<_, Error>(3) })
-        .await;
+    let call = other.call("observed.lost").key("k");
+    let (answer, how) = call.run_detailed(|_| async { Ok::<_, Error>(3) }).await;
     assert_eq!(answer, Ok(2));
     assert!(
         matches!(how, CallReport::Replayed { attempt: 2, .. }),

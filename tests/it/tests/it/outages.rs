@@ -106,11 +106,8 @@ async fn e13_claim_fails_read_only(world: World) {
     owner.fails(Operation::Swap, On::Every, StoreErrorKind::Denied);
 
     let replayed = Charge::of(&world, &owner).key("done").call().await;
-    let reused = Charge::of(&world, &owner)
-        .key("done")
-        .amount(2)
-        .call()
-        .await;
+    let call = Charge::of(&world, &owner).key("done").amount(2).call();
+    let reused = call.await;
     let fresh = Charge::of(&world, &owner).key("fresh").call().await;
 
     assert_eq!(replayed, Ok("charged".into()));
@@ -156,11 +153,8 @@ async fn e13_open_does_not_run_beside_a_known_holder(world: World) {
 
 /// Calls what was `charge` under a new name, while time goes on.
 async fn renamed(owner: &Owner) -> crate::charge::Answer {
-    let call = owner
-        .call("payments.charge")
-        .key("k")
-        .arguments(&1)
-        .also_accept_name("charge");
+    let call = owner.call("payments.charge").key("k").arguments(&1);
+    let call = call.also_accept_name("charge");
     let call = call.run(|_| async { Ok::<_, Error>("ran".to_owned()) });
     while_time_goes_on(&owner.timer, call).await
 }

@@ -132,10 +132,8 @@ async fn a_load_that_fails_in_the_first_run_leaves_a_reference_that_can_be_repla
 /// A reference as another build stored it.
 async fn a_reference_that_cannot_be_decoded_is_unreadable(world: World) {
     let (owner, invoices) = (world.owner().await, Invoices::default());
-    let older = owner
-        .call("references.invoice")
-        .key(&7)
-        .argument("order", &7);
+    let call = owner.call("references.invoice").key(&7);
+    let older = call.argument("order", &7);
     let stored = older
         .run(|_| async { Ok::<_, Error>("text".to_owned()) })
         .await;

@@ -60,9 +60,8 @@ async fn side(path: &Path) -> SqliteConnection {
 }
 
 async fn pool(path: &Path) -> SqlitePool {
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true);
+    let options = SqliteConnectOptions::new().filename(path);
+    let options = options.create_if_missing(true);
     SqlitePoolOptions::new()
         .max_connections(1)
         .connect_with(options)

@@ -122,23 +122,14 @@ impl Store for Straggling {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_that_arrives_after_an_uncertain_verdict_was_sent_is_run_and_not_called_uncertain()
 {
-    let handle = Idempotency::builder(Straggling::new())
-        .lease(LEASE)
-        .ttl(TTL)
-        .build()
-        .expect("the set-up is sound");
-    let call = handle
-        .call("charge")
-        .key("k")
-        .on_crash(OnCrash::Uncertain)
-        .run(|_attempt| async { Ok::<_, Error>("charged".to_owned()) });
+    let handle = Idempotency::builder(Straggling::new()).lease(LEASE);
+    let handle = handle.ttl(TTL).build().expect("the set-up is sound");
+    let call = handle.call("charge").key("k").on_crash(OnCrash::Uncertain);
+    let call = call.run(|_attempt| async { Ok::<_, Error>("charged".to_owned()) });
 
     assert_eq!(in_time(call).await, Ok("charged".to_owned()));
 
-    let again = handle
-        .call("charge")
-        .key("k")
-        .on_crash(OnCrash::Uncertain)
-        .run(|_attempt| async { Ok::<_, Error>("charged twice".to_owned()) });
+    let call = handle.call("charge").key("k").on_crash(OnCrash::Uncertain);
+    let again = call.run(|_attempt| async { Ok::<_, Error>("charged twice".to_owned()) });
     assert_eq!(in_time(again).await, Ok("charged".to_owned()));
 }

@@ -248,12 +248,8 @@ async fn f28_ttl_validation() {
     assert!(builder().ttl("24h").lease("30s").build().is_ok());
 
     let owner = World::memory().await.owner().await;
-    let answer = owner
-        .call("switches.ttl")
-        .key("k")
-        .ttl(Duration::ZERO)
-        .run(|_| async { Ok::<_, Error>(()) })
-        .await;
+    let call = owner.call("switches.ttl").key("k").ttl(Duration::ZERO);
+    let answer = call.run(|_| async { Ok::<_, Error>(()) }).await;
     assert!(matches!(answer, Err(Error::InvalidPolicy(_))), "{answer:?}");
     assert_eq!(owner.store.round_trips(), 0);
 }

@@ -228,10 +228,8 @@ async fn d23_takeover_policy_indeterminate(world: World) {
     let settled = settle().expect("a key").with_value(&"the bank knows").await;
 
     assert!(settled.is_ok());
-    let answer = Charge::of(&world, &owner)
-        .mode(Mode::Uncertain)
-        .call()
-        .await;
+    let call = Charge::of(&world, &owner).mode(Mode::Uncertain).call();
+    let answer = call.await;
     assert_eq!(answer, Ok("the bank knows".into()));
     assert_eq!(world.runs("k"), 1);
 }
@@ -314,11 +312,8 @@ async fn d27_fuzz_mutual_exclusion(world: World) {
         workers.push(tokio::spawn(async move {
             for _round in 0..ROUNDS {
                 let (counter, inside) = (Arc::clone(&counter), Arc::clone(&inside));
-                let call = owner
-                    .call("count")
-                    .key("k")
-                    .in_flight(InFlight::Wait(LEASE))
-                    .release_errors();
+                let call = owner.call("count").key("k");
+                let call = call.in_flight(InFlight::Wait(LEASE)).release_errors();
                 let answer = call
                     .run(move |_| async move {
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "one at a time");

@@ -132,11 +132,8 @@ impl Process {
 
     fn beside(clock: &ManualClock, truth: FaultyStore) -> Self {
         let fast = Failing::new(clock);
-        let store = TieredStore::builder(truth.clone(), fast.clone())
-            .age(AGE)
-            .pause(5 * SECOND)
-            .timer(clock.clone())
-            .build();
+        let store = TieredStore::builder(truth.clone(), fast.clone()).age(AGE);
+        let store = store.pause(5 * SECOND).timer(clock.clone()).build();
         Self {
             idem: over(store.clone(), clock),
             clock: clock.clone(),

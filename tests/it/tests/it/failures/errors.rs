@@ -116,10 +116,8 @@ async fn e03_error_policy_per_variant(world: World) {
     );
     let runs = ["replayed", "released", "uncertain"].map(|key| world.runs(key));
     assert_eq!(runs, [1, 2, 1]);
-    let unrecorded = owner
-        .call("charge")
-        .key("unrecorded")
-        .classify_errors(|_: &Declined| Unrecorded::Uncertain);
+    let call = owner.call("charge").key("unrecorded");
+    let unrecorded = call.classify_errors(|_: &Declined| Unrecorded::Uncertain);
     let answer = unrecorded
         .run(|_| async { Err::<(), _>(Declined::Bank(std::io::Error::other("reset"))) })
         .await;

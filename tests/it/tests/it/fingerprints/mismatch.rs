@@ -194,11 +194,8 @@ async fn b19_mismatch_error_names_what_differs(world: World) {
         assert!(!text.contains(value), "{text}");
     }
     // The stored outcome, for who asks.
-    let status = owner
-        .idem
-        .lookup("fingerprints.pay", None::<&str>, &1)
-        .await
-        .expect("the store answers");
+    let status = owner.idem.lookup("fingerprints.pay", None::<&str>, &1);
+    let status = status.await.expect("the store answers");
     let Status::Completed(kept) = status else {
         panic!("{status:?}")
     };

@@ -47,9 +47,8 @@ async fn first_hour_05_a_clone_of_the_memory_store_is_the_same_store() {
 async fn first_hour_05_each_server_by_one_line() {
     let own = prefix();
     let postgres = url("IDEMPOTENT_TEST_POSTGRES_URL");
-    let mut connection = sqlx::PgConnection::connect(&postgres)
-        .await
-        .expect("a server");
+    let connection = sqlx::PgConnection::connect(&postgres).await;
+    let mut connection = connection.expect("a server");
     let schema = sqlx::AssertSqlSafe(format!("CREATE SCHEMA {own}"));
     connection
         .execute(sqlx::raw_sql(schema))
@@ -59,9 +58,8 @@ async fn first_hour_05_each_server_by_one_line() {
     is_replayed(Idempotency::postgres(&postgres).await).await;
 
     let mariadb = url("IDEMPOTENT_TEST_MARIADB_URL");
-    let mut connection = sqlx::MySqlConnection::connect(&mariadb)
-        .await
-        .expect("a server");
+    let connection = sqlx::MySqlConnection::connect(&mariadb).await;
+    let mut connection = connection.expect("a server");
     let database = sqlx::AssertSqlSafe(format!("CREATE DATABASE {own}"));
     connection
         .execute(sqlx::raw_sql(database))

@@ -100,10 +100,8 @@ async fn b26_what_was_released_under_the_old_name_runs_under_the_new_one(world: 
     assert_eq!(failed.await, Err(Error::AlreadyInstalled));
 
     let again = |name: &'static str| {
-        let call = new
-            .call("roll_out.new")
-            .also_accept_name("roll_out.old")
-            .key("k");
+        let call = new.call("roll_out.new").also_accept_name("roll_out.old");
+        let call = call.key("k");
         call.run(async move |_| Ok::<_, Error>(name.to_owned()))
     };
     assert_eq!(again("first").await, Ok("first".into()));

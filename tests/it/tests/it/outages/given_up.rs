@@ -29,12 +29,8 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
         owner.assert_steps(&[RecordChange::Claimed, RecordChange::Released]);
 
         owner.store.heal();
-        let answer = Charge::of(&world, &owner)
-            .key(key)
-            .mode(mode)
-            .rejecting()
-            .call()
-            .await;
+        let charge = Charge::of(&world, &owner).key(key).mode(mode).rejecting();
+        let answer = charge.call().await;
         assert_eq!(answer, Ok("charged".into()), "{mode:?}: it had never begun");
         assert_eq!(world.runs(key), 1);
     }
@@ -95,10 +91,8 @@ async fn given_up(world: &World, owner: &Owner, claims: u32, which: On) -> Gate 
     let looks = owner.delays(Operation::Load, which);
     owner.fault(Operation::Claim, On::Every, Fault::LoseAnswer);
     for number in 0..claims {
-        let call = Charge::of(world, owner)
-            .key(format!("lost-{number}"))
-            .mode(Mode::Uncertain)
-            .spawn();
+        let charge = Charge::of(world, owner).key(format!("lost-{number}"));
+        let call = charge.mode(Mode::Uncertain).spawn();
         while !call.is_finished() {
             // Only from one try to the next: a lease does not go by meanwhile.
             let pause = owner.timer.until_next().filter(|next| *next < LEASE / 30);

@@ -14,9 +14,8 @@ const CANCELLED: u32 = BEGINS / 4;
 
 /// A pool of one connection, so that whoever comes next gets that one. It does not ping before: that is what would be cancelled.
 pub(super) async fn pool<D: Database>(url: &str) -> Pool<D> {
-    let options = PoolOptions::new()
-        .max_connections(1)
-        .test_before_acquire(false);
+    let options = PoolOptions::new().max_connections(1);
+    let options = options.test_before_acquire(false);
     options.connect(url).await.expect("a pool")
 }
 

@@ -219,9 +219,8 @@ async fn a_heartbeat_whose_connection_falls_silent_loses_no_lease<S: Server>(ser
         Log::new(),
     );
     let store = server.at(proxy.address(), 2).await;
-    let idem = Idempotency::builder(store)
-        .lease("3s")
-        .observer(log.clone());
+    let idem = Idempotency::builder(store).lease("3s");
+    let idem = idem.observer(log.clone());
     let idem = idem.build().expect("the settings are sound");
 
     let call = idem.call("charge").key("k").run(async |attempt: Attempt| {

@@ -223,9 +223,8 @@ async fn postgres_that_is_a_standby_until_it_is_promoted() {
 #[ignore = "needs a server: cargo xtask test"]
 async fn mariadb_that_may_only_be_read() {
     let server = Spare::new(Product::MariaDb).await;
-    let mut side = MySqlConnection::connect(&server.url())
-        .await
-        .expect("a side");
+    let side = MySqlConnection::connect(&server.url()).await;
+    let mut side = side.expect("a side");
     let mut tell = async |words: &'static str| {
         let told = sqlx::raw_sql(words).execute(&mut side).await;
         told.expect("the server does it");

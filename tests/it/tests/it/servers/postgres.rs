@@ -96,11 +96,8 @@ impl Server for Postgres {
 
     async fn at(&self, address: SocketAddr, connections: u32) -> Arc<dyn Store> {
         let url = super::url_at(&self.url, address);
-        let store = PostgresStore::builder()
-            .table_prefix(&self.prefix)
-            .max_connections(connections)
-            .connect(&url)
-            .await;
+        let store = PostgresStore::builder().table_prefix(&self.prefix);
+        let store = store.max_connections(connections).connect(&url).await;
         Arc::new(store.expect("the server answers"))
     }
 

@@ -10,10 +10,8 @@ async fn e17_a_file_that_may_only_be_read_answers_looks_and_denies_writes() {
     let folder = folder();
     let (path, _writer, draft) = claimed(&folder).await;
     let url = format!("sqlite:{}?mode=ro", path.display());
-    let store = SqliteStore::builder()
-        .connect_url(&url)
-        .await
-        .expect("a current file needs no write to open");
+    let store = SqliteStore::builder().connect_url(&url).await;
+    let store = store.expect("a current file needs no write to open");
 
     assert!(stands(&store).await);
     let duplicate = store.swap(&ID, None, &claim()).await;
@@ -128,10 +126,8 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
     let folder = folder();
     let path = folder.path().join("records.db");
     let pool = pool(&path).await;
-    let store = SqliteStore::builder()
-        .table_prefix("lax_")
-        .pool(pool.clone())
-        .expect("a safe prefix");
+    let store = SqliteStore::builder().table_prefix("lax_");
+    let store = store.pool(pool.clone()).expect("a safe prefix");
     let columns = [
         "id",
         "version",
@@ -241,10 +237,8 @@ async fn s_59n_a_fingerprint_of_another_version_is_compared_with_none() {
     let idem = Idempotency::new(store);
     let receipt = RawOutcome::value("receipt");
     let call = |amount: u32| {
-        let call = idem
-            .call("payments.charge")
-            .key("k")
-            .argument("amount", &amount);
+        let call = idem.call("payments.charge").key("k");
+        let call = call.argument("amount", &amount);
         let ending = RawEnding::Record(receipt.clone());
         async move {
             call.run_raw(|_| async { ending })

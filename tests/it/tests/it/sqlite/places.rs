@@ -54,16 +54,12 @@ async fn f25_a_url_names_a_file_or_memory() {
         format!("sqlite:{}", path.display()),
         format!("sqlite://{}?mode=rw", path.display()),
     ] {
-        let store = SqliteStore::builder()
-            .connect_url(&url)
-            .await
-            .expect("the URL is right");
+        let store = SqliteStore::builder().connect_url(&url).await;
+        let store = store.expect("the URL is right");
         store.check_schema().await.expect("the tables are right");
     }
-    let memory = SqliteStore::builder()
-        .connect_url("sqlite::memory:")
-        .await
-        .expect("the URL is right");
+    let memory = SqliteStore::builder().connect_url("sqlite::memory:").await;
+    let memory = memory.expect("the URL is right");
     assert!(is_applied(memory.swap(&ID, None, &claim()).await));
 }
 

@@ -104,9 +104,8 @@ async fn migrations_of_the_application_in_the_same_file_keep_working() {
         "CREATE TABLE orders (id INTEGER PRIMARY KEY)",
     );
     let migrate = async |pool: &SqlitePool| {
-        let migrator = sqlx::migrate::Migrator::new(migrations.as_path())
-            .await
-            .expect("migrations are read");
+        let migrator = sqlx::migrate::Migrator::new(migrations.as_path()).await;
+        let migrator = migrator.expect("migrations are read");
         migrator.run(pool).await.expect("migrations run");
     };
     let pool = pool(&folder.path().join("app.db")).await;

@@ -73,11 +73,8 @@ async fn a25_what_runs_is_never_copied() {
 #[tokio::test]
 async fn what_is_settled_is_never_given_as_it_was() {
     let process = Process::new();
-    let call = process
-        .idem
-        .call("tiered.charge")
-        .key("k")
-        .arguments(&1_u32);
+    let call = process.idem.call("tiered.charge").key("k");
+    let call = call.arguments(&1_u32);
     let call = call.on_crash(OnCrash::Uncertain).uncertain_errors();
     let left = call.run(|_| async { Err::<u32, BoxError>("who knows".into()) });
     assert!(left.await.is_err());

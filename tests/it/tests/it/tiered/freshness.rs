@@ -180,9 +180,8 @@ async fn what_heartbeats_write_is_seen_at_once() {
     // The memory store has none of its own to give: one that has is wrapped alike.
     let own = process.store.for_heartbeats().await.expect("an answer");
     assert!(own.is_none());
-    let tiered = TieredStore::builder(WithAnother(process.truth.clone()), process.fast.clone())
-        .timer(process.clock.clone())
-        .build();
+    let tiered = TieredStore::builder(WithAnother(process.truth.clone()), process.fast.clone());
+    let tiered = tiered.timer(process.clock.clone()).build();
     assert!(tiered.load(&id).await.is_ok());
     assert!(tiered.load(&id).await.is_ok());
     let own = tiered.for_heartbeats().await.expect("an answer");

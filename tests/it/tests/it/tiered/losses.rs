@@ -64,9 +64,8 @@ async fn a_copy_of_what_was_deleted_goes_with_the_next_claim() {
     let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
     // Another process finds what a restored database has forgotten; this one asks because its time is old.
     let restored = Process::new();
-    let tiered = TieredStore::builder(restored.truth.clone(), process.fast.clone())
-        .timer(process.clock.clone())
-        .build();
+    let tiered = TieredStore::builder(restored.truth.clone(), process.fast.clone());
+    let tiered = tiered.timer(process.clock.clone()).build();
     let draft = claim();
 
     let swap = tiered.swap(&id, None, &draft).await;

@@ -92,9 +92,8 @@ async fn g07_i14_sqlite_says_to_try_again_where_a_transaction_began_without_a_lo
 
 /// A handle with a short lease, whose bodies run at most once.
 fn at_most_once(shop: &impl Shop) -> Idempotency {
-    let short = Idempotency::builder(shop.store())
-        .lease("200ms")
-        .on_crash(OnCrash::Uncertain);
+    let short = Idempotency::builder(shop.store()).lease("200ms");
+    let short = short.on_crash(OnCrash::Uncertain);
     short.build().expect("a handle")
 }
 

@@ -32,9 +32,8 @@ async fn half_of_a_body_that_is_committed_is_uncertain(shop: impl Shop) {
 
 /// What refuses them is rolled back with them, so that no call leaves anything but what was there before.
 async fn what_is_only_seen_in_transactions_can_be_settled(shop: impl Shop) {
-    let short = Idempotency::builder(shop.store())
-        .lease("100ms")
-        .max_takeovers(0);
+    let short = Idempotency::builder(shop.store()).lease("100ms");
+    let short = short.max_takeovers(0);
     let idem = short.build().expect("a handle");
     let settle = || {
         let settle = idem.settle("orders.place", None::<&str>, "k");
@@ -86,9 +85,8 @@ async fn somebody_dies(idem: &Idempotency) {
 }
 
 async fn too_many_takeovers_park_in_a_transaction_too(shop: impl Shop) {
-    let never = Idempotency::builder(shop.store())
-        .lease("100ms")
-        .max_takeovers(0);
+    let never = Idempotency::builder(shop.store()).lease("100ms");
+    let never = never.max_takeovers(0);
     let idem = never.build().expect("a handle");
     somebody_dies(&idem).await;
     let parked = once_it_is_over(&shop, &idem).await;

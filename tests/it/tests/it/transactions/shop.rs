@@ -205,10 +205,8 @@ impl MariaDbShop {
         let store = store
             .connect(&servers::url("IDEMPOTENT_TEST_MARIADB_URL"))
             .await;
-        let pool = MySqlPoolOptions::new()
-            .max_connections(16)
-            .connect(url)
-            .await;
+        let pool = MySqlPoolOptions::new().max_connections(16).connect(url);
+        let pool = pool.await;
         with_orders(Self {
             pool: pool.expect("the server answers"),
             store: Arc::new(store.expect("the server answers")),

@@ -109,20 +109,15 @@ async fn forget(name: String) {
 async fn e17_a_user_who_may_create_nothing_is_denied_until_the_tables_are_there() {
     let database = MariaDb::new().await;
     let (name, options) = user("SELECT, INSERT, UPDATE, DELETE").await;
-    let new = MySqlStore::builder()
-        .table_prefix(&prefix())
-        .options(options.clone());
+    let new = MySqlStore::builder().table_prefix(&prefix());
+    let new = new.options(options.clone());
     let denied = new.expect("the options can be used").migrate().await;
-    let there = MySqlStore::builder()
-        .table_prefix(&database.prefix)
-        .options(options);
+    let there = MySqlStore::builder().table_prefix(&database.prefix);
+    let there = there.options(options);
     let there = there.expect("the options can be used");
     let migrated = there.migrate().await;
-    let answer = Idempotency::new(there)
-        .call("charge")
-        .key("k")
-        .run(|_| async { Ok::<_, Error>(1) })
-        .await;
+    let call = Idempotency::new(there).call("charge").key("k");
+    let answer = call.run(|_| async { Ok::<_, Error>(1) }).await;
 
     forget(name).await;
     assert_eq!(kind(denied), StoreErrorKind::Denied);
@@ -141,9 +136,8 @@ async fn e17_a_user_who_may_only_look_replays_and_runs_nothing() {
     };
     assert_eq!(charge(&writer, "old", 1).await, Ok(1));
     let (name, options) = user("SELECT").await;
-    let reader = MySqlStore::builder()
-        .table_prefix(&database.prefix)
-        .options(options);
+    let reader = MySqlStore::builder().table_prefix(&database.prefix);
+    let reader = reader.options(options);
     let store = reader.expect("the options can be used");
     let reader = Idempotency::new(store.clone());
 
@@ -175,9 +169,8 @@ async fn a_record_that_a_view_does_not_show_is_denied_at_once_and_runs_no_body()
          CREATE VIEW {tenant}records AS SELECT * FROM {all}records WHERE finished IS NULL"
     );
     run(&mut side(&url()).await, views).await;
-    let shown = MySqlStore::builder()
-        .table_prefix(&tenant)
-        .options(options());
+    let shown = MySqlStore::builder().table_prefix(&tenant);
+    let shown = shown.options(options());
 
     let refused = in_time(charge(shown.expect("the options can be used"))).await;
 

@@ -52,9 +52,8 @@ impl Told {
     }
 
     async fn next(&mut self) -> String {
-        let told = in_time(self.listener.recv())
-            .await
-            .expect("it still listens");
+        let told = in_time(self.listener.recv()).await;
+        let told = told.expect("it still listens");
         told.payload().to_owned()
     }
 }

@@ -293,10 +293,8 @@ async fn a_connection_that_the_server_ended_for_its_age_may_be_tried_again() {
     let mut own = super::side(&url(URL)).await;
     let statement = "SET idle_in_transaction_session_timeout = 1".to_owned();
     run(&mut own, statement).await;
-    let process: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
-        .fetch_one(&mut own)
-        .await
-        .expect("an answer");
+    let process = sqlx::query_scalar("SELECT pg_backend_pid()");
+    let process: i32 = process.fetch_one(&mut own).await.expect("an answer");
     let mut transaction = own.begin().await.expect("a transaction");
     let mut stands = true;
     while stands {

@@ -35,10 +35,8 @@ async fn a_record_that_a_user_is_not_shown_is_denied_at_once_and_runs_no_body() 
          CREATE POLICY unfinished ON {prefix}records USING (finished IS NULL)"
     );
     let tenant = user(&mut side, &rights).await;
-    let tenant = builder()
-        .connect(&tenant)
-        .await
-        .expect("the tables are there");
+    let tenant = builder().connect(&tenant).await;
+    let tenant = tenant.expect("the tables are there");
     let idem = Idempotency::new(tenant);
 
     let began = Instant::now();

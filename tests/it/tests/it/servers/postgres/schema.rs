@@ -116,11 +116,8 @@ async fn the_statements_as_text_make_tables_that_are_right() {
         .expect("the tables are made");
 
     store.check_schema().await.expect("the tables are right");
-    let answer: Result<u32, Error> = Idempotency::new(store)
-        .call("charge")
-        .key("k")
-        .run(|_| async { Ok(1) })
-        .await;
+    let call = Idempotency::new(store).call("charge").key("k");
+    let answer: Result<u32, Error> = call.run(|_| async { Ok(1) }).await;
     assert_eq!(answer.ok(), Some(1));
 }
 
@@ -194,9 +191,8 @@ async fn a_stricter_isolation_by_default_fails_nobody() {
     );
     run(&mut side, role).await;
     let strict = url(URL).replacen("idempotent@", &format!("{user}@"), 1);
-    let store = PostgresStore::builder()
-        .table_prefix(&prefix())
-        .connect(&strict);
+    let store = PostgresStore::builder().table_prefix(&prefix());
+    let store = store.connect(&strict);
     let idem = Idempotency::new(store.await.expect("the server answers"));
     let mut running = JoinSet::new();
     for caller in 0..64_u32 {

@@ -75,11 +75,8 @@ async fn a_holder_says_without_the_word_that_nobody_is_to_run_it_again() {
 #[ignore = "needs a server: cargo xtask test"]
 async fn at_most_once_runs_with_the_word_on_a_server_that_keeps_what_it_is_given() {
     let server = Private::new().await;
-    let made = server
-        .builder()
-        .accept_at_most_once_until_failover()
-        .connect(&server.url())
-        .await;
+    let made = server.builder().accept_at_most_once_until_failover();
+    let made = made.connect(&server.url()).await;
     let idem = Idempotency::new(made.expect("the server is fit"));
     let runs = AtomicU32::new(0);
     for _ in 0..2 {

@@ -279,9 +279,7 @@ async fn a_connection_of_the_applications_is_the_only_one() {
     let listening: Vec<String> = server.ask("PUBSUB CHANNELS").await;
     assert_eq!(listening, [""; 0]);
 
-    let own = RedisStore::builder()
-        .client(client.clone())
-        .await
-        .expect("the server answers");
+    let own = RedisStore::builder().client(client.clone()).await;
+    let own = own.expect("the server answers");
     assert!(own.for_heartbeats().await.expect("an answer").is_some());
 }

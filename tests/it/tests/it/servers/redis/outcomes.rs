@@ -271,10 +271,8 @@ async fn losing_the_server_loses_nothing() {
     let server = Private::new().await;
     let store = RedisStore::connect(&server.url()).await.expect("a server");
     let truth = FaultyStore::new(MemoryStore::new());
-    let tiered = TieredStore::builder(truth.clone(), copies(&store))
-        .pause(Duration::ZERO)
-        .patience(PATIENCE)
-        .build();
+    let tiered = TieredStore::builder(truth.clone(), copies(&store));
+    let tiered = tiered.pause(Duration::ZERO).patience(PATIENCE).build();
     let idem = Idempotency::new(tiered);
     for _ in 0..2 {
         assert_eq!(charge(&idem, "k", 1).await, Ok(1));

@@ -44,19 +44,13 @@ async fn a_client_and_a_connection_of_the_applications_reach_every_node() {
     let cluster = RedisCluster::new();
     // One node is enough to find the others.
     let client = ClusterClient::new(cluster.urls[..1].to_vec()).expect("a URL");
-    let connection = client
-        .get_async_connection()
-        .await
-        .expect("the cluster answers");
+    let connection = client.get_async_connection().await;
+    let connection = connection.expect("the cluster answers");
     let builder = || RedisStore::builder().key_prefix(&cluster.prefix);
-    let own = builder()
-        .cluster_client(client)
-        .await
-        .expect("the cluster answers");
-    let bare = builder()
-        .cluster_connection(connection)
-        .await
-        .expect("the cluster answers");
+    let own = builder().cluster_client(client).await;
+    let own = own.expect("the cluster answers");
+    let bare = builder().cluster_connection(connection).await;
+    let bare = bare.expect("the cluster answers");
     assert!(own.for_heartbeats().await.expect("an answer").is_some());
     assert!(bare.for_heartbeats().await.expect("an answer").is_none());
     for (store, expected) in [(own, 1), (bare, 1)] {
@@ -76,9 +70,8 @@ async fn no_replica_is_asked_also_where_the_application_asks_them() {
     let cluster = RedisCluster::new();
     let client =
         ClusterClient::builder(cluster.urls.clone()).read_routing_strategy(RandomReplicaStrategy);
-    let store = RedisStore::builder()
-        .key_prefix(&cluster.prefix)
-        .cluster_client(client.build().expect("URLs"));
+    let store = RedisStore::builder().key_prefix(&cluster.prefix);
+    let store = store.cluster_client(client.build().expect("URLs"));
     let idem = Idempotency::new(store.await.expect("the cluster answers"));
     let before = read_from_replicas(&cluster).await;
     for number in (0..20_u32).chain(0..20) {
