@@ -6,7 +6,7 @@ mod woken;
 use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    CallOutcome, Error, InFlight, RecordChange, StoreErrorKind, Verdict, idempotent,
+    Builder, CallOutcome, Error, InFlight, RecordChange, StoreErrorKind, Verdict, idempotent,
     record::State,
     testing::{Fault, Gate, On, Operation},
 };
@@ -251,18 +251,15 @@ async fn c05_wait_cancelled(world: World) {
     let waiting = b.spawn(held(world.clone(), open(), "k", 1));
     b.log.await_step(RecordChange::Waiting).await;
     b.timer.await_sleepers(1).await;
-    let (swaps, loads) = (
-        b.store.calls(Operation::Swap),
-        b.store.calls(Operation::Load),
-    );
+    let asked = || [Operation::Swap, Operation::Load].map(|call| b.store.calls(call));
+    let before_it_left = asked();
 
     waiting.abort();
 
     assert!(waiting.await.is_err());
     assert_eq!(b.timer.sleepers(), 0, "nothing is left behind");
     b.settled().await;
-    assert_eq!(b.store.calls(Operation::Swap), swaps);
-    assert_eq!(b.store.calls(Operation::Load), loads);
+    assert_eq!(asked(), before_it_left);
     assert_eq!(world.record().await, before, "the holder is not disturbed");
     let first = inside.ends().await;
     assert_eq!(first, Ok("1, run 1".into()));
@@ -366,13 +363,11 @@ fn holder_of(rejected: Result<String, Error>) -> (Arc<str>, u32, Option<Arc<str>
 
 async fn c18_conflict_names_the_owner(world: World) {
     const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    let a = world
-        .owner_with(|builder| {
-            builder
-                .holder_name("till-3")
-                .trace_parent(|| Some(TRACE.to_owned()))
-        })
-        .await;
+    let labelled = |builder: Builder| {
+        let builder = builder.holder_name("till-3");
+        builder.trace_parent(|| Some(TRACE.to_owned()))
+    };
+    let a = world.owner_with(labelled).await;
     let b = world
         .owner_with(|builder| builder.in_flight(InFlight::Reject))
         .await;
@@ -388,13 +383,7 @@ async fn c18_conflict_names_the_owner(world: World) {
     inside.ends().await.expect("it succeeds");
 
     // The first attempt of another key, by the labelled owner.
-    let d = world
-        .owner_with(|builder| {
-            builder
-                .holder_name("till-3")
-                .trace_parent(|| Some(TRACE.to_owned()))
-        })
-        .await;
+    let d = world.owner_with(labelled).await;
     let gate = Gate::new();
     let task = d.spawn(held(world.clone(), gate.clone(), "other", 1));
     gate.arrived(1).await;

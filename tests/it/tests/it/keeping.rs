@@ -3,7 +3,7 @@
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use idempotent_runtime::{
-    CallOutcome, Error, Observer, OnExpired, Purged, Status, StoreError, StoreErrorKind,
+    Builder, CallOutcome, Error, Observer, OnExpired, Purged, Status, StoreError, StoreErrorKind,
     idempotent,
     identity::RecordId,
     store::Store,
@@ -68,6 +68,12 @@ impl Purges {
     }
 }
 
+/// An owner that keeps what has expired for two hours.
+async fn keeps(world: &World) -> Owner {
+    let keeps = |builder: Builder| builder.audit_retention("2h");
+    world.owner_with(keeps).await
+}
+
 async fn watched(world: &World) -> (Owner, Purges) {
     let purges = Purges::default();
     let told = purges.clone();
@@ -88,9 +94,7 @@ async fn abandoned(world: &World, count: u32) {
 }
 
 async fn what_is_kept_answers_nobody_and_is_found(world: World) {
-    let owner = world
-        .owner_with(|builder| builder.audit_retention("2h"))
-        .await;
+    let owner = keeps(&world).await;
     assert_eq!(owner.enter(charge(&world, "k")).await, Ok(1));
     world.advance(HOUR).await;
     assert_eq!(owner.idem.purge().await, Ok(0));
@@ -114,9 +118,7 @@ async fn what_is_kept_answers_nobody_and_is_found(world: World) {
 }
 
 async fn what_is_kept_goes_when_the_key_is_used_again(world: World) {
-    let owner = world
-        .owner_with(|builder| builder.audit_retention("2h"))
-        .await;
+    let owner = keeps(&world).await;
     assert_eq!(owner.enter(charge(&world, "k")).await, Ok(1));
     world.advance(HOUR).await;
 
@@ -138,9 +140,7 @@ async fn refusing(owner: &Owner, key: &str, amount: u32) -> Result<u32, Error> {
 }
 
 async fn what_is_kept_refuses_its_key_where_a_call_says_so(world: World) {
-    let owner = world
-        .owner_with(|builder| builder.audit_retention("2h"))
-        .await;
+    let owner = keeps(&world).await;
     assert_eq!(refusing(&owner, "k", 1).await, Ok(1));
     assert_eq!(refusing(&owner, "k", 1).await, Ok(1), "it replays");
 
@@ -157,9 +157,7 @@ async fn what_is_kept_refuses_its_key_where_a_call_says_so(world: World) {
 }
 
 async fn only_an_outcome_refuses_an_expired_key(world: World) {
-    let owner = world
-        .owner_with(|builder| builder.audit_retention("2h"))
-        .await;
+    let owner = keeps(&world).await;
     let call = owner.call("keeping.refuses").key("k").ttl("1h");
     let released = call.arguments(&1_u32).release_errors();
     let released = released.run(|_| async { Err::<u32, _>(Error::AlreadyInstalled) });

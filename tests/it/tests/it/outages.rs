@@ -5,7 +5,7 @@ mod given_up;
 use std::{error::Error as _, time::Duration};
 
 use idempotent_runtime::{
-    CallOutcome, Error, OnOutage, RecordChange,
+    Builder, CallOutcome, Error, OnOutage, RecordChange,
     store::StoreErrorKind,
     testing::{Fault, On, Operation},
 };
@@ -39,10 +39,13 @@ async fn during(owner: &Owner, charge: &Charge) -> crate::charge::Answer {
     while_time_goes_on(&owner.timer, charge.call()).await
 }
 
+async fn with_policy(world: &World, on_outage: OnOutage) -> Owner {
+    let with_policy = |builder: Builder| builder.on_outage(on_outage);
+    world.owner_with(with_policy).await
+}
+
 async fn away(world: &World, on_outage: OnOutage) -> Owner {
-    let owner = world
-        .owner_with(|builder| builder.on_outage(on_outage))
-        .await;
+    let owner = with_policy(world, on_outage).await;
     owner.store.outage(StoreErrorKind::Unavailable);
     owner
 }
@@ -100,9 +103,7 @@ async fn e13_claim_fails_read_only(world: World) {
     let before = world.owner().await;
     let done = Charge::of(&world, &before).key("done");
     assert_eq!(done.call().await, Ok("charged".into()));
-    let owner = world
-        .owner_with(|builder| builder.on_outage(OnOutage::ReadOnly))
-        .await;
+    let owner = with_policy(&world, OnOutage::ReadOnly).await;
     owner.fails(Operation::Swap, On::Every, StoreErrorKind::Denied);
 
     let replayed = Charge::of(&world, &owner).key("done").call().await;
@@ -123,9 +124,7 @@ async fn e13_open_does_not_run_what_cannot_be_read(world: World) {
         StoreErrorKind::Denied,
         StoreErrorKind::Full,
     ] {
-        let owner = world
-            .owner_with(|builder| builder.on_outage(OnOutage::Open))
-            .await;
+        let owner = with_policy(&world, OnOutage::Open).await;
         owner.fails(Operation::Claim, On::Every, kind);
         let answer = Charge::of(&world, &owner).call().await;
         assert!(is_store_error(&answer), "{kind:?}: {answer:?}");
@@ -136,9 +135,7 @@ async fn e13_open_does_not_run_what_cannot_be_read(world: World) {
 async fn e13_open_does_not_run_beside_a_known_holder(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         lapsed_under(&world, key, mode).await;
-        let owner = world
-            .owner_with(|builder| builder.on_outage(OnOutage::Open))
-            .await;
+        let owner = with_policy(&world, OnOutage::Open).await;
         // The first write meets the record, and what follows from it is never answered.
         for swap in 2..=4 {
             owner.fault(Operation::Swap, On::Call(swap), Fault::LoseRequest);
@@ -162,9 +159,7 @@ async fn renamed(owner: &Owner) -> crate::charge::Answer {
 async fn e13_open_does_not_run_beside_a_holder_under_the_old_name(world: World) {
     vanished(&world, Mode::Rerun).await;
     world.advance(2 * LEASE).await;
-    let owner = world
-        .owner_with(|builder| builder.on_outage(OnOutage::Open))
-        .await;
+    let owner = with_policy(&world, OnOutage::Open).await;
     // The look at the old identity finds what the holder left; from then on nothing is answered.
     owner.fault(Operation::Swap, On::Every, Fault::LoseRequest);
 
@@ -198,9 +193,7 @@ async fn e14_a_look_that_fails_is_as_a_claim_that_fails(world: World) {
     let done = Charge::of(&world, &before).call().await;
     assert_eq!(done, Ok("charged".into()));
     let of_policy = async |on_outage, operation| {
-        let owner = world
-            .owner_with(|builder| builder.on_outage(on_outage))
-            .await;
+        let owner = with_policy(&world, on_outage).await;
         owner.fault(operation, On::Every, Fault::LoseRequest);
         let answer = renamed(&owner).await;
         (answer, owner.log.answers())
