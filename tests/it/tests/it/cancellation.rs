@@ -136,11 +136,8 @@ async fn is_gone(handle: Idempotency, gone: oneshot::Receiver<()>) {
 }
 
 async fn state_of(world: &World, key: &str) -> Option<State> {
-    let records = world.records().await;
-    let record = records
-        .iter()
-        .find(|(_, record)| record.subject.key == key.as_bytes());
-    record.map(|(_, record)| record.state)
+    let record = world.record_of(key).await;
+    record.map(|record| record.state)
 }
 
 /// Checks what a call left that went away while it was under way, and that the next one is answered at once.

@@ -138,15 +138,8 @@ async fn check(world: &World, charge: &Charge, key: &str, mode: Mode, first: Opt
         );
     }
     if second.is_ok() {
-        let stands = world.records().await;
-        let stands = stands
-            .iter()
-            .find(|(_, record)| record.subject.key == key.as_bytes());
-        assert_eq!(
-            stands.map(|(_, record)| record.state),
-            Some(State::Done),
-            "one recorded outcome"
-        );
+        let stands = world.record_of(key).await.map(|record| record.state);
+        assert_eq!(stands, Some(State::Done), "one recorded outcome");
     }
 }
 

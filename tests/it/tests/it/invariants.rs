@@ -322,10 +322,7 @@ async fn i13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
             owner.settled().await;
             assert_eq!(owner.store.calls(Operation::Heartbeat), beats);
             assert_eq!(world.records().await, records);
-            let record = records
-                .iter()
-                .find(|(_, record)| record.subject.key == key.as_bytes());
-            let state = record.map(|(_, record)| record.state);
+            let state = world.record_of(&key).await.map(|record| record.state);
             let expected = if mode == Mode::Rerun {
                 State::Running
             } else {

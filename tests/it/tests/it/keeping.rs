@@ -275,13 +275,14 @@ async fn a_purge_that_is_dropped_while_it_rests_can_be_called_again(world: World
     assert_eq!(owner.idem.purge().await, Ok(1));
 }
 
-async fn a_purger_tells_of_an_error_and_tries_again(world: World) {
-    let (owner, purges) = watched(&world).await;
-    abandoned(&world, 2).await;
-    owner.fails(Operation::Purge, On::Call(1), StoreErrorKind::Unavailable);
+/// Has the first purge of a purger meet this fault, which is told as of this kind; the next one goes well.
+async fn fails_once(world: &World, fault: Fault, kind: StoreErrorKind) {
+    let (owner, purges) = watched(world).await;
+    abandoned(world, 2).await;
+    owner.fault(Operation::Purge, On::Call(1), fault);
 
     let _purger = owner.idem.purge_every(HOUR).expect("a duration");
-    let failed = (0, Some(StoreErrorKind::Unavailable));
+    let failed = (0, Some(kind));
     assert_eq!(purges.after(1).await, [failed]);
     owner.timer.await_sleepers(1).await;
     owner.timer.advance(HOUR);
@@ -289,19 +290,13 @@ async fn a_purger_tells_of_an_error_and_tries_again(world: World) {
     assert_eq!(purges.after(2).await, [failed, (2, None)]);
 }
 
+async fn a_purger_tells_of_an_error_and_tries_again(world: World) {
+    let away = StoreErrorKind::Unavailable;
+    fails_once(&world, Fault::Fail(away), away).await;
+}
+
 async fn a_purger_survives_a_store_that_panics(world: World) {
-    let (owner, purges) = watched(&world).await;
-    abandoned(&world, 2).await;
-    let store = &owner.store;
-    store.fault(Operation::Purge, On::Call(1), Fault::Panic);
-
-    let _purger = owner.idem.purge_every(HOUR).expect("a duration");
-    let failed = (0, Some(StoreErrorKind::Other));
-    assert_eq!(purges.after(1).await, [failed]);
-    owner.timer.await_sleepers(1).await;
-    owner.timer.advance(HOUR);
-
-    assert_eq!(purges.after(2).await, [failed, (2, None)]);
+    fails_once(&world, Fault::Panic, StoreErrorKind::Other).await;
 }
 
 async fn a_purger_that_is_dropped_purges_no_more(world: World) {

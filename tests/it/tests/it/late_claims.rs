@@ -157,9 +157,8 @@ async fn a_first_claim_that_arrives_late_does_not_stand(world: World) {
         let key = format!("k{number}");
         let slow = Slow::over(&world).await;
         give_up(&world, &slow, mode, &key).await;
-        let records = world.records().await;
-        let of_key = |(_, record): &&(_, Arc<Record>)| record.subject.key == key.as_bytes();
-        let (_, left) = records.iter().find(of_key).expect("something keeps it out");
+        let left = world.record_of(&key).await;
+        let left = left.expect("something keeps it out");
         let finished = left.finished.expect("it is over");
         assert_eq!(left.expires.since(finished), LEASE, "for a lease");
 

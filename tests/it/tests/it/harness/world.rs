@@ -11,7 +11,7 @@ use std::{
 use idempotent_runtime::{
     Builder, Store,
     identity::RecordId,
-    record::Record,
+    record::{Record, State},
     testing::{EffectLog, FaultyStore, ManualClock, conformance::Subject},
 };
 
@@ -192,6 +192,19 @@ impl World {
         let records = self.records().await;
         assert_eq!(records.len(), 1, "one record: {records:?}");
         Arc::clone(&records[0].1)
+    }
+
+    /// The record that stands in the store under this key.
+    pub(crate) async fn record_of(&self, key: &str) -> Option<Arc<Record>> {
+        let records = self.records().await.into_iter();
+        let mut of_key = records.filter(|(_, record)| record.subject.key == key.as_bytes());
+        of_key.next().map(|(_, record)| record)
+    }
+
+    /// The state of everything that stands in the store.
+    pub(crate) async fn states(&self) -> Vec<State> {
+        let records = self.records().await;
+        records.iter().map(|(_, record)| record.state).collect()
     }
 
     /// The readable keys that stand in the store, in order.

@@ -211,11 +211,6 @@ async fn k17_error_messages_hide_payload(world: World) {
         "it says something: {said}"
     );
     assert!(!said.contains(SECRET), "{said}");
-    let states: Vec<_> = world
-        .records()
-        .await
-        .iter()
-        .map(|(_, record)| record.state)
-        .collect();
+    let states = world.states().await;
     assert!(states.contains(&State::Parked), "{states:?}");
 }

@@ -31,6 +31,11 @@ struct Scene {
 }
 
 impl Scene {
+    /// The call of somebody who lives.
+    async fn call(&self) -> Came {
+        self.job.call(&self.idempotency, &Stops::default()).await
+    }
+
     async fn open(place: &Place, mode: Mode) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let job = Job {
@@ -70,7 +75,7 @@ async fn d04_a_holder_that_wakes_after_the_takeover_completed_overwrites_nothing
         // Given a holder that is stopped, and another process that took over and completed.
         let scene = Scene::open(&place, Mode::Rerun).await;
         let mut holder = scene.frozen_at(Point::MidBody).await;
-        let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
+        let came = scene.call().await;
         assert_eq!(came, Came::Value(scene.job.value(process::id(), 2)));
         let stands = scene.job.record(scene.store()).await;
 
@@ -81,10 +86,7 @@ async fn d04_a_holder_that_wakes_after_the_takeover_completed_overwrites_nothing
         // Then its caller gets the recorded outcome, and the record is as it was, lease and version included.
         assert_eq!(holder.hear::<Came>().await, came);
         assert_eq!(scene.job.record(scene.store()).await, stands);
-        assert_eq!(
-            scene.job.call(&scene.idempotency, &Stops::default()).await,
-            came
-        );
+        assert_eq!(scene.call().await, came);
     }
 }
 
@@ -119,10 +121,7 @@ async fn d06_a_holder_that_wakes_while_the_next_one_runs_prolongs_nothing(place:
         gate.open();
         let came = next.await.expect("the call ends");
         assert_eq!(came, Came::Value(scene.job.value(process::id(), 2)));
-        assert_eq!(
-            scene.job.call(&scene.idempotency, &Stops::default()).await,
-            came
-        );
+        assert_eq!(scene.call().await, came);
     }
 }
 
@@ -131,7 +130,7 @@ async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete(place
         // Given a holder that is stopped, and a call that found its lease over: nobody knows.
         let scene = Scene::open(&place, Mode::Uncertain).await;
         let mut holder = scene.frozen_at(Point::MidBody).await;
-        let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
+        let came = scene.call().await;
         assert_eq!(came, Came::Uncertain);
 
         // When the holder wakes and its body ends.
@@ -141,10 +140,7 @@ async fn d04_a_holder_that_wakes_to_an_uncertain_record_may_still_complete(place
         // Then it is known, to everybody, and one body ran.
         let came = Came::Value(scene.job.value(holder.id(), 1));
         assert_eq!(holder.hear::<Came>().await, came);
-        assert_eq!(
-            scene.job.call(&scene.idempotency, &Stops::default()).await,
-            came
-        );
+        assert_eq!(scene.call().await, came);
         assert_eq!(scene.job.log().bodies(), 1);
     }
 }
@@ -154,7 +150,7 @@ async fn d06_a_holder_that_wakes_is_told_that_its_lease_is_lost(place: Place) {
         // Given a holder that is stopped, whose body ends only when it is told.
         let scene = Scene::open(&place, Mode::Rerun).await;
         let mut holder = scene.frozen_at(Point::UntilLost).await;
-        let came = scene.job.call(&scene.idempotency, &Stops::default()).await;
+        let came = scene.call().await;
         assert_eq!(came, Came::Value(scene.job.value(process::id(), 2)));
 
         // When the holder wakes.

@@ -128,40 +128,6 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
     let pool = pool(&path).await;
     let store = SqliteStore::builder().table_prefix("lax_");
     let store = store.pool(pool.clone()).expect("a safe prefix");
-    let columns = [
-        "id",
-        "version",
-        "operation",
-        "scope",
-        "call_key",
-        "fingerprint",
-        "digests",
-        "state",
-        "token",
-        "attempt",
-        "attempt_id",
-        "holder",
-        "trace_parent",
-        "on_crash",
-        "lease_end",
-        "created",
-        "finished",
-        "expires",
-        "outcome_kind",
-        "outcome_schema",
-        "outcome",
-    ];
-    let mut connection = pool.acquire().await.expect("a connection");
-    run(
-        &mut connection,
-        format!(
-            "CREATE TABLE lax_records ({}, purge_from, UNIQUE (id))",
-            columns.join(", ")
-        ),
-    )
-    .await;
-    drop(connection);
-
     let blob = ["NULL", "x''", "x'00'", "x'ff00ff'", "17", "zeroblob(33)"];
     let number = [
         "NULL",
@@ -198,12 +164,16 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
         ("outcome_schema", &["NULL", "-1", "4294967296"]),
         ("outcome", &["NULL", "17"]),
     ];
+    let columns = damages.iter().chain(&outcomes).map(|(column, _)| *column);
+    let columns = columns.collect::<Vec<_>>().join(", ");
+    let table = format!("CREATE TABLE lax_records (id, {columns}, purge_from, UNIQUE (id))");
+    run(&mut pool.acquire().await.expect("a connection"), table).await;
+
     for (column, values) in damages.into_iter().chain(outcomes) {
         for value in values {
             let about = format!("{column} = {value}");
-            let mut connection = pool.acquire().await.expect("a connection");
-            run(&mut connection, "DELETE FROM lax_records").await;
-            drop(connection);
+            let emptied = "DELETE FROM lax_records";
+            run(&mut pool.acquire().await.expect("a connection"), emptied).await;
             let draft = claim();
             assert!(is_applied(store.swap(&ID, None, &draft).await));
             assert!(is_applied(

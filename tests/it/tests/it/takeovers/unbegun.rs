@@ -18,11 +18,8 @@ on_every_store![
 
 /// What stands under a key: its state, and its attempts so far.
 pub(super) async fn left(world: &World, key: &str) -> Option<(State, u32)> {
-    let records = world.records().await;
-    let of_key = records
-        .iter()
-        .find(|(_, record)| record.subject.key == key.as_bytes());
-    of_key.map(|(_, record)| (record.state, record.attempt))
+    let record = world.record_of(key).await;
+    record.map(|record| (record.state, record.attempt))
 }
 
 /// Checks that other arguments are still refused, and what the next call gets.

@@ -5,8 +5,7 @@ use sqlx::MySqlPool;
 use tokio::task::JoinSet;
 
 use super::{
-    AssertSqlSafe, Duration, MariaDb, MySqlStore, StoreErrorKind, kind, options, run, side, text,
-    url,
+    AssertSqlSafe, MariaDb, MySqlStore, StoreErrorKind, kind, options, run, side, text, url,
 };
 use crate::{
     harness::says_that_records_are_missing,
@@ -135,16 +134,12 @@ async fn a_start_waits_for_another_one_that_migrates() {
         "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%GET_LOCK%.{prefix}schema%' AND state = 'User lock'"
     );
     let mut side = side(&url()).await;
-    loop {
-        let waiting: i64 = sqlx::query_scalar(AssertSqlSafe(waits.clone()))
-            .fetch_one(&mut side)
-            .await
-            .expect("the server says who waits");
-        if waiting > 0 {
-            break;
-        }
+    let mut waiting: i64 = 0;
+    while waiting == 0 {
         assert!(!migrating.is_finished(), "it has not waited");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        let asked = sqlx::query_scalar(AssertSqlSafe(waits.clone()));
+        let answer = asked.fetch_one(&mut side).await;
+        waiting = answer.expect("the server says who waits");
     }
     run(&mut other, format!("DO RELEASE_LOCK({name})")).await;
 

@@ -151,19 +151,13 @@ async fn a_lease_that_its_holder_ended_is_told_where_somebody_waits() {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_purge_is_told_where_somebody_waits() {
-    let server = Postgres::new().await;
-    let (holder, mut told) = (server.open().await, Told::of(&server).await);
-    let claims = [OTHER, WAITED_FOR].map(|id| (id, claim()));
-    for (id, claim) in &claims {
-        applied(&holder, id, None, claim).await;
-    }
-    let waiting = waiting(&server, &mut told, claims[1].1.version).await;
+    let mut held = held().await;
 
-    server.advance(2 * HOUR).await;
-    assert_eq!(holder.purge(10, Duration::ZERO).await, Ok(2));
+    held.server.advance(2 * HOUR).await;
+    assert_eq!(held.holder.purge(10, Duration::ZERO).await, Ok(2));
 
-    assert_eq!(told.so_far().await, [WAITED_FOR.to_hex()]);
-    assert_eq!(in_time(waiting).await.expect("no panic"), Ok(()));
+    assert_eq!(held.told.so_far().await, [WAITED_FOR.to_hex()]);
+    assert_eq!(in_time(held.waiting).await.expect("no panic"), Ok(()));
 }
 
 /// A client for which the server has no room left in its queue of what it tells, as behind somebody who listens in a transaction that

@@ -224,10 +224,8 @@ async fn a_primary_that_became_a_replica_may_be_tried_again() {
     server.tell("REPLICAOF 127.0.0.1 1").await;
     assert_eq!(refused(&idem).await, StoreErrorKind::Unavailable);
     server.tell("REPLICAOF NO ONE").await;
-    assert_eq!(
-        charge(&idem, OnCrash::Rerun, &AtomicU32::new(0)).await,
-        Ok(1)
-    );
+    let charged = charge(&idem, OnCrash::Rerun, &AtomicU32::new(0)).await;
+    assert_eq!(charged, Ok(1));
 }
 
 #[tokio::test]

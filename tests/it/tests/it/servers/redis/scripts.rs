@@ -85,10 +85,8 @@ async fn scripts_that_the_server_forgot_are_sent_again() {
 async fn a_record_can_be_read() {
     let server = Private::new().await;
     let idem = Idempotency::new(server.store().await);
-    assert_eq!(
-        charge(&idem, OnCrash::Rerun, &AtomicU32::new(0)).await,
-        Ok(1)
-    );
+    let charged = charge(&idem, OnCrash::Rerun, &AtomicU32::new(0)).await;
+    assert_eq!(charged, Ok(1));
     let key = server.key().await;
     for (field, expected) in [
         ("operation", "charge"),
