@@ -30,8 +30,6 @@ mod pool;
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub mod postgres;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
-mod recent;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub mod redis;
@@ -48,6 +46,8 @@ pub mod sqlite;
 pub mod tiered;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod version_cache;
 mod waiters;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]

@@ -15,8 +15,8 @@ use crate::{
     record::{Draft, Moment, Record, State, Time, TokenRule, Version, micros},
     store::{
         Snapshot, Stamp, Store, StoreError, StoreErrorKind, Swap,
-        recent::Known,
         sql::{self, Value, bytes},
+        version_cache::CachedVersion,
     },
 };
 
@@ -58,7 +58,7 @@ impl Statements {
         &self,
         session: &mut Session<'_>,
         id: &RecordId,
-        known: &Known,
+        known: &CachedVersion,
     ) -> Result<Option<Snapshot>, StoreError> {
         const DOING: &str = "loading an outcome";
         let answer = run(session, &self.again, &sql::known(id, known), DOING).await?;
@@ -135,12 +135,12 @@ impl Statements {
         id: &RecordId,
         seen: Version,
         next: &Draft,
-        known: Option<&Known>,
+        known: Option<&CachedVersion>,
     ) -> Result<Swap, StoreError> {
         let keeps = next.token == TokenRule::Keep
             || next.lease == Moment::Keep
             || next.expires == Moment::Keep;
-        let applied = match known.map(Known::record) {
+        let applied = match known.map(CachedVersion::record) {
             None if keeps && session.shows => {
                 self.replace_and_show(session, id, seen, next).await?
             }

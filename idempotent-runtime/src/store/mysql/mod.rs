@@ -126,7 +126,7 @@ impl MySqlStore {
                 statements: Arc::new(Statements::new(&prefix)),
                 prefix,
                 waiters: Arc::default(),
-                recent: Arc::default(),
+                versions: Arc::default(),
             }),
         }
     }
@@ -237,7 +237,7 @@ impl Store for MySqlStore {
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),
-                recent: Arc::clone(&inner.recent),
+                versions: Arc::clone(&inner.versions),
             }),
         })))
     }

@@ -121,7 +121,7 @@ impl Subject for Mutant {
                 statements: Arc::clone(&self.statements),
                 prefix: sound.prefix.clone(),
                 waiters: Arc::default(),
-                recent: Arc::default(),
+                versions: Arc::default(),
             }),
         })
     }

@@ -15,8 +15,8 @@ use crate::{
     record::{Draft, Record, Version, micros},
     store::{
         Snapshot, StoreError, StoreErrorKind, Swap,
-        recent::Known,
         sql::{self, Value, bytes},
+        version_cache::CachedVersion,
     },
 };
 
@@ -58,7 +58,7 @@ impl Statements {
         &self,
         connection: &mut PgConnection,
         id: &RecordId,
-        known: &Known,
+        known: &CachedVersion,
     ) -> Result<Option<Snapshot>, StoreError> {
         const DOING: &str = "loading an outcome";
         let values = sql::known(id, known);
@@ -99,7 +99,7 @@ impl Statements {
         id: &RecordId,
         seen: Version,
         next: &Draft,
-        known: Option<&Known>,
+        known: Option<&CachedVersion>,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "writing a record";
         let channel = [Value::Text(Some(&*self.channel))];

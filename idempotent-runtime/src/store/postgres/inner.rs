@@ -13,7 +13,7 @@ use crate::{
     record::{Draft, Record, Version},
     store::{
         Snapshot, StoreError, StoreErrorKind, Swap, listening::Listening, moment::Moment,
-        pool::ConnectionPool, recent::Recent, sql::TablePrefix, waiters::Waiters,
+        pool::ConnectionPool, sql::TablePrefix, version_cache::VersionCache, waiters::Waiters,
     },
 };
 
@@ -24,7 +24,7 @@ pub(super) struct Inner {
     pub(super) prefix: TablePrefix,
     pub(super) waiters: Arc<Waiters>,
     pub(super) listening: Arc<Listening>,
-    pub(super) recent: Arc<Recent>,
+    pub(super) versions: Arc<VersionCache>,
 }
 
 impl Inner {
@@ -39,7 +39,7 @@ impl Inner {
             .connections
             .run_again("loading a record", loading)
             .await?;
-        self.recent.saw(id, &snapshot, sent);
+        self.versions.observe(id, &snapshot, sent);
         Ok(snapshot)
     }
 
@@ -55,7 +55,7 @@ impl Inner {
         }
         let writing = async |connection: &mut Connected| match seen {
             None => {
-                if let Some(known) = self.recent.done(id)
+                if let Some(known) = self.versions.done(id)
                     && let Some(snapshot) = self.statements.again(connection, id, &known).await?
                 {
                     return Ok(Swap::Refused(snapshot));
@@ -63,7 +63,7 @@ impl Inner {
                 self.create(connection, id, next).await
             }
             Some(seen) => {
-                let known = self.recent.version(id, Some(seen));
+                let known = self.versions.version(id, Some(seen));
                 let statements = &self.statements;
                 statements
                     .replace(connection, id, seen, next, known.as_deref())
@@ -72,7 +72,7 @@ impl Inner {
         };
         let sent = Moment::now();
         let answer = self.connections.run("writing a record", writing).await?;
-        self.recent.wrote(id, seen, next, &answer, sent);
+        self.versions.record_write(id, seen, next, &answer, sent);
         if matches!(answer, Swap::Applied(_)) {
             self.waiters.wake(id);
         }

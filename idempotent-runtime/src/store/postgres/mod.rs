@@ -136,7 +136,7 @@ impl PostgresStore {
                 prefix,
                 waiters: Arc::default(),
                 listening: Arc::default(),
-                recent: Arc::default(),
+                versions: Arc::default(),
             }),
         }
     }
@@ -308,7 +308,7 @@ impl Store for PostgresStore {
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),
                 listening: Arc::clone(&inner.listening),
-                recent: Arc::clone(&inner.recent),
+                versions: Arc::clone(&inner.versions),
             }),
         })))
     }

@@ -134,7 +134,7 @@ impl Subject for Mutant {
                 prefix: sound.prefix.clone(),
                 waiters: Arc::default(),
                 listening: Arc::default(),
-                recent: Arc::default(),
+                versions: Arc::default(),
             }),
         };
         given.push(store.clone());

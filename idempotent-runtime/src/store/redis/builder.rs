@@ -221,7 +221,7 @@ impl RedisBuilder {
                 prefix,
                 waiters: Arc::default(),
                 listening: Arc::default(),
-                recent: Arc::default(),
+                versions: Arc::default(),
                 purged_to: Mutex::default(),
                 at_most_once: self.at_most_once,
             }),

@@ -47,7 +47,7 @@ use crate::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
         listening::Listening,
         moment::Moment,
-        recent::Recent,
+        version_cache::VersionCache,
         waiters::{Waiters, look::Pace},
     },
 };
@@ -158,7 +158,7 @@ struct Inner {
     prefix: KeyPrefix,
     waiters: Arc<Waiters>,
     listening: Arc<Listening>,
-    recent: Arc<Recent>,
+    versions: Arc<VersionCache>,
     /// Where the last purge found enough: the next one goes on there, and not where nothing is left to find.
     purged_to: Mutex<Option<Place>>,
     at_most_once: bool,
@@ -226,7 +226,7 @@ impl Store for RedisStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let sent = Moment::now();
         let snapshot = self.inner.load(id, "loading a record").await?;
-        self.inner.recent.saw(id, &snapshot, sent);
+        self.inner.versions.observe(id, &snapshot, sent);
         Ok(snapshot)
     }
 
@@ -248,14 +248,14 @@ impl Store for RedisStore {
             return self.load(id).await.map(Swap::Refused);
         }
         if seen.is_none()
-            && let Some(known) = inner.recent.done(id)
+            && let Some(known) = inner.versions.done(id)
             && let Some(snapshot) = inner.again(id, &known, DOING).await?
         {
             return Ok(Swap::Refused(snapshot));
         }
         let sent = Moment::now();
         let answer = inner.swap(id, seen, next, DOING).await?;
-        inner.recent.wrote(id, seen, next, &answer, sent);
+        inner.versions.record_write(id, seen, next, &answer, sent);
         if matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }
@@ -370,7 +370,7 @@ impl Store for RedisStore {
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),
                 listening: Arc::clone(&inner.listening),
-                recent: Arc::clone(&inner.recent),
+                versions: Arc::clone(&inner.versions),
                 purged_to: Mutex::default(),
                 at_most_once: inner.at_most_once,
             }),

@@ -120,7 +120,7 @@ impl Subject for Mutant {
                 prefix: sound.prefix.clone(),
                 waiters: Arc::default(),
                 listening: Arc::default(),
-                recent: Arc::default(),
+                versions: Arc::default(),
                 purged_to: Mutex::default(),
                 at_most_once: true,
             }),
