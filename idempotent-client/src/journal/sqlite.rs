@@ -18,7 +18,7 @@ use sqlx::{
 use self::rows::{ANSWERED, BURNED, COLUMNS, GONE, damaged, decoded, encoded};
 use super::{ClientJournal, CorruptEntry, Ending, Entry, EntryId};
 use idempotent_runtime::{
-    __client::{Connections, Held, TablePrefix, apart, chosen, sqlite_failure},
+    __client::{Connections, Held, TablePrefix, chosen, spawned, sqlite_failure},
     StoreError, Time,
 };
 
@@ -108,7 +108,7 @@ impl SqliteJournal {
             let answer = connection.fetch_all(query).await;
             connection.settle(answer.map_err(|error| sqlite_failure(error, doing)))
         };
-        apart(doing, running).await
+        spawned(doing, running).await
     }
 
     fn query(&self, before: &str, after: &str) -> Query<'static, Sqlite, SqliteArguments> {

@@ -1,7 +1,5 @@
 //! What a store does: it keeps versioned cells and has a clock. Mechanism, never policy.
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) mod apart;
 #[cfg(all(
     test,
     feature = "testing",
@@ -33,6 +31,8 @@ pub mod postgres;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub mod redis;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) mod spawned;
 #[cfg(any(
     feature = "mysql",
     feature = "postgres",

@@ -142,7 +142,7 @@ impl<S: Server> ConnectionPool<S> {
     }
 
     /// Lets a caller have a connection in its own hands, or stand in line for one; `None` where half of all connections may be in such
-    /// hands, and it is to be had [apart](super::apart::apart). A call may be polled no more for a while, as in a stream that buffers, or
+    /// hands, and it is to be had [apart](super::spawned::spawned). A call may be polled no more for a while, as in a stream that buffers, or
     /// behind a `select!`, and keeps what it has in hand until then: so the other half is for tasks, which nobody keeps from going on.
     pub(crate) fn hand(&self) -> Option<SemaphorePermit<'_>> {
         self.hands.try_acquire().ok()

@@ -31,8 +31,8 @@ use crate::{
     record::{Draft, Record, Version},
     store::{
         Snapshot, Store, StoreError, Swap,
-        apart::apart,
         pool::{ConnectionPool, Limits},
+        spawned::spawned,
         sql::TablePrefix,
         transaction::connection_of,
         waiters::look::Pace,
@@ -183,7 +183,7 @@ impl Store for MySqlStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let Some(_in_hand) = self.inner.connections.hand() else {
             let (inner, id) = (Arc::clone(&self.inner), *id);
-            return apart("loading a record", async move { inner.load(&id).await }).await;
+            return spawned("loading a record", async move { inner.load(&id).await }).await;
         };
         self.inner.load(id).await
     }
@@ -197,7 +197,7 @@ impl Store for MySqlStore {
         let Some(_in_hand) = self.inner.connections.hand() else {
             let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
             let swapping = async move { inner.swap(&id, seen, &next).await };
-            return apart("writing a record", swapping).await;
+            return spawned("writing a record", swapping).await;
         };
         self.inner.swap(id, seen, next).await
     }
@@ -215,7 +215,7 @@ impl Store for MySqlStore {
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let inner = Arc::clone(&self.inner);
         let purging = async move { inner.purge(limit, keep).await };
-        apart("purging expired records", purging).await
+        spawned("purging expired records", purging).await
     }
 
     async fn scan(
@@ -225,7 +225,7 @@ impl Store for MySqlStore {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let listing = async move { inner.scan(after, limit).await };
-        apart("listing records", listing).await
+        spawned("listing records", listing).await
     }
 
     /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.

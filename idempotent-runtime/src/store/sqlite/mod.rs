@@ -26,7 +26,7 @@ use crate::{
     run::race,
     store::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
-        apart::apart,
+        spawned::spawned,
         sql::TablePrefix,
         transaction::connection_of,
         waiters::{Waiters, look::Pace},
@@ -308,7 +308,7 @@ fn stands(snapshot: &Snapshot) -> Option<Version> {
 impl Store for SqliteStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let (inner, id) = (Arc::clone(&self.inner), *id);
-        apart("loading a record", async move { inner.load(&id).await }).await
+        spawned("loading a record", async move { inner.load(&id).await }).await
     }
 
     async fn swap(
@@ -319,7 +319,7 @@ impl Store for SqliteStore {
     ) -> Result<Swap, StoreError> {
         let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
         let swapping = async move { inner.swap(&id, seen, &next).await };
-        apart("writing a record", swapping).await
+        spawned("writing a record", swapping).await
     }
 
     async fn wait(
@@ -335,7 +335,7 @@ impl Store for SqliteStore {
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let inner = Arc::clone(&self.inner);
         let purging = async move { inner.purge(limit, keep).await };
-        apart("purging expired records", purging).await
+        spawned("purging expired records", purging).await
     }
 
     async fn scan(
@@ -345,7 +345,7 @@ impl Store for SqliteStore {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let listing = async move { inner.scan(after, limit).await };
-        apart("listing records", listing).await
+        spawned("listing records", listing).await
     }
 
     /// A connection of its own: the one that calls share may be in the hands of a task that blocked code keeps from running. None where
