@@ -16,13 +16,13 @@ mod error;
 mod handshake;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod idle;
-#[cfg(any(feature = "postgres", feature = "redis"))]
-mod listening;
 pub mod memory;
 mod moment;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub mod mysql;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod notifications;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod pool;
 #[cfg(feature = "postgres")]

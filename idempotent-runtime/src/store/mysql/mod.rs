@@ -35,7 +35,7 @@ use crate::{
         spawned::spawned,
         sql::TablePrefix,
         transaction::connection_of,
-        waiters::look::Pace,
+        waiters::look::PollInterval,
     },
 };
 
@@ -209,7 +209,9 @@ impl Store for MySqlStore {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let waiters = &self.inner.waiters;
-        waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
+        waiters
+            .wait(self, id, seen, at_most, || PollInterval::POLLING)
+            .await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {

@@ -12,7 +12,7 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
-        Snapshot, StoreError, StoreErrorKind, Swap, listening::Listening, moment::Moment,
+        Snapshot, StoreError, StoreErrorKind, Swap, moment::Moment, notifications::Listener,
         pool::ConnectionPool, sql::TablePrefix, version_cache::VersionCache, waiters::Waiters,
     },
 };
@@ -23,7 +23,7 @@ pub(super) struct Inner {
     pub(super) statements: Arc<Statements>,
     pub(super) prefix: TablePrefix,
     pub(super) waiters: Arc<Waiters>,
-    pub(super) listening: Arc<Listening>,
+    pub(super) listener: Arc<Listener>,
     pub(super) versions: Arc<VersionCache>,
 }
 

@@ -39,7 +39,7 @@ use crate::{
         spawned::spawned,
         sql::TablePrefix,
         transaction::connection_of,
-        waiters::look::Pace,
+        waiters::look::PollInterval,
     },
 };
 
@@ -135,7 +135,7 @@ impl PostgresStore {
                 statements: Arc::new(Statements::new(&prefix, way)),
                 prefix,
                 waiters: Arc::default(),
-                listening: Arc::default(),
+                listener: Arc::default(),
                 versions: Arc::default(),
             }),
         }
@@ -222,7 +222,9 @@ impl PostgresStore {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let waiters = &self.inner.waiters;
-        waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
+        waiters
+            .wait(self, id, seen, at_most, || PollInterval::POLLING)
+            .await
     }
 }
 
@@ -274,12 +276,12 @@ impl Store for PostgresStore {
                 Some(Mark::Locked) | None => return self.wait_alone(id, seen, left).await,
             }
         }
-        inner.listening.begin(&inner.waiters, || {
+        inner.listener.begin(&inner.waiters, || {
             let place = inner.connections.server().place.clone();
             Notifications::of(&inner.statements.channel, place, inner.connections.limits())
         });
-        let pace = || inner.listening.pace();
-        inner.waiters.wait(self, id, seen, left, pace).await
+        let interval = || inner.listener.poll_interval();
+        inner.waiters.wait(self, id, seen, left, interval).await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
@@ -307,7 +309,7 @@ impl Store for PostgresStore {
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),
-                listening: Arc::clone(&inner.listening),
+                listener: Arc::clone(&inner.listener),
                 versions: Arc::clone(&inner.versions),
             }),
         })))

@@ -133,7 +133,7 @@ impl Subject for Mutant {
                 statements: Arc::clone(&self.statements),
                 prefix: sound.prefix.clone(),
                 waiters: Arc::default(),
-                listening: Arc::default(),
+                listener: Arc::default(),
                 versions: Arc::default(),
             }),
         };

@@ -220,7 +220,7 @@ impl RedisBuilder {
                 scripts: Arc::new(Scripts::new()),
                 prefix,
                 waiters: Arc::default(),
-                listening: Arc::default(),
+                listener: Arc::default(),
                 versions: Arc::default(),
                 purged_to: Mutex::default(),
                 at_most_once: self.at_most_once,

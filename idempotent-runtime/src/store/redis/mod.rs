@@ -45,10 +45,10 @@ use crate::{
     record::{Draft, Record, State, TokenRule, Version},
     store::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
-        listening::Listening,
         moment::Moment,
+        notifications::Listener,
         version_cache::VersionCache,
-        waiters::{Waiters, look::Pace},
+        waiters::{Waiters, look::PollInterval},
     },
 };
 
@@ -157,7 +157,7 @@ struct Inner {
     scripts: Arc<Scripts>,
     prefix: KeyPrefix,
     waiters: Arc<Waiters>,
-    listening: Arc<Listening>,
+    listener: Arc<Listener>,
     versions: Arc<VersionCache>,
     /// Where the last purge found enough: the next one goes on there, and not where nothing is left to find.
     purged_to: Mutex<Option<Place>>,
@@ -270,17 +270,19 @@ impl Store for RedisStore {
     ) -> Result<(), StoreError> {
         let inner = &self.inner;
         if inner.places.is_empty() || !inner.notes_waiter(id, seen).await {
-            let waiting = inner.waiters.wait(self, id, seen, at_most, || Pace::ALONE);
+            let waiting = inner
+                .waiters
+                .wait(self, id, seen, at_most, || PollInterval::POLLING);
             return waiting.await;
         }
-        inner.listening.begin(&inner.waiters, || Published {
+        inner.listener.begin(&inner.waiters, || Published {
             places: Arc::clone(&inner.places),
             link: Arc::clone(&inner.link),
             channel: inner.prefix.channel(),
             stream: None,
         });
-        let pace = || inner.listening.pace();
-        inner.waiters.wait(self, id, seen, at_most, pace).await
+        let interval = || inner.listener.poll_interval();
+        inner.waiters.wait(self, id, seen, at_most, interval).await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
@@ -369,7 +371,7 @@ impl Store for RedisStore {
                 scripts: Arc::clone(&inner.scripts),
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),
-                listening: Arc::clone(&inner.listening),
+                listener: Arc::clone(&inner.listener),
                 versions: Arc::clone(&inner.versions),
                 purged_to: Mutex::default(),
                 at_most_once: inner.at_most_once,

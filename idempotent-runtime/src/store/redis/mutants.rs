@@ -119,7 +119,7 @@ impl Subject for Mutant {
                 scripts: Arc::clone(&self.scripts),
                 prefix: sound.prefix.clone(),
                 waiters: Arc::default(),
-                listening: Arc::default(),
+                listener: Arc::default(),
                 versions: Arc::default(),
                 purged_to: Mutex::default(),
                 at_most_once: true,

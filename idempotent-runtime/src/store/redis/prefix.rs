@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{framing::Hex, identity::RecordId, store::listening};
+use crate::{framing::Hex, identity::RecordId, store::notifications};
 
 /// Letters, digits and a few separators: no braces, which would put every key of a cluster into one slot, and nothing that
 /// `SCAN … MATCH` reads as a pattern.
@@ -42,7 +42,7 @@ impl KeyPrefix {
     /// The record that stands under a key; `None` where the key is another's, perhaps of a prefix that begins with this one.
     pub(super) fn id(&self, key: &[u8]) -> Option<RecordId> {
         let hex = key.strip_prefix(self.0.as_bytes())?;
-        listening::read_id(std::str::from_utf8(hex).ok()?)
+        notifications::read_id(std::str::from_utf8(hex).ok()?)
     }
 
     /// What `SCAN` looks for.

@@ -29,7 +29,7 @@ use crate::{
         spawned::spawned,
         sql::TablePrefix,
         transaction::connection_of,
-        waiters::{Waiters, look::Pace},
+        waiters::{Waiters, look::PollInterval},
     },
 };
 
@@ -329,7 +329,9 @@ impl Store for SqliteStore {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let waiters = &self.inner.waiters;
-        waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
+        waiters
+            .wait(self, id, seen, at_most, || PollInterval::POLLING)
+            .await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
