@@ -4,7 +4,7 @@ mod builder;
 mod calls;
 pub(crate) mod connections;
 pub(crate) mod failure;
-mod line;
+mod group_commit;
 mod migrate;
 #[cfg(all(test, feature = "testing"))]
 mod mutants;
@@ -18,7 +18,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 pub use self::builder::SqliteBuilder;
 pub(crate) use self::connections::{Connections, has_transaction};
-use self::{calls::finishes, connections::PATIENCE, line::Line, statements::Statements};
+use self::{calls::finishes, connections::PATIENCE, group_commit::Queue, statements::Statements};
 use crate::{
     clock::{SystemTimer, Timer},
     identity::RecordId,
@@ -76,7 +76,7 @@ struct Inner {
     prefix: TablePrefix,
     waiters: Arc<Waiters>,
     /// `None` where the connections are the application's, or for heartbeats, or the database is in no file with a log.
-    line: Option<Line>,
+    queue: Option<Queue>,
 }
 
 impl SqliteStore {
@@ -128,7 +128,7 @@ impl SqliteStore {
         SqliteBuilder::new()
     }
 
-    fn over(connections: Connections, prefix: TablePrefix, line: Option<Line>) -> Self {
+    fn over(connections: Connections, prefix: TablePrefix, queue: Option<Queue>) -> Self {
         let statements = Arc::new(Statements::new(&prefix));
         Self {
             inner: Arc::new(Inner {
@@ -136,7 +136,7 @@ impl SqliteStore {
                 statements,
                 prefix,
                 waiters: Arc::default(),
-                line,
+                queue,
             }),
         }
     }
@@ -193,7 +193,7 @@ impl SqliteStore {
             statements: Arc::clone(&inner.statements),
             prefix: inner.prefix.clone(),
             waiters: Arc::clone(&inner.waiters),
-            line: None,
+            queue: None,
         };
         own.wait_for_a_look().await?;
         Ok(Some(Self {
@@ -234,9 +234,9 @@ impl Inner {
             // Nothing can begin without a subject.
             return self.load(id).await.map(Swap::Refused);
         }
-        let answer = match &self.line {
-            Some(line) if has_a_line(seen, next) && self.connections.is_in_use() => {
-                self.swap_among_others(line, id, seen, next).await
+        let answer = match &self.queue {
+            Some(queue) if can_be_grouped(seen, next) && self.connections.is_in_use() => {
+                self.swap_among_others(queue, id, seen, next).await
             }
             _ => self.swap_alone(id, seen, next).await,
         };
@@ -248,12 +248,12 @@ impl Inner {
 
     async fn swap_among_others(
         self: &Arc<Self>,
-        line: &Line,
+        queue: &Queue,
         id: &RecordId,
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        match self.swap_in_line(line, id, seen, next).await {
+        match self.swap_together(queue, id, seen, next).await {
             // What was in the way is gone already, or it was only the bound on `purge_from`.
             Some(Ok(Swap::Refused(snapshot))) if stands(&snapshot) == seen => {}
             Some(answer) => return answer,
@@ -296,7 +296,7 @@ impl Inner {
 }
 
 /// Whether a write is a claim where nothing stands, or one that sets the expiry of an outcome: there is one statement for several of each.
-fn has_a_line(seen: Option<Version>, next: &Draft) -> bool {
+fn can_be_grouped(seen: Option<Version>, next: &Draft) -> bool {
     seen.is_none() || finishes(next)
 }
 
