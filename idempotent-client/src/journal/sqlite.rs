@@ -94,7 +94,7 @@ impl SqliteJournal {
         const DOING: &str = "migrating the journal";
         let mut connection = self.connections.acquire(DOING).await?;
         let answer = schema::migrate(&mut connection, &self.prefix, DOING).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 
     async fn run(
@@ -106,7 +106,7 @@ impl SqliteJournal {
         let running = async move {
             let mut connection = connections.acquire(doing).await?;
             let answer = connection.fetch_all(query).await;
-            connection.settle(answer.map_err(|error| sqlite_failure(error, doing)))
+            connection.release(answer.map_err(|error| sqlite_failure(error, doing)))
         };
         spawned(doing, running).await
     }

@@ -154,7 +154,7 @@ impl MySqlStore {
         }
         let mut connected = inner.connections.acquire(DOING).await?;
         let answer = migrate::migrate(&mut connected.connection, &inner.prefix).await;
-        connected.settle(answer)
+        connected.release(answer)
     }
 
     /// Tells whether this build can use the tables, for people who run their own migrations.
@@ -181,7 +181,7 @@ impl MySqlStore {
 #[async_trait]
 impl Store for MySqlStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let Some(_in_hand) = self.inner.connections.hand() else {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
             let (inner, id) = (Arc::clone(&self.inner), *id);
             return spawned("loading a record", async move { inner.load(&id).await }).await;
         };
@@ -194,7 +194,7 @@ impl Store for MySqlStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let Some(_in_hand) = self.inner.connections.hand() else {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
             let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
             let swapping = async move { inner.swap(&id, seen, &next).await };
             return spawned("writing a record", swapping).await;

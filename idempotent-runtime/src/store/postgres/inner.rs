@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use super::{
     calls::Mark,
     connection::{Connected, Postgres},
-    rows::Way,
+    rows::Protocol,
     statements::Statements,
 };
 use crate::{
@@ -29,7 +29,7 @@ pub(super) struct Inner {
 
 impl Inner {
     pub(super) fn tells(&self) -> bool {
-        self.statements.way == Way::Prepared
+        self.statements.protocol == Protocol::Extended
     }
 
     pub(super) async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {

@@ -27,7 +27,7 @@ use self::{
     connection::{Connected, Postgres},
     inner::Inner,
     listen::Notifications,
-    rows::Way,
+    rows::Protocol,
     statements::Statements,
 };
 use crate::{
@@ -121,18 +121,23 @@ impl PostgresStore {
         PostgresBuilder::new()
     }
 
-    fn over(place: Place<PgConnectOptions>, limits: Limits, way: Way, prefix: TablePrefix) -> Self {
+    fn over(
+        place: Place<PgConnectOptions>,
+        limits: Limits,
+        protocol: Protocol,
+        prefix: TablePrefix,
+    ) -> Self {
         let lock_wait = limits.answer / 2;
         let server = Postgres {
             place,
-            way,
+            protocol,
             lock_wait,
             prefix: prefix.clone(),
         };
         Self {
             inner: Arc::new(Inner {
                 connections: ConnectionPool::new(server, limits),
-                statements: Arc::new(Statements::new(&prefix, way)),
+                statements: Arc::new(Statements::new(&prefix, protocol)),
                 prefix,
                 waiters: Arc::default(),
                 listener: Arc::default(),
@@ -164,7 +169,7 @@ impl PostgresStore {
         let mut connection = inner.connections.acquire(DOING).await?;
         // Where that fails, the connection is closed, and its transaction holds nothing any more.
         migrate::migrate(&mut connection, &inner.prefix).await?;
-        connection.settle(Ok(()))
+        connection.release(Ok(()))
     }
 
     /// Tells whether this build can use the tables, for people who run their own migrations.
@@ -200,8 +205,8 @@ impl PostgresStore {
         if !self.inner.tells() {
             return None;
         }
-        let marked = match self.inner.connections.hand() {
-            Some(_in_hand) => self.inner.mark(id, seen).await,
+        let marked = match self.inner.connections.inline_permit() {
+            Some(_permit) => self.inner.mark(id, seen).await,
             None => {
                 let (inner, id) = (Arc::clone(&self.inner), *id);
                 let marking = async move { inner.mark(&id, seen).await };
@@ -234,7 +239,7 @@ const KIND: &str = "one of Postgres";
 #[async_trait]
 impl Store for PostgresStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let Some(_in_hand) = self.inner.connections.hand() else {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
             let (inner, id) = (Arc::clone(&self.inner), *id);
             return spawned("loading a record", async move { inner.load(&id).await }).await;
         };
@@ -247,7 +252,7 @@ impl Store for PostgresStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let Some(_in_hand) = self.inner.connections.hand() else {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
             let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
             let swapping = async move { inner.swap(&id, seen, &next).await };
             return spawned("writing a record", swapping).await;

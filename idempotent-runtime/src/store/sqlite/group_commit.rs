@@ -105,7 +105,7 @@ impl Inner {
                 writes if writes.len() == 1 => {
                     let mut connection = connection;
                     let swap = self.statements.swap(&mut connection, id, seen, next).await;
-                    return Some(connection.settle(swap));
+                    return Some(connection.release(swap));
                 }
                 // In a task that goes on where this caller goes away: others wait for it.
                 writes => drop(tokio::spawn(Arc::clone(self).write(connection, writes))),

@@ -155,7 +155,7 @@ impl SqliteStore {
             .acquire("migrating the schema")
             .await?;
         let answer = migrate::migrate(&mut connection, &self.inner.prefix).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 
     /// Tells whether this build can use the tables, for people who run their own migrations.
@@ -171,7 +171,7 @@ impl SqliteStore {
             .acquire("checking the schema")
             .await?;
         let answer = migrate::check_schema(&mut connection, &self.inner.prefix).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 
     /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run their own migrations.
@@ -221,7 +221,7 @@ impl Inner {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let mut connection = self.connections.acquire("loading a record").await?;
         let answer = self.statements.load(&mut connection, id).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 
     async fn swap(
@@ -270,14 +270,14 @@ impl Inner {
     ) -> Result<Swap, StoreError> {
         let mut connection = self.connections.acquire("writing a record").await?;
         let answer = self.statements.swap(&mut connection, id, seen, next).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         const DOING: &str = "purging expired records";
         let mut connection = self.connections.acquire(DOING).await?;
         let answer = self.statements.purge(&mut connection, limit, keep).await;
-        let gone = connection.settle(answer)?;
+        let gone = connection.release(answer)?;
         for id in &gone {
             self.waiters.wake(id);
         }
@@ -291,7 +291,7 @@ impl Inner {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let mut connection = self.connections.acquire("listing records").await?;
         let answer = self.statements.scan(&mut connection, after, limit).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 }
 
