@@ -29,12 +29,12 @@ impl Inner {
         let loading = async |connected: &mut Connected| {
             self.statements.load(&mut connected.session(), id).await
         };
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let snapshot = self
             .connections
             .run_again("loading a record", loading)
             .await?;
-        self.versions.observe(id, &snapshot, sent);
+        self.versions.observe(id, &snapshot, sent_at);
         Ok(snapshot)
     }
 
@@ -67,9 +67,9 @@ impl Inner {
                 }
             }
         };
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let answer = self.connections.run("writing a record", writing).await?;
-        self.versions.record_write(id, seen, next, &answer, sent);
+        self.versions.record_write(id, seen, next, &answer, sent_at);
         // For a record that begins nobody waits yet, but for those who have seen it already, and who would look in vain.
         if seen.is_some() && matches!(answer, Swap::Applied(_)) {
             self.waiters.wake(id);

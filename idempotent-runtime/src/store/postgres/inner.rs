@@ -34,12 +34,12 @@ impl Inner {
 
     pub(super) async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let loading = async |connection: &mut Connected| self.statements.load(connection, id).await;
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let snapshot = self
             .connections
             .run_again("loading a record", loading)
             .await?;
-        self.versions.observe(id, &snapshot, sent);
+        self.versions.observe(id, &snapshot, sent_at);
         Ok(snapshot)
     }
 
@@ -70,9 +70,9 @@ impl Inner {
                     .await
             }
         };
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let answer = self.connections.run("writing a record", writing).await?;
-        self.versions.record_write(id, seen, next, &answer, sent);
+        self.versions.record_write(id, seen, next, &answer, sent_at);
         if matches!(answer, Swap::Applied(_)) {
             self.waiters.wake(id);
         }

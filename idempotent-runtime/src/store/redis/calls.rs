@@ -44,9 +44,9 @@ impl Inner {
         doing: &'static str,
     ) -> Result<Option<Snapshot>, StoreError> {
         if !known.vanishes() || !self.link.is_own() {
-            let sent = Moment::now();
+            let sent_at = Moment::now();
             let snapshot = self.load(id, doing).await?;
-            self.versions.observe(id, &snapshot, sent);
+            self.versions.observe(id, &snapshot, sent_at);
             return Ok(snapshot.record.is_some().then_some(snapshot));
         }
         let mut command = redis::cmd("HMGET");

@@ -224,9 +224,9 @@ impl fmt::Debug for RedisStore {
 #[async_trait]
 impl Store for RedisStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let snapshot = self.inner.load(id, "loading a record").await?;
-        self.inner.versions.observe(id, &snapshot, sent);
+        self.inner.versions.observe(id, &snapshot, sent_at);
         Ok(snapshot)
     }
 
@@ -253,9 +253,11 @@ impl Store for RedisStore {
         {
             return Ok(Swap::Refused(snapshot));
         }
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let answer = inner.swap(id, seen, next, DOING).await?;
-        inner.versions.record_write(id, seen, next, &answer, sent);
+        inner
+            .versions
+            .record_write(id, seen, next, &answer, sent_at);
         if matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }

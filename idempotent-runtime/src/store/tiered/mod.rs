@@ -136,7 +136,7 @@ enum Lookup<'a> {
 struct Query<'a> {
     id: &'a RecordId,
     guard: Guard<'a>,
-    sent: Moment,
+    sent_at: Moment,
     /// Whether the tier said that it has no copy.
     has_no_copy: bool,
 }
@@ -177,20 +177,20 @@ impl Shared {
         Lookup::Ask(Query {
             id,
             guard: self.in_flight.look(id),
-            sent: self.clocks.now(),
+            sent_at: self.clocks.now(),
             has_no_copy: matches!(copy, Some(None)),
         })
     }
 
     /// Takes a copy of what the primary store answered, where it is finished and nobody here wrote meanwhile.
     async fn learn(&self, asked: Query<'_>, answer: &Snapshot) {
-        self.time.told(answer.now, asked.sent);
+        self.time.observe(answer.now, asked.sent_at);
         let finished = answer.record.as_ref().filter(|record| is_finished(record));
         let Some(record) = finished else {
             return self.forget(asked).await;
         };
         // As old as the question, since something else may stand there from then on.
-        let asked_since = self.clocks.now().since(asked.sent);
+        let asked_since = self.clocks.now().since(asked.sent_at);
         let left = self.age.saturating_sub(asked_since);
         let at_most = left.min(record.expires.since(answer.now));
         if at_most.is_zero() {
@@ -252,7 +252,7 @@ impl Store for TieredStore {
         };
         // Nothing is given from the tier and nothing put there until this has ended, so it is forgotten at the same time.
         let guard = shared.in_flight.write(id);
-        let sent = shared.clocks.now();
+        let sent_at = shared.clocks.now();
         let mut swapping = pin!(self.primary.swap(id, Some(seen), next));
         let mut forgetting = pin!(shared.tier.forget(id));
         let mut forgotten = false;
@@ -270,7 +270,7 @@ impl Store for TieredStore {
             Swap::Applied(stamp) => stamp.now,
             Swap::Refused(snapshot) => snapshot.now,
         };
-        shared.time.told(now, sent);
+        shared.time.observe(now, sent_at);
         Ok(answer)
     }
 
@@ -332,7 +332,7 @@ impl TieredStore {
         match &answer {
             Swap::Refused(snapshot) => shared.learn(asked, snapshot).await,
             Swap::Applied(stamp) => {
-                shared.time.told(stamp.now, asked.sent);
+                shared.time.observe(stamp.now, asked.sent_at);
                 shared.forget(asked).await;
             }
         }
