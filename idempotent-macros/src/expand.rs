@@ -7,12 +7,12 @@ use syn::spanned::Spanned as _;
 use syn::{Expr, Ident, ReceiverKind};
 
 use crate::choices::{InFlight, OnCancel, OnCrash, OnError};
+use crate::declaration;
 use crate::function::{Argument, regroup};
 use crate::key::Key;
-use crate::mentions::Names;
 use crate::model::{Fingerprint, Identity, Keep, Model, SelfName};
-use crate::site;
 use crate::template::{Piece, Template};
+use crate::usage::Names;
 use crate::values::{AlsoAccept, Period};
 
 // Input:
@@ -70,7 +70,7 @@ impl Expansion<'_> {
     /// hence a name without hygiene.
     fn protect(&self, body: &Group) -> TokenStream {
         let Self { private, call, .. } = self;
-        let site = site::declare(self.model, private);
+        let site = declaration::declare(self.model, private);
         let steps = self.steps();
         let output = self.model.output;
         let owned = self.owned(body);
