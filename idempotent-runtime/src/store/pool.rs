@@ -141,9 +141,10 @@ impl<S: Server> ConnectionPool<S> {
         self.limits
     }
 
-    /// Lets a caller have a connection in its own hands, or stand in line for one; `None` where half of all connections may be in such
-    /// hands, and it is to be had [apart](super::spawned::spawned). A call may be polled no more for a while, as in a stream that buffers, or
-    /// behind a `select!`, and keeps what it has in hand until then: so the other half is for tasks, which nobody keeps from going on.
+    /// A permit to use a connection in the caller's own task, or to wait for one there; `None` where half of all connections may be
+    /// in use so. Then the work is [spawned](super::spawned::spawned). A call may be polled no more for a while, as in a stream that
+    /// buffers, or behind a `select!`, and keeps what it has in hand until then: so the other half is for tasks, which nobody keeps
+    /// from going on.
     pub(crate) fn inline_permit(&self) -> Option<SemaphorePermit<'_>> {
         self.inline_permits.try_acquire().ok()
     }
