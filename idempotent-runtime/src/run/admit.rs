@@ -100,10 +100,10 @@ impl<'a> Admitting<'a> {
         }
         let (store, timer) = (self.request.handle.store(), self.request.handle.timer());
         let (mut plan, mut claiming) = self.begin();
-        let (mut sent, mut retries) = (Duration::ZERO, Retries::new());
+        let (mut sent_at, mut retries) = (Duration::ZERO, Retries::new());
         let mut refusals = Refusals::default();
         loop {
-            let weighed = self.weigh(found.take(), sent, &mut plan, &mut refusals);
+            let weighed = self.weigh(found.take(), sent_at, &mut plan, &mut refusals);
             weighed.await?;
             if plan.meaning == Meaning::Fresh && self.id != self.request.id {
                 // No record binds it under the old identity any more: the new one counts.
@@ -112,13 +112,13 @@ impl<'a> Admitting<'a> {
             }
             let paused = self.pause(&mut refusals).await;
             paused.map_err(|error| Admission::Refused(error.into()))?;
-            sent = timer.now();
+            sent_at = timer.now();
             claiming.sent(plan.seen);
             let answer = store.swap(&self.id, plan.seen, &plan.draft).await;
             let stands = match answered(plan.seen, answer) {
-                Ok(Swap::Applied(stamp)) if !self.is_late(sent) => {
+                Ok(Swap::Applied(stamp)) if !self.is_late(sent_at) => {
                     claiming.answered();
-                    return Ok(self.applied(&plan, stamp.token, sent));
+                    return Ok(self.applied(&plan, stamp.token, sent_at));
                 }
                 Ok(Swap::Applied(_)) => {
                     claiming.stands();
@@ -176,12 +176,12 @@ impl<'a> Admitting<'a> {
     async fn weigh(
         &mut self,
         mut found: Option<Snapshot>,
-        sent: Duration,
+        sent_at: Duration,
         plan: &mut Plan,
         refusals: &mut Refusals,
     ) -> Result<(), Admission> {
         while let Some(snapshot) = found {
-            found = self.weigh_one(snapshot, sent, plan, refusals).await?;
+            found = self.weigh_one(snapshot, sent_at, plan, refusals).await?;
         }
         Ok(())
     }
@@ -190,11 +190,11 @@ impl<'a> Admitting<'a> {
     async fn weigh_one(
         &mut self,
         snapshot: Snapshot,
-        sent: Duration,
+        sent_at: Duration,
         plan: &mut Plan,
         refusals: &mut Refusals,
     ) -> Result<Option<Snapshot>, Admission> {
-        match self.decide_here(&snapshot, sent) {
+        match self.decide_here(&snapshot, sent_at) {
             Next::Write(next) if next.meaning.leaves() => match Box::pin(self.leave(*next)).await {
                 Ok(Left::Refused(refused)) => Err(Admission::Refused(refused)),
                 Ok(Left::Moved(stands)) => Ok(Some(stands)),
@@ -243,9 +243,9 @@ impl<'a> Admitting<'a> {
 
     /// Tells whether the lease of what was sent then is over: the store was slow to answer, or nobody polled this call. Somebody may
     /// have taken over since.
-    fn is_late(&self, sent: Duration) -> bool {
+    fn is_late(&self, sent_at: Duration) -> bool {
         let now = self.request.handle.timer().now();
-        now.saturating_sub(sent) >= self.claim.lease
+        now.saturating_sub(sent_at) >= self.claim.lease
     }
 
     /// Looks whether a claim that was answered late still stands. A store that is as slow again and again is of no use.
@@ -256,8 +256,8 @@ impl<'a> Admitting<'a> {
     }
 
     /// The latest that it can be by the store's clock, which told this time after something was sent then.
-    fn latest(&self, told: Time, sent: Duration) -> Time {
-        told.plus(self.request.handle.timer().now().saturating_sub(sent))
+    fn latest(&self, server_time: Time, sent_at: Duration) -> Time {
+        server_time.plus(self.request.handle.timer().now().saturating_sub(sent_at))
     }
 
     /// Finds out whether a record binds the call under the identity that it had in an older build, and what it says.
@@ -290,8 +290,8 @@ impl<'a> Admitting<'a> {
 
     /// Decides, and takes over nothing that this handle has run and whose outcome could not be written: the store was out of reach for
     /// longer than the lease.
-    fn decide_here(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
-        match (self.decide(snapshot, sent), &snapshot.record) {
+    fn decide_here(&mut self, snapshot: &Snapshot, sent_at: Duration) -> Next {
+        match (self.decide(snapshot, sent_at), &snapshot.record) {
             (Next::Write(_), Some(record)) if self.flushes_ending(record) => {
                 self.bound = true;
                 Next::Wait(Arc::clone(record), UNWRITTEN)
@@ -306,7 +306,7 @@ impl<'a> Admitting<'a> {
         record.state == State::Running && heartbeats.flush_ending(record.attempt_id)
     }
 
-    pub(super) fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
+    pub(super) fn decide(&mut self, snapshot: &Snapshot, sent_at: Duration) -> Next {
         match decide(self.claim, snapshot, Version::random) {
             Decision::Write {
                 seen,
@@ -320,7 +320,7 @@ impl<'a> Admitting<'a> {
                     meaning,
                 }))
             }
-            Decision::Mine(record) if record.lease_is_over(self.latest(snapshot.now, sent)) => {
+            Decision::Mine(record) if record.lease_is_over(self.latest(snapshot.now, sent_at)) => {
                 Next::Write(Box::new(Plan {
                     seen: Some(record.version),
                     draft: self.claim.renew(&record, Version::random()),
@@ -340,7 +340,7 @@ impl<'a> Admitting<'a> {
                     attempt: record.attempt,
                     on_crash: record.on_crash,
                     meaning: Meaning::won(&record),
-                    sent: sent.saturating_sub(gone),
+                    sent_at: sent_at.saturating_sub(gone),
                 };
                 Next::Done(Admission::Run(self.run(&won)))
             }
@@ -479,7 +479,7 @@ impl<'a> Admitting<'a> {
         refusal
     }
 
-    fn applied(&self, plan: &Plan, token: FencingToken, sent: Duration) -> HeldLease {
+    fn applied(&self, plan: &Plan, token: FencingToken, sent_at: Duration) -> HeldLease {
         let draft = &plan.draft;
         debug_assert!(
             matches!(draft.token, TokenRule::Above(_)),
@@ -492,7 +492,7 @@ impl<'a> Admitting<'a> {
             attempt: draft.attempt,
             on_crash: draft.on_crash,
             meaning: plan.meaning,
-            sent,
+            sent_at,
         })
     }
 
