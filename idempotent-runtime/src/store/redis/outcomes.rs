@@ -64,7 +64,7 @@ impl RedisOutcomes {
         let primary = PrimaryName::new(primary).map_err(|unusable| {
             StoreError::new(
                 StoreErrorKind::Configuration,
-                "naming the truth behind copies",
+                "naming the primary store behind copies",
             )
             .with_source(unusable)
         })?;
