@@ -1,19 +1,19 @@
 //! What is emitted: the same function, whose body is one call into the runtime.
 
-use proc_macro2::{Group, Spacing, Span, TokenStream, TokenTree};
+mod steps;
+mod tokens;
+
+use proc_macro2::{Group, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 use syn::{Expr, Ident, ReceiverKind};
 
-use crate::choices::{InFlight, OnCancel, OnCrash, OnError};
-use crate::function::{Argument, regroup};
-use crate::key::Key;
-use crate::mentions::Names;
-use crate::model::{Fingerprint, Identity, Keep, Model, SelfName};
-use crate::site;
-use crate::template::{Piece, Template};
-use crate::values::{AlsoAccept, Period};
+use self::tokens::{at, hidden, ours, rename_self};
+use crate::choices::{OnCancel, OnCrash, OnError};
+use crate::declaration;
+use crate::function::Argument;
+use crate::model::{Keep, Model, SelfName};
+use crate::usage::Names;
 
 // Input:
 //     #[idempotent(name = "payments.charge", key = req.order_id, ttl = "24h", skip(gateway))]
@@ -70,7 +70,7 @@ impl Expansion<'_> {
     /// hence a name without hygiene.
     fn protect(&self, body: &Group) -> TokenStream {
         let Self { private, call, .. } = self;
-        let site = site::declare(self.model, private);
+        let site = declaration::declare(self.model, private);
         let steps = self.steps();
         let output = self.model.output;
         let owned = self.owned(body);
@@ -115,91 +115,6 @@ impl Expansion<'_> {
             let #returned = #awaited;
             return #returned;
         }
-    }
-
-    /// What is known only when called. The methods are named by their paths: those of a trait that is implemented for every type would
-    /// be found before any that takes `&mut self`.
-    fn steps(&self) -> Vec<TokenStream> {
-        let Self { private, call, .. } = self;
-        let policies = &self.model.policies;
-        let mut steps = Vec::new();
-        if let Some(handle) = &policies.handle {
-            let handle = by_reference(handle);
-            steps.push(quote!(#private::Call::handle(&mut #call, #handle);));
-        }
-        match &self.model.identity {
-            Identity::Key(key) => {
-                let key = self.key(key);
-                steps.push(quote!(#private::Call::key(&mut #call, #key);));
-            }
-            Identity::Arguments => {
-                steps.push(quote!(#private::Call::key_from_arguments(&mut #call);));
-            }
-        }
-        if let Some(scope) = &policies.scope {
-            let scope = self.key(scope);
-            steps.push(quote!(#private::Call::scope(&mut #call, #scope);));
-        }
-        if let Some(AlsoAccept::Key(old)) = &policies.also_accept {
-            let old = self.template(old);
-            steps.push(quote!(#private::Call::also_accept_key(&mut #call, #old);));
-        }
-        match &self.model.fingerprint {
-            Fingerprint::Expression(expression) => {
-                let expression = by_reference(expression);
-                steps.push(quote!(#private::Call::fingerprint(&mut #call, #expression);));
-            }
-            Fingerprint::Arguments(arguments) => steps.extend(arguments.iter().map(|argument| {
-                let cfg = &argument.cfg;
-                let name = argument.name.unraw().to_string();
-                let value = argument.by_reference();
-                quote!(#(#cfg)* #private::Call::argument(&mut #call, #name, #value);)
-            })),
-        }
-        if let Some(Period::Computed(ttl)) = &policies.ttl {
-            steps.push(quote!(#private::Call::ttl(&mut #call, #ttl);));
-        }
-        if let Some(Period::Computed(lease)) = &policies.lease {
-            steps.push(quote!(#private::Call::lease(&mut #call, #lease);));
-        }
-        if let Some(InFlight::Wait(Period::Computed(limit))) = &policies.in_flight {
-            steps.push(
-                quote!(#private::Call::in_flight(&mut #call, #private::InFlight::Wait(#limit));),
-            );
-        }
-        match self.model.self_name {
-            SelfName::Plain => steps,
-            SelfName::Renamed => steps.into_iter().map(rename_self).collect(),
-        }
-    }
-
-    fn key(&self, key: &Key) -> TokenStream {
-        match key {
-            Key::Expression(expression) => by_reference(expression),
-            Key::Tuple(written, elements) => {
-                let private = &self.private;
-                let elements = elements.iter().map(|element| {
-                    let span = element.span();
-                    let part = at(span, quote!(#private::part));
-                    let element = self.key(element);
-                    quote_spanned!(span=> #part(#element))
-                });
-                quote_spanned!(written.span()=> &(#(#elements,)*))
-            }
-            Key::Template(template) => self.template(template),
-        }
-    }
-
-    fn template(&self, template: &Template) -> TokenStream {
-        let private = &self.private;
-        let pieces = template.pieces.iter().map(|piece| match piece {
-            Piece::Literal(literal) => quote!(.literal(#literal)),
-            Piece::Part(part) => {
-                let part = by_reference(part);
-                quote!(.part(#part))
-            }
-        });
-        quote!(&#private::Template::new()#(#pieces)*)
     }
 
     /// Stands at the error type, where its missing traits are reported.
@@ -342,82 +257,6 @@ impl Expansion<'_> {
             SelfName::Renamed => rename_self(tokens.into_token_stream()),
         }
     }
-}
-
-/// A name of the expansion's own. Where it is bound, a constant of the user's with that name would
-/// be taken for a pattern.
-fn ours(name: &str) -> Ident {
-    Ident::new(&format!("__idempotent_{name}"), Span::mixed_site())
-}
-
-/// `&expression`, or the expression where it is a reference by its tokens. A tuple borrows its elements.
-fn by_reference(expression: &Expr) -> TokenStream {
-    let span = expression.span();
-    match expression {
-        Expr::Reference(reference) if reference.mutability.is_none() => {
-            expression.to_token_stream()
-        }
-        Expr::Tuple(tuple) => {
-            let elements = tuple.elems.iter().map(by_reference);
-            quote_spanned!(span=> &(#(#elements,)*))
-        }
-        Expr::Path(_)
-        | Expr::Field(_)
-        | Expr::MethodCall(_)
-        | Expr::Call(_)
-        | Expr::Lit(_)
-        | Expr::Index(_)
-        | Expr::Macro(_)
-        | Expr::Paren(_)
-        | Expr::Try(_)
-        | Expr::Await(_) => {
-            quote_spanned!(span=> & #expression)
-        }
-        _ => quote_spanned!(span=> &(#expression)),
-    }
-}
-
-/// Gives every generated token the same place, so that a failing bound is reported there, and once. A `$crate` that the path of the
-/// runtime begins with still means the crate whose `macro_rules` wrote it.
-fn at(span: Span, generated: TokenStream) -> TokenStream {
-    generated
-        .into_iter()
-        .map(|mut token| {
-            let place = match &token {
-                TokenTree::Ident(word) if word == "$crate" => word.span().located_at(span),
-                _ => span,
-            };
-            token.set_span(place);
-            token
-        })
-        .collect()
-}
-
-/// The body in braces that are ours, so that no lint asks to remove them, at their place.
-fn hidden(body: &Group) -> Group {
-    let mut hidden = body.clone();
-    hidden.set_span(Span::mixed_site().located_at(body.span()));
-    hidden
-}
-
-/// `#[async_trait]` renames `self` in the body; what comes from the attribute follows. In `self::judge` it is the module.
-fn rename_self(tokens: TokenStream) -> TokenStream {
-    let mut tokens = tokens.into_iter().peekable();
-    let mut renamed = TokenStream::new();
-    while let Some(token) = tokens.next() {
-        let is_module = matches!(
-            tokens.peek(),
-            Some(TokenTree::Punct(next)) if next.as_char() == ':' && next.spacing() == Spacing::Joint
-        );
-        renamed.extend([match token {
-            TokenTree::Ident(ident) if ident == "self" && !is_module => {
-                Ident::new("__self", ident.span()).into()
-            }
-            TokenTree::Group(group) => regroup(&group, rename_self(group.stream())).into(),
-            other => other,
-        }]);
-    }
-    renamed
 }
 
 #[cfg(test)]

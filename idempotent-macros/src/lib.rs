@@ -13,15 +13,15 @@ mod template;
 mod async_trait;
 mod function;
 
-mod mentions;
-mod pieces;
-mod quoted;
+mod suspicious_text;
+mod type_walk;
+mod usage;
 mod valid;
 
 mod model;
 
+mod declaration;
 mod expand;
-mod site;
 mod source;
 
 mod derive;

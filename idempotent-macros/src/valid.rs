@@ -7,23 +7,23 @@ use crate::args::Args;
 use crate::choices::OnCancel;
 use crate::errors::{Errors, closest, list};
 use crate::function::{Argument, Function, Shape};
-use crate::mentions::Names;
-use crate::pieces;
-use crate::quoted;
+use crate::suspicious_text;
+use crate::type_walk;
+use crate::usage::Names;
 use crate::values::Period;
 
 /// Refuses what cannot be meant, each thing at its own token.
 pub(crate) fn check(args: &Args, function: &Function, errors: &mut Errors) {
     shape(function, errors);
     output(function, errors);
-    pieces::borrowed_value(args, function, errors);
+    type_walk::borrowed_value(args, function, errors);
     name(args, function, errors);
     key(args, function, errors);
-    quoted::check(args, &names(function), errors);
+    suspicious_text::check(args, &names(function), errors);
     key_from_arguments(args, function, errors);
     skip(args, function, errors);
     mutable_arguments(args, function, errors);
-    pieces::random_order(args, function, errors);
+    type_walk::random_order(args, function, errors);
     periods(args, errors);
     detach(args, function, errors);
     transaction(args, function, errors);
@@ -38,7 +38,7 @@ fn shape(function: &Function, errors: &mut Errors) {
             format!("`{name}` has no body to protect: put `#[idempotent]` on its implementations"),
         );
     } else if function.shape() == Shape::Neither {
-        let rewritten = if pieces::is_a_future(&function.signature.output) {
+        let rewritten = if type_walk::is_a_future(&function.signature.output) {
             "; where another attribute has made one that returns a future of it, write that below"
         } else {
             ""
@@ -287,14 +287,14 @@ fn detach(args: &Args, function: &Function, errors: &mut Errors) {
     for input in &function.signature.inputs {
         let (borrowed, instead) = match input {
             FnArg::Typed(argument) => (
-                pieces::borrows(&argument.ty),
+                type_walk::borrows(&argument.ty),
                 "the value itself, or an `Arc` of it",
             ),
             FnArg::Receiver(receiver) => match &receiver.kind {
                 ReceiverKind::Reference(..) => {
                     (vec![receiver.to_token_stream()], "`self: Arc<Self>`")
                 }
-                ReceiverKind::Typed(_, ty) => (pieces::borrows(ty), "`self: Arc<Self>`"),
+                ReceiverKind::Typed(_, ty) => (type_walk::borrows(ty), "`self: Arc<Self>`"),
                 _ => continue,
             },
         };

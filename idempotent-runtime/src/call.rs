@@ -6,10 +6,13 @@
 )]
 
 mod builder;
+mod raw;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod transaction;
 
 use std::{future::Future, pin::Pin};
 
-pub use self::builder::{CallBuilder, RawEnding};
+pub use self::{builder::CallBuilder, raw::RawEnding};
 pub use crate::outcome::{
     Classified, LeftUncertain, Recorded, Reference, Released, Upgraded, Whole,
 };

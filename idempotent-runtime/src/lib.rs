@@ -192,7 +192,7 @@ pub mod __client {
 
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     pub use crate::store::{
-        apart::apart,
+        spawned::spawned,
         sql::{
             prefix::{TablePrefix, chosen},
             version::{Found, Step, is_usable, missing},

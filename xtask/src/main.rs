@@ -21,7 +21,7 @@ use std::{process::ExitCode, thread, time::Instant};
 use servers::Servers;
 
 const USAGE: &str = "\
-usage: cargo xtask test      every test, doc test, example and benchmark's build
+usage: cargo xtask test      every test and doc test, with the examples that they run
        cargo xtask lint      formatting, clippy, documentation, licences
        cargo xtask servers   the servers of the tests, until Ctrl-C";
 

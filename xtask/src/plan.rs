@@ -1,8 +1,10 @@
 //! What each command does: a table of steps. A step that needs something from outside gets it through its environment.
 
 use std::{
+    num::NonZero,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
 };
 
 /// One line of the plan: a cargo command, and what it is for.
@@ -58,8 +60,11 @@ pub(crate) fn test() -> Vec<Step> {
     let all = format!("--workspace {features} --no-fail-fast");
     // What is ignored elsewhere needs a server, and here it has one. Documentation has other reasons to ignore a listing.
     let mut tests = if is_installed("nextest") {
-        let ignored = "--run-ignored all --failure-output immediate-final";
-        step("tests", &format!("nextest run {all} {ignored}"))
+        // Most tests wait for a server or a timer half of their time.
+        let threads = 2 * thread::available_parallelism().map_or(1, NonZero::get);
+        let how =
+            format!("--run-ignored all --failure-output immediate-final --test-threads {threads}");
+        step("tests", &format!("nextest run {all} {how}"))
     } else {
         step("tests", &format!("test {all} --tests -- --include-ignored"))
     };
@@ -70,10 +75,6 @@ pub(crate) fn test() -> Vec<Step> {
         tests,
         step("doc tests", &format!("test --doc {all}")),
         shuttle(),
-        step(
-            "benches compile",
-            &format!("check --workspace {features} --benches"),
-        ),
     ]
 }
 

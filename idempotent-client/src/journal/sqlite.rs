@@ -18,7 +18,7 @@ use sqlx::{
 use self::rows::{ANSWERED, BURNED, COLUMNS, GONE, damaged, decoded, encoded};
 use super::{ClientJournal, CorruptEntry, Ending, Entry, EntryId};
 use idempotent_runtime::{
-    __client::{Connections, Held, TablePrefix, apart, chosen, sqlite_failure},
+    __client::{Connections, Held, TablePrefix, chosen, spawned, sqlite_failure},
     StoreError, Time,
 };
 
@@ -94,7 +94,7 @@ impl SqliteJournal {
         const DOING: &str = "migrating the journal";
         let mut connection = self.connections.acquire(DOING).await?;
         let answer = schema::migrate(&mut connection, &self.prefix, DOING).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 
     async fn run(
@@ -106,9 +106,9 @@ impl SqliteJournal {
         let running = async move {
             let mut connection = connections.acquire(doing).await?;
             let answer = connection.fetch_all(query).await;
-            connection.settle(answer.map_err(|error| sqlite_failure(error, doing)))
+            connection.release(answer.map_err(|error| sqlite_failure(error, doing)))
         };
-        apart(doing, running).await
+        spawned(doing, running).await
     }
 
     fn query(&self, before: &str, after: &str) -> Query<'static, Sqlite, SqliteArguments> {

@@ -1,4 +1,6 @@
 //! Pictures of the expansion. `UPDATE_EXPECT=1 cargo test -p idempotent-macros` draws them anew.
+//!
+//! All but the first show `private::` for `::idempotent_runtime::__private::`, so that lines stay short.
 
 mod functions;
 mod keys;
@@ -10,8 +12,19 @@ use expect_test::Expect;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// Expands the first attribute of `input`, which stands alone or in an `impl`.
+/// What comes of `function`, which stands alone or in an `impl`. `::idempotent_runtime::__private` is abbreviated to `private`.
 fn picture(arguments: TokenStream, function: TokenStream, expected: &Expect) {
+    let expanded = expand(arguments, function).to_string();
+    let short = expanded.replace(":: idempotent_runtime :: __private ::", "private ::");
+    draw(short.parse().unwrap(), expected);
+}
+
+/// The same with every path in full.
+fn picture_in_full(arguments: TokenStream, function: TokenStream, expected: &Expect) {
+    draw(expand(arguments, function), expected);
+}
+
+fn expand(arguments: TokenStream, function: TokenStream) -> TokenStream {
     let is_method = function.to_string().contains("self");
     let written = what_a_user_may_have_forbidden(&function.to_string());
     let expanded = crate::protect(arguments, function);
@@ -19,11 +32,14 @@ fn picture(arguments: TokenStream, function: TokenStream, expected: &Expect) {
         what_a_user_may_have_forbidden(&expanded.to_string()),
         written
     );
-    let item = if is_method {
+    if is_method {
         quote!(impl Shop { #expanded })
     } else {
         expanded
-    };
+    }
+}
+
+fn draw(item: TokenStream, expected: &Expect) {
     expected.assert_eq(&prettyplease::unparse(&syn::parse2(item).unwrap()));
 }
 

@@ -19,6 +19,7 @@ mod arrival;
 #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
 mod axum;
 mod body;
+mod coding;
 mod contract;
 mod execution;
 mod fingerprint;

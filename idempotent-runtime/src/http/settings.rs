@@ -22,7 +22,7 @@ use crate::{
     identity::RecordId,
     key::KeyPart,
     observe::FrontEndEvent,
-    request::{check_durations, check_expired, check_lease},
+    request::{check::check_expired, check_durations, check_lease},
 };
 
 /// Sets up the layer: made by [`IdempotencyLayer::builder`].

@@ -1,20 +1,25 @@
 //! Decides what a call may do: claims its key, waits for who holds it, or finds the outcome.
 
+mod decide;
+mod refusal;
+mod wait;
+
 use std::{sync::Arc, time::Duration};
 
+pub(super) use self::decide::Next;
 use crate::{
     attempt::is_held,
     error::Error,
     identity::RecordId,
     lease::{Claim, Decision, Meaning, decide, first},
-    observe::{RecordChange, UnprotectedReason},
-    policy::{InFlight, OnOutage},
-    record::{Draft, FencingToken, Record, State, Time, TokenRule, Version},
+    observe::UnprotectedReason,
+    policy::OnOutage,
+    record::{Draft, FencingToken, Record, Time, TokenRule, Version},
     request::Request,
     run::{
         answered,
         held::{ClaimGrant, HeldLease, PendingClaim},
-        retries::{RETRIES, Refusals, Retries},
+        retries::{Refusals, Retries},
         swap,
     },
     store::{Snapshot, StoreError, StoreErrorKind, Swap},
@@ -53,9 +58,6 @@ impl Plan {
         }
     }
 }
-
-/// How long after it is looked again whether an outcome is written at last.
-const UNWRITTEN: Duration = Duration::from_millis(100);
 
 /// A call that asks for admission.
 pub(crate) struct Admitting<'a> {
@@ -100,10 +102,10 @@ impl<'a> Admitting<'a> {
         }
         let (store, timer) = (self.request.handle.store(), self.request.handle.timer());
         let (mut plan, mut claiming) = self.begin();
-        let (mut sent, mut retries) = (Duration::ZERO, Retries::new());
+        let (mut sent_at, mut retries) = (Duration::ZERO, Retries::new());
         let mut refusals = Refusals::default();
         loop {
-            let weighed = self.weigh(found.take(), sent, &mut plan, &mut refusals);
+            let weighed = self.weigh(found.take(), sent_at, &mut plan, &mut refusals);
             weighed.await?;
             if plan.meaning == Meaning::Fresh && self.id != self.request.id {
                 // No record binds it under the old identity any more: the new one counts.
@@ -112,13 +114,13 @@ impl<'a> Admitting<'a> {
             }
             let paused = self.pause(&mut refusals).await;
             paused.map_err(|error| Admission::Refused(error.into()))?;
-            sent = timer.now();
+            sent_at = timer.now();
             claiming.sent(plan.seen);
             let answer = store.swap(&self.id, plan.seen, &plan.draft).await;
             let stands = match answered(plan.seen, answer) {
-                Ok(Swap::Applied(stamp)) if !self.is_late(sent) => {
+                Ok(Swap::Applied(stamp)) if !self.is_late(sent_at) => {
                     claiming.answered();
-                    return Ok(self.applied(&plan, stamp.token, sent));
+                    return Ok(self.applied(&plan, stamp.token, sent_at));
                 }
                 Ok(Swap::Applied(_)) => {
                     claiming.stands();
@@ -176,12 +178,12 @@ impl<'a> Admitting<'a> {
     async fn weigh(
         &mut self,
         mut found: Option<Snapshot>,
-        sent: Duration,
+        sent_at: Duration,
         plan: &mut Plan,
         refusals: &mut Refusals,
     ) -> Result<(), Admission> {
         while let Some(snapshot) = found {
-            found = self.weigh_one(snapshot, sent, plan, refusals).await?;
+            found = self.weigh_one(snapshot, sent_at, plan, refusals).await?;
         }
         Ok(())
     }
@@ -190,11 +192,11 @@ impl<'a> Admitting<'a> {
     async fn weigh_one(
         &mut self,
         snapshot: Snapshot,
-        sent: Duration,
+        sent_at: Duration,
         plan: &mut Plan,
         refusals: &mut Refusals,
     ) -> Result<Option<Snapshot>, Admission> {
-        match self.decide_here(&snapshot, sent) {
+        match self.decide_here(&snapshot, sent_at) {
             Next::Write(next) if next.meaning.leaves() => match Box::pin(self.leave(*next)).await {
                 Ok(Left::Refused(refused)) => Err(Admission::Refused(refused)),
                 Ok(Left::Moved(stands)) => Ok(Some(stands)),
@@ -243,9 +245,9 @@ impl<'a> Admitting<'a> {
 
     /// Tells whether the lease of what was sent then is over: the store was slow to answer, or nobody polled this call. Somebody may
     /// have taken over since.
-    fn is_late(&self, sent: Duration) -> bool {
+    fn is_late(&self, sent_at: Duration) -> bool {
         let now = self.request.handle.timer().now();
-        now.saturating_sub(sent) >= self.claim.lease
+        now.saturating_sub(sent_at) >= self.claim.lease
     }
 
     /// Looks whether a claim that was answered late still stands. A store that is as slow again and again is of no use.
@@ -253,11 +255,6 @@ impl<'a> Admitting<'a> {
         let late = StoreError::new(StoreErrorKind::Unavailable, "claiming");
         retries.count(late.with_source("the answer took as long as the lease lasts"))?;
         self.request.handle.store().load(&self.id).await
-    }
-
-    /// The latest that it can be by the store's clock, which told this time after something was sent then.
-    fn latest(&self, told: Time, sent: Duration) -> Time {
-        told.plus(self.request.handle.timer().now().saturating_sub(sent))
     }
 
     /// Finds out whether a record binds the call under the identity that it had in an older build, and what it says.
@@ -282,204 +279,11 @@ impl<'a> Admitting<'a> {
         }
     }
 
-    fn recursive(&self) -> Admission {
-        Admission::Refused(Error::Recursive {
-            operation: self.operation(),
-        })
-    }
-
-    /// Decides, and takes over nothing that this handle has run and whose outcome could not be written: the store was out of reach for
-    /// longer than the lease.
-    fn decide_here(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
-        match (self.decide(snapshot, sent), &snapshot.record) {
-            (Next::Write(_), Some(record)) if self.flushes_ending(record) => {
-                self.bound = true;
-                Next::Wait(Arc::clone(record), UNWRITTEN)
-            }
-            (next, _) => next,
-        }
-    }
-
-    /// Has the outcome written of a call that has run here; whether there is one.
-    fn flushes_ending(&self, record: &Record) -> bool {
-        let heartbeats = self.request.handle.heartbeats();
-        record.state == State::Running && heartbeats.flush_ending(record.attempt_id)
-    }
-
-    pub(super) fn decide(&mut self, snapshot: &Snapshot, sent: Duration) -> Next {
-        match decide(self.claim, snapshot, Version::random) {
-            Decision::Write {
-                seen,
-                draft,
-                meaning,
-            } => {
-                self.bound = meaning != Meaning::Fresh;
-                Next::Write(Box::new(Plan {
-                    seen,
-                    draft,
-                    meaning,
-                }))
-            }
-            Decision::Mine(record) if record.lease_is_over(self.latest(snapshot.now, sent)) => {
-                Next::Write(Box::new(Plan {
-                    seen: Some(record.version),
-                    draft: self.claim.renew(&record, Version::random()),
-                    meaning: Meaning::won(&record),
-                }))
-            }
-            Decision::Mine(record) => {
-                // An earlier try of this claim stands, so its lease has begun earlier, too.
-                let gone = self
-                    .claim
-                    .lease
-                    .saturating_sub(record.lease_end.since(snapshot.now));
-                let won = ClaimGrant {
-                    id: self.id,
-                    version: record.version,
-                    token: record.token,
-                    attempt: record.attempt,
-                    on_crash: record.on_crash,
-                    meaning: Meaning::won(&record),
-                    sent: sent.saturating_sub(gone),
-                };
-                Next::Done(Admission::Run(self.run(&won)))
-            }
-            Decision::InProgress(record, left) => {
-                self.bound = true;
-                Next::Wait(record, left)
-            }
-            Decision::Replay(record) => Next::Done(Admission::Recorded {
-                record,
-                now: snapshot.now,
-                waited: self.waited,
-            }),
-            Decision::KeyReused(record) => Next::Done(Admission::Refused(self.key_reused(&record))),
-            Decision::Uncertain(_) => Next::Done(Admission::Refused(Error::Uncertain {
-                operation: self.operation(),
-                id: self.id,
-            })),
-            Decision::Expired(_) => Next::Done(Admission::Refused(Error::Expired {
-                operation: self.operation(),
-            })),
-            Decision::Parked(record) => Next::Done(Admission::Refused(Error::Parked {
-                operation: self.operation(),
-                attempts: record.attempt,
-                id: self.id,
-            })),
-        }
-    }
-
-    /// For how much longer it may wait: as long as it says from the first time on that there is a
-    /// reason to.
-    fn patience(&mut self) -> Duration {
-        let now = self.request.handle.timer().now();
-        match self.request.in_flight {
-            InFlight::Reject => Duration::ZERO,
-            InFlight::Wait(at_most) => {
-                let deadline = *self.deadline.get_or_insert(now.saturating_add(at_most));
-                deadline.saturating_sub(now)
-            }
-        }
-    }
-
-    /// Waits until the record may have changed, and looks at it again; an error when the call may not wait (any longer).
-    async fn wait(
-        &mut self,
-        record: &Record,
-        seen_at: Time,
-        left: Duration,
-    ) -> Result<Snapshot, Error> {
-        let handle = &self.request.handle;
-        let now = handle.timer().now();
-        let patience = self.patience();
-        if patience.is_zero() {
-            return Err(self.in_progress(record, seen_at, left));
-        }
-        if !self.waited {
-            self.waited = true;
-            handle.observers().transition(
-                &self.request.operation,
-                &self.id,
-                record.attempt,
-                RecordChange::Waiting,
-            );
-        }
-        let at_most = patience.min(left);
-        let limit = handle.timer().sleep_until(now.saturating_add(at_most));
-        let moved = handle.store().wait(&self.id, record.version, at_most);
-        if let Some(Err(error)) = super::race(moved, limit).await {
-            // The load that follows tells whether the store is there at all.
-            tracing::debug!(%error, "waiting at the store failed");
-            handle.timer().sleep(RETRIES[0].min(at_most)).await;
-        }
-        Ok(self.look_again().await?)
-    }
-
-    /// Looks at the record after waiting. Somebody holds or held it, so that no outage lets this
-    /// call run unprotected: it looks until its patience ends.
-    async fn look_again(&self) -> Result<Snapshot, StoreError> {
-        let timer = self.request.handle.timer();
-        loop {
-            match self.request.handle.store().load(&self.id).await {
-                Err(error)
-                    if error.is_transient()
-                        && self.deadline.is_some_and(|deadline| timer.now() < deadline) =>
-                {
-                    timer.sleep(RETRIES[1]).await;
-                }
-                answer => return answer,
-            }
-        }
-    }
-
     fn operation(&self) -> Arc<str> {
         Arc::clone(&self.request.operation)
     }
 
-    pub(super) fn in_progress(&self, record: &Record, seen_at: Time, left: Duration) -> Error {
-        Error::InProgress {
-            operation: self.operation(),
-            since: seen_at.since(record.created),
-            retry_after: left,
-            // A heartbeat comes after a third of the lease, and may take a while.
-            silent: left < self.claim.lease / 2,
-            attempt: record.attempt,
-            holder: Arc::clone(&record.holder.label),
-            trace_parent: record.holder.trace_parent.clone(),
-        }
-    }
-
-    fn key_reused(&self, record: &Record) -> Error {
-        let (mine, theirs) = (&self.claim.subject.fingerprint, &record.subject.fingerprint);
-        Error::KeyReused {
-            operation: self.operation(),
-            differing: mine.digests().differing(&theirs.digests()),
-        }
-    }
-
-    /// Tells that a record was left to be settled, and what refuses the call.
-    pub(super) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
-        let (operation, attempts, id) = (self.operation(), draft.attempt, self.id);
-        let (step, refusal) = match meaning {
-            Meaning::Park => (
-                RecordChange::Parked,
-                Error::Parked {
-                    operation,
-                    attempts,
-                    id,
-                },
-            ),
-            _ => (
-                RecordChange::LeftUncertain,
-                Error::Uncertain { operation, id },
-            ),
-        };
-        let observers = self.request.handle.observers();
-        observers.transition(&self.request.operation, &self.id, attempts, step);
-        refusal
-    }
-
-    fn applied(&self, plan: &Plan, token: FencingToken, sent: Duration) -> HeldLease {
+    fn applied(&self, plan: &Plan, token: FencingToken, sent_at: Duration) -> HeldLease {
         let draft = &plan.draft;
         debug_assert!(
             matches!(draft.token, TokenRule::Above(_)),
@@ -492,7 +296,7 @@ impl<'a> Admitting<'a> {
             attempt: draft.attempt,
             on_crash: draft.on_crash,
             meaning: plan.meaning,
-            sent,
+            sent_at,
         })
     }
 
@@ -542,11 +346,4 @@ enum Left {
     Refused(Error),
     /// Something else stands there.
     Moved(Snapshot),
-}
-
-/// What follows a decision.
-pub(super) enum Next {
-    Write(Box<Plan>),
-    Wait(Arc<Record>, Duration),
-    Done(Admission),
 }

@@ -36,9 +36,9 @@ pub(crate) async fn beat(
         return outstayed(heartbeats, lease);
     }
     let mut seen = lease.version();
-    while !lease.is_let_go() {
-        let sent = heartbeats.timer.now();
-        let left = match lease.ends().saturating_sub(sent) {
+    while !lease.is_abandoned() {
+        let sent_at = heartbeats.timer.now();
+        let left = match lease.ends().saturating_sub(sent_at) {
             Duration::ZERO => length,
             left => left,
         };
@@ -48,26 +48,26 @@ pub(crate) async fn beat(
             swap(store, attempt.id(), Some(seen), &draft),
             heartbeats
                 .timer
-                .sleep_until(sent.saturating_add(left.min(length / 3))),
+                .sleep_until(sent_at.saturating_add(left.min(length / 3))),
         )
         .await;
         match answer {
             Some(Ok(Swap::Applied(stamp))) => {
                 lease.stands_at(stamp.version);
-                lease.prolonged(sent);
+                lease.prolonged(sent_at);
                 tell(heartbeats, attempt, RecordChange::Heartbeat);
                 if lease.is_ending() {
                     // The store takes writes, so an ending that it has not taken need not wait for its turn.
                     lease.flush_now(heartbeats.timer.now());
                 }
-                return BeatResult::Until(sent.saturating_add(length / 3));
+                return BeatResult::Until(sent_at.saturating_add(length / 3));
             }
             Some(Ok(Swap::Refused(snapshot))) => {
                 match refused_heartbeat(lease.holding.attempt_id(), &snapshot) {
                     Beat::Again(version) => seen = version,
                     Beat::Over => return BeatResult::Never,
                     Beat::Lost => {
-                        if !lease.is_ending() && !lease.is_let_go() && attempt.lose() {
+                        if !lease.is_ending() && !lease.is_abandoned() && attempt.lose() {
                             tell(heartbeats, attempt, RecordChange::LeaseLost);
                         }
                         return BeatResult::Never;

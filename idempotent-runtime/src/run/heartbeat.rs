@@ -89,13 +89,13 @@ impl Heartbeats {
         }))
     }
 
-    /// Begins to send heartbeats for a lease that was claimed at `sent`.
-    pub(crate) fn keep(&self, lease: &Arc<Lease>, sent: Duration) -> Registration {
-        let due = sent.saturating_add(lease.holding.lease() / 3);
+    /// Begins to send heartbeats for a lease that was claimed at `sent_at`.
+    pub(crate) fn keep(&self, lease: &Arc<Lease>, sent_at: Duration) -> Registration {
+        let due = sent_at.saturating_add(lease.holding.lease() / 3);
         let mut work = self.0.lock();
         let index = work.leases.insert(Entry {
             lease: Arc::clone(lease),
-            since: sent,
+            since: sent_at,
             due,
             beating: false,
         });

@@ -55,7 +55,7 @@ pub(crate) struct ClaimGrant {
     pub(crate) on_crash: OnCrash,
     pub(crate) meaning: Meaning,
     /// When the claim was sent, by the holder's timer.
-    pub(crate) sent: Duration,
+    pub(crate) sent_at: Duration,
 }
 
 impl HeldLease {
@@ -79,8 +79,8 @@ impl HeldLease {
             claimed(won.meaning),
         );
         let holding = Holding::new(claim, won.attempt, won.on_crash, won.meaning);
-        let lease = Arc::new(Lease::new(attempt, holding, won.version, won.sent));
-        let place = handle.heartbeats().keep(&lease, won.sent);
+        let lease = Arc::new(Lease::new(attempt, holding, won.version, won.sent_at));
+        let place = handle.heartbeats().keep(&lease, won.sent_at);
         Self {
             handle,
             lease,

@@ -27,7 +27,7 @@ pub(crate) struct Lease {
     /// Whether the store is to know that the body has answered.
     has_answered: AtomicBool,
     ending: AtomicBool,
-    abandon: AtomicBool,
+    abandoned: AtomicBool,
     flush_now: Notify,
     /// When somebody was in a flush_now last, by the holder's own timer.
     flush_requested: Mutex<Option<Duration>>,
@@ -41,7 +41,7 @@ impl Lease {
         attempt: Attempt,
         holding: Holding,
         version: Version,
-        sent: Duration,
+        sent_at: Duration,
     ) -> Self {
         let lease = Self {
             attempt,
@@ -50,11 +50,11 @@ impl Lease {
             ends: AtomicU64::new(0),
             has_answered: AtomicBool::new(false),
             ending: AtomicBool::new(false),
-            abandon: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
             flush_now: Notify::new(),
             flush_requested: Mutex::default(),
         };
-        lease.prolonged(sent);
+        lease.prolonged(sent_at);
         lease
     }
 
@@ -67,9 +67,9 @@ impl Lease {
         *self.lock() = version;
     }
 
-    /// Notes that a write which was sent at `sent` prolonged the lease.
-    pub(crate) fn prolonged(&self, sent: Duration) {
-        let ends = micros(sent.saturating_add(self.holding.lease()));
+    /// Notes that a write which was sent at `sent_at` prolonged the lease.
+    pub(crate) fn prolonged(&self, sent_at: Duration) {
+        let ends = micros(sent_at.saturating_add(self.holding.lease()));
         self.ends.fetch_max(ends.unsigned_abs(), Ordering::AcqRel);
     }
 
@@ -126,11 +126,11 @@ impl Lease {
 
     /// Says that the holder is gone: no heartbeat may prolong what is left to the next one.
     pub(crate) fn abandon(&self) {
-        self.abandon.store(true, Ordering::Release);
+        self.abandoned.store(true, Ordering::Release);
     }
 
-    pub(crate) fn is_let_go(&self) -> bool {
-        self.abandon.load(Ordering::Acquire)
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
     }
 
     fn lock(&self) -> MutexGuard<'_, Version> {

@@ -100,7 +100,7 @@ impl Admitting<'_> {
                 // Whoever commits a body that stopped half-way commits half of its rows: nobody may run it again by himself.
                 draft.on_crash = OnCrash::Uncertain;
             }
-            let sent = timer.now();
+            let sent_at = timer.now();
             let swapped = store.swap_in(connection, &self.id, seen, &draft).await;
             let snapshot = match answered(seen, swapped).map_err(failed)? {
                 Swap::Refused(snapshot) => snapshot,
@@ -123,7 +123,7 @@ impl Admitting<'_> {
                     });
                 }
             };
-            match self.decide(&snapshot, sent) {
+            match self.decide(&snapshot, sent_at) {
                 // Also what refuses the call is written: what was seen may be older than the transaction, and a write is not.
                 Next::Write(next) => {
                     (seen, draft, meaning) = (next.seen, next.draft, next.meaning);

@@ -1,7 +1,5 @@
 //! What a store does: it keeps versioned cells and has a clock. Mechanism, never policy.
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) mod apart;
 #[cfg(all(
     test,
     feature = "testing",
@@ -18,23 +16,23 @@ mod error;
 mod handshake;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 mod idle;
-#[cfg(any(feature = "postgres", feature = "redis"))]
-mod listening;
 pub mod memory;
 mod moment;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub mod mysql;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod notifications;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod pool;
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub mod postgres;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
-mod recent;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub mod redis;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) mod spawned;
 #[cfg(any(
     feature = "mysql",
     feature = "postgres",
@@ -48,6 +46,8 @@ pub mod sqlite;
 pub mod tiered;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod version_cache;
 mod waiters;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]

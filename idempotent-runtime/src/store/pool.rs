@@ -35,8 +35,8 @@ pub(crate) trait Server: Clone + Send + Sync {
 pub(crate) struct ConnectionPool<S: Server> {
     server: S,
     limits: Limits,
-    room: Semaphore,
-    hands: Semaphore,
+    permits: Semaphore,
+    inline_permits: Semaphore,
     /// The later one came back, the further behind.
     idle: Mutex<Vec<Open<S::Connection>>>,
 }
@@ -76,12 +76,12 @@ impl Default for Limits {
     }
 }
 
-/// A connection that goes back once its answer is [settled](PooledConnection::settle); dropped before, it is closed, because nobody knows
+/// A connection that goes back once its answer is [passed on](PooledConnection::release); dropped before, it is closed, because nobody knows
 /// what is still on its way.
 pub(crate) struct PooledConnection<'a, S: Server> {
     open: Open<S::Connection>,
     pool: &'a ConnectionPool<S>,
-    _room: SemaphorePermit<'a>,
+    _permit: SemaphorePermit<'a>,
 }
 
 impl<O: ConnectOptions> Place<O> {
@@ -110,8 +110,8 @@ impl<S: Server> ConnectionPool<S> {
         Self {
             server,
             limits,
-            room: Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS)),
-            hands: Semaphore::new((connections / 2).min(Semaphore::MAX_PERMITS)),
+            permits: Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS)),
+            inline_permits: Semaphore::new((connections / 2).min(Semaphore::MAX_PERMITS)),
             idle: Mutex::default(),
         }
     }
@@ -141,11 +141,12 @@ impl<S: Server> ConnectionPool<S> {
         self.limits
     }
 
-    /// Lets a caller have a connection in its own hands, or stand in line for one; `None` where half of all connections may be in such
-    /// hands, and it is to be had [apart](super::apart::apart). A call may be polled no more for a while, as in a stream that buffers, or
-    /// behind a `select!`, and keeps what it has in hand until then: so the other half is for tasks, which nobody keeps from going on.
-    pub(crate) fn hand(&self) -> Option<SemaphorePermit<'_>> {
-        self.hands.try_acquire().ok()
+    /// A permit to use a connection in the caller's own task, or to wait for one there; `None` where half of all connections may be
+    /// in use so. Then the work is [spawned](super::spawned::spawned). A call may be polled no more for a while, as in a stream that
+    /// buffers, or behind a `select!`, and keeps what it has in hand until then: so the other half is for tasks, which nobody keeps
+    /// from going on.
+    pub(crate) fn inline_permit(&self) -> Option<SemaphorePermit<'_>> {
+        self.inline_permits.try_acquire().ok()
     }
 
     /// Does something over a connection that is free, or a new one, for as long as an answer may take.
@@ -156,7 +157,7 @@ impl<S: Server> ConnectionPool<S> {
     ) -> Result<T, StoreError> {
         let mut lent = self.acquire(doing).await?;
         let answer = limited(self.limits.answer, doing, work(&mut lent)).await;
-        lent.settle(answer)
+        lent.release(answer)
     }
 
     /// The same for what may be done twice: where the connection broke, it is done again over a new one. A server closes connections
@@ -170,11 +171,11 @@ impl<S: Server> ConnectionPool<S> {
         match timeout(self.limits.answer, work(&mut lent)).await {
             Ok(Err(error)) if error.kind() == StoreErrorKind::Unavailable => {
                 // Closes those that lie idle, too.
-                let _ = lent.settle(Err::<T, _>(error));
+                let _ = lent.release(Err::<T, _>(error));
                 self.run(doing, work).await
             }
-            Ok(answer) => lent.settle(answer),
-            Err(late) => lent.settle(Err(
+            Ok(answer) => lent.release(answer),
+            Err(late) => lent.release(Err(
                 StoreError::new(StoreErrorKind::Unavailable, doing).with_source(late)
             )),
         }
@@ -185,7 +186,7 @@ impl<S: Server> ConnectionPool<S> {
         &self,
         doing: &'static str,
     ) -> Result<PooledConnection<'_, S>, StoreError> {
-        let room = timeout(self.limits.connect, self.room.acquire())
+        let permit = timeout(self.limits.connect, self.permits.acquire())
             .await
             .map_err(|late| StoreError::new(StoreErrorKind::Busy, doing).with_source(late))?
             .map_err(|closed| {
@@ -207,7 +208,7 @@ impl<S: Server> ConnectionPool<S> {
         Ok(PooledConnection {
             open,
             pool: self,
-            _room: room,
+            _permit: permit,
         })
     }
 
@@ -234,11 +235,11 @@ impl<S: Server> PooledConnection<'_, S> {
     /// are those that lie idle: they are as old as this one, and as broken. So are those that are not new where the server may
     /// not be written: it may have been the primary once, and whoever connects anew finds the one that is now. Where what is wrong may be
     /// the session's alone, such as a statement that a proxy has lost, this one is closed unless it is new.
-    pub(crate) fn settle<T>(self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
-        self.settle_at(answer, Moment::now())
+    pub(crate) fn release<T>(self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.release_at(answer, Moment::now())
     }
 
-    fn settle_at<T>(self, answer: Result<T, StoreError>, now: Moment) -> Result<T, StoreError> {
+    fn release_at<T>(self, answer: Result<T, StoreError>, now: Moment) -> Result<T, StoreError> {
         let Self { open, pool, .. } = self;
         let mut idle = pool.idle();
         idle.push(Open { used: now, ..open });
@@ -290,7 +291,7 @@ impl<S: Server> fmt::Debug for ConnectionPool<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectionPool")
             .field("limits", &self.limits)
-            .field("free", &self.room.available_permits())
+            .field("free", &self.permits.available_permits())
             .finish_non_exhaustive()
     }
 }

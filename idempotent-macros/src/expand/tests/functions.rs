@@ -3,12 +3,12 @@
 use expect_test::expect;
 use quote::quote;
 
-use super::picture;
+use super::{picture, picture_in_full};
 
 #[test]
 fn a_function_with_a_skipped_argument() {
     // Input:
-    picture(
+    picture_in_full(
         quote!(
             name = "payments.charge",
             key = req.order_id,
@@ -98,28 +98,20 @@ fn a_derived_name_and_a_pattern() {
                 Json(body): Json<Order>,
             ) -> Result<Json<Order>, ApiError> {
                 let __idempotent_prepared = {
-                    static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
-                            ::idempotent_runtime::__private::core::concat!(
-                                ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
-                                ::idempotent_runtime::__private::core::module_path!(), "::", "create"
+                    static __IDEMPOTENT_SITE: private::Site = private::Site::new(
+                            private::core::concat!(
+                                private::core::env!("CARGO_PKG_NAME"), "::",
+                                private::core::module_path!(), "::", "create"
                             ),
                         )
                         .key("body.id");
-                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
-                        &__IDEMPOTENT_SITE,
-                    );
-                    ::idempotent_runtime::__private::Call::key(&mut __idempotent_call, &body.id);
-                    ::idempotent_runtime::__private::Call::argument(
-                        &mut __idempotent_call,
-                        "body",
-                        &body,
-                    );
+                    let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
+                    private::Call::key(&mut __idempotent_call, &body.id);
+                    private::Call::argument(&mut __idempotent_call, "body", &body);
                     __idempotent_call
                 };
                 let __idempotent_body = async move {
-                    if let ::idempotent_runtime::__private::core::option::Option::Some(
-                        __idempotent_outcome,
-                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
+                    if let private::core::option::Option::Some(__idempotent_outcome) = private::core::option::Option::None::<
                         Result<Json<Order>, ApiError>,
                     > {
                         return __idempotent_outcome;
@@ -130,15 +122,11 @@ fn a_derived_name_and_a_pattern() {
                         Ok(Json(body))
                     }
                 };
-                let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
-                    ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                let __idempotent_body = private::core::pin::pin!(
+                    private::core::option::Option::Some(__idempotent_body)
                 );
                 let __idempotent_outcome = __idempotent_prepared
-                    .run(
-                        __idempotent_body,
-                        ::idempotent_runtime::__private::Recorded,
-                        ::idempotent_runtime::__private::Whole,
-                    )
+                    .run(__idempotent_body, private::Recorded, private::Whole)
                     .await;
                 return __idempotent_outcome;
             }
@@ -207,31 +195,18 @@ fn a_method_that_async_trait_has_boxed() {
                         };
                         let __ret: Result<Paid, PayError> = {
                             let __idempotent_prepared = {
-                                static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
-                                        "pay",
-                                    )
+                                static __IDEMPOTENT_SITE: private::Site = private::Site::new("pay")
                                     .key("(self.shop, body.id)");
-                                let mut __idempotent_call = ::idempotent_runtime::__private::begin(
-                                    &__IDEMPOTENT_SITE,
-                                );
-                                ::idempotent_runtime::__private::Call::key(
+                                let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
+                                private::Call::key(
                                     &mut __idempotent_call,
-                                    &(
-                                        ::idempotent_runtime::__private::part(&__self.shop),
-                                        ::idempotent_runtime::__private::part(&body.id),
-                                    ),
+                                    &(private::part(&__self.shop), private::part(&body.id)),
                                 );
-                                ::idempotent_runtime::__private::Call::argument(
-                                    &mut __idempotent_call,
-                                    "body",
-                                    &body,
-                                );
+                                private::Call::argument(&mut __idempotent_call, "body", &body);
                                 __idempotent_call
                             };
                             let __idempotent_body = async move {
-                                if let ::idempotent_runtime::__private::core::option::Option::Some(
-                                    __idempotent_outcome,
-                                ) = ::idempotent_runtime::__private::core::option::Option::None::<
+                                if let private::core::option::Option::Some(__idempotent_outcome) = private::core::option::Option::None::<
                                     Result<Paid, PayError>,
                                 > {
                                     return __idempotent_outcome;
@@ -239,15 +214,11 @@ fn a_method_that_async_trait_has_boxed() {
                                 let _ = (&body, &app, &__self);
                                 { __self.pay_now(app, body).await }
                             };
-                            let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
-                                ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                            let __idempotent_body = private::core::pin::pin!(
+                                private::core::option::Option::Some(__idempotent_body)
                             );
                             let __idempotent_outcome = __idempotent_prepared
-                                .run(
-                                    __idempotent_body,
-                                    ::idempotent_runtime::__private::Recorded,
-                                    ::idempotent_runtime::__private::Whole,
-                                )
+                                .run(__idempotent_body, private::Recorded, private::Whole)
                                 .await;
                             return __idempotent_outcome;
                         };

@@ -24,41 +24,23 @@ fn a_method_with_a_tuple_key() {
             impl Shop {
                 async fn add(&self, item: u64) -> Result<(), CartError> {
                     let __idempotent_prepared = {
-                        static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
-                                "cart.add",
-                            )
+                        static __IDEMPOTENT_SITE: private::Site = private::Site::new("cart.add")
                             .key("(&self.cart, (item, \"eu\"))")
                             .scope("self.tenant()");
-                        let mut __idempotent_call = ::idempotent_runtime::__private::begin(
-                            &__IDEMPOTENT_SITE,
-                        );
-                        ::idempotent_runtime::__private::Call::key(
+                        let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
+                        private::Call::key(
                             &mut __idempotent_call,
                             &(
-                                ::idempotent_runtime::__private::part(&self.cart),
-                                ::idempotent_runtime::__private::part(
-                                    &(
-                                        ::idempotent_runtime::__private::part(&item),
-                                        ::idempotent_runtime::__private::part(&"eu"),
-                                    ),
-                                ),
+                                private::part(&self.cart),
+                                private::part(&(private::part(&item), private::part(&"eu"))),
                             ),
                         );
-                        ::idempotent_runtime::__private::Call::scope(
-                            &mut __idempotent_call,
-                            &self.tenant(),
-                        );
-                        ::idempotent_runtime::__private::Call::argument(
-                            &mut __idempotent_call,
-                            "item",
-                            &item,
-                        );
+                        private::Call::scope(&mut __idempotent_call, &self.tenant());
+                        private::Call::argument(&mut __idempotent_call, "item", &item);
                         __idempotent_call
                     };
                     let __idempotent_body = async move {
-                        if let ::idempotent_runtime::__private::core::option::Option::Some(
-                            __idempotent_outcome,
-                        ) = ::idempotent_runtime::__private::core::option::Option::None::<
+                        if let private::core::option::Option::Some(__idempotent_outcome) = private::core::option::Option::None::<
                             Result<(), CartError>,
                         > {
                             return __idempotent_outcome;
@@ -66,15 +48,11 @@ fn a_method_with_a_tuple_key() {
                         let _ = (&item, &self);
                         { self.push(item).await }
                     };
-                    let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
-                        ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                    let __idempotent_body = private::core::pin::pin!(
+                        private::core::option::Option::Some(__idempotent_body)
                     );
                     let __idempotent_outcome = __idempotent_prepared
-                        .run(
-                            __idempotent_body,
-                            ::idempotent_runtime::__private::Recorded,
-                            ::idempotent_runtime::__private::Whole,
-                        )
+                        .run(__idempotent_body, private::Recorded, private::Whole)
                         .await;
                     return __idempotent_outcome;
                 }
@@ -179,53 +157,35 @@ fn all_arguments_as_the_key() {
             {
                 #![allow(clippy::unused_async)]
                 let __idempotent_prepared = {
-                    static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
-                            ::idempotent_runtime::__private::core::concat!(
-                                ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
-                                ::idempotent_runtime::__private::core::module_path!(), "::", "send"
+                    static __IDEMPOTENT_SITE: private::Site = private::Site::new(
+                            private::core::concat!(
+                                private::core::env!("CARGO_PKG_NAME"), "::",
+                                private::core::module_path!(), "::", "send"
                             ),
                         )
-                        .in_flight(::idempotent_runtime::__private::InFlight::Reject)
-                        .on_crash(::idempotent_runtime::__private::OnCrash::Rerun)
-                        .on_cancel(::idempotent_runtime::__private::OnCancel::Stop);
-                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
-                        &__IDEMPOTENT_SITE,
-                    );
-                    ::idempotent_runtime::__private::Call::key_from_arguments(
-                        &mut __idempotent_call,
-                    );
+                        .in_flight(private::InFlight::Reject)
+                        .on_crash(private::OnCrash::Rerun)
+                        .on_cancel(private::OnCancel::Stop);
+                    let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
+                    private::Call::key_from_arguments(&mut __idempotent_call);
                     #[cfg(feature = "mail")]
-                    ::idempotent_runtime::__private::Call::argument(
-                        &mut __idempotent_call,
-                        "to",
-                        &to,
-                    );
-                    ::idempotent_runtime::__private::Call::argument(
-                        &mut __idempotent_call,
-                        "type",
-                        &r#type,
-                    );
+                    private::Call::argument(&mut __idempotent_call, "to", &to);
+                    private::Call::argument(&mut __idempotent_call, "type", &r#type);
                     __idempotent_call
                 };
                 let __idempotent_body = async move {
-                    if let ::idempotent_runtime::__private::core::option::Option::Some(
-                        __idempotent_outcome,
-                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
+                    if let private::core::option::Option::Some(__idempotent_outcome) = private::core::option::Option::None::<
                         Result<(), MailError>,
                     > {
                         return __idempotent_outcome;
                     }
                     { Ok(()) }
                 };
-                let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
-                    ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                let __idempotent_body = private::core::pin::pin!(
+                    private::core::option::Option::Some(__idempotent_body)
                 );
                 let __idempotent_outcome = __idempotent_prepared
-                    .run(
-                        __idempotent_body,
-                        ::idempotent_runtime::__private::Recorded,
-                        ::idempotent_runtime::__private::Whole,
-                    )
+                    .run(__idempotent_body, private::Recorded, private::Whole)
                     .await;
                 return __idempotent_outcome;
             }

@@ -24,39 +24,23 @@ fn reconcile_asks_with_every_argument() {
             impl Shop {
                 async fn pay(&self, bank: &Bank, conn: Conn, req: Payout) -> Result<Paid, PayError> {
                     let __idempotent_prepared = {
-                        static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
-                                "payout",
-                            )
+                        static __IDEMPOTENT_SITE: private::Site = private::Site::new("payout")
                             .key("req.id")
-                            .on_crash(::idempotent_runtime::__private::OnCrash::Reconcile);
-                        let mut __idempotent_call = ::idempotent_runtime::__private::begin(
-                            &__IDEMPOTENT_SITE,
-                        );
-                        ::idempotent_runtime::__private::Call::key(&mut __idempotent_call, &req.id);
-                        ::idempotent_runtime::__private::Call::argument(
-                            &mut __idempotent_call,
-                            "conn",
-                            &conn,
-                        );
-                        ::idempotent_runtime::__private::Call::argument(
-                            &mut __idempotent_call,
-                            "req",
-                            &req,
-                        );
+                            .on_crash(private::OnCrash::Reconcile);
+                        let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
+                        private::Call::key(&mut __idempotent_call, &req.id);
+                        private::Call::argument(&mut __idempotent_call, "conn", &conn);
+                        private::Call::argument(&mut __idempotent_call, "req", &req);
                         __idempotent_call
                     };
                     let __idempotent_body = async move {
-                        if let ::idempotent_runtime::__private::core::option::Option::Some(
-                            __idempotent_outcome,
-                        ) = ::idempotent_runtime::__private::core::option::Option::None::<
+                        if let private::core::option::Option::Some(__idempotent_outcome) = private::core::option::Option::None::<
                             Result<Paid, PayError>,
                         > {
                             return __idempotent_outcome;
                         }
                         let _ = (&req, &bank);
-                        if let ::idempotent_runtime::__private::core::option::Option::Some(
-                            __idempotent_answer,
-                        ) = ::idempotent_runtime::__private::reconcile::<
+                        if let private::core::option::Option::Some(__idempotent_answer) = private::reconcile::<
                             Result<Paid, PayError>,
                             _,
                             _,
@@ -67,15 +51,11 @@ fn reconcile_asks_with_every_argument() {
                         }
                         { bank.pay(req).await }
                     };
-                    let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
-                        ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                    let __idempotent_body = private::core::pin::pin!(
+                        private::core::option::Option::Some(__idempotent_body)
                     );
                     let __idempotent_outcome = __idempotent_prepared
-                        .run(
-                            __idempotent_body,
-                            ::idempotent_runtime::__private::LeftUncertain,
-                            ::idempotent_runtime::__private::Whole,
-                        )
+                        .run(__idempotent_body, private::LeftUncertain, private::Whole)
                         .await;
                     return __idempotent_outcome;
                 }
@@ -100,22 +80,16 @@ fn a_reference_is_stored_in_place_of_the_value() {
         &expect![[r#"
             async fn make(mut id: u64) -> Result<Order, MakeError> {
                 let __idempotent_prepared = {
-                    static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
-                            ::idempotent_runtime::__private::core::concat!(
-                                ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
-                                ::idempotent_runtime::__private::core::module_path!(), "::", "make"
+                    static __IDEMPOTENT_SITE: private::Site = private::Site::new(
+                            private::core::concat!(
+                                private::core::env!("CARGO_PKG_NAME"), "::",
+                                private::core::module_path!(), "::", "make"
                             ),
                         )
                         .key("id");
-                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
-                        &__IDEMPOTENT_SITE,
-                    );
-                    ::idempotent_runtime::__private::Call::key(&mut __idempotent_call, &id);
-                    ::idempotent_runtime::__private::Call::argument(
-                        &mut __idempotent_call,
-                        "id",
-                        &id,
-                    );
+                    let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
+                    private::Call::key(&mut __idempotent_call, &id);
+                    private::Call::argument(&mut __idempotent_call, "id", &id);
                     __idempotent_call
                 };
                 let (saves_idempotent_outcome, loads_idempotent_outcome) = (
@@ -123,9 +97,7 @@ fn a_reference_is_stored_in_place_of_the_value() {
                     load,
                 );
                 let __idempotent_body = async move {
-                    if let ::idempotent_runtime::__private::core::option::Option::Some(
-                        __idempotent_outcome,
-                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
+                    if let private::core::option::Option::Some(__idempotent_outcome) = private::core::option::Option::None::<
                         Result<Order, MakeError>,
                     > {
                         return __idempotent_outcome;
@@ -136,17 +108,14 @@ fn a_reference_is_stored_in_place_of_the_value() {
                         Err(MakeError(id))
                     }
                 };
-                let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
-                    ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                let __idempotent_body = private::core::pin::pin!(
+                    private::core::option::Option::Some(__idempotent_body)
                 );
                 let __idempotent_outcome = __idempotent_prepared
                     .run(
                         __idempotent_body,
-                        ::idempotent_runtime::__private::Replayed,
-                        ::idempotent_runtime::__private::Reference(
-                            saves_idempotent_outcome,
-                            loads_idempotent_outcome,
-                        ),
+                        private::Replayed,
+                        private::Reference(saves_idempotent_outcome, loads_idempotent_outcome),
                     )
                     .await;
                 return __idempotent_outcome;

@@ -32,44 +32,24 @@ fn every_policy() {
         &expect![[r#"
             async fn reserve(app: App, req: Reserve) -> Result<Receipt, StockError> {
                 let __idempotent_prepared = {
-                    static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
-                            "stock.reserve",
-                        )
+                    static __IDEMPOTENT_SITE: private::Site = private::Site::new("stock.reserve")
                         .key("lookup(&req).await?")
-                        .lease(::idempotent_runtime::__private::Duration::new(90u64, 0u32))
-                        .in_flight(
-                            ::idempotent_runtime::__private::InFlight::Wait(
-                                ::idempotent_runtime::__private::Duration::new(10u64, 0u32),
-                            ),
-                        )
-                        .on_crash(::idempotent_runtime::__private::OnCrash::Uncertain)
-                        .on_cancel(::idempotent_runtime::__private::OnCancel::Detach)
-                        .on_missing_key(::idempotent_runtime::__private::OnMissingKey::Run)
-                        .on_outage(::idempotent_runtime::__private::OnOutage::ReadOnly)
+                        .lease(private::Duration::new(90u64, 0u32))
+                        .in_flight(private::InFlight::Wait(private::Duration::new(10u64, 0u32)))
+                        .on_crash(private::OnCrash::Uncertain)
+                        .on_cancel(private::OnCancel::Detach)
+                        .on_missing_key(private::OnMissingKey::Run)
+                        .on_outage(private::OnOutage::ReadOnly)
                         .version(2u32)
                         .also_accept_name("stock.hold");
-                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
-                        &__IDEMPOTENT_SITE,
-                    );
-                    ::idempotent_runtime::__private::Call::handle(
-                        &mut __idempotent_call,
-                        &app.idempotency,
-                    );
-                    ::idempotent_runtime::__private::Call::key(
-                        &mut __idempotent_call,
-                        &lookup(&req).await?,
-                    );
-                    ::idempotent_runtime::__private::Call::argument(
-                        &mut __idempotent_call,
-                        "req",
-                        &req,
-                    );
+                    let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
+                    private::Call::handle(&mut __idempotent_call, &app.idempotency);
+                    private::Call::key(&mut __idempotent_call, &lookup(&req).await?);
+                    private::Call::argument(&mut __idempotent_call, "req", &req);
                     __idempotent_call
                 };
                 let __idempotent_body = async move {
-                    if let ::idempotent_runtime::__private::core::option::Option::Some(
-                        __idempotent_outcome,
-                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
+                    if let private::core::option::Option::Some(__idempotent_outcome) = private::core::option::Option::None::<
                         Result<Receipt, StockError>,
                     > {
                         return __idempotent_outcome;
@@ -80,8 +60,8 @@ fn every_policy() {
                 let __idempotent_outcome = __idempotent_prepared
                     .run_detached(
                         __idempotent_body,
-                        ::idempotent_runtime::__private::Classified(classify),
-                        ::idempotent_runtime::__private::Upgraded(Receipt::read_old),
+                        private::Classified(classify),
+                        private::Upgraded(Receipt::read_old),
                     )
                     .await;
                 return __idempotent_outcome;
@@ -109,36 +89,26 @@ fn computed_durations_and_a_fingerprint() {
         &expect![[r#"
             async fn add(a: u64, b: u64) -> anyhow::Result<u64> {
                 let __idempotent_prepared = {
-                    static __IDEMPOTENT_SITE: ::idempotent_runtime::__private::Site = ::idempotent_runtime::__private::Site::new(
-                            ::idempotent_runtime::__private::core::concat!(
-                                ::idempotent_runtime::__private::core::env!("CARGO_PKG_NAME"), "::",
-                                ::idempotent_runtime::__private::core::module_path!(), "::", "add"
+                    static __IDEMPOTENT_SITE: private::Site = private::Site::new(
+                            private::core::concat!(
+                                private::core::env!("CARGO_PKG_NAME"), "::",
+                                private::core::module_path!(), "::", "add"
                             ),
                         )
                         .key("a + b");
-                    let mut __idempotent_call = ::idempotent_runtime::__private::begin(
-                        &__IDEMPOTENT_SITE,
-                    );
-                    ::idempotent_runtime::__private::Call::key(&mut __idempotent_call, &(a + b));
-                    ::idempotent_runtime::__private::Call::fingerprint(
+                    let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
+                    private::Call::key(&mut __idempotent_call, &(a + b));
+                    private::Call::fingerprint(&mut __idempotent_call, &(&a, &b));
+                    private::Call::ttl(&mut __idempotent_call, Duration::from_secs(a));
+                    private::Call::lease(&mut __idempotent_call, LEASE);
+                    private::Call::in_flight(
                         &mut __idempotent_call,
-                        &(&a, &b),
-                    );
-                    ::idempotent_runtime::__private::Call::ttl(
-                        &mut __idempotent_call,
-                        Duration::from_secs(a),
-                    );
-                    ::idempotent_runtime::__private::Call::lease(&mut __idempotent_call, LEASE);
-                    ::idempotent_runtime::__private::Call::in_flight(
-                        &mut __idempotent_call,
-                        ::idempotent_runtime::__private::InFlight::Wait(PATIENCE),
+                        private::InFlight::Wait(PATIENCE),
                     );
                     __idempotent_call
                 };
                 let __idempotent_body = async move {
-                    if let ::idempotent_runtime::__private::core::option::Option::Some(
-                        __idempotent_outcome,
-                    ) = ::idempotent_runtime::__private::core::option::Option::None::<
+                    if let private::core::option::Option::Some(__idempotent_outcome) = private::core::option::Option::None::<
                         anyhow::Result<u64>,
                     > {
                         return __idempotent_outcome;
@@ -146,15 +116,11 @@ fn computed_durations_and_a_fingerprint() {
                     let _ = (&b, &a);
                     { Ok(a + b) }
                 };
-                let __idempotent_body = ::idempotent_runtime::__private::core::pin::pin!(
-                    ::idempotent_runtime::__private::core::option::Option::Some(__idempotent_body)
+                let __idempotent_body = private::core::pin::pin!(
+                    private::core::option::Option::Some(__idempotent_body)
                 );
                 let __idempotent_outcome = __idempotent_prepared
-                    .run(
-                        __idempotent_body,
-                        ::idempotent_runtime::__private::Released,
-                        ::idempotent_runtime::__private::Whole,
-                    )
+                    .run(__idempotent_body, private::Released, private::Whole)
                     .await;
                 return __idempotent_outcome;
             }

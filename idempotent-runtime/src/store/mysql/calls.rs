@@ -15,8 +15,8 @@ use crate::{
     record::{Draft, Moment, Record, State, Time, TokenRule, Version, micros},
     store::{
         Snapshot, Stamp, Store, StoreError, StoreErrorKind, Swap,
-        recent::Known,
         sql::{self, Value, bytes},
+        version_cache::CachedVersion,
     },
 };
 
@@ -58,7 +58,7 @@ impl Statements {
         &self,
         session: &mut Session<'_>,
         id: &RecordId,
-        known: &Known,
+        known: &CachedVersion,
     ) -> Result<Option<Snapshot>, StoreError> {
         const DOING: &str = "loading an outcome";
         let answer = run(session, &self.again, &sql::known(id, known), DOING).await?;
@@ -86,7 +86,7 @@ impl Statements {
             }
             let values = sql::written(id, None, next);
             let answer = run(session, &self.create, &values, DOING).await?;
-            if let Some(stamp) = stamped(next, None, answer.told) {
+            if let Some(stamp) = stamped(next, None, answer.server_time) {
                 return Ok(Swap::Applied(stamp));
             }
             let looked = self.load_current(session, id).await;
@@ -135,12 +135,12 @@ impl Statements {
         id: &RecordId,
         seen: Version,
         next: &Draft,
-        known: Option<&Known>,
+        known: Option<&CachedVersion>,
     ) -> Result<Swap, StoreError> {
         let keeps = next.token == TokenRule::Keep
             || next.lease == Moment::Keep
             || next.expires == Moment::Keep;
-        let applied = match known.map(Known::record) {
+        let applied = match known.map(CachedVersion::record) {
             None if keeps && session.shows => {
                 self.replace_and_show(session, id, seen, next).await?
             }
@@ -202,7 +202,7 @@ impl Statements {
         if answer.affected == 0 {
             return Ok(None);
         }
-        if let Some(stamp) = stamped(next, previous, answer.told) {
+        if let Some(stamp) = stamped(next, previous, answer.server_time) {
             return Ok(Some(stamp));
         }
         let looked = self.load_current(session, id).await;
@@ -288,8 +288,8 @@ async fn look(
 }
 
 /// The stamp of what was written at the time that the server told; `None` where it told none.
-fn stamped(next: &Draft, previous: Option<&Record>, told: u64) -> Option<Stamp> {
-    let now = Time::from_micros(i64::try_from(told).ok().filter(|now| *now > 0)?);
+fn stamped(next: &Draft, previous: Option<&Record>, server_time: u64) -> Option<Stamp> {
+    let now = Time::from_micros(i64::try_from(server_time).ok().filter(|now| *now > 0)?);
     Some(Stamp::from_record(&next.apply(previous, now), now))
 }
 

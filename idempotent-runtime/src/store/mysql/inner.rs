@@ -10,8 +10,8 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
-        Snapshot, StoreError, Swap, moment::Moment, pool::ConnectionPool, recent::Recent,
-        sql::TablePrefix, waiters::Waiters,
+        Snapshot, StoreError, Swap, moment::Moment, pool::ConnectionPool, sql::TablePrefix,
+        version_cache::VersionCache, waiters::Waiters,
     },
 };
 
@@ -21,7 +21,7 @@ pub(super) struct Inner {
     pub(super) statements: Arc<Statements>,
     pub(super) prefix: TablePrefix,
     pub(super) waiters: Arc<Waiters>,
-    pub(super) recent: Arc<Recent>,
+    pub(super) versions: Arc<VersionCache>,
 }
 
 impl Inner {
@@ -29,12 +29,12 @@ impl Inner {
         let loading = async |connected: &mut Connected| {
             self.statements.load(&mut connected.session(), id).await
         };
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let snapshot = self
             .connections
             .run_again("loading a record", loading)
             .await?;
-        self.recent.saw(id, &snapshot, sent);
+        self.versions.observe(id, &snapshot, sent_at);
         Ok(snapshot)
     }
 
@@ -52,7 +52,7 @@ impl Inner {
             let (session, statements) = (&mut connected.session(), &self.statements);
             match seen {
                 None => {
-                    if let Some(known) = self.recent.done(id)
+                    if let Some(known) = self.versions.done(id)
                         && let Some(snapshot) = statements.again(session, id, &known).await?
                     {
                         return Ok(Swap::Refused(snapshot));
@@ -60,16 +60,16 @@ impl Inner {
                     statements.create(session, id, next).await
                 }
                 Some(seen) => {
-                    let known = self.recent.version(id, Some(seen));
+                    let known = self.versions.version(id, Some(seen));
                     statements
                         .replace(session, id, seen, next, known.as_deref())
                         .await
                 }
             }
         };
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let answer = self.connections.run("writing a record", writing).await?;
-        self.recent.wrote(id, seen, next, &answer, sent);
+        self.versions.record_write(id, seen, next, &answer, sent_at);
         // For a record that begins nobody waits yet, but for those who have seen it already, and who would look in vain.
         if seen.is_some() && matches!(answer, Swap::Applied(_)) {
             self.waiters.wake(id);

@@ -31,11 +31,11 @@ use crate::{
     record::{Draft, Record, Version},
     store::{
         Snapshot, Store, StoreError, Swap,
-        apart::apart,
         pool::{ConnectionPool, Limits},
+        spawned::spawned,
         sql::TablePrefix,
         transaction::connection_of,
-        waiters::look::Pace,
+        waiters::look::PollInterval,
     },
 };
 
@@ -126,7 +126,7 @@ impl MySqlStore {
                 statements: Arc::new(Statements::new(&prefix)),
                 prefix,
                 waiters: Arc::default(),
-                recent: Arc::default(),
+                versions: Arc::default(),
             }),
         }
     }
@@ -154,7 +154,7 @@ impl MySqlStore {
         }
         let mut connected = inner.connections.acquire(DOING).await?;
         let answer = migrate::migrate(&mut connected.connection, &inner.prefix).await;
-        connected.settle(answer)
+        connected.release(answer)
     }
 
     /// Tells whether this build can use the tables, for people who run their own migrations.
@@ -181,9 +181,9 @@ impl MySqlStore {
 #[async_trait]
 impl Store for MySqlStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let Some(_in_hand) = self.inner.connections.hand() else {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
             let (inner, id) = (Arc::clone(&self.inner), *id);
-            return apart("loading a record", async move { inner.load(&id).await }).await;
+            return spawned("loading a record", async move { inner.load(&id).await }).await;
         };
         self.inner.load(id).await
     }
@@ -194,10 +194,10 @@ impl Store for MySqlStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let Some(_in_hand) = self.inner.connections.hand() else {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
             let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
             let swapping = async move { inner.swap(&id, seen, &next).await };
-            return apart("writing a record", swapping).await;
+            return spawned("writing a record", swapping).await;
         };
         self.inner.swap(id, seen, next).await
     }
@@ -209,13 +209,15 @@ impl Store for MySqlStore {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let waiters = &self.inner.waiters;
-        waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
+        waiters
+            .wait(self, id, seen, at_most, || PollInterval::POLLING)
+            .await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let inner = Arc::clone(&self.inner);
         let purging = async move { inner.purge(limit, keep).await };
-        apart("purging expired records", purging).await
+        spawned("purging expired records", purging).await
     }
 
     async fn scan(
@@ -225,7 +227,7 @@ impl Store for MySqlStore {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let listing = async move { inner.scan(after, limit).await };
-        apart("listing records", listing).await
+        spawned("listing records", listing).await
     }
 
     /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.
@@ -237,7 +239,7 @@ impl Store for MySqlStore {
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),
-                recent: Arc::clone(&inner.recent),
+                versions: Arc::clone(&inner.versions),
             }),
         })))
     }

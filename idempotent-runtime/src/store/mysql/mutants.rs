@@ -62,7 +62,7 @@ impl Mutant {
         let change = sqlx::raw_sql(AssertSqlSafe(change));
         let changed = side.connection.execute(change).await;
         changed.expect("the records change");
-        side.settle(Ok(())).expect("it changed them");
+        side.release(Ok(())).expect("it changed them");
     }
 }
 
@@ -121,7 +121,7 @@ impl Subject for Mutant {
                 statements: Arc::clone(&self.statements),
                 prefix: sound.prefix.clone(),
                 waiters: Arc::default(),
-                recent: Arc::default(),
+                versions: Arc::default(),
             }),
         })
     }

@@ -23,7 +23,7 @@ const DEADLOCKS: u32 = 10;
 pub(super) struct Answer {
     pub(super) rows: Vec<MySqlRow>,
     /// The last argument of `LAST_INSERT_ID` in it; 0 where that was not called.
-    pub(super) told: u64,
+    pub(super) server_time: u64,
     /// How many rows were found, or changed: that depends on how the connection was opened.
     pub(super) affected: u64,
 }
@@ -58,7 +58,7 @@ async fn send(
     while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
         match answer? {
             Either::Left(done) => {
-                whole.told = done.last_insert_id();
+                whole.server_time = done.last_insert_id();
                 whole.affected = done.rows_affected();
             }
             Either::Right(row) => whole.rows.push(row),

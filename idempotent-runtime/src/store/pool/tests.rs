@@ -23,7 +23,7 @@ async fn lent(
     let lent = pool.acquire("testing").await.expect("there is room");
     let number = *lent;
     let answer = answer.map_err(|kind| StoreError::new(kind, "testing"));
-    let passed_on = lent.settle_at(answer.clone(), in_seconds(after));
+    let passed_on = lent.release_at(answer.clone(), in_seconds(after));
     assert_eq!(passed_on, answer);
     number
 }
@@ -36,7 +36,7 @@ async fn with_two_idle() -> ConnectionPool<Numbered> {
         pool.acquire("testing").await.expect("there is room"),
     ];
     for one in both {
-        one.settle(Ok(())).expect("it is passed on");
+        one.release(Ok(())).expect("it is passed on");
     }
     pool
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::{PgPool, postgres::PgConnectOptions};
 
-use super::{PostgresStore, failure, rows::Way};
+use super::{PostgresStore, failure, rows::Protocol};
 use crate::store::{
     StoreError,
     pool::Place,
@@ -32,7 +32,7 @@ use crate::store::{
 #[must_use]
 pub struct PostgresBuilder {
     settings: Settings,
-    way: Way,
+    protocol: Protocol,
 }
 
 sets_up_a_server! {
@@ -46,7 +46,7 @@ impl PostgresBuilder {
     pub(super) fn new() -> Self {
         Self {
             settings: Settings::default(),
-            way: Way::Prepared,
+            protocol: Protocol::Extended,
         }
     }
 
@@ -66,7 +66,7 @@ impl PostgresBuilder {
     /// [`Other`]: crate::store::StoreErrorKind::Other
     /// [`Unavailable`]: crate::store::StoreErrorKind::Unavailable
     pub fn transaction_pooling(mut self) -> Self {
-        self.way = Way::Text;
+        self.protocol = Protocol::Simple;
         self
     }
 
@@ -74,7 +74,7 @@ impl PostgresBuilder {
         Ok(PostgresStore::over(
             place,
             self.settings.limits,
-            self.way,
+            self.protocol,
             self.settings.prefix?,
         ))
     }

@@ -7,7 +7,7 @@ use sqlx::{Row, postgres::PgConnection};
 use super::{
     failure,
     packed::Unpacked,
-    rows::{self, MEETINGS},
+    rows::{self, MAX_SERIALIZATION_RETRIES},
     statements::{Statements, place},
 };
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
     record::{Draft, Record, Version, micros},
     store::{
         Snapshot, StoreError, StoreErrorKind, Swap,
-        recent::Known,
         sql::{self, Value, bytes},
+        version_cache::CachedVersion,
     },
 };
 
@@ -43,7 +43,7 @@ impl Statements {
         const DOING: &str = "loading a record";
         let rows = rows::run(
             connection,
-            self.way,
+            self.protocol,
             &self.load,
             &[bytes(id.as_bytes())],
             DOING,
@@ -58,11 +58,11 @@ impl Statements {
         &self,
         connection: &mut PgConnection,
         id: &RecordId,
-        known: &Known,
+        known: &CachedVersion,
     ) -> Result<Option<Snapshot>, StoreError> {
         const DOING: &str = "loading an outcome";
         let values = sql::known(id, known);
-        let rows = rows::run(connection, self.way, &self.again, &values, DOING).await?;
+        let rows = rows::run(connection, self.protocol, &self.again, &values, DOING).await?;
         let row = rows.first();
         row.map_or(Ok(None), |row| sql::again(row, known, DOING))
     }
@@ -78,7 +78,7 @@ impl Statements {
         for _ in 0..sql::ROUNDS {
             // The last one is the version that was seen, and none was.
             let [values @ .., _] = sql::written(id, None, next);
-            let rows = rows::run(connection, self.way, &self.create, &values, DOING).await?;
+            let rows = rows::run(connection, self.protocol, &self.create, &values, DOING).await?;
             if let Some(row) = rows.first() {
                 let row = Unpacked::of(row, DOING)?;
                 return sql::swapped(&row, place::RECORD, next.version, DOING);
@@ -99,7 +99,7 @@ impl Statements {
         id: &RecordId,
         seen: Version,
         next: &Draft,
-        known: Option<&Known>,
+        known: Option<&CachedVersion>,
     ) -> Result<Swap, StoreError> {
         const DOING: &str = "writing a record";
         let channel = [Value::Text(Some(&*self.channel))];
@@ -113,7 +113,8 @@ impl Statements {
                 (&self.replace, values.into_iter().chain(channel).collect())
             }
         };
-        let rows = rows::run_and_tell(connection, self.way, statement, values, 0, DOING).await?;
+        let rows =
+            rows::run_and_tell(connection, self.protocol, statement, values, 0, DOING).await?;
         match rows.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
             // Not in the same statement: its snapshot may be older than the version that was in the way.
@@ -131,7 +132,7 @@ impl Statements {
         const DOING: &str = "waiting for a record";
         let seen = seen.to_bytes();
         let values = [bytes(id.as_bytes()), bytes(&seen)];
-        let rows = rows::run(connection, self.way, &self.mark, &values, DOING).await?;
+        let rows = rows::run(connection, self.protocol, &self.mark, &values, DOING).await?;
         let Some(row) = rows.first() else {
             return Ok(Mark::Moved);
         };
@@ -154,8 +155,15 @@ impl Statements {
             Value::Number(Some(micros(keep))),
             Value::Text(Some(&*self.channel)),
         ];
-        let rows =
-            rows::run_and_tell(connection, self.way, &self.purge, values, MEETINGS, DOING).await?;
+        let rows = rows::run_and_tell(
+            connection,
+            self.protocol,
+            &self.purge,
+            values,
+            MAX_SERIALIZATION_RETRIES,
+            DOING,
+        )
+        .await?;
         rows.iter().map(|row| sql::id(row, DOING)).collect()
     }
 
@@ -169,7 +177,7 @@ impl Statements {
         // Shorter than every id, and so before all of them.
         let after = after.map_or(Vec::new(), |after| after.as_bytes().to_vec());
         let values = [bytes(&after), Value::Number(Some(limit.into()))];
-        let rows = rows::run(connection, self.way, &self.scan, &values, DOING).await?;
+        let rows = rows::run(connection, self.protocol, &self.scan, &values, DOING).await?;
         rows.iter().map(|row| sql::listed(row, DOING)).collect()
     }
 }
@@ -193,7 +201,7 @@ mod tests {
         let row = sqlx::query_as(sqlx::AssertSqlSafe(query))
             .fetch_one(&mut **connection)
             .await;
-        connection.settle(Ok(())).expect("it is free again");
+        connection.release(Ok(())).expect("it is free again");
         row.expect("one record")
     }
 

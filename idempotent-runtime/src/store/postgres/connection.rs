@@ -10,7 +10,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgConnection},
 };
 
-use super::{failure, rows::Way};
+use super::{failure, rows::Protocol};
 use crate::store::{
     StoreError, StoreErrorKind,
     pool::{Place, Server},
@@ -21,7 +21,7 @@ use crate::store::{
 #[derive(Clone)]
 pub(super) struct Postgres {
     pub(super) place: Place<PgConnectOptions>,
-    pub(super) way: Way,
+    pub(super) protocol: Protocol,
     /// How long a statement waits for a lock that somebody else holds.
     pub(super) lock_wait: Duration,
     pub(super) prefix: TablePrefix,
@@ -68,9 +68,9 @@ impl Postgres {
     /// both, and a claim neither.
     fn question(&self) -> String {
         // Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
-        let settings = match self.way {
-            Way::Prepared | Way::Unnamed => settings(self.lock_wait),
-            Way::Text => String::new(),
+        let settings = match self.protocol {
+            Protocol::Extended | Protocol::Unnamed => settings(self.lock_wait),
+            Protocol::Simple => String::new(),
         };
         let table = format!("to_regclass('{}records')::oid", self.prefix);
         format!(
@@ -93,7 +93,7 @@ impl Server for Postgres {
         let question = sqlx::raw_sql(AssertSqlSafe(self.question()));
         let row = connection.fetch_one(question).await.map_err(failed)?;
         let form: String = row.try_get(0).map_err(failed)?;
-        if self.way == Way::Text && form != "hex" {
+        if self.protocol == Protocol::Simple && form != "hex" {
             let source = "bytes would come as the driver does not read them: set `bytea_output` to `hex` for the role or the database";
             return Err(StoreError::new(StoreErrorKind::Configuration, doing).with_source(source));
         }

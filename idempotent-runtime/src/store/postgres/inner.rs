@@ -5,15 +5,15 @@ use std::{sync::Arc, time::Duration};
 use super::{
     calls::Mark,
     connection::{Connected, Postgres},
-    rows::Way,
+    rows::Protocol,
     statements::Statements,
 };
 use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
-        Snapshot, StoreError, StoreErrorKind, Swap, listening::Listening, moment::Moment,
-        pool::ConnectionPool, recent::Recent, sql::TablePrefix, waiters::Waiters,
+        Snapshot, StoreError, StoreErrorKind, Swap, moment::Moment, notifications::Listener,
+        pool::ConnectionPool, sql::TablePrefix, version_cache::VersionCache, waiters::Waiters,
     },
 };
 
@@ -23,23 +23,23 @@ pub(super) struct Inner {
     pub(super) statements: Arc<Statements>,
     pub(super) prefix: TablePrefix,
     pub(super) waiters: Arc<Waiters>,
-    pub(super) listening: Arc<Listening>,
-    pub(super) recent: Arc<Recent>,
+    pub(super) listener: Arc<Listener>,
+    pub(super) versions: Arc<VersionCache>,
 }
 
 impl Inner {
     pub(super) fn tells(&self) -> bool {
-        self.statements.way == Way::Prepared
+        self.statements.protocol == Protocol::Extended
     }
 
     pub(super) async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let loading = async |connection: &mut Connected| self.statements.load(connection, id).await;
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let snapshot = self
             .connections
             .run_again("loading a record", loading)
             .await?;
-        self.recent.saw(id, &snapshot, sent);
+        self.versions.observe(id, &snapshot, sent_at);
         Ok(snapshot)
     }
 
@@ -55,7 +55,7 @@ impl Inner {
         }
         let writing = async |connection: &mut Connected| match seen {
             None => {
-                if let Some(known) = self.recent.done(id)
+                if let Some(known) = self.versions.done(id)
                     && let Some(snapshot) = self.statements.again(connection, id, &known).await?
                 {
                     return Ok(Swap::Refused(snapshot));
@@ -63,16 +63,16 @@ impl Inner {
                 self.create(connection, id, next).await
             }
             Some(seen) => {
-                let known = self.recent.version(id, Some(seen));
+                let known = self.versions.version(id, Some(seen));
                 let statements = &self.statements;
                 statements
                     .replace(connection, id, seen, next, known.as_deref())
                     .await
             }
         };
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let answer = self.connections.run("writing a record", writing).await?;
-        self.recent.wrote(id, seen, next, &answer, sent);
+        self.versions.record_write(id, seen, next, &answer, sent_at);
         if matches!(answer, Swap::Applied(_)) {
             self.waiters.wake(id);
         }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::failure;
 use crate::store::{
     StoreError,
-    listening::{Channel, HELLO},
+    notifications::{Channel, HELLO},
     pool::{Limits, Place, limited},
 };
 

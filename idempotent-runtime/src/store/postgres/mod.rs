@@ -27,7 +27,7 @@ use self::{
     connection::{Connected, Postgres},
     inner::Inner,
     listen::Notifications,
-    rows::Way,
+    rows::Protocol,
     statements::Statements,
 };
 use crate::{
@@ -35,11 +35,11 @@ use crate::{
     record::{Draft, Record, Version},
     store::{
         Snapshot, Store, StoreError, Swap,
-        apart::apart,
         pool::{ConnectionPool, Limits, Place},
+        spawned::spawned,
         sql::TablePrefix,
         transaction::connection_of,
-        waiters::look::Pace,
+        waiters::look::PollInterval,
     },
 };
 
@@ -121,22 +121,27 @@ impl PostgresStore {
         PostgresBuilder::new()
     }
 
-    fn over(place: Place<PgConnectOptions>, limits: Limits, way: Way, prefix: TablePrefix) -> Self {
+    fn over(
+        place: Place<PgConnectOptions>,
+        limits: Limits,
+        protocol: Protocol,
+        prefix: TablePrefix,
+    ) -> Self {
         let lock_wait = limits.answer / 2;
         let server = Postgres {
             place,
-            way,
+            protocol,
             lock_wait,
             prefix: prefix.clone(),
         };
         Self {
             inner: Arc::new(Inner {
                 connections: ConnectionPool::new(server, limits),
-                statements: Arc::new(Statements::new(&prefix, way)),
+                statements: Arc::new(Statements::new(&prefix, protocol)),
                 prefix,
                 waiters: Arc::default(),
-                listening: Arc::default(),
-                recent: Arc::default(),
+                listener: Arc::default(),
+                versions: Arc::default(),
             }),
         }
     }
@@ -164,7 +169,7 @@ impl PostgresStore {
         let mut connection = inner.connections.acquire(DOING).await?;
         // Where that fails, the connection is closed, and its transaction holds nothing any more.
         migrate::migrate(&mut connection, &inner.prefix).await?;
-        connection.settle(Ok(()))
+        connection.release(Ok(()))
     }
 
     /// Tells whether this build can use the tables, for people who run their own migrations.
@@ -200,12 +205,12 @@ impl PostgresStore {
         if !self.inner.tells() {
             return None;
         }
-        let marked = match self.inner.connections.hand() {
-            Some(_in_hand) => self.inner.mark(id, seen).await,
+        let marked = match self.inner.connections.inline_permit() {
+            Some(_permit) => self.inner.mark(id, seen).await,
             None => {
                 let (inner, id) = (Arc::clone(&self.inner), *id);
                 let marking = async move { inner.mark(&id, seen).await };
-                apart("waiting for a record", marking).await
+                spawned("waiting for a record", marking).await
             }
         };
         if let Err(error) = &marked {
@@ -222,7 +227,9 @@ impl PostgresStore {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let waiters = &self.inner.waiters;
-        waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
+        waiters
+            .wait(self, id, seen, at_most, || PollInterval::POLLING)
+            .await
     }
 }
 
@@ -232,9 +239,9 @@ const KIND: &str = "one of Postgres";
 #[async_trait]
 impl Store for PostgresStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let Some(_in_hand) = self.inner.connections.hand() else {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
             let (inner, id) = (Arc::clone(&self.inner), *id);
-            return apart("loading a record", async move { inner.load(&id).await }).await;
+            return spawned("loading a record", async move { inner.load(&id).await }).await;
         };
         self.inner.load(id).await
     }
@@ -245,10 +252,10 @@ impl Store for PostgresStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        let Some(_in_hand) = self.inner.connections.hand() else {
+        let Some(_permit) = self.inner.connections.inline_permit() else {
             let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
             let swapping = async move { inner.swap(&id, seen, &next).await };
-            return apart("writing a record", swapping).await;
+            return spawned("writing a record", swapping).await;
         };
         self.inner.swap(id, seen, next).await
     }
@@ -274,18 +281,18 @@ impl Store for PostgresStore {
                 Some(Mark::Locked) | None => return self.wait_alone(id, seen, left).await,
             }
         }
-        inner.listening.begin(&inner.waiters, || {
+        inner.listener.begin(&inner.waiters, || {
             let place = inner.connections.server().place.clone();
             Notifications::of(&inner.statements.channel, place, inner.connections.limits())
         });
-        let pace = || inner.listening.pace();
-        inner.waiters.wait(self, id, seen, left, pace).await
+        let interval = || inner.listener.poll_interval();
+        inner.waiters.wait(self, id, seen, left, interval).await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let inner = Arc::clone(&self.inner);
         let purging = async move { inner.purge(limit, keep).await };
-        apart("purging expired records", purging).await
+        spawned("purging expired records", purging).await
     }
 
     async fn scan(
@@ -295,7 +302,7 @@ impl Store for PostgresStore {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let listing = async move { inner.scan(after, limit).await };
-        apart("listing records", listing).await
+        spawned("listing records", listing).await
     }
 
     /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.
@@ -307,8 +314,8 @@ impl Store for PostgresStore {
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),
-                listening: Arc::clone(&inner.listening),
-                recent: Arc::clone(&inner.recent),
+                listener: Arc::clone(&inner.listener),
+                versions: Arc::clone(&inner.versions),
             }),
         })))
     }

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Executor};
 
 use super::{
     Inner, PostgresStore, Statements,
-    rows::Way,
+    rows::Protocol,
     statements::{ARRIVED, NOW},
 };
 use crate::{
@@ -70,7 +70,7 @@ impl Mutant {
         let mut side = side.expect("the server answers");
         let change = sqlx::raw_sql(AssertSqlSafe(change));
         side.execute(change).await.expect("the records change");
-        side.settle(Ok(())).expect("it changed them");
+        side.release(Ok(())).expect("it changed them");
     }
 }
 
@@ -82,7 +82,7 @@ impl Bench for Mutant {
         let prefix = upgrade::prefix();
         let builder = PostgresStore::builder().table_prefix(&prefix.to_string());
         let sound = builder.connect(&url).await.expect("the server answers");
-        let mut statements = Statements::new(&prefix, Way::Prepared);
+        let mut statements = Statements::new(&prefix, Protocol::Extended);
         let (table, max) = (format!("{prefix}records"), i64::MAX.to_string());
         // Only who waits marks, and a wait looks as well.
         for (name, statement) in [
@@ -133,8 +133,8 @@ impl Subject for Mutant {
                 statements: Arc::clone(&self.statements),
                 prefix: sound.prefix.clone(),
                 waiters: Arc::default(),
-                listening: Arc::default(),
-                recent: Arc::default(),
+                listener: Arc::default(),
+                versions: Arc::default(),
             }),
         };
         given.push(store.clone());

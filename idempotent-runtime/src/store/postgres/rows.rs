@@ -13,15 +13,15 @@ use crate::store::{StoreError, StoreErrorKind, sql::Value};
 
 /// How a statement reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Protocol {
     /// Prepared once a connection: parsed and planned once.
-    Prepared,
+    Extended,
     /// Prepared anew each time, and without a name: on a connection of the application's, which may
     /// forget what has a name by `DISCARD ALL` or `DEALLOCATE ALL`.
     Unnamed,
     /// As one text: behind a proxy that pools transactions, what one message prepares the next one may not find, and the
     /// driver sends two.
-    Text,
+    Simple,
 }
 
 /// Why an answer is none.
@@ -29,47 +29,47 @@ const ANOTHER: &str =
     "another statement answered: say `transaction_pooling()` where a proxy pools transactions";
 
 /// How often a statement that gave way to another one is sent again, where it is a transaction of its own.
-pub(super) const MEETINGS: u32 = 10;
+pub(super) const MAX_SERIALIZATION_RETRIES: u32 = 10;
 
 /// Runs a statement to its end.
 pub(super) async fn run(
     connection: &mut PgConnection,
-    way: Way,
+    protocol: Protocol,
     statement: &Statement,
     values: &[Value<'_>],
     doing: &'static str,
 ) -> Result<Vec<PgRow>, StoreError> {
-    let rows = send(connection, way, statement, values).await;
-    own(statement, rows, doing)
+    let rows = send(connection, protocol, statement, values).await;
+    check_identity(statement, rows, doing)
 }
 
 /// The same for a statement whose last parameter is the channel on which a record is told that somebody waits for.
 ///
-/// It is sent again up to `meetings` times where it gave way to another one that writes the same rows, as a strict isolation demands:
+/// It is sent again up to `retries` times where it gave way to another one that writes the same rows, as a strict isolation demands:
 /// none where it is a part of the application's transaction, which is lost then, or where its caller sends it again.
 pub(super) async fn run_and_tell(
     connection: &mut PgConnection,
-    way: Way,
+    protocol: Protocol,
     statement: &Statement,
     mut values: Vec<Value<'_>>,
-    meetings: u32,
+    retries: u32,
     doing: &'static str,
 ) -> Result<Vec<PgRow>, StoreError> {
-    let mut met = 0;
+    let mut retried = 0;
     loop {
-        match send_and_tell(connection, way, statement, &mut values).await {
-            Err(error) if met < meetings && failure::gave_way(&error) => {
-                met += 1;
-                let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(met)));
+        match send_and_tell(connection, protocol, statement, &mut values).await {
+            Err(error) if retried < retries && failure::gave_way(&error) => {
+                retried += 1;
+                let pause = Duration::from_millis(rand::random_range(1..=5 * u64::from(retried)));
                 tokio::time::sleep(pause).await;
             }
-            rows => return own(statement, rows, doing),
+            rows => return check_identity(statement, rows, doing),
         }
     }
 }
 
 /// What was answered, if it was this statement that did.
-fn own(
+fn check_identity(
     statement: &Statement,
     rows: sqlx::Result<Vec<PgRow>>,
     doing: &'static str,
@@ -90,16 +90,16 @@ fn own(
 /// looks, too.
 async fn send_and_tell(
     connection: &mut PgConnection,
-    way: Way,
+    protocol: Protocol,
     statement: &Statement,
     values: &mut [Value<'_>],
 ) -> sqlx::Result<Vec<PgRow>> {
-    match send(connection, way, statement, values).await {
+    match send(connection, protocol, statement, values).await {
         Err(error) if failure::has_no_room_to_tell(&error) => {
             if let Some(channel) = values.last_mut() {
                 *channel = Value::Text(None);
             }
-            send(connection, way, statement, values).await
+            send(connection, protocol, statement, values).await
         }
         rows => rows,
     }
@@ -107,17 +107,17 @@ async fn send_and_tell(
 
 async fn send(
     connection: &mut PgConnection,
-    way: Way,
+    protocol: Protocol,
     statement: &Statement,
     values: &[Value<'_>],
 ) -> sqlx::Result<Vec<PgRow>> {
-    match way {
-        Way::Prepared | Way::Unnamed => {
+    match protocol {
+        Protocol::Extended | Protocol::Unnamed => {
             let query = sqlx::query(AssertSqlSafe(Arc::clone(&statement.text)));
-            let query = query.persistent(way == Way::Prepared);
+            let query = query.persistent(protocol == Protocol::Extended);
             connection.fetch_all(values.iter().fold(query, bind)).await
         }
-        Way::Text => {
+        Protocol::Simple => {
             let query = AssertSqlSafe(written_out(&statement.text, values));
             connection.fetch_all(sqlx::raw_sql(query)).await
         }

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::rows::Way;
+use super::rows::Protocol;
 use crate::{
     policy::OnCrash,
     record::State,
@@ -61,7 +61,7 @@ impl Statement {
 /// so that every other update is HOT: it writes no index.
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
-    pub(super) way: Way,
+    pub(super) protocol: Protocol,
     pub(super) load: Statement,
     pub(super) again: Statement,
     pub(super) create: Statement,
@@ -74,7 +74,7 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    pub(super) fn new(prefix: &TablePrefix, way: Way) -> Self {
+    pub(super) fn new(prefix: &TablePrefix, protocol: Protocol) -> Self {
         let table = format!("{prefix}records");
         let columns = COLUMNS.join(", ");
         let running = State::Running.code();
@@ -185,7 +185,7 @@ impl Statements {
             "SELECT {columns}, {NAME} FROM {table} WHERE id > $1::bytea ORDER BY id LIMIT $2::bigint"
         );
         Self {
-            way,
+            protocol,
             load: Statement::new(&load),
             again: Statement::new(&again),
             create: Statement::new(&create),
@@ -200,12 +200,12 @@ impl Statements {
 
     /// The same for a connection that is not ours, on which nothing of ours keeps a name.
     pub(super) fn unnamed(&self) -> Self {
-        let way = match self.way {
-            Way::Prepared | Way::Unnamed => Way::Unnamed,
-            Way::Text => Way::Text,
+        let protocol = match self.protocol {
+            Protocol::Extended | Protocol::Unnamed => Protocol::Unnamed,
+            Protocol::Simple => Protocol::Simple,
         };
         Self {
-            way,
+            protocol,
             ..self.clone()
         }
     }

@@ -16,8 +16,8 @@ use crate::{
     store::{
         Snapshot, StoreError, Swap,
         moment::Moment,
-        recent::Known,
         sql::{self, APPLIED, COLUMNS, Value},
+        version_cache::CachedVersion,
     },
 };
 
@@ -40,13 +40,13 @@ impl Inner {
     pub(super) async fn again(
         &self,
         id: &RecordId,
-        known: &Known,
+        known: &CachedVersion,
         doing: &'static str,
     ) -> Result<Option<Snapshot>, StoreError> {
         if !known.vanishes() || !self.link.is_own() {
-            let sent = Moment::now();
+            let sent_at = Moment::now();
             let snapshot = self.load(id, doing).await?;
-            self.recent.saw(id, &snapshot, sent);
+            self.versions.observe(id, &snapshot, sent_at);
             return Ok(snapshot.record.is_some().then_some(snapshot));
         }
         let mut command = redis::cmd("HMGET");
@@ -66,7 +66,7 @@ impl Inner {
         doing: &'static str,
     ) -> Result<Swap, StoreError> {
         let written = sql::written(id, seen, next);
-        let stays = match self.recent.version(id, seen) {
+        let stays = match self.versions.version(id, seen) {
             Some(known) if next.only_completes(known.record()) => &ATTEMPT[..],
             _ => &[],
         };
@@ -131,7 +131,7 @@ impl Inner {
 const KNOWN: [&str; 4] = ["version", "state", "expires", "outcome"];
 
 /// The record with what stands in the fields of [`KNOWN`], if it is the one that is known.
-fn stands(answer: CallOutcome, known: &Known) -> Option<Arc<Record>> {
+fn stands(answer: CallOutcome, known: &CachedVersion) -> Option<Arc<Record>> {
     let CallOutcome::Array(fields) = answer else {
         return None;
     };

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::store::{
     StoreError, StoreErrorKind,
-    listening::{Channel, HELLO},
+    notifications::{Channel, HELLO},
 };
 
 /// The channel of a prefix. Every node of a cluster passes on what any of them is told.

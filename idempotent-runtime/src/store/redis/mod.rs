@@ -45,10 +45,10 @@ use crate::{
     record::{Draft, Record, State, TokenRule, Version},
     store::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
-        listening::Listening,
         moment::Moment,
-        recent::Recent,
-        waiters::{Waiters, look::Pace},
+        notifications::Listener,
+        version_cache::VersionCache,
+        waiters::{Waiters, look::PollInterval},
     },
 };
 
@@ -157,8 +157,8 @@ struct Inner {
     scripts: Arc<Scripts>,
     prefix: KeyPrefix,
     waiters: Arc<Waiters>,
-    listening: Arc<Listening>,
-    recent: Arc<Recent>,
+    listener: Arc<Listener>,
+    versions: Arc<VersionCache>,
     /// Where the last purge found enough: the next one goes on there, and not where nothing is left to find.
     purged_to: Mutex<Option<Place>>,
     at_most_once: bool,
@@ -224,9 +224,9 @@ impl fmt::Debug for RedisStore {
 #[async_trait]
 impl Store for RedisStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let snapshot = self.inner.load(id, "loading a record").await?;
-        self.inner.recent.saw(id, &snapshot, sent);
+        self.inner.versions.observe(id, &snapshot, sent_at);
         Ok(snapshot)
     }
 
@@ -248,14 +248,16 @@ impl Store for RedisStore {
             return self.load(id).await.map(Swap::Refused);
         }
         if seen.is_none()
-            && let Some(known) = inner.recent.done(id)
+            && let Some(known) = inner.versions.done(id)
             && let Some(snapshot) = inner.again(id, &known, DOING).await?
         {
             return Ok(Swap::Refused(snapshot));
         }
-        let sent = Moment::now();
+        let sent_at = Moment::now();
         let answer = inner.swap(id, seen, next, DOING).await?;
-        inner.recent.wrote(id, seen, next, &answer, sent);
+        inner
+            .versions
+            .record_write(id, seen, next, &answer, sent_at);
         if matches!(answer, Swap::Applied(_)) {
             inner.waiters.wake(id);
         }
@@ -270,17 +272,19 @@ impl Store for RedisStore {
     ) -> Result<(), StoreError> {
         let inner = &self.inner;
         if inner.places.is_empty() || !inner.notes_waiter(id, seen).await {
-            let waiting = inner.waiters.wait(self, id, seen, at_most, || Pace::ALONE);
+            let waiting = inner
+                .waiters
+                .wait(self, id, seen, at_most, || PollInterval::POLLING);
             return waiting.await;
         }
-        inner.listening.begin(&inner.waiters, || Published {
+        inner.listener.begin(&inner.waiters, || Published {
             places: Arc::clone(&inner.places),
             link: Arc::clone(&inner.link),
             channel: inner.prefix.channel(),
             stream: None,
         });
-        let pace = || inner.listening.pace();
-        inner.waiters.wait(self, id, seen, at_most, pace).await
+        let interval = || inner.listener.poll_interval();
+        inner.waiters.wait(self, id, seen, at_most, interval).await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
@@ -369,8 +373,8 @@ impl Store for RedisStore {
                 scripts: Arc::clone(&inner.scripts),
                 prefix: inner.prefix.clone(),
                 waiters: Arc::clone(&inner.waiters),
-                listening: Arc::clone(&inner.listening),
-                recent: Arc::clone(&inner.recent),
+                listener: Arc::clone(&inner.listener),
+                versions: Arc::clone(&inner.versions),
                 purged_to: Mutex::default(),
                 at_most_once: inner.at_most_once,
             }),

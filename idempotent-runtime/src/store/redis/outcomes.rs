@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::{
     RedisStore,
-    prefix::TruthName,
+    prefix::PrimaryName,
     rows::{Cells, place},
     scripts::Text,
 };
@@ -22,12 +22,12 @@ use crate::{
 /// Copies of finished outcomes in Redis or Valkey: the fast tier that processes share.
 ///
 /// It decides nothing, so what [Redis can lose](RedisStore#what-redis-can-lose) is lost without harm, and any
-/// `maxmemory-policy` will do: where memory is used up and Redis evicts nothing, nothing new is copied. Each copy is a hash of its own under `idempotent:outcome@<truth>:<id>`, with an expiry; a store with the same
+/// `maxmemory-policy` will do: where memory is used up and Redis evicts nothing, nothing new is copied. Each copy is a hash of its own under `idempotent:outcome@<primary>:<id>`, with an expiry; a store with the same
 /// [prefix](super::RedisBuilder::key_prefix) is not disturbed by it. An outcome takes about 1.9 KB and its bytes; of more than 64 KiB
 /// it is not copied, unless [`largest`](Self::largest) says otherwise. A copy that cannot be read is as good as none, and the next one
 /// takes its place.
 ///
-/// # The name of the truth
+/// # The name of the primary store
 ///
 /// A record's id is made of operation, scope and key. Two services, or two stages of one, may have the same ones in databases of
 /// their own, and a Redis that both reach would answer the one with what the other recorded. So the store that decides has a name,
@@ -39,38 +39,38 @@ use crate::{
 ///
 /// ```no_run
 /// # use idempotent_runtime::{Idempotency, MemoryStore, store::{RedisOutcomes, RedisStore, TieredStore}};
-/// # async fn set_up(truth: MemoryStore) -> Result<(), idempotent_runtime::BoxError> {
+/// # async fn set_up(primary: MemoryStore) -> Result<(), idempotent_runtime::BoxError> {
 /// let redis = RedisStore::connect("redis://localhost").await?;
 /// let outcomes = RedisOutcomes::new(&redis, "payments-eu")?;
-/// Idempotency::new(TieredStore::new(truth, outcomes)).install()?;
+/// Idempotency::new(TieredStore::new(primary, outcomes)).install()?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct RedisOutcomes {
     store: RedisStore,
-    truth: TruthName,
+    primary: PrimaryName,
     largest: usize,
 }
 
 impl RedisOutcomes {
-    /// Puts copies where `store` would put records, over its connection. `truth` names the store that they are copies from: 1 to
+    /// Puts copies where `store` would put records, over its connection. `primary` names the store that they are copies from: 1 to
     /// 64 ASCII letters, digits and `.`, `_`, `-`.
     ///
     /// # Errors
     ///
     /// [`StoreErrorKind::Configuration`] for a name that cannot be used.
-    pub fn new(store: &RedisStore, truth: &str) -> Result<Self, StoreError> {
-        let truth = TruthName::new(truth).map_err(|unusable| {
+    pub fn new(store: &RedisStore, primary: &str) -> Result<Self, StoreError> {
+        let primary = PrimaryName::new(primary).map_err(|unusable| {
             StoreError::new(
                 StoreErrorKind::Configuration,
-                "naming the truth behind copies",
+                "naming the primary store behind copies",
             )
             .with_source(unusable)
         })?;
         Ok(Self {
             store: store.clone(),
-            truth,
+            primary,
             largest: LARGEST,
         })
     }
@@ -100,7 +100,7 @@ impl RedisOutcomes {
         doing: &'static str,
     ) -> Result<redis::Value, StoreError> {
         let inner = &self.store.inner;
-        let key = inner.prefix.outcome_key(&self.truth, id);
+        let key = inner.prefix.outcome_key(&self.primary, id);
         inner.link.run(script, &key, arguments, doing).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{framing::Hex, identity::RecordId, store::listening};
+use crate::{framing::Hex, identity::RecordId, store::notifications};
 
 /// Letters, digits and a few separators: no braces, which would put every key of a cluster into one slot, and nothing that
 /// `SCAN … MATCH` reads as a pattern.
@@ -33,16 +33,16 @@ impl KeyPrefix {
         format!("{self}{}", Hex(id.as_bytes()))
     }
 
-    /// The key under which a copy of a finished record of this truth stands. No prefix has an `@`, so it is never the key of
+    /// The key under which a copy of a finished record of this primary store stands. No prefix has an `@`, so it is never the key of
     /// a record; no name has one or a `:`, so that it tells prefix and name apart.
-    pub(super) fn outcome_key(&self, truth: &TruthName, id: &RecordId) -> String {
-        format!("{self}outcome@{}:{}", truth.0, Hex(id.as_bytes()))
+    pub(super) fn outcome_key(&self, primary: &PrimaryName, id: &RecordId) -> String {
+        format!("{self}outcome@{}:{}", primary.0, Hex(id.as_bytes()))
     }
 
     /// The record that stands under a key; `None` where the key is another's, perhaps of a prefix that begins with this one.
     pub(super) fn id(&self, key: &[u8]) -> Option<RecordId> {
         let hex = key.strip_prefix(self.0.as_bytes())?;
-        listening::read_id(std::str::from_utf8(hex).ok()?)
+        notifications::read_id(std::str::from_utf8(hex).ok()?)
     }
 
     /// What `SCAN` looks for.
@@ -70,16 +70,16 @@ impl fmt::Display for KeyPrefix {
 
 /// What the store is called whose records are copied: letters, digits, and nothing that keys are put together with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TruthName(Box<str>);
+pub(super) struct PrimaryName(Box<str>);
 
-/// Says why a text cannot name a truth.
+/// Says why a text cannot name a primary store.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error(
     "`{0}` cannot name the store that decides: take 1 to {LONGEST} ASCII letters, digits, and `.`, `_`, `-`"
 )]
 pub(super) struct UnusableName(String);
 
-impl TruthName {
+impl PrimaryName {
     pub(super) fn new(name: &str) -> Result<Self, UnusableName> {
         let usable = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         if name.bytes().all(usable) && (1..=LONGEST).contains(&name.len()) {
@@ -94,8 +94,8 @@ impl TruthName {
 mod tests {
     use super::*;
 
-    fn name(name: &str) -> TruthName {
-        TruthName::new(name).expect("a usable name")
+    fn name(name: &str) -> PrimaryName {
+        PrimaryName::new(name).expect("a usable name")
     }
 
     #[test]
@@ -126,13 +126,13 @@ mod tests {
     #[test]
     fn f23_a_truth_s_name_ends_where_it_ends() {
         for usable in ["ledger", "eu-1.ledger_2", "1", &"x".repeat(LONGEST)] {
-            assert!(TruthName::new(usable).is_ok(), "{usable}");
+            assert!(PrimaryName::new(usable).is_ok(), "{usable}");
         }
         let long = "x".repeat(LONGEST + 1);
         for bad in [
             "", "a:b", "a/b", "a@b", "{a}", "a*", "a b", "ä", "a\0", &long,
         ] {
-            assert!(TruthName::new(bad).is_err(), "{bad}");
+            assert!(PrimaryName::new(bad).is_err(), "{bad}");
         }
     }
 
@@ -143,8 +143,8 @@ mod tests {
         for prefix in ["a", "a:", "a:outcome:", "a:outcome:b:", "a:outcome-b:"] {
             let prefix = KeyPrefix::new(prefix).expect("a usable prefix");
             assert!(keys.insert(prefix.key(&id)));
-            for truth in ["b", "bb", "outcome", "b.outcome"] {
-                assert!(keys.insert(prefix.outcome_key(&name(truth), &id)));
+            for primary in ["b", "bb", "outcome", "b.outcome"] {
+                assert!(keys.insert(prefix.outcome_key(&name(primary), &id)));
             }
         }
     }

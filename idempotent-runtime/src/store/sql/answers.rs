@@ -6,7 +6,7 @@ use super::{Cell, Damaged, Row, decode};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 use crate::store::Swap;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::store::recent::Known;
+use crate::store::version_cache::CachedVersion;
 use crate::{
     record::Version,
     store::{Snapshot, Stamp, StoreError, StoreErrorKind},
@@ -70,7 +70,7 @@ pub(crate) fn snapshot(
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn again(
     row: &impl Row,
-    known: &Known,
+    known: &CachedVersion,
     doing: &'static str,
 ) -> Result<Option<Snapshot>, StoreError> {
     let corrupt = |damaged| corrupt(damaged, doing);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::store::recent::Known;
+use crate::store::version_cache::CachedVersion;
 use crate::{
     identity::RecordId,
     record::{Draft, Moment, TokenRule, Version, micros},
@@ -11,7 +11,7 @@ use crate::{
 
 /// The parameters of a statement that reads the outcome of a known record again: id, version, when it expires.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) fn known<'a>(id: &'a RecordId, known: &Known) -> [Value<'a>; 3] {
+pub(crate) fn known<'a>(id: &'a RecordId, known: &CachedVersion) -> [Value<'a>; 3] {
     let expires = known.expires().as_micros();
     [
         bytes(id.as_bytes()),

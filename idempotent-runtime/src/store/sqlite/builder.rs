@@ -11,7 +11,7 @@ use super::{
     SqliteStore,
     connections::{Connections, Held},
     failure,
-    line::Line,
+    group_commit::Queue,
 };
 use crate::store::{
     StoreError, StoreErrorKind,
@@ -174,8 +174,8 @@ impl SqliteBuilder {
         let open = async {
             let connections = Connections::Held(Held::open(options, DOING).await?);
             let is_in_wal = connections.is_in_wal(DOING).await?;
-            let line = is_in_wal.then(|| Line::new(self.busy_timeout));
-            let store = SqliteStore::over(connections, prefix, line);
+            let queue = is_in_wal.then(|| Queue::new(self.busy_timeout));
+            let store = SqliteStore::over(connections, prefix, queue);
             store.migrate().await?;
             Ok(store)
         };

@@ -10,7 +10,7 @@ use sqlx::{
 
 use super::{
     failure,
-    line::Write,
+    group_commit::Write,
     rows,
     statements::{Statements, Together},
 };

@@ -255,7 +255,7 @@ impl Lent {
     }
 
     /// Passes an answer on. Where the thread behind the connection has died, the next caller opens another one.
-    pub fn settle<T>(mut self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub fn release<T>(mut self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         if let Err(error) = &answer
             && error.kind() == StoreErrorKind::Unavailable
         {

@@ -4,7 +4,7 @@ mod builder;
 mod calls;
 pub(crate) mod connections;
 pub(crate) mod failure;
-mod line;
+mod group_commit;
 mod migrate;
 #[cfg(all(test, feature = "testing"))]
 mod mutants;
@@ -18,7 +18,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 pub use self::builder::SqliteBuilder;
 pub(crate) use self::connections::{Connections, has_transaction};
-use self::{calls::finishes, connections::PATIENCE, line::Line, statements::Statements};
+use self::{calls::finishes, connections::PATIENCE, group_commit::Queue, statements::Statements};
 use crate::{
     clock::{SystemTimer, Timer},
     identity::RecordId,
@@ -26,10 +26,10 @@ use crate::{
     run::race,
     store::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
-        apart::apart,
+        spawned::spawned,
         sql::TablePrefix,
         transaction::connection_of,
-        waiters::{Waiters, look::Pace},
+        waiters::{Waiters, look::PollInterval},
     },
 };
 
@@ -76,7 +76,7 @@ struct Inner {
     prefix: TablePrefix,
     waiters: Arc<Waiters>,
     /// `None` where the connections are the application's, or for heartbeats, or the database is in no file with a log.
-    line: Option<Line>,
+    queue: Option<Queue>,
 }
 
 impl SqliteStore {
@@ -128,7 +128,7 @@ impl SqliteStore {
         SqliteBuilder::new()
     }
 
-    fn over(connections: Connections, prefix: TablePrefix, line: Option<Line>) -> Self {
+    fn over(connections: Connections, prefix: TablePrefix, queue: Option<Queue>) -> Self {
         let statements = Arc::new(Statements::new(&prefix));
         Self {
             inner: Arc::new(Inner {
@@ -136,7 +136,7 @@ impl SqliteStore {
                 statements,
                 prefix,
                 waiters: Arc::default(),
-                line,
+                queue,
             }),
         }
     }
@@ -155,7 +155,7 @@ impl SqliteStore {
             .acquire("migrating the schema")
             .await?;
         let answer = migrate::migrate(&mut connection, &self.inner.prefix).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 
     /// Tells whether this build can use the tables, for people who run their own migrations.
@@ -171,7 +171,7 @@ impl SqliteStore {
             .acquire("checking the schema")
             .await?;
         let answer = migrate::check_schema(&mut connection, &self.inner.prefix).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 
     /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run their own migrations.
@@ -193,7 +193,7 @@ impl SqliteStore {
             statements: Arc::clone(&inner.statements),
             prefix: inner.prefix.clone(),
             waiters: Arc::clone(&inner.waiters),
-            line: None,
+            queue: None,
         };
         own.wait_for_a_look().await?;
         Ok(Some(Self {
@@ -221,7 +221,7 @@ impl Inner {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let mut connection = self.connections.acquire("loading a record").await?;
         let answer = self.statements.load(&mut connection, id).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 
     async fn swap(
@@ -234,9 +234,9 @@ impl Inner {
             // Nothing can begin without a subject.
             return self.load(id).await.map(Swap::Refused);
         }
-        let answer = match &self.line {
-            Some(line) if has_a_line(seen, next) && self.connections.is_in_use() => {
-                self.swap_among_others(line, id, seen, next).await
+        let answer = match &self.queue {
+            Some(queue) if can_be_grouped(seen, next) && self.connections.is_in_use() => {
+                self.swap_among_others(queue, id, seen, next).await
             }
             _ => self.swap_alone(id, seen, next).await,
         };
@@ -248,12 +248,12 @@ impl Inner {
 
     async fn swap_among_others(
         self: &Arc<Self>,
-        line: &Line,
+        queue: &Queue,
         id: &RecordId,
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        match self.swap_in_line(line, id, seen, next).await {
+        match self.swap_together(queue, id, seen, next).await {
             // What was in the way is gone already, or it was only the bound on `purge_from`.
             Some(Ok(Swap::Refused(snapshot))) if stands(&snapshot) == seen => {}
             Some(answer) => return answer,
@@ -270,14 +270,14 @@ impl Inner {
     ) -> Result<Swap, StoreError> {
         let mut connection = self.connections.acquire("writing a record").await?;
         let answer = self.statements.swap(&mut connection, id, seen, next).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         const DOING: &str = "purging expired records";
         let mut connection = self.connections.acquire(DOING).await?;
         let answer = self.statements.purge(&mut connection, limit, keep).await;
-        let gone = connection.settle(answer)?;
+        let gone = connection.release(answer)?;
         for id in &gone {
             self.waiters.wake(id);
         }
@@ -291,12 +291,12 @@ impl Inner {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let mut connection = self.connections.acquire("listing records").await?;
         let answer = self.statements.scan(&mut connection, after, limit).await;
-        connection.settle(answer)
+        connection.release(answer)
     }
 }
 
 /// Whether a write is a claim where nothing stands, or one that sets the expiry of an outcome: there is one statement for several of each.
-fn has_a_line(seen: Option<Version>, next: &Draft) -> bool {
+fn can_be_grouped(seen: Option<Version>, next: &Draft) -> bool {
     seen.is_none() || finishes(next)
 }
 
@@ -308,7 +308,7 @@ fn stands(snapshot: &Snapshot) -> Option<Version> {
 impl Store for SqliteStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let (inner, id) = (Arc::clone(&self.inner), *id);
-        apart("loading a record", async move { inner.load(&id).await }).await
+        spawned("loading a record", async move { inner.load(&id).await }).await
     }
 
     async fn swap(
@@ -319,7 +319,7 @@ impl Store for SqliteStore {
     ) -> Result<Swap, StoreError> {
         let (inner, id, next) = (Arc::clone(&self.inner), *id, next.clone());
         let swapping = async move { inner.swap(&id, seen, &next).await };
-        apart("writing a record", swapping).await
+        spawned("writing a record", swapping).await
     }
 
     async fn wait(
@@ -329,13 +329,15 @@ impl Store for SqliteStore {
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let waiters = &self.inner.waiters;
-        waiters.wait(self, id, seen, at_most, || Pace::ALONE).await
+        waiters
+            .wait(self, id, seen, at_most, || PollInterval::POLLING)
+            .await
     }
 
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
         let inner = Arc::clone(&self.inner);
         let purging = async move { inner.purge(limit, keep).await };
-        apart("purging expired records", purging).await
+        spawned("purging expired records", purging).await
     }
 
     async fn scan(
@@ -345,7 +347,7 @@ impl Store for SqliteStore {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let listing = async move { inner.scan(after, limit).await };
-        apart("listing records", listing).await
+        spawned("listing records", listing).await
     }
 
     /// A connection of its own: the one that calls share may be in the hands of a task that blocked code keeps from running. None where

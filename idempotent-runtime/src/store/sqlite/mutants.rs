@@ -77,7 +77,7 @@ impl Bench for Mutant {
             statements: Arc::new(statements),
             prefix,
             waiters: Arc::default(),
-            line: None,
+            queue: None,
         };
         Self(SqliteStore {
             inner: Arc::new(inner),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{OutcomeTier, Shared, TieredStore, tier::Tier, time::StoreTime, turns::Turns};
+use super::{OutcomeTier, Shared, TieredStore, in_flight::InFlight, tier::Tier, time::StoreTime};
 use crate::{
     clock::{Clock, Timer},
     store::{Store, moment::Clocks},
@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TieredBuilder {
-    truth: Arc<dyn Store>,
+    primary: Arc<dyn Store>,
     fast: Arc<dyn OutcomeTier>,
     clocks: Clocks,
     age: Duration,
@@ -21,9 +21,9 @@ pub struct TieredBuilder {
 }
 
 impl TieredBuilder {
-    pub(super) fn new(truth: Arc<dyn Store>, fast: Arc<dyn OutcomeTier>) -> Self {
+    pub(super) fn new(primary: Arc<dyn Store>, fast: Arc<dyn OutcomeTier>) -> Self {
         Self {
-            truth,
+            primary,
             fast,
             clocks: Clocks::default(),
             age: Duration::from_secs(60),
@@ -32,7 +32,7 @@ impl TieredBuilder {
         }
     }
 
-    /// Sets how long a copy is given after the truth was asked for it, and how long the truth's time is reckoned on without
+    /// Sets how long a copy is given after the primary store was asked for it, and how long the primary store's time is reckoned on without
     /// asking: a minute unless set.
     pub fn age(mut self, age: Duration) -> Self {
         self.age = age;
@@ -79,13 +79,13 @@ impl TieredBuilder {
             self.pause,
         );
         TieredStore {
-            truth: self.truth,
+            primary: self.primary,
             shared: Arc::new(Shared {
                 tier,
                 clocks: self.clocks,
                 age: self.age,
                 time: StoreTime::default(),
-                turns: Turns::default(),
+                in_flight: InFlight::default(),
             }),
         }
     }

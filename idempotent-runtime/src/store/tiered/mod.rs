@@ -1,10 +1,10 @@
 //! A fast tier of finished outcomes in front of the store that decides.
 
 mod builder;
+mod in_flight;
 mod outcomes;
 mod tier;
 mod time;
-mod turns;
 
 use std::{any::Any, future::poll_fn, pin::pin, sync::Arc, time::Duration};
 
@@ -12,9 +12,9 @@ use async_trait::async_trait;
 
 pub use self::{builder::TieredBuilder, outcomes::OutcomeCache};
 use self::{
+    in_flight::{Guard, InFlight},
     tier::Tier,
     time::StoreTime,
-    turns::{Turn, Turns},
 };
 use crate::{
     identity::RecordId,
@@ -26,24 +26,24 @@ use crate::{
     },
 };
 
-/// Answers replays from a fast tier, and lets another store, the truth, decide everything else.
+/// Answers replays from a fast tier, and lets another store, the primary one, decide everything else.
 ///
-/// The truth takes every claim and keeps every record. The fast tier holds copies of *finished* records only, and nothing that
+/// The primary store takes every claim and keeps every record. The fast tier holds copies of *finished* records only, and nothing that
 /// anybody still holds or must settle: [`OutcomeCache`] in the process's own memory, `RedisOutcomes` for all processes (feature
 /// `redis`), or a [`OutcomeTier`] of your own. A replay
-/// whose record is there asks the truth nothing; any other call makes the round trips that it makes without a tier. Other
+/// whose record is there asks the primary store nothing; any other call makes the round trips that it makes without a tier. Other
 /// arguments under the same key are found in a copy as they are in the record.
 ///
 /// Losing the fast tier loses nothing. Where it fails, or does not answer within its
-/// [patience](TieredBuilder::patience), the truth is asked at once, and the tier is left alone for a
+/// [patience](TieredBuilder::patience), the primary store is asked at once, and the tier is left alone for a
 /// [pause](TieredBuilder::pause).
 ///
 /// # What a copy can miss
 ///
 /// The protocol never changes a finished record before it expires, and an expired copy is not given: expiry is judged by the
-/// truth's own clock, which is reckoned on from its last answer, never for longer than the age below. By the timer or the wall clock
+/// primary store's own clock, which is reckoned on from its last answer, never for longer than the age below. By the timer or the wall clock
 /// of this machine, whichever went further: one that was suspended gives no expired copy, unless its clock was set back meanwhile by
-/// as much, and one that is set forward only costs a question to the truth. So copies differ from the truth only
+/// as much, and one that is set forward only costs a question to the primary store. So copies differ from the primary store only
 /// where somebody deletes or rewrites finished records past the protocol. What is written through this store or its clones is
 /// out of the tier before the write is answered, as long as the tier answers. What others write is seen when the copy is as old
 /// as copies may [be](TieredBuilder::age), a minute unless set.
@@ -56,14 +56,14 @@ use crate::{
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let truth = MemoryStore::new();
-/// let store = TieredStore::builder(truth, OutcomeCache::new(10_000)).age(Duration::from_secs(10)).build();
+/// # let primary = MemoryStore::new();
+/// let store = TieredStore::builder(primary, OutcomeCache::new(10_000)).age(Duration::from_secs(10)).build();
 /// Idempotency::new(store).install()?;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
 pub struct TieredStore {
-    truth: Arc<dyn Store>,
+    primary: Arc<dyn Store>,
     shared: Arc<Shared>,
 }
 
@@ -109,47 +109,47 @@ struct Shared {
     clocks: Clocks,
     age: Duration,
     time: StoreTime,
-    turns: Turns,
+    in_flight: InFlight,
 }
 
 impl TieredStore {
-    /// Puts `fast` in front of `truth`, with the defaults of [`TieredBuilder`].
-    pub fn new(truth: impl Store, fast: impl OutcomeTier) -> Self {
-        Self::builder(truth, fast).build()
+    /// Puts `fast` in front of `primary`, with the defaults of [`TieredBuilder`].
+    pub fn new(primary: impl Store, fast: impl OutcomeTier) -> Self {
+        Self::builder(primary, fast).build()
     }
 
     /// Sets up a store with options.
-    pub fn builder(truth: impl Store, fast: impl OutcomeTier) -> TieredBuilder {
-        TieredBuilder::new(Arc::new(truth), Arc::new(fast))
+    pub fn builder(primary: impl Store, fast: impl OutcomeTier) -> TieredBuilder {
+        TieredBuilder::new(Arc::new(primary), Arc::new(fast))
     }
 }
 
 /// What came of looking for a copy.
-enum Sought<'a> {
+enum Lookup<'a> {
     /// It may be given as an answer.
     Found(Snapshot),
-    /// The truth has to be asked.
-    Ask(Question<'a>),
+    /// The primary store has to be asked.
+    Ask(Query<'a>),
 }
 
-/// A question to the truth that is about to be sent.
-struct Question<'a> {
+/// A query to the primary store that is about to be sent.
+struct Query<'a> {
     id: &'a RecordId,
-    turn: Turn<'a>,
-    sent: Moment,
+    guard: Guard<'a>,
+    sent_at: Moment,
     /// Whether the tier said that it has no copy.
     has_no_copy: bool,
 }
 
 impl Shared {
-    /// The time by the truth's clock; `None` where it was not told of late.
+    /// The time by the primary store's clock; `None` where it was not told of late.
     fn now(&self) -> Option<Time> {
         self.time.reckoned(self.clocks.now(), self.age)
     }
 
     /// A copy that is at hand, and may be given as an answer now.
     fn peek(&self, id: &RecordId) -> Option<Snapshot> {
-        if self.turns.are_under_way(id) {
+        if self.in_flight.are_under_way(id) {
             return None;
         }
         let record = self.tier.peek(id)?;
@@ -161,9 +161,9 @@ impl Shared {
     }
 
     /// Looks for a copy that may be given as an answer now.
-    async fn seek<'a>(&'a self, id: &'a RecordId) -> Sought<'a> {
+    async fn look_up<'a>(&'a self, id: &'a RecordId) -> Lookup<'a> {
         let now = || self.now();
-        let copy = if self.turns.are_under_way(id) || now().is_none() {
+        let copy = if self.in_flight.are_under_way(id) || now().is_none() {
             None
         } else {
             self.tier.find(id).await
@@ -172,43 +172,43 @@ impl Shared {
             && answers(record, now)
         {
             let record = Some(Arc::clone(record));
-            return Sought::Found(Snapshot { now, record });
+            return Lookup::Found(Snapshot { now, record });
         }
-        Sought::Ask(Question {
+        Lookup::Ask(Query {
             id,
-            turn: self.turns.look(id),
-            sent: self.clocks.now(),
+            guard: self.in_flight.look(id),
+            sent_at: self.clocks.now(),
             has_no_copy: matches!(copy, Some(None)),
         })
     }
 
-    /// Takes a copy of what the truth answered, where it is finished and nobody here wrote meanwhile.
-    async fn learn(&self, asked: Question<'_>, answer: &Snapshot) {
-        self.time.told(answer.now, asked.sent);
+    /// Takes a copy of what the primary store answered, where it is finished and nobody here wrote meanwhile.
+    async fn learn(&self, asked: Query<'_>, answer: &Snapshot) {
+        self.time.observe(answer.now, asked.sent_at);
         let finished = answer.record.as_ref().filter(|record| is_finished(record));
         let Some(record) = finished else {
             return self.forget(asked).await;
         };
         // As old as the question, since something else may stand there from then on.
-        let asked_since = self.clocks.now().since(asked.sent);
+        let asked_since = self.clocks.now().since(asked.sent_at);
         let left = self.age.saturating_sub(asked_since);
         let at_most = left.min(record.expires.since(answer.now));
         if at_most.is_zero() {
             return;
         }
-        let Some(filling) = asked.turn.fill() else {
+        let Some(fill) = asked.guard.fill() else {
             return;
         };
         self.tier.put(asked.id, record, at_most).await;
-        if filling.is_outdated() {
+        if fill.is_outdated() {
             self.tier.forget(asked.id).await;
         }
     }
 
     /// Forgets a copy of what stands no more, unless there was none a moment ago, and none came since.
-    async fn forget(&self, asked: Question<'_>) {
-        if !asked.has_no_copy || asked.turn.was_filled() {
-            let _turn = self.turns.write(asked.id);
+    async fn forget(&self, asked: Query<'_>) {
+        if !asked.has_no_copy || asked.guard.was_filled() {
+            let _guard = self.in_flight.write(asked.id);
             self.tier.forget(asked.id).await;
         }
     }
@@ -227,11 +227,11 @@ fn is_finished(record: &Record) -> bool {
 #[async_trait]
 impl Store for TieredStore {
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
-        let asked = match self.shared.seek(id).await {
-            Sought::Found(snapshot) => return Ok(snapshot),
-            Sought::Ask(question) => question,
+        let asked = match self.shared.look_up(id).await {
+            Lookup::Found(snapshot) => return Ok(snapshot),
+            Lookup::Ask(query) => query,
         };
-        let snapshot = self.truth.load(id).await?;
+        let snapshot = self.primary.load(id).await?;
         self.shared.learn(asked, &snapshot).await;
         Ok(snapshot)
     }
@@ -251,9 +251,9 @@ impl Store for TieredStore {
             return self.claim(id, next).await;
         };
         // Nothing is given from the tier and nothing put there until this has ended, so it is forgotten at the same time.
-        let turn = shared.turns.write(id);
-        let sent = shared.clocks.now();
-        let mut swapping = pin!(self.truth.swap(id, Some(seen), next));
+        let guard = shared.in_flight.write(id);
+        let sent_at = shared.clocks.now();
+        let mut swapping = pin!(self.primary.swap(id, Some(seen), next));
         let mut forgetting = pin!(shared.tier.forget(id));
         let mut forgotten = false;
         let answer = poll_fn(|context| {
@@ -264,13 +264,13 @@ impl Store for TieredStore {
         if !forgotten {
             forgetting.await;
         }
-        drop(turn);
+        drop(guard);
         let answer = answer?;
         let now = match &answer {
             Swap::Applied(stamp) => stamp.now,
             Swap::Refused(snapshot) => snapshot.now,
         };
-        shared.time.told(now, sent);
+        shared.time.observe(now, sent_at);
         Ok(answer)
     }
 
@@ -280,12 +280,12 @@ impl Store for TieredStore {
         seen: Version,
         at_most: Duration,
     ) -> Result<(), StoreError> {
-        self.truth.wait(id, seen, at_most).await
+        self.primary.wait(id, seen, at_most).await
     }
 
     /// What it deletes is expired, and so is every copy of it.
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError> {
-        self.truth.purge(limit, keep).await
+        self.primary.purge(limit, keep).await
     }
 
     async fn scan(
@@ -293,18 +293,18 @@ impl Store for TieredStore {
         after: Option<RecordId>,
         limit: u32,
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError> {
-        self.truth.scan(after, limit).await
+        self.primary.scan(after, limit).await
     }
 
     fn accepts(&self, on_crash: OnCrash) -> Result<(), StoreError> {
-        self.truth.accepts(on_crash)
+        self.primary.accepts(on_crash)
     }
 
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
-        let own = self.truth.for_heartbeats().await?;
-        Ok(own.map(|truth| {
+        let own = self.primary.for_heartbeats().await?;
+        Ok(own.map(|primary| {
             let shared = Arc::clone(&self.shared);
-            Arc::new(Self { truth, shared }) as Arc<dyn Store>
+            Arc::new(Self { primary, shared }) as Arc<dyn Store>
         }))
     }
 
@@ -316,7 +316,7 @@ impl Store for TieredStore {
         seen: Option<Version>,
         next: &Draft,
     ) -> Result<Swap, StoreError> {
-        self.truth.swap_in(connection, id, seen, next).await
+        self.primary.swap_in(connection, id, seen, next).await
     }
 }
 
@@ -324,15 +324,15 @@ impl TieredStore {
     /// Puts `next` where nothing stands; a copy is as good a refusal as the record.
     async fn claim(&self, id: &RecordId, next: &Draft) -> Result<Swap, StoreError> {
         let shared = &self.shared;
-        let asked = match shared.seek(id).await {
-            Sought::Found(snapshot) => return Ok(Swap::Refused(snapshot)),
-            Sought::Ask(question) => question,
+        let asked = match shared.look_up(id).await {
+            Lookup::Found(snapshot) => return Ok(Swap::Refused(snapshot)),
+            Lookup::Ask(query) => query,
         };
-        let answer = self.truth.swap(id, None, next).await?;
+        let answer = self.primary.swap(id, None, next).await?;
         match &answer {
             Swap::Refused(snapshot) => shared.learn(asked, snapshot).await,
             Swap::Applied(stamp) => {
-                shared.time.told(stamp.now, asked.sent);
+                shared.time.observe(stamp.now, asked.sent_at);
                 shared.forget(asked).await;
             }
         }

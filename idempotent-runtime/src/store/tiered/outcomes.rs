@@ -31,8 +31,8 @@ use crate::{
 /// ```
 /// use idempotent_runtime::{Idempotency, MemoryStore, store::OutcomeCache};
 ///
-/// # let truth = MemoryStore::new();
-/// let idem = Idempotency::new(OutcomeCache::new(10_000).in_front_of(truth));
+/// # let primary = MemoryStore::new();
+/// let idem = Idempotency::new(OutcomeCache::new(10_000).in_front_of(primary));
 /// ```
 pub struct OutcomeCache {
     copies: RwLock<Copies>,
@@ -77,9 +77,9 @@ impl OutcomeCache {
 
     /// Puts it in front of a store, with its own timer and clock, and else the defaults of
     /// [`TieredBuilder`](super::TieredBuilder).
-    pub fn in_front_of(self, truth: impl Store) -> TieredStore {
+    pub fn in_front_of(self, primary: impl Store) -> TieredStore {
         let clocks = self.clocks.clone();
-        TieredStore::builder(truth, self).clocks(clocks).build()
+        TieredStore::builder(primary, self).clocks(clocks).build()
     }
 }
 

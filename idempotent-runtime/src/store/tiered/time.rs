@@ -9,20 +9,20 @@ use crate::{record::Time, store::moment::Moment};
 
 /// The time that a store told last, and when it was asked.
 #[derive(Debug, Default)]
-pub(super) struct StoreTime(Mutex<Option<Told>>);
+pub(super) struct StoreTime(Mutex<Option<ServerTime>>);
 
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ServerTime {
     now: Time,
-    sent: Moment,
+    sent_at: Moment,
 }
 
 impl StoreTime {
     /// Takes note of an answer to what was sent at this moment.
-    pub(super) fn told(&self, now: Time, sent: Moment) {
+    pub(super) fn observe(&self, now: Time, sent_at: Moment) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_none_or(|last| sent.is_not_before(last.sent)) {
-            *last = Some(Told { now, sent });
+        if last.is_none_or(|last| sent_at.is_not_before(last.sent_at)) {
+            *last = Some(ServerTime { now, sent_at });
         }
     }
 
@@ -33,9 +33,9 @@ impl StoreTime {
     /// its own, as after the wall clock here was set forward, only costs a question.
     pub(super) fn reckoned(&self, at: Moment, age: Duration) -> Option<Time> {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = |told: Told| at.since(told.sent);
-        let told = last.filter(|told| since(*told) <= age)?;
-        Some(told.now.plus(since(told)))
+        let since = |last: ServerTime| at.since(last.sent_at);
+        let last = last.filter(|last| since(*last) <= age)?;
+        Some(last.now.plus(since(last)))
     }
 }
 
@@ -54,7 +54,7 @@ mod tests {
     fn time_goes_on_from_the_question_and_not_for_ever() {
         let time = StoreTime::default();
         assert_eq!(time.reckoned(at(1), 10 * SECOND), None);
-        time.told(Time::from_micros(5_000_000), at(1));
+        time.observe(Time::from_micros(5_000_000), at(1));
         let reckoned = time.reckoned(at(4), 10 * SECOND);
         assert_eq!(reckoned, Some(Time::from_micros(8_000_000)));
         assert_eq!(time.reckoned(at(12), 10 * SECOND), None);
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn a_machine_that_was_suspended_knows_that_time_went_on() {
         let time = StoreTime::default();
-        time.told(Time::from_micros(5_000_000), at(1));
+        time.observe(Time::from_micros(5_000_000), at(1));
         let woken = Moment::at(2 * SECOND, 9 * SECOND);
         let reckoned = time.reckoned(woken, 10 * SECOND);
         assert_eq!(reckoned, Some(Time::from_micros(13_000_000)));
@@ -74,11 +74,11 @@ mod tests {
     #[test]
     fn the_latest_question_counts_in_whatever_order_answers_come() {
         let time = StoreTime::default();
-        time.told(Time::from_micros(7_000_000), at(3));
-        time.told(Time::from_micros(4_000_000), at(1));
+        time.observe(Time::from_micros(7_000_000), at(3));
+        time.observe(Time::from_micros(4_000_000), at(1));
         let reckoned = time.reckoned(at(3), SECOND);
         assert_eq!(reckoned, Some(Time::from_micros(7_000_000)));
-        time.told(Time::from_micros(2_000_000), at(4));
+        time.observe(Time::from_micros(2_000_000), at(4));
         let reckoned = time.reckoned(at(4), SECOND);
         assert_eq!(
             reckoned,

@@ -23,22 +23,22 @@ use crate::{
 
 /// How often a record is looked at while somebody waits for it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct PollInterval {
     /// The first pause; each is twice the one before.
     pub(crate) first: Duration,
     /// The longest pause.
     pub(crate) longest: Duration,
 }
 
-impl Pace {
+impl PollInterval {
     /// Where nobody tells that a record moved.
-    pub(crate) const ALONE: Self = Self {
+    pub(crate) const POLLING: Self = Self {
         first: FIRST_PAUSE,
         longest: LONGEST_PAUSE,
     };
     /// Where somebody tells, and a look is only for the case that this was lost.
     #[cfg(any(feature = "postgres", feature = "redis"))]
-    pub(crate) const TOLD: Self = Self {
+    pub(crate) const NOTIFIED: Self = Self {
         first: Duration::from_millis(500),
         longest: Duration::from_secs(2),
     };
@@ -46,7 +46,7 @@ impl Pace {
 
 impl Waiters {
     /// Waits until the record is no longer at version `seen`, somebody wakes its waiters, or `at_most` has passed. Of all
-    /// who wait for one record in this process only one looks again and again, at the `pace` that it asks for before each
+    /// who wait for one record in this process only one looks again and again, at the `interval` that it asks for before each
     /// look; when it sees the record move it wakes the others, and when it goes away the next one takes its place. Where nobody has looked
     /// for long, because that one is not polled or waits for an answer, one of the others does.
     pub(crate) async fn wait<S: Store + ?Sized>(
@@ -55,17 +55,17 @@ impl Waiters {
         id: &RecordId,
         seen: Version,
         at_most: Duration,
-        pace: impl Fn() -> Pace + Send,
+        interval: impl Fn() -> PollInterval + Send,
     ) -> Result<(), StoreError> {
         let waiter = self.register(id);
         let looking = async {
-            let mut now = pace();
+            let mut now = interval();
             waiter.looks();
             if has_moved(store, id, seen).await? {
                 return Ok(());
             }
             while !waiter.leads_within(jittered(now.longest * 4)).await {
-                now = pace();
+                now = interval();
                 if waiter.looks_for_all(now.longest * 2) && has_moved(store, id, seen).await? {
                     self.wake(id);
                     return Ok(());
@@ -77,7 +77,7 @@ impl Waiters {
                 if timeout(jittered(pause), woken).await.is_ok() {
                     break;
                 }
-                now = pace();
+                now = interval();
                 waiter.looks();
                 if has_moved(store, id, seen).await? {
                     self.wake(id);

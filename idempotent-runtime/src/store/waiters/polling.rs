@@ -154,12 +154,14 @@ mod tests {
     #[cfg(feature = "sqlite")]
     #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_look_of_one_that_is_not_polled() {
-        use crate::store::waiters::look::Pace;
+        use crate::store::waiters::look::PollInterval;
         // Each looks once for itself, and then one of four three times for all of them.
         let (store, waiters) = (stubborn(1 + 4 + 3), Waiters::new());
         let wait = || {
             let (store, waiters) = (&store, &waiters);
-            waiters.wait(store, &ONE, SEEN, Duration::from_secs(60), || Pace::ALONE)
+            waiters.wait(store, &ONE, SEEN, Duration::from_secs(60), || {
+                PollInterval::POLLING
+            })
         };
         let mut leads = pin!(wait());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// F01: a look where nothing stands finds nothing, without an error.
-pub async fn nothing_stands_under_a_new_id(subject: &dyn Subject) {
+pub(super) async fn nothing_stands_under_a_new_id(subject: &dyn Subject) {
     let store = subject.store().await;
     assert_eq!(look(&*store, id(1)).await.record, None);
     let mut neighbour = *id(1).as_bytes();
@@ -29,7 +29,7 @@ pub async fn nothing_stands_under_a_new_id(subject: &dyn Subject) {
 }
 
 /// F02: a claim is stamped by the store, and stands as written for every client.
-pub async fn a_claim_stands_as_written(subject: &dyn Subject) {
+pub(super) async fn a_claim_stands_as_written(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let record = applied(&*store, id(1), None, &claim()).await;
     assert_eq!(record.lease_end, record.created.plus(LEASE));
@@ -45,7 +45,7 @@ pub async fn a_claim_stands_as_written(subject: &dyn Subject) {
 }
 
 /// F03: the second claim is refused, the first one untouched, and shown in the refusal.
-pub async fn a_second_claim_is_refused_and_shown_what_stands(subject: &dyn Subject) {
+pub(super) async fn a_second_claim_is_refused_and_shown_what_stands(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     applied(&*store, id(0), None, &claim()).await;
     let first = applied(&*store, id(1), None, &claim()).await;
@@ -54,7 +54,7 @@ pub async fn a_second_claim_is_refused_and_shown_what_stands(subject: &dyn Subje
 }
 
 /// F05, F08, F09: who saw the version that stands writes the next one.
-pub async fn a_swap_over_the_version_seen_is_applied(subject: &dyn Subject) {
+pub(super) async fn a_swap_over_the_version_seen_is_applied(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let endings = [
         completion,
@@ -78,7 +78,7 @@ pub async fn a_swap_over_the_version_seen_is_applied(subject: &dyn Subject) {
 }
 
 /// F08, F09: who saw another version writes nothing, whatever the draft.
-pub async fn a_swap_over_another_version_is_refused(subject: &dyn Subject) {
+pub(super) async fn a_swap_over_another_version_is_refused(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
     let old = applied(&*store, id(1), None, &draft).await;
@@ -96,7 +96,7 @@ pub async fn a_swap_over_another_version_is_refused(subject: &dyn Subject) {
 }
 
 /// D16: prolonging or ending what is not there is refused, and creates nothing.
-pub async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn Subject) {
+pub(super) async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
     for stale in [
@@ -112,7 +112,7 @@ pub async fn a_swap_where_nothing_stands_creates_nothing(subject: &dyn Subject) 
 
 /// A05: an expired record still stands: who would claim must have seen it, so that its token counts. What is done or
 /// released may be gone by itself, and what begins there has a greater token all the same.
-pub async fn a_claim_where_an_expired_record_stands_is_refused(subject: &dyn Subject) {
+pub(super) async fn a_claim_where_an_expired_record_stands_is_refused(subject: &dyn Subject) {
     let store = subject.store().await;
     applied(&*store, id(1), None, &claim()).await;
     let draft = claim();
@@ -146,7 +146,7 @@ pub async fn a_claim_where_an_expired_record_stands_is_refused(subject: &dyn Sub
 }
 
 /// F13: a completion changes what it says and nothing else.
-pub async fn a_completion_keeps_the_subject(subject: &dyn Subject) {
+pub(super) async fn a_completion_keeps_the_subject(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -163,7 +163,7 @@ pub async fn a_completion_keeps_the_subject(subject: &dyn Subject) {
 }
 
 /// B20: a claim with a subject begins anew, with that subject.
-pub async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn Subject) {
+pub(super) async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -192,7 +192,7 @@ pub async fn a_claim_over_a_record_replaces_its_subject(subject: &dyn Subject) {
 }
 
 /// F10: a released record is claimed at once, with a greater token.
-pub async fn a_released_record_is_claimed_at_once(subject: &dyn Subject) {
+pub(super) async fn a_released_record_is_claimed_at_once(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -206,7 +206,7 @@ pub async fn a_released_record_is_claimed_at_once(subject: &dyn Subject) {
 }
 
 /// What a draft says to keep stays as it stands, also after time has passed.
-pub async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
+pub(super) async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = Draft {
         token: TokenRule::Above(FencingToken::from_u64(41)),
@@ -236,7 +236,7 @@ pub async fn what_a_draft_keeps_stays(subject: &dyn Subject) {
 }
 
 /// Where nothing stood there is no moment to keep: a lease and a retention that a draft keeps there are over at once.
-pub async fn where_nothing_stood_nothing_is_kept(subject: &dyn Subject) {
+pub(super) async fn where_nothing_stood_nothing_is_kept(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = Draft {
         lease: Moment::Keep,
@@ -251,7 +251,7 @@ pub async fn where_nothing_stood_nothing_is_kept(subject: &dyn Subject) {
 }
 
 /// A record may begin in any state, as one that keeps a place does, or one that was brought along.
-pub async fn a_record_begins_in_any_state(subject: &dyn Subject) {
+pub(super) async fn a_record_begins_in_any_state(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let states = [
         State::Running,
@@ -275,7 +275,7 @@ pub async fn a_record_begins_in_any_state(subject: &dyn Subject) {
 
 /// Whoever claims what is done is shown it and the time, whatever a client knows of it: also where nothing but the version
 /// tells that it is another outcome.
-pub async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn Subject) {
+pub(super) async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -308,7 +308,7 @@ pub async fn a_claim_of_what_is_done_is_shown_what_stands(subject: &dyn Subject)
 }
 
 /// Ids and versions that differ in one bit are different ones, and a version counts only under its own id.
-pub async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
+pub(super) async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
     let store = subject.store().await;
     let bytes = *id(1).as_bytes();
     for place in [0, 15, 31] {
@@ -353,7 +353,7 @@ pub async fn ids_and_versions_are_compared_whole(subject: &dyn Subject) {
 }
 
 /// What is seen without asking is what a look finds, after every write of every client.
-pub async fn a_peek_sees_what_stands(subject: &dyn Subject) {
+pub(super) async fn a_peek_sees_what_stands(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let peeks_true = async || {
         for client in [&store, &other] {

@@ -16,7 +16,7 @@ use crate::{
 
 /// D01, D02, D19: a lease is over by the time that every client of the store is told, and not before. Where they are all on one
 /// machine with the server, a store that takes the process's time passes, too.
-pub async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn Subject) {
+pub(super) async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let draft = claim();
     let held = applied(&*store, id(1), None, &draft).await;
@@ -36,7 +36,7 @@ pub async fn a_lease_ends_by_the_clock_of_the_store(subject: &dyn Subject) {
 }
 
 /// I4: every takeover has a greater token.
-pub async fn tokens_grow_over_takeovers(subject: &dyn Subject) {
+pub(super) async fn tokens_grow_over_takeovers(subject: &dyn Subject) {
     let clients = [subject.store().await, subject.store().await];
     let mut record = applied(&*clients[0], id(1), None, &claim()).await;
     for turn in 0..20 {
@@ -58,7 +58,7 @@ pub async fn tokens_grow_over_takeovers(subject: &dyn Subject) {
 }
 
 /// I4: a record that begins after a purge has a greater token than the one before it ever had.
-pub async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Subject) {
+pub(super) async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Subject) {
     let store = subject.store().await;
     let mut largest = FencingToken::from_u64(0);
     for _ in 0..3 {
@@ -87,7 +87,7 @@ pub async fn tokens_grow_over_purge_and_a_new_beginning(subject: &dyn Subject) {
 }
 
 /// A token is above the floor it was given, also where that lies in the future.
-pub async fn a_token_follows_a_floor_above_the_clock(subject: &dyn Subject) {
+pub(super) async fn a_token_follows_a_floor_above_the_clock(subject: &dyn Subject) {
     let store = subject.store().await;
     let now = look(&*store, id(1)).await.now;
     let floor = u64::try_from(now.plus(TTL).as_micros()).expect("the clock is past 1970");
@@ -102,7 +102,7 @@ pub async fn a_token_follows_a_floor_above_the_clock(subject: &dyn Subject) {
 }
 
 /// A lease or retention too long to count ends at the last moment there is, not at a wrapped one.
-pub async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Subject) {
+pub(super) async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Subject) {
     let store = subject.store().await;
     let forever = Moment::In(Duration::MAX);
     let draft = Draft {
@@ -134,7 +134,7 @@ pub async fn a_moment_beyond_all_time_is_the_last_one(subject: &dyn Subject) {
 }
 
 /// A moment centuries away is that moment, to the microsecond: no store counts in numbers that round, or loses a carry.
-pub async fn a_moment_far_away_is_exact(subject: &dyn Subject) {
+pub(super) async fn a_moment_far_away_is_exact(subject: &dyn Subject) {
     let store = subject.store().await;
     // On both sides of 2^53 microseconds, the last whole number that doubles have, and nearly as far as moments go.
     let durations = [

@@ -18,14 +18,14 @@ const CROWD: usize = 64;
 const CLIENTS: usize = 8;
 
 /// F11: of 64 claims at once, one wins, and everybody else is shown it.
-pub async fn of_many_claims_at_once_one_wins(subject: &dyn Subject) {
+pub(super) async fn of_many_claims_at_once_one_wins(subject: &dyn Subject) {
     for round in 0..4 {
         race(subject, id(round), None, |_| claim()).await;
     }
 }
 
 /// C07: of 64 takeovers of one abandoned record, one wins.
-pub async fn of_many_takeovers_at_once_one_wins(subject: &dyn Subject) {
+pub(super) async fn of_many_takeovers_at_once_one_wins(subject: &dyn Subject) {
     let store = subject.store().await;
     applied(&*store, id(1), None, &claim()).await;
     subject.advance(LEASE * 2).await;
@@ -36,7 +36,7 @@ pub async fn of_many_takeovers_at_once_one_wins(subject: &dyn Subject) {
 }
 
 /// I2: of a completion, a release and a takeover at once, one wins.
-pub async fn of_many_endings_at_once_one_wins(subject: &dyn Subject) {
+pub(super) async fn of_many_endings_at_once_one_wins(subject: &dyn Subject) {
     let store = subject.store().await;
     for round in 0..4 {
         let draft = claim();
@@ -53,7 +53,7 @@ pub async fn of_many_endings_at_once_one_wins(subject: &dyn Subject) {
 }
 
 /// C09: many ids at once keep to themselves.
-pub async fn many_ids_at_once_do_not_mix(subject: &dyn Subject) {
+pub(super) async fn many_ids_at_once_do_not_mix(subject: &dyn Subject) {
     let clients = clients(subject).await;
     let calls: Vec<_> = (0..200_u32)
         .map(|number| {

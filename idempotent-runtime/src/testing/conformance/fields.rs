@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// F22: every field comes back, in every state, with every choice and kind of outcome, through another client too.
-pub async fn every_field_comes_back(subject: &dyn Subject) {
+pub(super) async fn every_field_comes_back(subject: &dyn Subject) {
     let (store, other) = (subject.store().await, subject.store().await);
     let outcomes = [
         RawOutcome::value("v"),
@@ -92,7 +92,7 @@ fn unlike(record: &Record) -> Draft {
 
 /// B11, F14: any operation name, scope and key comes back byte by byte: NUL, every Unicode plane, what is no text at
 /// all, empty, and 64 KiB.
-pub async fn any_key_comes_back(subject: &dyn Subject) {
+pub(super) async fn any_key_comes_back(subject: &dyn Subject) {
     let store = subject.store().await;
     let planes: String = (0..=16)
         .filter_map(|plane| char::from_u32(plane * 0x10000 + 0x41))
@@ -127,7 +127,7 @@ pub async fn any_key_comes_back(subject: &dyn Subject) {
 }
 
 /// F14: any outcome comes back byte by byte, the empty one included, and of whatever kind it is.
-pub async fn any_outcome_comes_back(subject: &dyn Subject) {
+pub(super) async fn any_outcome_comes_back(subject: &dyn Subject) {
     let every_byte: Vec<u8> = (0..=u8::MAX).collect();
     for (number, bytes) in (0..).zip([vec![], vec![0], every_byte.repeat(3), vec![0xff; 70_000]]) {
         outcome_comes_back(subject, number, bytes).await;
@@ -149,7 +149,7 @@ pub async fn any_outcome_comes_back(subject: &dyn Subject) {
 }
 
 /// F15: sixteen mebibytes come back whole.
-pub async fn an_outcome_of_16_mib_comes_back(subject: &dyn Subject) {
+pub(super) async fn an_outcome_of_16_mib_comes_back(subject: &dyn Subject) {
     let bytes: Vec<u8> = (0..16 * 1024 * 1024_u32)
         .map(|place| place.to_le_bytes()[(place % 3) as usize])
         .collect();

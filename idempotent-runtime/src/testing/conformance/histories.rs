@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// F31: what one caller after another does, through any client, is answered as the model answers.
-pub async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
+pub(super) async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
     for seed in 1..=6 {
         let clients = [
             subject.store().await,
@@ -97,7 +97,7 @@ pub async fn a_sequence_is_that_of_the_model(subject: &dyn Subject) {
 }
 
 /// F31: what several do at once to one record could have been done by one after another.
-pub async fn a_history_is_linearizable(subject: &dyn Subject) {
+pub(super) async fn a_history_is_linearizable(subject: &dyn Subject) {
     const CALLERS: u64 = 6;
     const STEPS: u64 = 40;
     for seed in 1..=3 {

@@ -18,7 +18,7 @@ use crate::{
 
 /// F16, F17, I12: a purge deletes what is expired, and nothing that somebody still holds or must settle. What is done or
 /// released may be gone by itself once it is expired.
-pub async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
+pub(super) async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
     let store = subject.store().await;
     let (short, long) = (Moment::In(LEASE), Moment::In(TTL));
     let mut numbers = 0..;
@@ -102,7 +102,7 @@ pub async fn purge_deletes_only_what_is_expired(subject: &dyn Subject) {
 }
 
 /// What an operator resumed and nobody called for again is abandoned like any other record.
-pub async fn purge_deletes_what_was_resumed_and_left(subject: &dyn Subject) {
+pub(super) async fn purge_deletes_what_was_resumed_and_left(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = claim();
     let held = applied(&*store, id(0), None, &draft).await;
@@ -123,7 +123,7 @@ pub async fn purge_deletes_what_was_resumed_and_left(subject: &dyn Subject) {
 }
 
 /// F16: a purge deletes no more than it was asked to, and counts what it deleted.
-pub async fn purge_goes_in_bounded_batches(subject: &dyn Subject) {
+pub(super) async fn purge_goes_in_bounded_batches(subject: &dyn Subject) {
     let store = subject.store().await;
     expired(subject, &store, 25).await;
     let mut counts = Vec::new();
@@ -139,7 +139,7 @@ pub async fn purge_goes_in_bounded_batches(subject: &dyn Subject) {
 }
 
 /// A record that was expired and is claimed again is nobody's to purge.
-pub async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
+pub(super) async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
     let store = subject.store().await;
     expired(subject, &store, 2).await;
     let old = standing(&*store, id(1)).await;
@@ -159,7 +159,9 @@ pub async fn purge_spares_what_was_claimed_again(subject: &dyn Subject) {
 }
 
 /// A purge looks and deletes in one step: one that deletes what it saw before takes a record from whoever has claimed it meanwhile.
-pub async fn a_purge_beside_a_takeover_takes_nothing_that_was_claimed(subject: &dyn Subject) {
+pub(super) async fn a_purge_beside_a_takeover_takes_nothing_that_was_claimed(
+    subject: &dyn Subject,
+) {
     let store = subject.store().await;
     let (purger, taker) = (subject.store().await, subject.store().await);
     for round in 0..50 {
@@ -206,7 +208,7 @@ pub async fn a_purge_beside_a_takeover_takes_nothing_that_was_claimed(subject: &
 }
 
 /// What is kept for whoever audits is spared until that is over.
-pub async fn purge_spares_what_is_kept(subject: &dyn Subject) {
+pub(super) async fn purge_spares_what_is_kept(subject: &dyn Subject) {
     let store = subject.store().await;
     expired(subject, &store, 3).await;
     let mut counts = Vec::new();
@@ -218,7 +220,7 @@ pub async fn purge_spares_what_is_kept(subject: &dyn Subject) {
 }
 
 /// What is kept is kept from its expiry on, also where its call ended long after it was claimed.
-pub async fn purge_counts_what_is_kept_from_its_expiry(subject: &dyn Subject) {
+pub(super) async fn purge_counts_what_is_kept_from_its_expiry(subject: &dyn Subject) {
     let store = subject.store().await;
     let draft = Draft {
         keep: TTL,
@@ -239,7 +241,7 @@ pub async fn purge_counts_what_is_kept_from_its_expiry(subject: &dyn Subject) {
 }
 
 /// What is kept for whoever audits is not forgotten by the store itself either, and binds no call.
-pub async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
+pub(super) async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
     let store = subject.store().await;
     let mut kept = Vec::new();
     for number in 0..20 {
@@ -281,7 +283,7 @@ pub async fn what_is_kept_stays_until_then(subject: &dyn Subject) {
 }
 
 /// How long what is expired stays is said by the purge, also of what was to stay for longer when it was written.
-pub async fn a_purge_says_how_long_is_kept(subject: &dyn Subject) {
+pub(super) async fn a_purge_says_how_long_is_kept(subject: &dyn Subject) {
     let store = subject.store().await;
     for number in 0..4 {
         let draft = claim();
@@ -307,7 +309,7 @@ pub async fn a_purge_says_how_long_is_kept(subject: &dyn Subject) {
 }
 
 /// F19: purges at once do not block each other for ever, and count each record once.
-pub async fn purgers_at_once_count_each_record_once(subject: &dyn Subject) {
+pub(super) async fn purgers_at_once_count_each_record_once(subject: &dyn Subject) {
     let store = subject.store().await;
     expired(subject, &store, 200).await;
     let live = applied(&*store, id(1000), None, &claim()).await;

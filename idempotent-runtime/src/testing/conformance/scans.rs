@@ -7,7 +7,7 @@ use super::{
 use crate::identity::RecordId;
 
 /// K07: a scan lists every record once, as it stands, in the order of the ids.
-pub async fn scan_lists_in_the_order_of_ids(subject: &dyn Subject) {
+pub(super) async fn scan_lists_in_the_order_of_ids(subject: &dyn Subject) {
     let store = subject.store().await;
     assert!(
         store
@@ -55,7 +55,7 @@ pub async fn scan_lists_in_the_order_of_ids(subject: &dyn Subject) {
 }
 
 /// K07: a scan in pages lists what one long scan lists.
-pub async fn scan_goes_in_pages(subject: &dyn Subject) {
+pub(super) async fn scan_goes_in_pages(subject: &dyn Subject) {
     let store = subject.store().await;
     for number in (0..23).rev() {
         applied(&*store, id(number), None, &claim()).await;

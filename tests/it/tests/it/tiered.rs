@@ -117,7 +117,7 @@ impl OutcomeTier for Failing {
 /// A process: a handle over copies in front of a store that others reach, too.
 struct Process {
     clock: ManualClock,
-    truth: FaultyStore,
+    primary: FaultyStore,
     fast: Failing,
     store: TieredStore,
     idem: Idempotency,
@@ -126,18 +126,18 @@ struct Process {
 impl Process {
     fn new() -> Self {
         let clock = ManualClock::new();
-        let truth = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-        Self::beside(&clock, truth)
+        let primary = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+        Self::beside(&clock, primary)
     }
 
-    fn beside(clock: &ManualClock, truth: FaultyStore) -> Self {
+    fn beside(clock: &ManualClock, primary: FaultyStore) -> Self {
         let fast = Failing::new(clock);
-        let store = TieredStore::builder(truth.clone(), fast.clone()).age(AGE);
+        let store = TieredStore::builder(primary.clone(), fast.clone()).age(AGE);
         let store = store.pause(5 * SECOND).timer(clock.clone()).build();
         Self {
             idem: over(store.clone(), clock),
             clock: clock.clone(),
-            truth,
+            primary,
             fast,
             store,
         }
@@ -155,11 +155,11 @@ impl Process {
         }
     }
 
-    /// How often the truth is asked by a duplicate.
+    /// How often the primary store is asked by a duplicate.
     async fn trips(&self, key: &str) -> u64 {
-        let before = self.truth.round_trips();
+        let before = self.primary.round_trips();
         assert_eq!(self.charge(key, 1).await, Ok(1));
-        self.truth.round_trips() - before
+        self.primary.round_trips() - before
     }
 }
 

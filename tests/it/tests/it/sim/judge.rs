@@ -302,6 +302,8 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
         );
     }
     let claims = draws && after.state == State::Running;
+    let outcome = after.outcome.as_ref();
+    let by_operator = outcome.is_some_and(|outcome| is_settled(&outcome.bytes));
     match before.state {
         State::Running if claims && !is_own => {
             assert!(
@@ -311,9 +313,7 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
             assert_ne!(before.on_crash, OnCrash::Uncertain, "at most once: {about}");
         }
         State::Running => {
-            let outcome = after.outcome.as_ref();
-            let by_operator = after.attempt_id == AttemptId::RESUMED
-                || outcome.is_some_and(|outcome| is_settled(&outcome.bytes));
+            let by_operator = by_operator || after.attempt_id == AttemptId::RESUMED;
             assert!(
                 is_own || is_left(before, after) || (by_operator && before.lease_is_over(entry.at)),
                 "I3, somebody else wrote: {about}"
@@ -325,8 +325,6 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
             assert_ne!(before.on_crash, OnCrash::Uncertain, "at most once: {about}");
         }
         State::Uncertain => {
-            let outcome = after.outcome.as_ref();
-            let by_operator = outcome.is_some_and(|outcome| is_settled(&outcome.bytes));
             assert!(is_own || by_operator, "I3, somebody else wrote: {about}");
         }
         State::Done => {
@@ -337,8 +335,6 @@ fn judge_write(entry: &Entry, before: &Record, after: &Record, draws: bool, abou
             );
         }
         State::Parked => {
-            let outcome = after.outcome.as_ref();
-            let by_operator = outcome.is_some_and(|outcome| is_settled(&outcome.bytes));
             // An operator may have let it be tried again, or it was only kept from being claimed.
             let stays = after.state == State::Parked || after.attempt == 1 && !claims;
             assert!(by_operator || stays, "a parked record went on: {about}");

@@ -8,7 +8,7 @@ async fn a24_a_replay_from_a_copy_asks_the_store_nothing() {
     let process = Process::new();
     assert_eq!(process.charge("k", 1).await, Ok(1));
     assert_eq!(
-        process.truth.round_trips(),
+        process.primary.round_trips(),
         2,
         "a first call costs the same"
     );
@@ -20,12 +20,12 @@ async fn a24_a_replay_from_a_copy_asks_the_store_nothing() {
     for _ in 0..3 {
         assert_eq!(process.trips("k").await, 0);
     }
-    let id = process.truth.scan(None, 1).await.expect("a list")[0].0;
-    let loads = process.truth.calls(Operation::Load);
+    let id = process.primary.scan(None, 1).await.expect("a list")[0].0;
+    let loads = process.primary.calls(Operation::Load);
     let seen = process.store.load(&id).await.expect("a look");
     assert_eq!(seen.record.expect("a copy").state, State::Done);
     assert_eq!(
-        process.truth.calls(Operation::Load),
+        process.primary.calls(Operation::Load),
         loads,
         "nor does a look"
     );
@@ -35,19 +35,19 @@ async fn a24_a_replay_from_a_copy_asks_the_store_nothing() {
 async fn a24_other_arguments_are_found_in_a_copy() {
     let process = Process::new();
     process.warm("k").await;
-    let before = process.truth.round_trips();
+    let before = process.primary.round_trips();
 
     let refused = process.charge("k", 2).await;
 
     assert!(is_reused(&refused), "{refused:?}");
-    assert_eq!(process.truth.round_trips(), before);
+    assert_eq!(process.primary.round_trips(), before);
 }
 
 #[tokio::test]
 async fn a25_what_runs_is_never_copied() {
     let process = Process::new();
     let gate = Gate::new();
-    let (elsewhere, held) = (over(process.truth.clone(), &process.clock), gate.clone());
+    let (elsewhere, held) = (over(process.primary.clone(), &process.clock), gate.clone());
     let running = tokio::spawn(async move {
         let call = elsewhere.call("tiered.charge").key("k").arguments(&1_u32);
         let body = |_| async move {
@@ -58,12 +58,12 @@ async fn a25_what_runs_is_never_copied() {
     });
     gate.arrived(1).await;
     for _ in 0..3 {
-        let before = process.truth.round_trips();
+        let before = process.primary.round_trips();
         let call = process.idem.call("tiered.charge").key("k");
         let call = call.arguments(&1_u32).in_flight(InFlight::Reject);
         let refused = call.run(|_| async { Ok::<u32, Error>(2) }).await;
         assert!(is_in_progress(&refused), "{refused:?}");
-        assert_eq!(process.truth.round_trips(), before + 1);
+        assert_eq!(process.primary.round_trips(), before + 1);
     }
     gate.open();
     assert_eq!(running.await.expect("no panic"), Ok(1));
@@ -110,10 +110,10 @@ async fn many_duplicates_at_once_are_answered_alike() {
         let answers = caller.await.expect("no panic");
         assert!(answers.iter().all(|answer| *answer == Ok(1)), "{answers:?}");
     }
-    assert_eq!(process.truth.swaps_to(State::Done), 5);
-    let before = process.truth.round_trips();
+    assert_eq!(process.primary.swaps_to(State::Done), 5);
+    let before = process.primary.round_trips();
     for number in 0..5 {
         process.charge(&format!("k{number}"), 1).await.expect("1");
     }
-    assert_eq!(process.truth.round_trips(), before, "all are copied");
+    assert_eq!(process.primary.round_trips(), before, "all are copied");
 }

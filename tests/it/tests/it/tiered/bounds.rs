@@ -5,16 +5,16 @@ use super::*;
 #[tokio::test]
 async fn no_more_copies_are_held_than_allowed() {
     let clock = ManualClock::new();
-    let truth = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let primary = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
     let cache = OutcomeCache::new(2).timer(clock.clone()).largest(10);
-    let store = TieredStore::builder(truth.clone(), cache).timer(clock.clone());
+    let store = TieredStore::builder(primary.clone(), cache).timer(clock.clone());
     let idem = over(store.build(), &clock);
     let charge = async |key: &str, text: &str| {
-        let before = truth.round_trips();
+        let before = primary.round_trips();
         let (call, text) = (idem.call("tiered.say").key(key), text.to_owned());
         let said = call.run(|_| async move { Ok::<_, Error>(text) }).await;
         said.expect("an answer");
-        truth.round_trips() - before
+        primary.round_trips() - before
     };
     for key in ["a", "b", "c"] {
         charge(key, "short").await;
@@ -40,11 +40,11 @@ async fn a_cache_forgets_by_age() {
     let clock = ManualClock::new();
     let cache = OutcomeCache::new(10).timer(clock.clone());
     let cache = cache.clock(clock.clone());
-    let truth = MemoryStore::with_clock(clock.clone());
+    let primary = MemoryStore::with_clock(clock.clone());
     let id = RecordId::from_bytes([1; 32]);
-    let swap = truth.swap(&id, None, &claim()).await;
+    let swap = primary.swap(&id, None, &claim()).await;
     assert!(matches!(swap, Ok(Swap::Applied(_))));
-    let record = truth.load(&id).await.expect("a look").record;
+    let record = primary.load(&id).await.expect("a look").record;
     let record = record.expect("a record");
     assert!(cache.put(&id, &record, SECOND).await.is_ok());
     clock.advance(SECOND - Duration::from_nanos(1));

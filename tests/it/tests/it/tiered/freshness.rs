@@ -21,11 +21,16 @@ async fn a26_a_copy_is_not_given_once_it_has_expired() {
     let first = charge().await;
     process.clock.advance(9 * SECOND);
     assert_eq!(charge().await, first);
-    let before = process.truth.round_trips();
+    let before = process.primary.round_trips();
     process.clock.advance(SECOND - Duration::from_micros(1));
     assert_eq!(charge().await, first);
-    assert_eq!(process.truth.round_trips(), before, "from the copy");
-    let (id, _) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    assert_eq!(process.primary.round_trips(), before, "from the copy");
+    let (id, _) = process
+        .primary
+        .scan(None, 1)
+        .await
+        .expect("a list")
+        .remove(0);
     assert!(process.store.peek(&id).is_some(), "at hand");
 
     process.clock.advance(Duration::from_micros(1));
@@ -41,12 +46,12 @@ async fn a26_a_cache_in_front_of_a_store_reckons_by_its_own_clocks() {
     let copies = OutcomeCache::new(100).timer(process.clock.clone());
     process.store = copies
         .clock(process.clock.clone())
-        .in_front_of(process.truth.clone());
+        .in_front_of(process.primary.clone());
     process.idem = over(process.store.clone(), &process.clock);
     let first = charge_at(&process).await;
     let slow = Gate::new();
     let delay = Fault::DelayAnswer(slow.clone());
-    process.truth.fault(Operation::Claim, On::Next, delay);
+    process.primary.fault(Operation::Claim, On::Next, delay);
     let meanwhile = async {
         slow.arrived(1).await;
         process.clock.advance(9 * SECOND);
@@ -70,10 +75,10 @@ async fn a26_expiry_goes_by_the_clock_of_the_store() {
 
     process.warm("other").await;
 
-    let before = process.truth.swaps_to(State::Running);
+    let before = process.primary.swaps_to(State::Running);
     assert_eq!(process.charge("k", 1).await, Ok(1));
     assert_eq!(
-        process.truth.swaps_to(State::Running),
+        process.primary.swaps_to(State::Running),
         before + 2,
         "claimed anew"
     );
@@ -83,7 +88,7 @@ async fn a26_expiry_goes_by_the_clock_of_the_store() {
 fn with_wall_clock() -> (Process, ManualClock) {
     let (mut process, wall) = (Process::new(), ManualClock::new());
     let fast = OutcomeCache::new(100).timer(process.clock.clone());
-    let store = TieredStore::builder(process.truth.clone(), fast.clock(wall.clone()))
+    let store = TieredStore::builder(process.primary.clone(), fast.clock(wall.clone()))
         .age(AGE)
         .timer(process.clock.clone())
         .clock(wall.clone());
@@ -98,9 +103,9 @@ async fn a26_a_suspended_machine_gives_no_expired_copy() {
     let charge = || charge_at(&process);
     let first = charge().await;
     assert_eq!(charge().await, first);
-    let before = process.truth.round_trips();
+    let before = process.primary.round_trips();
     assert_eq!(charge().await, first);
-    assert_eq!(process.truth.round_trips(), before, "from the copy");
+    assert_eq!(process.primary.round_trips(), before, "from the copy");
 
     // The store's time and the time of day go on, and the timer stands still.
     process
@@ -115,9 +120,17 @@ async fn a26_a_suspended_machine_gives_no_expired_copy() {
 async fn a28_a_suspended_machine_gives_no_copy_beyond_its_age() {
     let (process, wall) = with_wall_clock();
     process.warm("k").await;
-    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let (id, record) = process
+        .primary
+        .scan(None, 1)
+        .await
+        .expect("a list")
+        .remove(0);
     let draft = completion(&claim(), b"2".to_vec());
-    let swap = process.truth.swap(&id, Some(record.version), &draft).await;
+    let swap = process
+        .primary
+        .swap(&id, Some(record.version), &draft)
+        .await;
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
 
     wall.advance(AGE);
@@ -143,7 +156,12 @@ async fn a26_a_wall_clock_that_is_set_costs_a_look_at_most() {
 /// What writes another outcome over that of a call, which has an outcome and a copy of it.
 async fn another_outcome(process: &Process) -> (RecordId, Version, Draft) {
     process.warm("k").await;
-    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let (id, record) = process
+        .primary
+        .scan(None, 1)
+        .await
+        .expect("a list")
+        .remove(0);
     (id, record.version, completion(&claim(), b"2".to_vec()))
 }
 
@@ -151,7 +169,7 @@ async fn another_outcome(process: &Process) -> (RecordId, Version, Draft) {
 async fn a28_what_is_written_elsewhere_is_seen_within_the_age() {
     let process = Process::new();
     let (id, seen, draft) = another_outcome(&process).await;
-    let swap = process.truth.swap(&id, Some(seen), &draft).await;
+    let swap = process.primary.swap(&id, Some(seen), &draft).await;
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
 
     process.clock.advance(AGE - SECOND);
@@ -180,7 +198,7 @@ async fn what_heartbeats_write_is_seen_at_once() {
     // The memory store has none of its own to give: one that has is wrapped alike.
     let own = process.store.for_heartbeats().await.expect("an answer");
     assert!(own.is_none());
-    let tiered = TieredStore::builder(WithAnother(process.truth.clone()), process.fast.clone());
+    let tiered = TieredStore::builder(WithAnother(process.primary.clone()), process.fast.clone());
     let tiered = tiered.timer(process.clock.clone()).build();
     assert!(tiered.load(&id).await.is_ok());
     assert!(tiered.load(&id).await.is_ok());
@@ -230,7 +248,12 @@ impl Store for WithAnother {
 async fn a_copy_that_is_put_late_does_not_outlive_a_write() {
     let process = Process::new();
     assert_eq!(process.charge("k", 1).await, Ok(1));
-    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let (id, record) = process
+        .primary
+        .scan(None, 1)
+        .await
+        .expect("a list")
+        .remove(0);
     let gate = Gate::new();
     process.fast.now(How::PutsLate(gate.clone()));
     let store = process.store.clone();
@@ -276,16 +299,24 @@ async fn a_write_is_not_answered_before_its_copy_is_forgotten() {
 async fn a28_a_copy_is_as_old_as_the_question_that_found_it() {
     let process = Process::new();
     assert_eq!(process.charge("k", 1).await, Ok(1));
-    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let (id, record) = process
+        .primary
+        .scan(None, 1)
+        .await
+        .expect("a list")
+        .remove(0);
     let slow = Gate::new();
     let slowly = Fault::DelayAnswer(slow.clone());
-    process.truth.fault(Operation::Load, On::Next, slowly);
+    process.primary.fault(Operation::Load, On::Next, slowly);
     let store = process.store.clone();
     let looking = tokio::spawn(async move { store.load(&id).await });
     slow.arrived(1).await;
     // Something else is written after the question was answered.
     let draft = completion(&claim(), b"2".to_vec());
-    let swap = process.truth.swap(&id, Some(record.version), &draft).await;
+    let swap = process
+        .primary
+        .swap(&id, Some(record.version), &draft)
+        .await;
     assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
     process.clock.advance(AGE / 2);
     slow.open();

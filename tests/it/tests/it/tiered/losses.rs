@@ -25,19 +25,19 @@ async fn a_tier_that_hangs_is_waited_for_with_patience() {
     let process = Arc::new(Process::new());
     process.warm("k").await;
     process.fast.now(How::Hangs);
-    let before = process.truth.round_trips();
+    let before = process.primary.round_trips();
     let asked = process.fast.asked();
     let calling = Arc::clone(&process);
     let call = tokio::spawn(async move { calling.charge("k", 1).await });
     while process.fast.asked() == asked {
         tokio::task::yield_now().await;
     }
-    assert_eq!(process.truth.round_trips(), before);
+    assert_eq!(process.primary.round_trips(), before);
 
     process.clock.advance(Duration::from_millis(50));
 
     assert_eq!(call.await.expect("no panic"), Ok(1));
-    assert_eq!(process.truth.round_trips(), before + 1);
+    assert_eq!(process.primary.round_trips(), before + 1);
     assert_eq!(
         process.charge("new", 1).await,
         Ok(1),
@@ -49,10 +49,15 @@ async fn a_tier_that_hangs_is_waited_for_with_patience() {
 async fn losing_every_copy_loses_nothing() {
     let process = Process::new();
     process.warm("k").await;
-    let other = Process::beside(&process.clock, process.truth.clone());
+    let other = Process::beside(&process.clock, process.primary.clone());
     assert_eq!(other.trips("k").await, 1, "another process has no copy");
     assert_eq!(other.trips("k").await, 0);
-    let (id, _) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let (id, _) = process
+        .primary
+        .scan(None, 1)
+        .await
+        .expect("a list")
+        .remove(0);
     assert!(process.fast.forget(&id).await.is_ok());
     assert_eq!(process.trips("k").await, 1);
 }
@@ -61,10 +66,15 @@ async fn losing_every_copy_loses_nothing() {
 async fn a_copy_of_what_was_deleted_goes_with_the_next_claim() {
     let process = Process::new();
     process.warm("k").await;
-    let (id, record) = process.truth.scan(None, 1).await.expect("a list").remove(0);
+    let (id, record) = process
+        .primary
+        .scan(None, 1)
+        .await
+        .expect("a list")
+        .remove(0);
     // Another process finds what a restored database has forgotten; this one asks because its time is old.
     let restored = Process::new();
-    let tiered = TieredStore::builder(restored.truth.clone(), process.fast.clone());
+    let tiered = TieredStore::builder(restored.primary.clone(), process.fast.clone());
     let tiered = tiered.timer(process.clock.clone()).build();
     let draft = claim();
 

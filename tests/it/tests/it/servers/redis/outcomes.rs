@@ -26,7 +26,7 @@ async fn outcomes() -> RedisOutcomes {
     copies(&Redis::open_at(&prefix).await)
 }
 
-/// The copies of a truth that has no namesake there.
+/// The copies of a primary store that has no namesake there.
 fn copies(store: &RedisStore) -> RedisOutcomes {
     RedisOutcomes::new(store, "ledger").expect("a usable name")
 }
@@ -53,9 +53,9 @@ async fn processes_share_the_copies() {
     let (postgres, outcomes) = (Postgres::new().await, outcomes().await);
     let mut processes = Vec::new();
     for _ in 0..2 {
-        let truth = FaultyStore::new(postgres.store().await);
-        let store = TieredStore::builder(truth.clone(), outcomes.clone()).patience(PATIENCE);
-        processes.push((Idempotency::new(store.build()), truth));
+        let primary = FaultyStore::new(postgres.store().await);
+        let store = TieredStore::builder(primary.clone(), outcomes.clone()).patience(PATIENCE);
+        processes.push((Idempotency::new(store.build()), primary));
     }
     let [(a, truth_of_a), (b, truth_of_b)] = &processes[..] else {
         panic!("two");
@@ -81,10 +81,10 @@ async fn two_truths_over_one_server_never_see_each_other_s_copies() {
     let mut services = Vec::new();
     for (name, cents) in [("ledger", 1), ("ledger-2", 2)] {
         let outcomes = RedisOutcomes::new(&redis, name).expect("a usable name");
-        let truth = FaultyStore::new(MemoryStore::new());
-        let store = TieredStore::builder(truth.clone(), outcomes).patience(PATIENCE);
+        let primary = FaultyStore::new(MemoryStore::new());
+        let store = TieredStore::builder(primary.clone(), outcomes).patience(PATIENCE);
         let store = store.build();
-        services.push((Idempotency::new(store), truth, cents));
+        services.push((Idempotency::new(store), primary, cents));
     }
     // The same operation, scope and key: both have a record of one id, and each comes to have a copy.
     let ask = async |idem: &Idempotency, cents: u32| {
@@ -96,10 +96,10 @@ async fn two_truths_over_one_server_never_see_each_other_s_copies() {
             assert_eq!(ask(idem, *cents).await, Ok(*cents));
         }
     }
-    for (idem, truth, cents) in &services {
-        let before = truth.round_trips();
+    for (idem, primary, cents) in &services {
+        let before = primary.round_trips();
         assert_eq!(ask(idem, *cents).await, Ok(*cents));
-        assert_eq!(truth.round_trips(), before, "from the copy");
+        assert_eq!(primary.round_trips(), before, "from the copy");
     }
 }
 
@@ -118,7 +118,7 @@ async fn a_truth_without_a_usable_name_is_refused() {
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_copy_is_the_record_for_as_long_as_it_may_be_given() {
     const PLACE: RecordId = RecordId::from_bytes([9; 32]);
-    let truth = MemoryStore::new();
+    let primary = MemoryStore::new();
     let cluster = copies(&RedisCluster::new().open().await);
     let outcomes: [Box<dyn OutcomeTier>; 2] = [Box::new(outcomes().await), Box::new(cluster)];
     for (number, outcome) in [
@@ -134,13 +134,13 @@ async fn a_copy_is_the_record_for_as_long_as_it_may_be_given() {
         let id = RecordId::from_bytes([u8::try_from(number).expect("few"); 32]);
         let mut begun = claim();
         begun.holder.trace_parent = (number == 0).then(|| "00-ab-cd-01".into());
-        let swap = truth.swap(&id, None, &begun).await;
+        let swap = primary.swap(&id, None, &begun).await;
         assert!(matches!(swap, Ok(Swap::Applied(_))));
         let mut done = completion(&begun, Vec::new());
         done.outcome = outcome;
-        let swap = truth.swap(&id, Some(begun.version), &done).await;
+        let swap = primary.swap(&id, Some(begun.version), &done).await;
         assert!(matches!(swap, Ok(Swap::Applied(_))));
-        let record = truth.load(&id).await.expect("a look").record;
+        let record = primary.load(&id).await.expect("a look").record;
         let record = record.expect("a record");
         // All in one place: nothing of the copy before is left.
         for outcomes in &outcomes {
@@ -168,8 +168,8 @@ async fn a_copy_is_the_record_for_as_long_as_it_may_be_given() {
 async fn a_copy_has_an_expiry_and_is_no_record() {
     let server = Private::new().await;
     let store = RedisStore::connect(&server.url()).await.expect("a server");
-    let truth = MemoryStore::new();
-    let tiered = TieredStore::builder(truth, copies(&store))
+    let primary = MemoryStore::new();
+    let tiered = TieredStore::builder(primary, copies(&store))
         .age(Duration::from_secs(30))
         .patience(PATIENCE)
         .build();
@@ -186,13 +186,13 @@ async fn a_copy_has_an_expiry_and_is_no_record() {
 
 /// A finished record with an outcome of so many bytes.
 async fn finished(id: RecordId, bytes: usize) -> Arc<Record> {
-    let (truth, begun) = (MemoryStore::new(), claim());
+    let (primary, begun) = (MemoryStore::new(), claim());
     let done = completion(&begun, vec![7; bytes]);
     for (seen, next) in [(None, &begun), (Some(begun.version), &done)] {
-        let swap = truth.swap(&id, seen, next).await;
+        let swap = primary.swap(&id, seen, next).await;
         assert!(matches!(swap, Ok(Swap::Applied(_))));
     }
-    let stands = truth.load(&id).await.expect("a look");
+    let stands = primary.load(&id).await.expect("a look");
     stands.record.expect("a record")
 }
 
@@ -270,20 +270,20 @@ async fn copies_take_no_memory_that_a_server_has_not() {
 async fn losing_the_server_loses_nothing() {
     let server = Private::new().await;
     let store = RedisStore::connect(&server.url()).await.expect("a server");
-    let truth = FaultyStore::new(MemoryStore::new());
-    let tiered = TieredStore::builder(truth.clone(), copies(&store));
+    let primary = FaultyStore::new(MemoryStore::new());
+    let tiered = TieredStore::builder(primary.clone(), copies(&store));
     let tiered = tiered.pause(Duration::ZERO).patience(PATIENCE).build();
     let idem = Idempotency::new(tiered);
     for _ in 0..2 {
         assert_eq!(charge(&idem, "k", 1).await, Ok(1));
     }
-    let before = truth.round_trips();
+    let before = primary.round_trips();
     assert_eq!(charge(&idem, "k", 1).await, Ok(1));
-    assert_eq!(truth.round_trips(), before);
+    assert_eq!(primary.round_trips(), before);
 
     drop(server);
 
     assert_eq!(charge(&idem, "k", 1).await, Ok(1));
-    assert_eq!(truth.round_trips(), before + 1);
+    assert_eq!(primary.round_trips(), before + 1);
     assert_eq!(charge(&idem, "new", 1).await, Ok(1));
 }

@@ -1,4 +1,4 @@
-//! Work on a connection that others stand in line for.
+//! Work in a task of its own, on a connection that others wait for.
 
 use std::{future::Future, panic::resume_unwind};
 
@@ -13,7 +13,7 @@ use crate::store::{StoreError, StoreErrorKind};
 /// # Cancel safety
 ///
 /// Dropped before it is done, the work is dropped as soon as it gives way.
-pub async fn apart<T: Send + 'static>(
+pub async fn spawned<T: Send + 'static>(
     doing: &'static str,
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {

@@ -1,4 +1,4 @@
-//! Hears of records that moved, from whichever process moved them.
+//! Notifications of records that moved, from whichever process moved them.
 
 use std::{
     fmt::Display,
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     identity::RecordId,
-    store::waiters::{Waiters, look::Pace},
+    store::waiters::{Waiters, look::PollInterval},
 };
 
 /// How long nothing is heard before the connection is tried out, or closed where nobody waits for anything.
@@ -53,12 +53,12 @@ pub(crate) trait Channel: Send + 'static {
 
 /// One connection that listens while somebody waits, in a task of its own.
 #[derive(Debug, Default)]
-pub(crate) struct Listening {
-    hears: Arc<AtomicBool>,
+pub(crate) struct Listener {
+    is_live: Arc<AtomicBool>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Listening {
+impl Listener {
     /// Begins to listen, unless it does already, on the runtime of the caller.
     pub(crate) fn begin<C: Channel>(&self, waiters: &Arc<Waiters>, channel: impl FnOnce() -> C) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,27 +66,27 @@ impl Listening {
         if task.as_ref().is_some_and(|task| !task.is_finished()) {
             return;
         }
-        self.hears.store(false, Ordering::Release);
+        self.is_live.store(false, Ordering::Release);
         let (mut channel, waiters) = (channel(), Arc::downgrade(waiters));
-        let hears = Arc::clone(&self.hears);
+        let is_live = Arc::clone(&self.is_live);
         *task = Some(tokio::spawn(async move {
-            listen(&mut channel, &waiters, &hears).await;
-            hears.store(false, Ordering::Release);
+            listen(&mut channel, &waiters, &is_live).await;
+            is_live.store(false, Ordering::Release);
             channel.close().await;
         }));
     }
 
     /// How often a waiter has to look by itself at this moment.
-    pub(crate) fn pace(&self) -> Pace {
-        if self.hears.load(Ordering::Acquire) {
-            Pace::TOLD
+    pub(crate) fn poll_interval(&self) -> PollInterval {
+        if self.is_live.load(Ordering::Acquire) {
+            PollInterval::NOTIFIED
         } else {
-            Pace::ALONE
+            PollInterval::POLLING
         }
     }
 }
 
-impl Drop for Listening {
+impl Drop for Listener {
     fn drop(&mut self) {
         let task = self.task.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(task) = task {
@@ -95,12 +95,12 @@ impl Drop for Listening {
     }
 }
 
-async fn listen<C: Channel>(channel: &mut C, waiters: &Weak<Waiters>, hears: &AtomicBool) {
+async fn listen<C: Channel>(channel: &mut C, waiters: &Weak<Waiters>, is_live: &AtomicBool) {
     let mut pause = PAUSE;
     // Whoever began this may not have registered yet.
     loop {
-        let ended = hear(channel, waiters, hears).await;
-        if hears.swap(false, Ordering::AcqRel) {
+        let ended = hear(channel, waiters, is_live).await;
+        if is_live.swap(false, Ordering::AcqRel) {
             // Whoever relied on being told looks now.
             wake_all(waiters);
             pause = PAUSE;
@@ -139,7 +139,7 @@ enum Heard {
 async fn hear<C: Channel>(
     channel: &mut C,
     waiters: &Weak<Waiters>,
-    hears: &AtomicBool,
+    is_live: &AtomicBool,
 ) -> Result<Heard, C::Error> {
     channel.open().await?;
     channel.hello().await?;
@@ -147,16 +147,16 @@ async fn hear<C: Channel>(
     loop {
         match tokio::time::timeout(limit, channel.next()).await {
             Ok(Ok(Some(told))) => {
-                // What moved before this connection listened was told to nobody: whoever looks asks for the pace before its
-                // look, so that it relies on being told of what moves after that look.
-                hears.store(true, Ordering::Release);
+                // What moved before this connection listened was told to nobody: whoever looks asks for the interval before
+                // its look, so that it relies on being told of what moves after that look.
+                is_live.store(true, Ordering::Release);
                 limit = IDLE;
                 if let (Some(id), Some(waiters)) = (read_id(&told), waiters.upgrade()) {
                     waiters.wake(&id);
                 }
             }
             Ok(ended) => return ended.map(|_| Heard::Enough),
-            Err(_) if !hears.load(Ordering::Acquire) => return Ok(Heard::Nothing),
+            Err(_) if !is_live.load(Ordering::Acquire) => return Ok(Heard::Nothing),
             Err(_) if limit == ECHO || !anybody(waiters) => return Ok(Heard::Enough),
             // Nothing moved, or the connection is dead and nobody said so.
             Err(_) => {
@@ -272,8 +272,8 @@ mod tests {
             }
         });
         let (asked, mut asking) = unbounded_channel();
-        let listening = Listening::default();
-        listening.begin(&waiters, || Scripted {
+        let listener = Listener::default();
+        listener.begin(&waiters, || Scripted {
             asked,
             opens,
             echoes,
@@ -309,10 +309,10 @@ mod tests {
         let waiter = waiters.register(&ONE);
         let _other = waiters.register(&RecordId::from_bytes([2; 32]));
         let (asked, _asking) = unbounded_channel();
-        let listening = Listening::default();
-        listening.begin(&waiters, || Scripted::that_echoes(1, asked));
+        let listener = Listener::default();
+        listener.begin(&waiters, || Scripted::that_echoes(1, asked));
         waiter.await;
-        assert_eq!(listening.pace().first, Pace::ALONE.first);
+        assert_eq!(listener.poll_interval().first, PollInterval::POLLING.first);
     }
 
     #[tokio::test(start_paused = true)]
@@ -334,8 +334,8 @@ mod tests {
     async fn a_connection_is_closed_when_nobody_has_waited_for_a_while() {
         let waiters = Arc::new(Waiters::new());
         let (asked, mut asking) = unbounded_channel();
-        let listening = Listening::default();
-        listening.begin(&waiters, || Scripted::that_echoes(9, asked));
+        let listener = Listener::default();
+        listener.begin(&waiters, || Scripted::that_echoes(9, asked));
         for expected in ["open", "hello", "close"] {
             let (what, _) = asking.recv().await.expect("it is asked more");
             assert_eq!(what, expected);

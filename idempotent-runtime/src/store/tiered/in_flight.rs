@@ -7,29 +7,29 @@ use std::{
 
 use crate::identity::RecordId;
 
-/// What this process is doing about each record at the moment.
+/// The looks and writes of this process that are under way, by record.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct InFlight {
     /// By the first byte of the ids, so that calls of different records rarely meet.
     shards: Box<[Mutex<HashMap<RecordId, Doings>>]>,
 }
 
 #[derive(Debug, Default)]
 struct Doings {
-    /// Turns that have not ended.
+    /// Guards that have not ended.
     open: usize,
     /// Those of them that write.
     writing: usize,
     /// Whether somebody puts a copy.
     filling: bool,
-    /// How many writes began since the first open turn did, and how many copies were put.
+    /// How many writes began since the first open guard did, and how many copies were put.
     writes: u64,
     fills: u64,
 }
 
 const SHARDS: usize = 32;
 
-impl Default for Turns {
+impl Default for InFlight {
     fn default() -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -37,14 +37,14 @@ impl Default for Turns {
     }
 }
 
-impl Turns {
-    /// Begins to ask the truth.
-    pub(super) fn look(&self, id: &RecordId) -> Turn<'_> {
+impl InFlight {
+    /// Begins to ask the primary store.
+    pub(super) fn look(&self, id: &RecordId) -> Guard<'_> {
         self.begin(id, 0)
     }
 
     /// Begins to write. Until it ends, no copy is given or put.
-    pub(super) fn write(&self, id: &RecordId) -> Turn<'_> {
+    pub(super) fn write(&self, id: &RecordId) -> Guard<'_> {
         self.begin(id, 1)
     }
 
@@ -56,14 +56,14 @@ impl Turns {
             .is_some_and(|doings| doings.writing > 0 || doings.filling)
     }
 
-    fn begin(&self, id: &RecordId, writing: usize) -> Turn<'_> {
+    fn begin(&self, id: &RecordId, writing: usize) -> Guard<'_> {
         let mut shard = self.shard(id);
         let doings = shard.entry(*id).or_default();
         doings.open += 1;
         doings.writing += writing;
         doings.writes += writing as u64;
-        Turn {
-            turns: self,
+        Guard {
+            in_flight: self,
             id: *id,
             writing,
             undisturbed: doings.writing == writing,
@@ -80,8 +80,8 @@ impl Turns {
 
 /// Something that is being done about one record; it ends when it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'a> {
-    turns: &'a Turns,
+pub(super) struct Guard<'a> {
+    in_flight: &'a InFlight,
     id: RecordId,
     writing: usize,
     undisturbed: bool,
@@ -89,31 +89,31 @@ pub(super) struct Turn<'a> {
     fills: u64,
 }
 
-impl Turn<'_> {
-    /// Begins to put a copy; `None` where somebody wrote since this turn began, or puts one already.
-    pub(super) fn fill(&self) -> Option<Filling<'_>> {
-        let mut shard = self.turns.shard(&self.id);
+impl Guard<'_> {
+    /// Begins to put a copy; `None` where somebody wrote since this guard began, or puts one already.
+    pub(super) fn fill(&self) -> Option<FillGuard<'_>> {
+        let mut shard = self.in_flight.shard(&self.id);
         let doings = shard.get_mut(&self.id)?;
         if !self.undisturbed || doings.writes != self.writes || doings.filling {
             return None;
         }
         doings.filling = true;
         doings.fills += 1;
-        Some(Filling(self))
+        Some(FillGuard(self))
     }
 
-    /// Whether a copy was put since this turn began.
+    /// Whether a copy was put since this guard began.
     pub(super) fn was_filled(&self) -> bool {
-        let shard = self.turns.shard(&self.id);
+        let shard = self.in_flight.shard(&self.id);
         shard
             .get(&self.id)
             .is_some_and(|doings| doings.fills != self.fills)
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        let mut shard = self.turns.shard(&self.id);
+        let mut shard = self.in_flight.shard(&self.id);
         if let Some(doings) = shard.get_mut(&self.id) {
             doings.open -= 1;
             doings.writing -= self.writing;
@@ -126,21 +126,21 @@ impl Drop for Turn<'_> {
 
 /// A copy that is being put; no other one is, and none is given, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Filling<'a>(&'a Turn<'a>);
+pub(super) struct FillGuard<'a>(&'a Guard<'a>);
 
-impl Filling<'_> {
+impl FillGuard<'_> {
     /// Whether somebody began to write meanwhile.
     pub(super) fn is_outdated(&self) -> bool {
-        let shard = self.0.turns.shard(&self.0.id);
+        let shard = self.0.in_flight.shard(&self.0.id);
         shard
             .get(&self.0.id)
             .is_none_or(|doings| doings.writes != self.0.writes)
     }
 }
 
-impl Drop for Filling<'_> {
+impl Drop for FillGuard<'_> {
     fn drop(&mut self) {
-        let mut shard = self.0.turns.shard(&self.0.id);
+        let mut shard = self.0.in_flight.shard(&self.0.id);
         if let Some(doings) = shard.get_mut(&self.0.id) {
             doings.filling = false;
         }
@@ -155,13 +155,13 @@ mod tests {
 
     #[test]
     fn a_look_that_a_write_overlaps_puts_nothing() {
-        let turns = Turns::default();
-        let before = turns.look(&ID);
-        let write = turns.write(&ID);
-        let during = turns.look(&ID);
-        assert!(turns.are_under_way(&ID));
+        let in_flight = InFlight::default();
+        let before = in_flight.look(&ID);
+        let write = in_flight.write(&ID);
+        let during = in_flight.look(&ID);
+        assert!(in_flight.are_under_way(&ID));
         drop(write);
-        let after = turns.look(&ID);
+        let after = in_flight.look(&ID);
         assert!(before.fill().is_none());
         assert!(during.fill().is_none());
         assert!(after.fill().is_some());
@@ -169,34 +169,34 @@ mod tests {
 
     #[test]
     fn a_write_that_begins_while_a_copy_is_put_outdates_it() {
-        let turns = Turns::default();
-        let look = turns.look(&ID);
-        let filling = look.fill().expect("nobody wrote");
-        assert!(turns.are_under_way(&ID));
-        assert!(!filling.is_outdated());
-        drop(turns.write(&ID));
-        assert!(filling.is_outdated());
-        assert!(turns.are_under_way(&ID), "the copy is still being put");
-        drop(filling);
-        assert!(!turns.are_under_way(&ID));
+        let in_flight = InFlight::default();
+        let look = in_flight.look(&ID);
+        let fill = look.fill().expect("nobody wrote");
+        assert!(in_flight.are_under_way(&ID));
+        assert!(!fill.is_outdated());
+        drop(in_flight.write(&ID));
+        assert!(fill.is_outdated());
+        assert!(in_flight.are_under_way(&ID), "the copy is still being put");
+        drop(fill);
+        assert!(!in_flight.are_under_way(&ID));
     }
 
     #[test]
     fn one_at_a_time_puts_a_copy_and_others_know() {
-        let turns = Turns::default();
-        let (one, other) = (turns.look(&ID), turns.look(&ID));
-        let filling = one.fill().expect("nobody wrote");
+        let in_flight = InFlight::default();
+        let (one, other) = (in_flight.look(&ID), in_flight.look(&ID));
+        let fill = one.fill().expect("nobody wrote");
         assert!(other.fill().is_none());
-        drop(filling);
+        drop(fill);
         assert!(other.was_filled());
     }
 
     #[test]
     fn nothing_is_remembered_when_nothing_is_done() {
-        let turns = Turns::default();
-        drop((turns.look(&ID), turns.write(&ID)));
+        let in_flight = InFlight::default();
+        drop((in_flight.look(&ID), in_flight.write(&ID)));
         assert!(
-            turns
+            in_flight
                 .shards
                 .iter()
                 .all(|shard| { shard.lock().is_ok_and(|doings| doings.is_empty()) })

@@ -24,20 +24,20 @@ fn completion(of: &Draft) -> Draft {
 }
 
 /// Notes that a draft was written over `before`, and gives the record that stands then.
-fn wrote(recent: &Recent, id: &RecordId, before: Option<&Record>, next: &Draft) -> Record {
+fn wrote(cache: &VersionCache, id: &RecordId, before: Option<&Record>, next: &Draft) -> Record {
     let record = next.apply(before, NOW);
     let swap = Swap::Applied(Stamp::from_record(&record, NOW));
     let seen = before.map(|record| record.version);
-    recent.wrote(id, seen, next, &swap, Moment::now());
+    cache.record_write(id, seen, next, &swap, Moment::now());
     record
 }
 
 /// Notes a call from its claim to its outcome, and gives the record that stands then.
-fn called(recent: &Recent, id: &RecordId, key: &[u8]) -> Record {
+fn called(cache: &VersionCache, id: &RecordId, key: &[u8]) -> Record {
     let claim = claim(key);
-    let running = wrote(recent, id, None, &claim);
-    assert!(recent.done(id).is_none(), "it is not done yet");
-    wrote(recent, id, Some(&running), &completion(&claim))
+    let running = wrote(cache, id, None, &claim);
+    assert!(cache.done(id).is_none(), "it is not done yet");
+    wrote(cache, id, Some(&running), &completion(&claim))
 }
 
 fn seen(record: Option<Record>) -> Snapshot {
@@ -47,63 +47,63 @@ fn seen(record: Option<Record>) -> Snapshot {
 
 #[test]
 fn what_was_called_here_is_known_but_for_its_outcome() {
-    let recent = Recent::default();
-    let record = called(&recent, &id(1), b"key");
+    let cache = VersionCache::default();
+    let record = called(&cache, &id(1), b"key");
 
-    let known = recent.done(&id(1)).expect("it is known");
+    let known = cache.done(&id(1)).expect("it is known");
     assert_eq!(known.with(Some(b"receipt".to_vec())), Some(record.into()));
     assert_eq!(known.with(None), None, "there must be an outcome");
-    assert!(recent.done(&id(2)).is_none());
+    assert!(cache.done(&id(2)).is_none());
 }
 
 #[test]
 fn what_was_seen_is_known_until_it_is_seen_otherwise() {
-    let recent = Recent::default();
-    let record = called(&Recent::default(), &id(1), b"key");
-    recent.saw(&id(1), &seen(Some(record.clone())), Moment::now());
-    assert!(recent.done(&id(1)).is_some());
+    let cache = VersionCache::default();
+    let record = called(&VersionCache::default(), &id(1), b"key");
+    cache.observe(&id(1), &seen(Some(record.clone())), Moment::now());
+    assert!(cache.done(&id(1)).is_some());
 
     let released = Record {
         state: State::Released,
         ..record.clone()
     };
-    recent.saw(&id(1), &seen(Some(released)), Moment::now());
-    assert!(recent.done(&id(1)).is_none());
+    cache.observe(&id(1), &seen(Some(released)), Moment::now());
+    assert!(cache.done(&id(1)).is_none());
 
-    recent.saw(&id(1), &seen(Some(record)), Moment::now());
-    recent.saw(&id(1), &seen(None), Moment::now());
-    assert!(recent.done(&id(1)).is_none());
+    cache.observe(&id(1), &seen(Some(record)), Moment::now());
+    cache.observe(&id(1), &seen(None), Moment::now());
+    assert!(cache.done(&id(1)).is_none());
 }
 
 #[test]
 fn what_was_written_over_something_unknown_is_not_known() {
-    let recent = Recent::default();
+    let cache = VersionCache::default();
     let (old, unknown) = (claim(b"key"), claim(b"key"));
-    called(&recent, &id(1), b"key");
+    called(&cache, &id(1), b"key");
 
     let before = unknown.apply(None, NOW);
-    wrote(&recent, &id(1), Some(&before), &completion(&old));
+    wrote(&cache, &id(1), Some(&before), &completion(&old));
 
-    assert!(recent.done(&id(1)).is_none());
+    assert!(cache.done(&id(1)).is_none());
 }
 
 #[test]
 fn what_can_have_expired_is_not_asked_for() {
-    let recent = Recent::default();
-    let record = called(&Recent::default(), &id(1), b"key");
+    let cache = VersionCache::default();
+    let record = called(&VersionCache::default(), &id(1), b"key");
     let asked = Duration::from_secs(1);
-    recent.saw(&id(1), &seen(Some(record)), Moment::at(asked, asked));
+    cache.observe(&id(1), &seen(Some(record)), Moment::at(asked, asked));
     let (early, over) = (asked + DAY / 2, asked + DAY);
 
-    assert!(recent.done_at(&id(1), Moment::at(early, early)).is_some());
-    assert!(recent.done_at(&id(1), Moment::at(over, over)).is_none());
-    let woken = recent.done_at(&id(1), Moment::at(early, over));
+    assert!(cache.done_at(&id(1), Moment::at(early, early)).is_some());
+    assert!(cache.done_at(&id(1), Moment::at(over, over)).is_none());
+    let woken = cache.done_at(&id(1), Moment::at(early, over));
     assert!(woken.is_none(), "the machine was suspended");
 }
 
 #[test]
 fn what_the_store_resolved_is_known_as_it_said() {
-    let recent = Recent::default();
+    let cache = VersionCache::default();
     let claim = claim(b"key");
     let resolved = Stamp {
         token: FencingToken::from_u64(u64::MAX),
@@ -112,23 +112,23 @@ fn what_the_store_resolved_is_known_as_it_said() {
         ..Stamp::from_record(&claim.apply(None, NOW), NOW)
     };
     let applied = Swap::Applied(resolved);
-    recent.wrote(&id(1), None, &claim, &applied, Moment::now());
+    cache.record_write(&id(1), None, &claim, &applied, Moment::now());
 
-    let known = recent.version(&id(1), Some(claim.version));
+    let known = cache.version(&id(1), Some(claim.version));
     let known = known.expect("it is known");
     assert_eq!(Stamp::from_record(known.record(), NOW), resolved);
 }
 
 #[test]
 fn the_store_s_time_goes_on_from_the_question() {
-    let recent = Recent::default();
+    let cache = VersionCache::default();
     let claim = claim(b"key");
     let record = claim.apply(None, NOW);
     let swap = Swap::Applied(Stamp::from_record(&record, NOW));
     let second = Duration::from_secs(1);
-    recent.wrote(&id(1), None, &claim, &swap, Moment::at(second, second));
+    cache.record_write(&id(1), None, &claim, &swap, Moment::at(second, second));
 
-    let known = recent
+    let known = cache
         .version(&id(1), Some(claim.version))
         .expect("it is known");
     let later = known.now_at(Moment::at(4 * second, 4 * second));
@@ -137,41 +137,41 @@ fn the_store_s_time_goes_on_from_the_question() {
 
 #[test]
 fn of_two_that_share_a_place_the_later_one_is_known() {
-    let recent = Recent::default();
+    let cache = VersionCache::default();
     let place = |id: &RecordId| {
         let [a, b, ..] = *id.as_bytes();
         usize::from(u16::from_le_bytes([a, b])) % PLACES
     };
     let mut others = (2..).map(id).filter(|other| place(other) == place(&id(1)));
     let other = others.next().expect("some other id");
-    called(&recent, &id(1), b"key");
+    called(&cache, &id(1), b"key");
 
-    recent.saw(&other, &seen(None), Moment::now());
-    assert!(recent.done(&id(1)).is_some(), "nothing is known of it");
-    called(&recent, &other, b"key");
+    cache.observe(&other, &seen(None), Moment::now());
+    assert!(cache.done(&id(1)).is_some(), "nothing is known of it");
+    called(&cache, &other, b"key");
 
-    assert!(recent.done(&other).is_some());
-    assert!(recent.done(&id(1)).is_none());
+    assert!(cache.done(&other).is_some());
+    assert!(cache.done(&id(1)).is_none());
 }
 
 #[test]
 fn the_places_are_used_evenly() {
-    let recent = Recent::default();
+    let cache = VersionCache::default();
     let ids = || (0..PLACES as u64).map(id);
     for id in ids() {
-        called(&recent, &id, b"key");
+        called(&cache, &id, b"key");
     }
-    let known = ids().filter(|id| recent.done(id).is_some()).count();
+    let known = ids().filter(|id| cache.done(id).is_some()).count();
     // Of as many urns as balls, about 63 % are not empty.
     assert!(known > PLACES / 2, "{known}");
 }
 
 #[test]
 fn long_names_take_no_memory() {
-    let recent = Recent::default();
-    called(&recent, &id(1), b"key");
-    called(&recent, &id(1), &[b'k'; LONGEST]);
-    assert!(recent.done(&id(1)).is_none());
+    let cache = VersionCache::default();
+    called(&cache, &id(1), b"key");
+    called(&cache, &id(1), &[b'k'; LONGEST]);
+    assert!(cache.done(&id(1)).is_none());
 }
 
 #[test]
@@ -191,35 +191,35 @@ fn the_arguments_take_no_memory() {
         subject: Some(subject),
         ..begun
     };
-    let recent = Recent::default();
-    let running = wrote(&recent, &id(1), None, &claim);
-    wrote(&recent, &id(1), Some(&running), &completion(&claim));
+    let cache = VersionCache::default();
+    let running = wrote(&cache, &id(1), None, &claim);
+    wrote(&cache, &id(1), Some(&running), &completion(&claim));
     drop((claim, running));
 
     assert!(given.upgrade().is_none(), "it holds what was encoded");
-    let known = recent.done(&id(1)).expect("it is known");
+    let known = cache.done(&id(1)).expect("it is known");
     assert_eq!(known.record.subject.fingerprint.digests(), digests);
 }
 
 #[test]
 #[cfg(feature = "redis")]
 fn only_what_is_known_not_to_be_kept_vanishes_when_it_expires() {
-    let recent = Recent::default();
-    let record = called(&recent, &id(1), b"key");
-    let vanishes = || recent.done(&id(1)).is_some_and(|known| known.vanishes());
+    let cache = VersionCache::default();
+    let record = called(&cache, &id(1), b"key");
+    let vanishes = || cache.done(&id(1)).is_some_and(|known| known.vanishes());
     assert!(vanishes());
-    recent.saw(&id(1), &seen(Some(record.clone())), Moment::now());
+    cache.observe(&id(1), &seen(Some(record.clone())), Moment::now());
     assert!(vanishes(), "it is the same version");
 
     let kept = Draft {
         keep: DAY,
         ..completion(&claim(b"key"))
     };
-    wrote(&recent, &id(1), Some(&record), &kept);
+    wrote(&cache, &id(1), Some(&record), &kept);
     assert!(!vanishes());
 
-    let elsewhere = called(&Recent::default(), &id(1), b"key");
-    recent.saw(&id(1), &seen(Some(elsewhere)), Moment::now());
+    let elsewhere = called(&VersionCache::default(), &id(1), b"key");
+    cache.observe(&id(1), &seen(Some(elsewhere)), Moment::now());
     assert!(!vanishes(), "nobody knows how long it is kept");
 }
 
@@ -230,11 +230,11 @@ fn what_stands_has_not_expired_whatever_the_clocks_say() {
         expires: crate::record::Moment::In(Duration::ZERO),
         ..completion(&claim(b"key"))
     };
-    let known = Known {
+    let known = CachedVersion {
         id: id(1),
         record: draft.apply(None, NOW),
         stood: NOW,
-        sent: Moment::now(),
+        sent_at: Moment::now(),
         keep: None,
     };
     assert!(known.now() < known.expires());

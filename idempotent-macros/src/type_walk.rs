@@ -23,7 +23,7 @@ pub(crate) fn borrowed_value(args: &Args, function: &Function, errors: &mut Erro
         .and_then(last_segment)
         .filter(|output| output.ident.to_string().ends_with("Result"))
         .and_then(first_type);
-    for piece in value.map(pieces).unwrap_or_default() {
+    for piece in value.map(walk).unwrap_or_default() {
         if let Type::Reference(reference) = piece
             && !may_be_read(reference)
         {
@@ -107,7 +107,7 @@ pub(crate) fn random_order(args: &Args, function: &Function, errors: &mut Errors
         else {
             continue;
         };
-        for set in pieces(ty)
+        for set in walk(ty)
             .into_iter()
             .filter(|piece| is_called(piece, &["HashSet"]) && !has_a_hasher(piece))
         {
@@ -122,7 +122,7 @@ pub(crate) fn random_order(args: &Args, function: &Function, errors: &mut Errors
 
 /// The type, and what tuples, arrays, references and the containers of the standard library hold, however deep. What
 /// becomes of the parameters of any other type is that type's own business.
-fn pieces(ty: &Type) -> Vec<&Type> {
+fn walk(ty: &Type) -> Vec<&Type> {
     const CONTAINERS: [&str; 11] = [
         "Option", "Result", "Vec", "VecDeque", "Box", "Arc", "Rc", "BTreeMap", "HashMap",
         "BTreeSet", "HashSet",
@@ -136,7 +136,7 @@ fn pieces(ty: &Type) -> Vec<&Type> {
         _ if is_called(ty, &CONTAINERS) => last_segment(ty).map(types).unwrap_or_default(),
         _ => Vec::new(),
     };
-    let inside = inside.into_iter().flat_map(pieces);
+    let inside = inside.into_iter().flat_map(walk);
     std::iter::once(ty).chain(inside).collect()
 }
 

@@ -28,31 +28,31 @@ const LONGEST: usize = 512;
 
 /// Knows a record in the place that a part of its id names. There is no room for any until there is one.
 #[derive(Default)]
-pub(crate) struct Recent(OnceLock<Box<[Place]>>);
+pub(crate) struct VersionCache(OnceLock<Box<[Place]>>);
 
-type Place = Mutex<Option<Arc<Known>>>;
+type Place = Mutex<Option<Arc<CachedVersion>>>;
 
 /// A version of a record, as it stood when it was written or seen.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct CachedVersion {
     id: RecordId,
     /// Its outcome has no bytes here.
     record: Record,
     /// When it stood, by the store's clock.
     stood: Time,
     /// When it was asked for or written: no later than that.
-    sent: Moment,
+    sent_at: Moment,
     /// How long it stays after it expires, where that is known.
     keep: Option<Duration>,
 }
 
-impl Recent {
+impl VersionCache {
     /// The record under this id, where it is known to be done, and cannot have expired yet.
-    pub(crate) fn done(&self, id: &RecordId) -> Option<Arc<Known>> {
+    pub(crate) fn done(&self, id: &RecordId) -> Option<Arc<CachedVersion>> {
         self.done_at(id, Moment::now())
     }
 
-    fn done_at(&self, id: &RecordId, now: Moment) -> Option<Arc<Known>> {
+    fn done_at(&self, id: &RecordId, now: Moment) -> Option<Arc<CachedVersion>> {
         let known = self
             .place(id)?
             .as_ref()
@@ -63,30 +63,30 @@ impl Recent {
     }
 
     /// Notes what stands under the id, by an answer to what was sent at this moment.
-    pub(crate) fn saw(&self, id: &RecordId, snapshot: &Snapshot, sent: Moment) {
+    pub(crate) fn observe(&self, id: &RecordId, snapshot: &Snapshot, sent_at: Moment) {
         match &snapshot.record {
             Some(record) => {
                 let keep = self
                     .version(id, Some(record.version))
                     .and_then(|known| known.keep);
-                self.note(id, Record::clone(record), keep, snapshot.now, sent);
+                self.note(id, Record::clone(record), keep, snapshot.now, sent_at);
             }
             None => self.forget(id),
         }
     }
 
     /// Notes what a write came to that was sent at this moment.
-    pub(crate) fn wrote(
+    pub(crate) fn record_write(
         &self,
         id: &RecordId,
         seen: Option<Version>,
         next: &Draft,
         swap: &Swap,
-        sent: Moment,
+        sent_at: Moment,
     ) {
         let stamp = match swap {
             Swap::Applied(stamp) => stamp,
-            Swap::Refused(snapshot) => return self.saw(id, snapshot, sent),
+            Swap::Refused(snapshot) => return self.observe(id, snapshot, sent_at),
         };
         let before = self.version(id, seen);
         if next.subject.is_none() && before.is_none() {
@@ -98,11 +98,15 @@ impl Recent {
         if let Some(begun) = &next.subject {
             record.subject = Arc::new(begun.as_stored());
         }
-        self.note(id, record, Some(next.keep), stamp.now, sent);
+        self.note(id, record, Some(next.keep), stamp.now, sent_at);
     }
 
     /// What is known of this version of the record.
-    pub(crate) fn version(&self, id: &RecordId, version: Option<Version>) -> Option<Arc<Known>> {
+    pub(crate) fn version(
+        &self,
+        id: &RecordId,
+        version: Option<Version>,
+    ) -> Option<Arc<CachedVersion>> {
         let known = self.place(id)?.clone()?;
         (known.id == *id && Some(known.record.version) == version).then_some(known)
     }
@@ -113,7 +117,7 @@ impl Recent {
         mut record: Record,
         keep: Option<Duration>,
         stood: Time,
-        sent: Moment,
+        sent_at: Moment,
     ) {
         let subject = &record.subject;
         if subject.scope.len() + subject.key.len() > LONGEST {
@@ -122,11 +126,11 @@ impl Recent {
         if let Some(outcome) = &mut record.outcome {
             outcome.bytes = Bytes::new();
         }
-        let known = Known {
+        let known = CachedVersion {
             id: *id,
             record,
             stood,
-            sent,
+            sent_at,
             keep,
         };
         let places = || (0..PLACES).map(|_| Mutex::default()).collect();
@@ -145,14 +149,14 @@ impl Recent {
     }
 
     /// Every part of an id is evenly spread, as it is a digest.
-    fn place(&self, id: &RecordId) -> Option<MutexGuard<'_, Option<Arc<Known>>>> {
+    fn place(&self, id: &RecordId) -> Option<MutexGuard<'_, Option<Arc<CachedVersion>>>> {
         let [a, b, ..] = *id.as_bytes();
         let place = &self.0.get()?[usize::from(u16::from_le_bytes([a, b])) % PLACES];
         Some(place.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Known {
+impl CachedVersion {
     pub(crate) fn version(&self) -> Version {
         self.record.version
     }
@@ -199,7 +203,7 @@ impl Known {
     /// The latest that it can be by the store's clock, if its clock and the ones here go at the same pace: the store read it
     /// after it was asked.
     fn now_at(&self, now: Moment) -> Time {
-        self.stood.plus(now.since(self.sent))
+        self.stood.plus(now.since(self.sent_at))
     }
 }
 
@@ -214,9 +218,9 @@ fn stamped(record: Record, stamp: &Stamp) -> Record {
     }
 }
 
-impl fmt::Debug for Recent {
+impl fmt::Debug for VersionCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recent").finish_non_exhaustive()
+        f.debug_struct("VersionCache").finish_non_exhaustive()
     }
 }
 

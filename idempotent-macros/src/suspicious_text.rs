@@ -5,8 +5,8 @@ use syn::{Expr, ExprLit, Lit, LitStr};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::key::Key;
-use crate::mentions::Names;
 use crate::template::Template;
+use crate::usage::Names;
 use crate::values::AlsoAccept;
 
 /// Refuses what would make one scope of all tenants, a retry of every call, or a new call of one under way.

@@ -1,7 +1,7 @@
-//! Callers that stand in line for one connection: what they write stands after one commit.
+//! Group commit: what callers write that wait for one connection stands after one commit.
 //!
 //! A commit waits for the disk, for several writes no longer than for one. So whoever finds the connection in the hands of somebody else
-//! leaves the write in a line, and the first of them whose turn comes writes for those behind it, too.
+//! puts the write into a queue, and the first of them whose turn comes writes for those behind it, too.
 //!
 //! The writes, and the `BEGIN` and `COMMIT` around them, are one message to the thread behind the connection: between statements that are
 //! sent one by one, the file would stay locked for as long as code that blocks keeps the sender from running. No write is answered before
@@ -42,11 +42,11 @@ const DOING: &str = "writing a record";
 /// How many bytes of outcomes stand after one commit, unless a single one has more: the file is locked while they are written.
 const MOST_BYTES: usize = 1 << 20;
 
-/// The writes that nobody has taken up yet, by their tickets.
+/// The writes that nobody has taken up yet, by their numbers.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Queue {
     writes: Mutex<VecDeque<Write>>,
-    tickets: AtomicU64,
+    next: AtomicU64,
     /// How long SQLite waits for a lock that somebody else has on the file.
     busy_timeout: Duration,
 }
@@ -57,17 +57,17 @@ pub(super) struct Write {
     pub(super) id: RecordId,
     pub(super) seen: Option<Version>,
     pub(super) next: Draft,
-    ticket: u64,
+    number: u64,
     /// `None` where nothing was written, and its caller has to do it alone.
     answer: Sender<Option<Answer>>,
 }
 
 type Answer = Result<Swap, StoreError>;
 
-/// Where a caller stands in line. Who goes away before the write is taken up leaves nothing to be written behind.
-struct Place<'a> {
-    line: &'a Line,
-    ticket: u64,
+/// A caller's place in the queue. Dropped before the write is taken up, it takes the write out again.
+struct Ticket<'a> {
+    queue: &'a Queue,
+    number: u64,
 }
 
 /// A connection on which a transaction may be open: dropped so, it is closed, and what it holds locked is free once its statement has ended.
@@ -77,20 +77,20 @@ struct Open<'a> {
 }
 
 impl Inner {
-    /// Writes together with those who stand in line. `None` where nothing was written, and the caller has to do it alone.
-    pub(super) async fn swap_in_line(
+    /// Writes together with those who wait in the queue. `None` where nothing was written, and the caller has to do it alone.
+    pub(super) async fn swap_together(
         self: &Arc<Self>,
-        line: &Line,
+        queue: &Queue,
         id: &RecordId,
         seen: Option<Version>,
         next: &Draft,
     ) -> Option<Answer> {
         let (answer, mut told) = oneshot::channel();
-        let place = line.push(|ticket| Write {
+        let ticket = queue.enqueue(|number| Write {
             id: *id,
             seen,
             next: next.clone(),
-            ticket,
+            number,
             answer,
         });
         let mut turn = None;
@@ -99,21 +99,21 @@ impl Inner {
             return told.unwrap_or_else(|stopped| Some(Err(unknown(stopped))));
         }
         match turn? {
-            Ok(connection) => match place.take() {
+            Ok(connection) => match ticket.drain() {
                 // Somebody else writes it.
                 writes if writes.is_empty() => drop(connection),
                 writes if writes.len() == 1 => {
                     let mut connection = connection;
                     let swap = self.statements.swap(&mut connection, id, seen, next).await;
-                    return Some(connection.settle(swap));
+                    return Some(connection.release(swap));
                 }
                 // In a task that goes on where this caller goes away: others wait for it.
                 writes => drop(tokio::spawn(Arc::clone(self).write(connection, writes))),
             },
-            Err(error) if place.leave() => return Some(Err(error)),
+            Err(error) if ticket.cancel() => return Some(Err(error)),
             Err(_) => {}
         }
-        match timeout(PATIENCE + line.busy_timeout, told).await {
+        match timeout(PATIENCE + queue.busy_timeout, told).await {
             Ok(told) => told.unwrap_or_else(|stopped| Some(Err(unknown(stopped)))),
             Err(waited) => Some(Err(unknown(waited))),
         }
@@ -230,20 +230,23 @@ impl Drop for Open<'_> {
     }
 }
 
-impl Line {
+impl Queue {
     pub(super) fn new(busy_timeout: Duration) -> Self {
         Self {
             writes: Mutex::default(),
-            tickets: AtomicU64::new(0),
+            next: AtomicU64::new(0),
             busy_timeout,
         }
     }
 
-    fn push(&self, write: impl FnOnce(u64) -> Write) -> Place<'_> {
+    fn enqueue(&self, write: impl FnOnce(u64) -> Write) -> Ticket<'_> {
         let mut writes = self.lock();
-        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
-        writes.push_back(write(ticket));
-        Place { line: self, ticket }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        writes.push_back(write(number));
+        Ticket {
+            queue: self,
+            number,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Write>> {
@@ -258,20 +261,20 @@ impl Write {
     }
 }
 
-impl Place<'_> {
+impl Ticket<'_> {
     /// Takes this write and others of its kind, as many as can stand after one commit. Empty where somebody else has taken it.
-    fn take(&self) -> Vec<Write> {
-        let mut line = self.line.lock();
-        let Some(own) = self.remove_from(&mut line) else {
+    fn drain(&self) -> Vec<Write> {
+        let mut writes = self.queue.lock();
+        let Some(own) = self.remove_from(&mut writes) else {
             return Vec::new();
         };
         let (begins, mut bytes) = (own.seen.is_none(), own.bytes());
         let (mut taken, mut place) = (vec![own], 0);
         while taken.len() < MOST_TOGETHER
-            && let Some(write) = line.get(place)
+            && let Some(write) = writes.get(place)
         {
             let fits = write.seen.is_none() == begins && bytes + write.bytes() <= MOST_BYTES;
-            match fits.then(|| line.remove(place)).flatten() {
+            match fits.then(|| writes.remove(place)).flatten() {
                 Some(write) => {
                     bytes += write.bytes();
                     taken.push(write);
@@ -283,19 +286,19 @@ impl Place<'_> {
     }
 
     /// Takes this write out again; whether nobody else had taken it.
-    fn leave(&self) -> bool {
-        self.remove_from(&mut self.line.lock()).is_some()
+    fn cancel(&self) -> bool {
+        self.remove_from(&mut self.queue.lock()).is_some()
     }
 
-    fn remove_from(&self, line: &mut VecDeque<Write>) -> Option<Write> {
-        let place = line.binary_search_by_key(&self.ticket, |write| write.ticket);
-        line.remove(place.ok()?)
+    fn remove_from(&self, writes: &mut VecDeque<Write>) -> Option<Write> {
+        let place = writes.binary_search_by_key(&self.number, |write| write.number);
+        writes.remove(place.ok()?)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        self.leave();
+        self.cancel();
     }
 }
 

@@ -1,0 +1,76 @@
+//! The method form on bytes, which layers for HTTP and queues use.
+
+use std::future::Future;
+
+use super::CallBuilder;
+use crate::{
+    attempt::Attempt,
+    error::Error,
+    observe::CallReport,
+    record::RawOutcome,
+    run::{run_raw, run_raw_detached},
+};
+
+impl<P, K> CallBuilder<P, K> {
+    /// Runs the call on bytes: what the layers for HTTP and queues use. The outcome that comes back is the body's own or the recorded one.
+    ///
+    /// The body says of its outcome what the call says elsewhere, so nothing that was said of errors, of [`version`](Self::version), of
+    /// [`upgrade`](Self::upgrade) or of a [`reference`](Self::reference) counts here. A replay comes in whatever schema version
+    /// stands there.
+    ///
+    /// # Errors
+    ///
+    /// One of ours when there is no answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_raw<F, B>(self, body: F) -> Result<(RawOutcome, CallReport), Error>
+    where
+        F: FnOnce(Attempt) -> B,
+        B: Future<Output = RawEnding>,
+    {
+        run_raw(self.call.prepare()?, body).await
+    }
+
+    /// Runs the call on bytes, and the body in a task of its own: once the key is claimed, this future may be dropped, and the call
+    /// runs on and is recorded.
+    ///
+    /// # Errors
+    ///
+    /// As [`run_raw`](Self::run_raw).
+    ///
+    /// # Panics
+    ///
+    /// As [`run_detached`](Self::run_detached).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run_detached`](Self::run_detached).
+    pub fn run_raw_detached<F, B>(
+        self,
+        body: F,
+    ) -> impl Future<Output = Result<(RawOutcome, CallReport), Error>> + Send + use<F, B, P, K>
+    where
+        F: FnOnce(Attempt) -> B + Send + 'static,
+        B: Future<Output = RawEnding> + Send + 'static,
+    {
+        run_raw_detached(self.call.prepare().map_err(Box::new), body)
+    }
+}
+
+/// How a body on bytes ends; its own caller gets the outcome in each case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RawEnding {
+    /// This is the outcome: it is recorded, and answers duplicates.
+    Record(RawOutcome),
+    /// It happened, and its outcome is not to be kept: duplicates get [`Error::NotReplayable`].
+    RecordWithoutOutcome(RawOutcome),
+    /// Nothing happened: a retry runs again.
+    Release(RawOutcome),
+    /// The body was not let begin. It says nothing of what an earlier attempt did: a retry runs as if this one had not been.
+    NotBegun(RawOutcome),
+    /// Nobody knows what happened.
+    Uncertain(RawOutcome),
+}

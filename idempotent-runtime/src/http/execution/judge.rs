@@ -1,0 +1,84 @@
+//! Says what a handler's response, its trailers or its panic mean.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use http::{HeaderMap, StatusCode, response::Parts};
+use http_body::Body as HttpBody;
+
+use super::Terms;
+use crate::{
+    http::{
+        IDEMPOTENT_REPLAYED, grpc,
+        outcome::{ReplayHint, Verdict, verdict},
+        rules::Protocol,
+        triage::IDEMPOTENCY_STATUS,
+    },
+    policy::OnCrash,
+};
+
+impl Terms {
+    /// Says what a response means, before its body is read; `None` where it is said behind that.
+    pub(super) fn judge(&self, head: &mut Parts, body: &impl HttpBody) -> Option<Verdict> {
+        head.headers.remove(IDEMPOTENT_REPLAYED);
+        head.headers.remove(IDEMPOTENCY_STATUS);
+        let mark = head.extensions.remove::<ReplayHint>();
+        let errors = self.guard.rules.server_errors;
+        let verdict = match (head.status, mark) {
+            (StatusCode::OK, None) if self.is_unary() => {
+                let said = grpc::Code::of(&head.headers)?;
+                self.of_outcome(grpc::verdict(said, errors))
+            }
+            // No handler said so, but a router that knows none, at all or for this method: then it uses no words, and names the
+            // other methods outside of the layer.
+            (StatusCode::NOT_FOUND, None) if !self.is_routed => Verdict::NotBegun,
+            (StatusCode::METHOD_NOT_ALLOWED, None) if is_empty(body) => Verdict::NotBegun,
+            (status, None) if self.guard.rules.rejections.contains(&status) => Verdict::Release,
+            (status, None) => self.of_outcome(verdict(status, None, errors)),
+            (status, mark) => verdict(status, mark, errors),
+        };
+        Some(verdict)
+    }
+
+    /// Says what trailers of gRPC mean. Where they say nothing, nobody knows.
+    pub(super) fn judge_trailers(&self, trailers: Option<&HeaderMap>) -> Verdict {
+        match trailers.and_then(grpc::Code::of) {
+            Some(said) => self.of_outcome(grpc::verdict(said, self.guard.rules.server_errors)),
+            None => Verdict::Uncertain,
+        }
+    }
+
+    /// An outcome that was not marked is worth what the route says, where it cannot be stored.
+    pub(super) fn of_outcome(&self, verdict: Verdict) -> Verdict {
+        match verdict {
+            Verdict::Store => self.guard.rules.unrepeatable.into(),
+            verdict => verdict,
+        }
+    }
+
+    /// Says what a panic means, and tells operators of it: of a handler that has given no response, or of one whose response, which
+    /// meant `given`, was being read.
+    ///
+    /// It is nobody's word that nothing happened. So it frees the key only where the handler may run again after a crash, too,
+    /// and never where the handler has answered already.
+    pub(super) fn panicked(&self, given: Option<Verdict>) -> Verdict {
+        let operation = &*self.guard.settings.name;
+        tracing::error!(operation, "a handler panicked");
+        let on_crash = self.guard.settings.handle.defaults().on_crash;
+        let may_rerun = self.guard.rules.on_crash.unwrap_or(on_crash) == OnCrash::Rerun;
+        match (given, Verdict::from(self.guard.rules.server_errors)) {
+            (Some(Verdict::Uncertain), _) => Verdict::Uncertain,
+            (None, Verdict::Release) if may_rerun => Verdict::Release,
+            (_, Verdict::Release) => Verdict::Uncertain,
+            (_, failed) => failed,
+        }
+    }
+
+    pub(super) fn is_unary(&self) -> bool {
+        self.guard.rules.protocol == Protocol::GrpcUnary
+    }
+}
+
+/// Whether there is nothing in it. Where one panics that is asked, nobody knows.
+fn is_empty(body: &impl HttpBody) -> bool {
+    catch_unwind(AssertUnwindSafe(|| body.is_end_stream())).unwrap_or(false)
+}

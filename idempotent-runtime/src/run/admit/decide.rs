@@ -1,0 +1,110 @@
+//! What the state machine decides about a record, as an admission.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Admission, Admitting, Plan};
+use crate::{
+    error::Error,
+    lease::{Decision, Meaning, decide},
+    record::{Record, State, Time, Version},
+    run::held::ClaimGrant,
+    store::Snapshot,
+};
+
+/// How long after it is looked again whether an outcome is written at last.
+const UNWRITTEN: Duration = Duration::from_millis(100);
+
+/// What follows a decision.
+pub(in crate::run) enum Next {
+    Write(Box<Plan>),
+    Wait(Arc<Record>, Duration),
+    Done(Admission),
+}
+
+impl Admitting<'_> {
+    /// Decides, and takes over nothing that this handle has run and whose outcome could not be written: the store was out of reach for
+    /// longer than the lease.
+    pub(super) fn decide_here(&mut self, snapshot: &Snapshot, sent_at: Duration) -> Next {
+        match (self.decide(snapshot, sent_at), &snapshot.record) {
+            (Next::Write(_), Some(record)) if self.flushes_ending(record) => {
+                self.bound = true;
+                Next::Wait(Arc::clone(record), UNWRITTEN)
+            }
+            (next, _) => next,
+        }
+    }
+
+    /// Has the outcome written of a call that has run here; whether there is one.
+    pub(super) fn flushes_ending(&self, record: &Record) -> bool {
+        let heartbeats = self.request.handle.heartbeats();
+        record.state == State::Running && heartbeats.flush_ending(record.attempt_id)
+    }
+
+    pub(in crate::run) fn decide(&mut self, snapshot: &Snapshot, sent_at: Duration) -> Next {
+        match decide(self.claim, snapshot, Version::random) {
+            Decision::Write {
+                seen,
+                draft,
+                meaning,
+            } => {
+                self.bound = meaning != Meaning::Fresh;
+                Next::Write(Box::new(Plan {
+                    seen,
+                    draft,
+                    meaning,
+                }))
+            }
+            Decision::Mine(record) if record.lease_is_over(self.latest(snapshot.now, sent_at)) => {
+                Next::Write(Box::new(Plan {
+                    seen: Some(record.version),
+                    draft: self.claim.renew(&record, Version::random()),
+                    meaning: Meaning::won(&record),
+                }))
+            }
+            Decision::Mine(record) => {
+                // An earlier try of this claim stands, so its lease has begun earlier, too.
+                let gone = self
+                    .claim
+                    .lease
+                    .saturating_sub(record.lease_end.since(snapshot.now));
+                let won = ClaimGrant {
+                    id: self.id,
+                    version: record.version,
+                    token: record.token,
+                    attempt: record.attempt,
+                    on_crash: record.on_crash,
+                    meaning: Meaning::won(&record),
+                    sent_at: sent_at.saturating_sub(gone),
+                };
+                Next::Done(Admission::Run(self.run(&won)))
+            }
+            Decision::InProgress(record, left) => {
+                self.bound = true;
+                Next::Wait(record, left)
+            }
+            Decision::Replay(record) => Next::Done(Admission::Recorded {
+                record,
+                now: snapshot.now,
+                waited: self.waited,
+            }),
+            Decision::KeyReused(record) => Next::Done(Admission::Refused(self.key_reused(&record))),
+            Decision::Uncertain(_) => Next::Done(Admission::Refused(Error::Uncertain {
+                operation: self.operation(),
+                id: self.id,
+            })),
+            Decision::Expired(_) => Next::Done(Admission::Refused(Error::Expired {
+                operation: self.operation(),
+            })),
+            Decision::Parked(record) => Next::Done(Admission::Refused(Error::Parked {
+                operation: self.operation(),
+                attempts: record.attempt,
+                id: self.id,
+            })),
+        }
+    }
+
+    /// The latest that it can be by the store's clock, which told this time after something was sent then.
+    pub(super) fn latest(&self, server_time: Time, sent_at: Duration) -> Time {
+        server_time.plus(self.request.handle.timer().now().saturating_sub(sent_at))
+    }
+}

@@ -1,0 +1,67 @@
+//! The errors that refuse a call.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Admission, Admitting};
+use crate::{
+    error::Error,
+    lease::Meaning,
+    observe::RecordChange,
+    record::{Draft, Record, Time},
+};
+
+impl Admitting<'_> {
+    pub(in crate::run) fn in_progress(
+        &self,
+        record: &Record,
+        seen_at: Time,
+        left: Duration,
+    ) -> Error {
+        Error::InProgress {
+            operation: self.operation(),
+            since: seen_at.since(record.created),
+            retry_after: left,
+            // A heartbeat comes after a third of the lease, and may take a while.
+            silent: left < self.claim.lease / 2,
+            attempt: record.attempt,
+            holder: Arc::clone(&record.holder.label),
+            trace_parent: record.holder.trace_parent.clone(),
+        }
+    }
+
+    pub(super) fn key_reused(&self, record: &Record) -> Error {
+        let (mine, theirs) = (&self.claim.subject.fingerprint, &record.subject.fingerprint);
+        Error::KeyReused {
+            operation: self.operation(),
+            differing: mine.digests().differing(&theirs.digests()),
+        }
+    }
+
+    /// Tells that a record was left to be settled, and what refuses the call.
+    pub(in crate::run) fn left(&self, draft: &Draft, meaning: Meaning) -> Error {
+        let (operation, attempts, id) = (self.operation(), draft.attempt, self.id);
+        let (step, refusal) = match meaning {
+            Meaning::Park => (
+                RecordChange::Parked,
+                Error::Parked {
+                    operation,
+                    attempts,
+                    id,
+                },
+            ),
+            _ => (
+                RecordChange::LeftUncertain,
+                Error::Uncertain { operation, id },
+            ),
+        };
+        let observers = self.request.handle.observers();
+        observers.transition(&self.request.operation, &self.id, attempts, step);
+        refusal
+    }
+
+    pub(super) fn recursive(&self) -> Admission {
+        Admission::Refused(Error::Recursive {
+            operation: self.operation(),
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! Waiting for the call that holds the record.
+
+use std::time::Duration;
+
+use super::Admitting;
+use crate::{
+    error::Error,
+    observe::RecordChange,
+    policy::InFlight,
+    record::{Record, Time},
+    run::{race, retries::RETRIES},
+    store::{Snapshot, StoreError},
+};
+
+impl Admitting<'_> {
+    /// For how much longer it may wait: as long as it says from the first time on that there is a
+    /// reason to.
+    pub(super) fn patience(&mut self) -> Duration {
+        let now = self.request.handle.timer().now();
+        match self.request.in_flight {
+            InFlight::Reject => Duration::ZERO,
+            InFlight::Wait(at_most) => {
+                let deadline = *self.deadline.get_or_insert(now.saturating_add(at_most));
+                deadline.saturating_sub(now)
+            }
+        }
+    }
+
+    /// Waits until the record may have changed, and looks at it again; an error when the call may not wait (any longer).
+    pub(super) async fn wait(
+        &mut self,
+        record: &Record,
+        seen_at: Time,
+        left: Duration,
+    ) -> Result<Snapshot, Error> {
+        let handle = &self.request.handle;
+        let now = handle.timer().now();
+        let patience = self.patience();
+        if patience.is_zero() {
+            return Err(self.in_progress(record, seen_at, left));
+        }
+        if !self.waited {
+            self.waited = true;
+            handle.observers().transition(
+                &self.request.operation,
+                &self.id,
+                record.attempt,
+                RecordChange::Waiting,
+            );
+        }
+        let at_most = patience.min(left);
+        let limit = handle.timer().sleep_until(now.saturating_add(at_most));
+        let moved = handle.store().wait(&self.id, record.version, at_most);
+        if let Some(Err(error)) = race(moved, limit).await {
+            // The load that follows tells whether the store is there at all.
+            tracing::debug!(%error, "waiting at the store failed");
+            handle.timer().sleep(RETRIES[0].min(at_most)).await;
+        }
+        Ok(self.look_again().await?)
+    }
+
+    /// Looks at the record after waiting. Somebody holds or held it, so that no outage lets this
+    /// call run unprotected: it looks until its patience ends.
+    pub(super) async fn look_again(&self) -> Result<Snapshot, StoreError> {
+        let timer = self.request.handle.timer();
+        loop {
+            match self.request.handle.store().load(&self.id).await {
+                Err(error)
+                    if error.is_transient()
+                        && self.deadline.is_some_and(|deadline| timer.now() < deadline) =>
+                {
+                    timer.sleep(RETRIES[1]).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! How many writes stand after one commit.
+
+use super::*;
+
+#[tokio::test]
+async fn writes_that_stand_in_line_stand_after_one_commit() {
+    let held = Held::new().await;
+    let claims = some_claims(6);
+    let (answers, commits) = held.all(&claims).await;
+    assert!(are_applied(&answers), "{answers:?}");
+    assert_eq!(commits, 1);
+
+    let completions = completions(&claims, |_| vec![1]);
+    let (answers, commits) = held.all(&completions).await;
+    assert!(are_applied(&answers), "{answers:?}");
+    assert_eq!(commits, 1);
+
+    for (number, (_, completion)) in completions.iter().enumerate() {
+        let stands = held.store.load(&id(number)).await.expect("it is read");
+        let stands = stands.record.expect("it was written");
+        assert_eq!(
+            (stands.version, &stands.outcome),
+            (completion.version, &completion.outcome)
+        );
+    }
+}
+
+#[tokio::test]
+async fn claims_and_completions_that_stand_in_line_stand_after_a_commit_each() {
+    let held = Held::new().await;
+    let claims = held.claimed(2).await;
+
+    let mixed = [completions(&claims, |_| vec![1]), some_claims(2)].concat();
+    let (answers, commits) = held.all(&mixed).await;
+    assert!(are_applied(&answers), "{answers:?}");
+    assert_eq!(commits, 2);
+}
+
+#[tokio::test]
+async fn more_than_fit_into_one_message_stand_after_several() {
+    let held = Held::new().await;
+    let claims = some_claims(2 * MOST_TOGETHER + 1);
+    let (answers, commits) = held.all(&claims).await;
+    assert!(are_applied(&answers), "{answers:?}");
+    assert_eq!(commits, 3);
+}
+
+/// The file is locked while they are written.
+#[tokio::test]
+async fn outcomes_that_are_large_stand_alone() {
+    let held = Held::new().await;
+    let claims = held.claimed(4).await;
+    let completions = completions(&claims, |number| vec![7; [1, 1, MOST_BYTES, 1][number]]);
+    let (answers, commits) = held.all(&completions).await;
+    assert!(are_applied(&answers), "{answers:?}");
+    assert_eq!(commits, 2);
+}
+
+/// One that is closed takes them along.
+#[tokio::test]
+async fn databases_that_are_no_files_have_no_line() {
+    let memory = SqliteStore::in_memory().await;
+    assert!(memory.expect("memory").inner.queue.is_none());
+    let urls = [
+        "sqlite::memory:",
+        "sqlite:%3Amemory%3A",
+        "sqlite:file::memory:",
+        "sqlite:line?mode=memory",
+        "sqlite:line?vfs=memdb",
+        "sqlite:file:",
+    ];
+    for url in urls {
+        let store = SqliteStore::builder().connect_url(url).await;
+        let store = store.unwrap_or_else(|error| panic!("{url}: {error:?}"));
+        assert!(store.inner.queue.is_none(), "{url}");
+    }
+    let store = SqliteStore::open(":memory:").await.expect("memory");
+    assert!(store.inner.queue.is_none());
+    assert!(Held::new().await.store.inner.queue.is_some());
+}
