@@ -275,7 +275,7 @@ async fn a_purge_that_is_dropped_while_it_rests_can_be_called_again(world: World
     assert_eq!(owner.idem.purge().await, Ok(1));
 }
 
-/// Has the first purge of a purger meet this fault, which is told as of this kind; the next one goes well.
+/// Has the first purge meet this fault, which is told as of this kind, and the next one go well.
 async fn fails_once(world: &World, fault: Fault, kind: StoreErrorKind) {
     let (owner, purges) = watched(world).await;
     abandoned(world, 2).await;

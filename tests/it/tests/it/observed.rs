@@ -12,10 +12,11 @@ use idempotent_runtime::{
     testing::{Gate, On, Operation},
 };
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
 
 use crate::{
     answers::is_in_progress,
-    harness::{Event, World, said_during},
+    harness::{Event, Owner, World, said_during},
 };
 
 on_every_store![
@@ -43,57 +44,34 @@ fn open() -> Gate {
     gate
 }
 
+/// A call under this key, once its body stands at the gate.
+async fn inside(world: &World, owner: &Owner, key: &str) -> (JoinHandle<Result<u32, Error>>, Gate) {
+    let gate = Gate::new();
+    let call = owner.spawn(held(world.clone(), gate.clone(), key.into(), 1));
+    gate.arrived(1).await;
+    (call, gate)
+}
+
 async fn k01_outcome_metrics(world: World) {
     let owner = world.owner().await;
     let call = |key: &str, amount| owner.enter(held(world.clone(), open(), key.into(), amount));
-    let mut expected = Vec::new();
 
     // Executed, replayed, mismatch.
     assert_eq!(call("k", 1).await, Ok(1));
     assert_eq!(call("k", 1).await, Ok(1));
     assert!(call("k", 2).await.is_err());
-    expected.extend([
+    owner.assert_answers(&[
         CallOutcome::Executed,
         CallOutcome::Replayed,
         CallOutcome::KeyReused,
     ]);
-    assert_eq!(owner.log.answers(), expected);
 
-    // Replayed after a wait, and conflict.
-    let gate = Gate::new();
-    let first = owner.spawn(held(world.clone(), gate.clone(), "waited".into(), 1));
-    gate.arrived(1).await;
-    let rejected = owner
-        .call("observed.held")
-        .key("waited")
-        .argument("key", "waited")
-        .argument("amount", &1)
-        .in_flight(InFlight::Reject)
-        .run(|_| async { Ok::<u32, Error>(0) })
-        .await;
-    assert!(is_in_progress(&rejected), "{rejected:?}");
-    let second = owner.spawn(held(world.clone(), open(), "waited".into(), 1));
-    owner.log.await_step(RecordChange::Waiting).await;
-    gate.open();
-    assert_eq!(first.await.expect("it does not panic"), Ok(1));
-    assert_eq!(second.await.expect("it does not panic"), Ok(1));
-    let answers = owner.log.answers();
-    assert_eq!(answers[3], CallOutcome::InProgress);
-    let mut both = [answers[4], answers[5]];
-    both.sort_by_key(|answer| *answer == CallOutcome::ReplayedAfterWait);
-    assert_eq!(
-        both,
-        [CallOutcome::Executed, CallOutcome::ReplayedAfterWait]
-    );
-    assert_eq!(answers.len(), 6);
-    expected = answers;
+    let mut expected = waits_and_is_told(&world, &owner).await;
 
     // Taken over, and stale.
     let zombie = world.owner().await;
     zombie.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
-    let gate = Gate::new();
-    let stale = zombie.spawn(held(world.clone(), gate.clone(), "stale".into(), 1));
-    gate.arrived(1).await;
+    let (stale, gate) = inside(&world, &zombie, "stale").await;
     world.advance(LEASE).await;
     assert_eq!(call("stale", 1).await, Ok(1));
     gate.open();
@@ -127,11 +105,38 @@ async fn k01_outcome_metrics(world: World) {
     assert_eq!(owner.log.answers(), expected, "one for each call");
 }
 
+/// Has one call replayed after a wait, and one told of a conflict, as the fourth answer and after.
+async fn waits_and_is_told(world: &World, owner: &Owner) -> Vec<CallOutcome> {
+    let (first, gate) = inside(world, owner, "waited").await;
+    let rejected = owner
+        .call("observed.held")
+        .key("waited")
+        .argument("key", "waited")
+        .argument("amount", &1)
+        .in_flight(InFlight::Reject)
+        .run(|_| async { Ok::<u32, Error>(0) })
+        .await;
+    assert!(is_in_progress(&rejected), "{rejected:?}");
+    let second = owner.spawn(held(world.clone(), open(), "waited".into(), 1));
+    owner.log.await_step(RecordChange::Waiting).await;
+    gate.open();
+    assert_eq!(first.await.expect("it does not panic"), Ok(1));
+    assert_eq!(second.await.expect("it does not panic"), Ok(1));
+    let answers = owner.log.answers();
+    assert_eq!(answers[3], CallOutcome::InProgress);
+    let mut both = [answers[4], answers[5]];
+    both.sort_by_key(|answer| *answer == CallOutcome::ReplayedAfterWait);
+    assert_eq!(
+        both,
+        [CallOutcome::Executed, CallOutcome::ReplayedAfterWait]
+    );
+    assert_eq!(answers.len(), 6);
+    answers
+}
+
 async fn k01_latency(world: World) {
     let owner = world.owner().await;
-    let gate = Gate::new();
-    let call = owner.spawn(held(world.clone(), gate.clone(), "k".into(), 1));
-    gate.arrived(1).await;
+    let (call, gate) = inside(&world, &owner, "k").await;
 
     world.advance(Duration::from_secs(5)).await;
     gate.open();
@@ -196,16 +201,12 @@ async fn k03_hook_per_transition(world: World) {
         world.owner().await,
         world.owner().await,
     );
-    let gate = Gate::new();
     a.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
 
-    let stale = a.spawn(held(world.clone(), gate.clone(), "k".into(), 1));
-    gate.arrived(1).await;
+    let (stale, gate) = inside(&world, &a, "k").await;
     world.advance(LEASE).await;
     a.log.await_step(RecordChange::LeaseLost).await;
-    let second_gate = Gate::new();
-    let taken_over = b.spawn(held(world.clone(), second_gate.clone(), "k".into(), 1));
-    second_gate.arrived(1).await;
+    let (taken_over, second_gate) = inside(&world, &b, "k").await;
     let waiting = c.spawn(held(world.clone(), second_gate.clone(), "k".into(), 1));
     c.log.await_step(RecordChange::Waiting).await;
     second_gate.open();
@@ -234,21 +235,38 @@ async fn k03_hook_per_transition(world: World) {
     assert!(b.log.events().contains(&takeover));
 }
 
+type Explained = (Result<u32, Error>, CallReport);
+
+/// A call of this name, once its body stands at the gate.
+async fn explains(owner: &Owner, name: &str) -> (JoinHandle<Explained>, Gate) {
+    let gate = Gate::new();
+    let (call, held) = (owner.call(name).key("k"), gate.clone());
+    let call = tokio::spawn(call.run_detailed(|_| async move {
+        held.pass().await;
+        Ok::<u32, Error>(1)
+    }));
+    gate.arrived(1).await;
+    (call, gate)
+}
+
+/// Whether its body ran in the first attempt, and was recorded.
+fn is_first_run(how: &CallReport) -> bool {
+    let CallReport::Executed {
+        attempt, recorded, ..
+    } = how
+    else {
+        return false;
+    };
+    *attempt == 1 && *recorded
+}
+
 async fn k04_explain(world: World) {
     let (a, b) = (world.owner().await, world.owner().await);
     let call = || {
         let call = b.call("observed.explained").key("k");
         call.run_detailed(|_| async { Ok::<_, Error>(2) })
     };
-    let gate = Gate::new();
-    let first = tokio::spawn({
-        let (call, gate) = (a.call("observed.explained").key("k"), gate.clone());
-        call.run_detailed(|_| async move {
-            gate.pass().await;
-            Ok::<_, Error>(1)
-        })
-    });
-    gate.arrived(1).await;
+    let (first, gate) = explains(&a, "observed.explained").await;
 
     let rejected = b
         .call("observed.explained")
@@ -269,30 +287,16 @@ async fn k04_explain(world: World) {
 
     let (answer, how) = first.await.expect("it does not panic");
     assert_eq!(answer, Ok(1));
-    assert!(
-        matches!(
-            how,
-            CallReport::Executed {
-                attempt: 1,
-                recorded: true,
-                ..
-            }
-        ),
-        "{how:?}"
-    );
+    assert!(is_first_run(&how), "{how:?}");
     let (answer, how) = waiting.await.expect("it does not panic");
     assert_eq!(answer, Ok(1));
-    assert!(
-        matches!(
-            how,
-            CallReport::Replayed {
-                waited: true,
-                attempt: 1,
-                ..
-            }
-        ),
-        "{how:?}"
-    );
+    let CallReport::Replayed {
+        waited, attempt, ..
+    } = how
+    else {
+        panic!("{how:?}")
+    };
+    assert_eq!((waited, attempt), (true, 1));
     let (answer, how) = call().await;
     assert_eq!(answer, Ok(1));
     assert!(
@@ -311,15 +315,7 @@ async fn k04_explain(world: World) {
 async fn k04_explain_a_lost_lease(world: World) {
     let (paused, other) = (world.owner().await, world.owner().await);
     paused.fails(Operation::Heartbeat, On::Every, StoreErrorKind::Unavailable);
-    let gate = Gate::new();
-    let stale = tokio::spawn({
-        let (call, gate) = (paused.call("observed.lost").key("k"), gate.clone());
-        call.run_detailed(|_| async move {
-            gate.pass().await;
-            Ok::<_, Error>(1)
-        })
-    });
-    gate.arrived(1).await;
+    let (stale, gate) = explains(&paused, "observed.lost").await;
     world.advance(LEASE).await;
     let call = other.call("observed.lost").key("k");
     assert_eq!(call.run(|_| async { Ok::<_, Error>(2) }).await, Ok(2));
@@ -327,15 +323,7 @@ async fn k04_explain_a_lost_lease(world: World) {
 
     let (answer, how) = stale.await.expect("it does not panic");
     assert_eq!(answer, Ok(2));
-    let executed = matches!(
-        how,
-        CallReport::Executed {
-            attempt: 1,
-            recorded: true,
-            ..
-        }
-    );
-    assert!(executed, "{how:?}");
+    assert!(is_first_run(&how), "{how:?}");
     let call = other.call("observed.lost").key("k");
     let (answer, how) = call.run_detailed(|_| async { Ok::<_, Error>(3) }).await;
     assert_eq!(answer, Ok(2));
@@ -351,9 +339,7 @@ async fn k10_purge_does_not_guess(world: World) {
     let b = world
         .owner_with(|builder| builder.in_flight(InFlight::Reject))
         .await;
-    let gate = Gate::new();
-    let call = a.spawn(held(world.clone(), gate.clone(), "k".into(), 1));
-    gate.arrived(1).await;
+    let (call, gate) = inside(&world, &a, "k").await;
 
     for beat in 1..=10 {
         world.advance(LEASE / 3).await;
