@@ -138,16 +138,10 @@ async fn first_hour_14_compression_inside_is_warned_of_once_a_route() {
 #[tokio::test]
 async fn first_hour_14_what_is_not_kept_is_warned_of_with_what_to_do() {
     let streamed = |name: &'static str, rules: Rules, body: fn() -> Body| async move {
-        let shop = Shop::new(Rules::ietf());
-        let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .name(name)
-            .scope("caller", by_caller)
-            .rules(rules)
-            .build();
-        let layer = layer.expect("the settings are sound");
-        let shop = Shop::behind(layer, shop.store, shop.idem, move |_, _| async move {
-            Response::new(body())
-        });
+        let shop = Shop::layered(
+            |layer| layer.name(name).scope("caller", by_caller).rules(rules),
+            move |_, _| async move { Response::new(body()) },
+        );
         let twice = async {
             shop.send(charge()).await.is_fresh();
             shop.send(post("/refunds").key("other")).await.is_fresh();
