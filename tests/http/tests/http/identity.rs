@@ -28,7 +28,7 @@ async fn s_51_callers_never_meet_each_other() {
 /// That a layer without a scope does not compile is shown by the documentation of its builder.
 #[tokio::test]
 async fn s_52_only_the_explicit_word_shares_one_space() {
-    let shop = Shop::layered(|layer| layer.shared_by_all_callers(), silent);
+    let shop = Shop::layered(LayerBuilder::shared_by_all_callers, silent);
     let first = shop.send(charge().caller("A")).await;
     shop.send(charge().caller("B")).await.replays(&first);
 }
