@@ -183,33 +183,18 @@ fn optional_fields_and_arguments_can_be_added() {
         added: T,
         id: u8,
     }
+    fn with<T: Serialize>(added: T) -> super::Fingerprint {
+        fingerprint(&New { added, id: 1 })
+    }
     let old = fingerprint(&Old { id: 1 });
-    assert_eq!(
-        old,
-        fingerprint(&New {
-            added: None::<u8>,
-            id: 1
-        })
-    );
-    assert_eq!(
-        old,
-        fingerprint(&New {
-            added: Newtype(None::<u8>),
-            id: 1
-        })
-    );
+    assert_eq!(old, with(None::<u8>));
+    assert_eq!(old, with(Newtype(None::<u8>)));
     assert_all_differ(&[
         old,
-        fingerprint(&New {
-            added: Some(None::<u8>),
-            id: 1,
-        }),
-        fingerprint(&New {
-            added: Some(Some(None::<u8>)),
-            id: 1,
-        }),
-        fingerprint(&New { added: "", id: 1 }),
-        fingerprint(&New { added: (), id: 1 }),
+        with(Some(None::<u8>)),
+        with(Some(Some(None::<u8>))),
+        with(""),
+        with(()),
     ]);
 
     let mut arguments = Arguments::new();
@@ -235,27 +220,12 @@ fn b01_the_order_of_fields_does_not_matter() {
         b: u8,
         a: u8,
     }
-    let forth = fingerprint(&Forth {
-        a: 1,
-        b: 2,
-        long_name: 3,
-    });
-    assert_eq!(
-        forth,
-        fingerprint(&Back {
-            a: 1,
-            b: 2,
-            long_name: 3
-        })
-    );
-    assert_ne!(
-        forth,
-        fingerprint(&Back {
-            a: 2,
-            b: 1,
-            long_name: 3
-        })
-    );
+    let long_name = 3;
+    let (a, b) = (1, 2);
+    let forth = fingerprint(&Forth { a, b, long_name });
+    assert_eq!(forth, fingerprint(&Back { long_name, b, a }));
+    let (a, b) = (b, a);
+    assert_ne!(forth, fingerprint(&Back { long_name, b, a }));
     let map = HashMap::from([("b", 2), ("long_name", 3), ("a", 1)]);
     assert_eq!(forth, fingerprint(&map), "a struct is a map of its fields");
 }
@@ -398,11 +368,7 @@ fn a_key_changes_every_fingerprint_and_must_not_be_short() {
             .expect("text can be serialized")
             .fingerprint()
     };
-    let (one, other) = ([1; 32], [2; 32]);
-    let (one, other) = (
-        FingerprintKey::new(one).expect("long"),
-        FingerprintKey::new(other).expect("long"),
-    );
+    let [one, other] = [[1; 32], [2; 32]].map(|key| FingerprintKey::new(key).expect("long"));
     assert_all_differ(&[of(None), of(Some(&one)), of(Some(&other))]);
     assert_eq!(of(Some(&one)), of(Some(&one.clone())));
     assert!(FingerprintKey::new("secret").is_err());
@@ -417,11 +383,6 @@ fn debug_output_is_short_and_shows_no_values() {
     let fingerprinted = arguments.finish(None).expect("text can be serialized");
     assert!(!format!("{fingerprinted:?}").contains("4242"));
     let shown = format!("{:?}", fingerprinted.fingerprint());
-    assert_eq!(
-        shown,
-        format!(
-            "Fingerprint({}…)",
-            &fingerprinted.fingerprint().to_hex()[..8]
-        )
-    );
+    let begin = &fingerprinted.fingerprint().to_hex()[..8];
+    assert_eq!(shown, format!("Fingerprint({begin}…)"));
 }

@@ -1,26 +1,28 @@
 //! Servers keep the keys of each account apart, and so does what is remembered here.
 
 use std::{
+    path::Path,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
 use http::header::AUTHORIZATION;
 use idempotent_client::{
-    ClientCall, ClientError, ClientKey, Intent, MemoryJournal, Origin, Profile, Resend,
-    SqliteJournal, StopReason,
+    ClientCall, ClientError, ClientKey, MemoryJournal, Origin, Profile, Resend, SqliteJournal,
+    StopReason,
 };
 use idempotent_runtime::testing::ManualClock;
 use reqwest::Request;
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
+use reqwest_middleware::{ClientBuilder, RequestBuilder};
 
 use crate::kit::{
-    Client, Ending, Frames, OnceMore, Passing, Pauses, Server, Step, answer, builder, client,
-    client_with, outcome, patient, unfinished,
+    Client, Ending, Frames, OnceMore, Passing, Pauses, Process, Server, Step, answer, builder,
+    client, client_at, client_with, outcome, patient, unfinished, wish,
 };
 
-fn wish() -> ClientCall {
-    ClientCall::new().intent(Intent::new("payments.charge", "order-42"))
+/// A program that asks once.
+fn once() -> Process {
+    Process::of(builder(&Pauses::default()).limits(patient().attempts(1)))
 }
 
 async fn text(call: RequestBuilder) -> (Origin, String) {
@@ -81,10 +83,7 @@ async fn cl47_an_answer_is_given_from_the_journal_only_to_whom_it_was_given_befo
 async fn cl47_what_another_token_was_told_stays() {
     let server = Server::doing([answer(200).body("done"), answer(401)]).await;
     let client = client();
-    let ask = |token: &str| {
-        let call = client.post(&server.url("/pay")).bearer_auth(token);
-        call.with_extension(wish())
-    };
+    let ask = |token: &str| client.charge(&server).bearer_auth(token);
     assert_eq!(text(ask("A")).await, from_server("done"));
     let _ = ask("B").send().await;
     assert_eq!(text(ask("A")).await, from_journal("done"));
@@ -96,24 +95,20 @@ async fn cl47_what_another_token_is_told_ends_no_open_call() {
     for told in [answer(201), answer(402)] {
         let server = Server::doing([Step::Cut, told.into(), answer(201).body("of A").into()]);
         let server = server.await;
-        let keys = builder(&Pauses::default()).limits(patient().attempts(1));
-        let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-        let client = ClientBuilder::new(http).with(keys.clone()).build();
-        let ask = |token: &str| {
-            let call = client.post(server.url("/pay")).body("pay");
-            call.bearer_auth(token).with_extension(wish())
-        };
+        let process = once();
+        let ask = |token: &str| process.charge(&server).bearer_auth(token);
         assert!(ask("A").send().await.is_err());
 
         ask("B").send().await.expect("an answer");
 
-        let open = unfinished(&keys).await;
+        let open = unfinished(&process.keys).await;
         assert_eq!(open.len(), 1, "of A it is not known what was done");
         // Whoever goes on with what is listed may have another token by now.
-        let resumed = open[0].request(&client).expect("it can be sent");
+        let resumed = open[0].request(&process.client);
+        let resumed = resumed.expect("it can be sent");
         let resumed = text(resumed.bearer_auth("renewed")).await;
         assert_eq!(resumed, from_server("of A"));
-        assert!(unfinished(&keys).await.is_empty());
+        assert_eq!(process.open().await, 0);
         assert_eq!(text(ask("renewed")).await, from_journal("of A"));
     }
 }
@@ -144,11 +139,9 @@ async fn cl47_who_retries_outside_ends_its_call_with_a_renewed_token() {
 #[tokio::test]
 async fn cl47_a_key_that_the_caller_wrote_is_not_written_as_another_token_has_it() {
     let server = Server::doing([Step::Cut]).await;
-    let keys = builder(&Pauses::default()).limits(patient().attempts(1));
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys).build();
+    let process = once();
     let ask = |token: &str, key: &str| {
-        let call = client.post(server.url("/pay")).body("pay");
+        let call = process.post(&server);
         let call = call.bearer_auth(token).header("idempotency-key", key);
         call.send()
     };
@@ -163,18 +156,11 @@ async fn cl47_a_key_that_the_caller_wrote_is_not_written_as_another_token_has_it
 #[tokio::test]
 async fn cl47_a_server_without_keys_is_not_asked_again_by_another_token() {
     let server = Server::doing([answer(200), answer(200)]).await;
-    let url = server.url("/").parse().expect("a URL");
-    let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
-    let ask = |token: &str| {
-        let call = client.post(&server.url("/pay")).bearer_auth(token);
-        call.with_extension(wish()).send()
-    };
+    let client = client_at(&server, Profile::undeclared());
+    let ask = |token: &str| client.charge(&server).bearer_auth(token).send();
     ask("A").await.expect("an answer");
     let ended = ask("B").await;
-    let ClientError::Unknown { why, .. } = ended.ending() else {
-        panic!("{ended:?}")
-    };
-    assert_eq!(*why, StopReason::Undeclared);
+    assert_eq!(ended.unknown().0, StopReason::Undeclared);
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -195,17 +181,10 @@ async fn cl47_an_account_has_keys_of_its_own_whatever_its_token() {
     assert_ne!(keys[0], keys[1]);
 }
 
-async fn restarted(
-    file: &std::path::Path,
-) -> (ClientWithMiddleware, idempotent_client::IdempotencyKeys) {
+async fn restarted(file: &Path) -> Process {
     let journal = SqliteJournal::open(file).await.expect("a journal");
     let keys = builder(&Pauses::default()).limits(patient().attempts(1));
-    let (http, keys) = keys
-        .journal(journal)
-        .build(reqwest::Client::builder())
-        .expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    (client, keys)
+    Process::of(keys.journal(journal))
 }
 
 #[tokio::test]
@@ -213,26 +192,27 @@ async fn cl47_a_call_is_resumed_for_its_account_and_no_credentials_are_in_the_fi
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("calls.db");
     let server = Server::doing([Step::Cut, answer(201).body("of A").into()]).await;
-    let ask = |client: &ClientWithMiddleware, account: &str, token: &str| {
-        let call = client.post(server.url("/pay")).body("pay");
+    let ask = |process: &Process, account: &str, token: &str| {
+        let call = process.post(&server);
         let call = call.bearer_auth(token).header("x-api-key", "s3cr3t");
         call.with_extension(wish().account(account))
     };
-    let (client, _) = restarted(&file).await;
-    assert!(ask(&client, "A", "s3cr3t").send().await.is_err());
+    let process = restarted(&file).await;
+    assert!(ask(&process, "A", "s3cr3t").send().await.is_err());
 
-    let (client, keys) = restarted(&file).await;
-    let open = unfinished(&keys).await;
+    let process = restarted(&file).await;
+    let open = unfinished(&process.keys).await;
     assert_eq!(
         (open[0].account(), open[0].replay_plan()),
         ("A", Resend::Possible)
     );
-    let call = open[0].request(&client).expect("it can be sent");
+    let call = open[0].request(&process.client).expect("it can be sent");
     assert_eq!(text(call.bearer_auth("new")).await, from_server("of A"));
 
-    let (client, keys) = restarted(&file).await;
-    assert!(unfinished(&keys).await.is_empty());
-    assert_eq!(text(ask(&client, "A", "newer")).await, from_journal("of A"));
+    let process = restarted(&file).await;
+    assert_eq!(process.open().await, 0);
+    let again = text(ask(&process, "A", "newer")).await;
+    assert_eq!(again, from_journal("of A"));
     let bytes = std::fs::read(&file).expect("the file");
     assert!(!bytes.windows(6).any(|piece| piece == b"s3cr3t"));
 }
@@ -243,17 +223,11 @@ async fn cl36_an_old_key_is_not_sent_again_with_another_token() {
     let clock = ManualClock::new();
     let server = Server::doing([answer(200)]).await;
     let client = client_with(|keys| keys.journal(MemoryJournal::new()).clock(clock.clone()));
-    let ask = |token: &str| {
-        let call = client.post(&server.url("/pay")).bearer_auth(token);
-        call.with_extension(wish()).send()
-    };
+    let ask = |token: &str| client.charge(&server).bearer_auth(token).send();
     ask("A").await.expect("an answer");
     clock.advance(Duration::from_secs(25 * 3_600));
     let ended = ask("B").await;
-    let ClientError::Unknown { why, .. } = ended.ending() else {
-        panic!("{ended:?}")
-    };
-    assert_eq!(*why, StopReason::Age);
+    assert_eq!(ended.unknown().0, StopReason::Age);
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -261,13 +235,7 @@ async fn cl36_an_old_key_is_not_sent_again_with_another_token() {
 async fn cl11_a_stream_is_never_answered_by_the_journal() {
     let server = Server::doing([answer(200).body("one"), answer(200).body("two")]).await;
     let client = client();
-    let ask = |text: &'static str| {
-        let frame = hyper::body::Frame::data(bytes::Bytes::from_static(text.as_bytes()));
-        let frames = Frames::of([Ok::<_, std::io::Error>(frame)]);
-        let body = reqwest::Body::wrap(http_body_util::StreamBody::new(frames));
-        let call = client.http.post(server.url("/pay")).body(body);
-        call.with_extension(wish())
-    };
+    let ask = |text: &'static str| client.charge(&server).body(streamed(text));
     assert_eq!(text(ask("one")).await, from_server("one"));
     assert_eq!(text(ask("two")).await, from_server("two"));
     let keys = server.keys();
@@ -281,12 +249,8 @@ async fn cl10_a_request_with_other_headers_of_its_own_is_another_one() {
     for name in ["x-org", "if-match", "prefer", "x-http-method-override"] {
         let server = Server::doing([answer(200).body("of a"), answer(200).body("of b")]).await;
         let profile = Profile::ietf().request_header(of_their_own.clone());
-        let url = server.url("/").parse().expect("a URL");
-        let client = client_with(|keys| keys.server(&url, profile));
-        let ask = |value: &str| {
-            let call = client.post(&server.url("/pay")).header(name, value);
-            call.with_extension(wish())
-        };
+        let client = client_at(&server, profile);
+        let ask = |value: &str| client.charge(&server).header(name, value);
         assert_eq!(text(ask("a")).await, from_server("of a"), "{name}");
         let other = ask("b").send().await;
         assert!(
@@ -308,9 +272,8 @@ async fn cl10_credentials_and_passing_headers_make_no_other_request() {
     let ask = |token: &str| {
         let mut secret = http::HeaderValue::from_str(token).expect("a value");
         secret.set_sensitive(true);
-        let call = client.post(&server.url("/pay")).bearer_auth(token);
-        let call = call.header("prefer", secret).header("traceparent", token);
-        call.with_extension(wish())
+        let call = client.charge(&server).bearer_auth(token);
+        call.header("prefer", secret).header("traceparent", token)
     };
     assert_eq!(text(ask("1")).await, from_server("done"));
     assert_eq!(text(ask("2")).await, from_journal("done"));
@@ -332,10 +295,7 @@ async fn cl11_what_a_stream_was_told_is_not_told_to_whom_sent_bytes() {
     ];
     let server = Server::doing(steps).await;
     let client = client_with(|keys| keys.limits(patient().attempts(1)));
-    let ask = |body: reqwest::Body| {
-        let call = client.http.post(server.url("/pay")).body(body);
-        call.with_extension(wish())
-    };
+    let ask = |body: reqwest::Body| client.charge(&server).body(body);
     assert!(ask("one".into()).send().await.is_err());
     assert_eq!(text(ask(streamed("two"))).await, from_server("of two"));
     assert_eq!(text(ask("one".into())).await, from_server("of one"));
@@ -347,21 +307,16 @@ async fn cl11_what_a_stream_was_told_is_not_told_to_whom_sent_bytes() {
 async fn cl08_a_stream_that_is_open_is_closed_by_who_sends_it_again() {
     for again in [|| streamed("one"), || reqwest::Body::from("one")] {
         let server = Server::doing([Step::Cut]).await;
-        let keys = builder(&Pauses::default()).limits(patient().attempts(1));
-        let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-        let client = ClientBuilder::new(http).with(keys.clone()).build();
-        let ask = |body| {
-            let call = client.post(server.url("/pay")).body(body);
-            call.with_extension(wish()).send()
-        };
+        let process = once();
+        let ask = |body| process.charge(&server).body(body).send();
         assert!(ask(streamed("one")).await.is_err());
-        assert_eq!(unfinished(&keys).await.len(), 1);
-        let of_another = client.post(server.url("/pay")).body(again());
-        let of_another = of_another.bearer_auth("another").with_extension(wish());
-        of_another.send().await.expect("an answer");
-        assert_eq!(unfinished(&keys).await.len(), 1, "it is not theirs");
+        assert_eq!(process.open().await, 1);
+        let of_another = process.charge(&server).body(again());
+        let answered = of_another.bearer_auth("another").send().await;
+        answered.expect("an answer");
+        assert_eq!(process.open().await, 1, "it is not theirs");
         ask(again()).await.expect("an answer");
-        assert!(unfinished(&keys).await.is_empty());
+        assert_eq!(process.open().await, 0);
         let third = ask(again()).await.expect("an answer");
         assert_eq!(outcome(&third).origin, Origin::Server);
     }

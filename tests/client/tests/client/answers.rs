@@ -2,19 +2,21 @@
 
 use std::{
     sync::{Arc, Mutex},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use http::{Extensions, HeaderName};
-use idempotent_client::{Budget, ClientCall, ClientError, Intent, Origin, Profile, StopReason};
+use idempotent_client::{Budget, ClientError, Origin, Profile, StopReason};
 use reqwest::{Request, Response};
-use reqwest_middleware::{ClientBuilder, Middleware, Next};
+use reqwest_middleware::{Middleware, Next};
 
 use crate::kit::{
-    Ending, Pauses, Server, Step, answer, builder, client, client_with, json, lock, outcome,
-    patient, problem,
+    Ending, Pauses, Process, Server, Step, answer, builder, client, client_at, client_with, json,
+    lock, outcome, patient, problem,
 };
+
+mod retry_after;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -24,15 +26,10 @@ async fn cl12_what_is_in_progress_is_asked_again_with_the_same_key() {
     let server = Server::doing([in_progress.clone(), in_progress, answer(201)]).await;
     let client = client();
 
-    let response = client
-        .post(&server.url("/pay"))
-        .send()
-        .await
-        .expect("an answer");
+    let response = client.pay(&server).await;
 
     assert_eq!(response.status(), 201);
-    let keys = server.keys();
-    assert!(keys.iter().all(|key| *key == keys[0]));
+    server.requests_with_one_key();
     let pauses = client.pauses.taken();
     assert_eq!(pauses.len(), 2);
     assert!(
@@ -55,8 +52,7 @@ async fn cl12_what_is_running_is_waited_for_however_often_it_is_asked_for() {
     let response = response.expect("an answer");
     assert_eq!(response.status(), 201);
     assert_eq!(outcome(&response).attempts, 23);
-    let keys = server.keys();
-    assert!(keys.iter().all(|key| *key == keys[0]));
+    server.requests_with_one_key();
 }
 
 #[tokio::test]
@@ -67,13 +63,8 @@ async fn cl12_stripe_s_words_for_it_are_understood() {
     );
     for conflict in [in_use, answer(409)] {
         let server = Server::doing([conflict, answer(200)]).await;
-        let url = server.url("/").parse().expect("a URL");
-        let client = client_with(|keys| keys.server(&url, Profile::stripe()));
-        let response = client
-            .post(&server.url("/pay"))
-            .send()
-            .await
-            .expect("an answer");
+        let client = client_at(&server, Profile::stripe());
+        let response = client.pay(&server).await;
         assert_eq!(outcome(&response).attempts, 2);
     }
 }
@@ -86,88 +77,10 @@ async fn cl13_the_application_s_conflict_is_the_answer() {
     );
     for conflict in [answer(409).with("retry-after", "1"), theirs] {
         let server = Server::doing([conflict]).await;
-        let response = client()
-            .post(&server.url("/pay"))
-            .send()
-            .await
-            .expect("an answer");
+        let response = client().pay(&server).await;
         assert_eq!(response.status(), 409);
         assert_eq!(server.seen().len(), 1);
         assert_eq!(outcome(&response).attempts, 1);
-    }
-}
-
-#[tokio::test]
-async fn cl14_retry_after_is_never_cut_short() {
-    for status in [429, 500, 503] {
-        let server = Server::doing([answer(status).with("retry-after", "2"), answer(201)]).await;
-        let client = client();
-        client
-            .post(&server.url("/pay"))
-            .send()
-            .await
-            .expect("an answer");
-        let pauses = client.pauses.taken();
-        assert_eq!(pauses.len(), 1, "{status}");
-        assert!(
-            pauses[0] >= 2 * SECOND && pauses[0] < 3 * SECOND,
-            "{pauses:?}"
-        );
-    }
-}
-
-#[tokio::test]
-async fn cl15_dates_nothing_and_nonsense_in_retry_after() {
-    let now = SystemTime::now();
-    let date = |moment| httpdate::fmt_http_date(moment);
-    let least = Duration::from_millis(250);
-    let rows = [
-        (date(now + 30 * SECOND), 29 * SECOND, 31 * SECOND),
-        (date(now - 30 * SECOND), least, SECOND),
-        ("0".to_owned(), least, SECOND),
-        ("soon".to_owned(), least, SECOND),
-        ("-5".to_owned(), least, SECOND),
-    ];
-    for (value, shortest, longest) in rows {
-        let busy = answer(503)
-            .with("date", date(now))
-            .with("retry-after", &value);
-        let server = Server::doing([busy, answer(201)]).await;
-        let client = client();
-        client
-            .post(&server.url("/pay"))
-            .send()
-            .await
-            .expect("an answer");
-        let pause = client.pauses.taken()[0];
-        assert!(pause >= shortest && pause <= longest, "{value}: {pause:?}");
-    }
-}
-
-#[tokio::test]
-async fn cl16_who_asks_for_too_long_a_pause_is_told_about() {
-    // Longer than is waited out, and longer than the deadline leaves.
-    for (longest, value) in [(60, 61), (3_600, 100)] {
-        let busy = answer(503)
-            .with("retry-after", value.to_string())
-            .body("busy");
-        let server = Server::doing([busy]).await;
-        let limits = patient().longest_retry_after(longest * SECOND);
-        let client = client_with(|keys| keys.limits(limits));
-        let wish = ClientCall::new().deadline(100 * SECOND);
-        let call = client.post(&server.url("/pay")).with_extension(wish);
-
-        let ended = call.send().await;
-
-        let ClientError::RetryLater { after, call, .. } = ended.ending() else {
-            panic!("{ended:?}")
-        };
-        assert_eq!(*after, value * SECOND);
-        assert!(client.pauses.taken().is_empty());
-        let sent = server.keys()[0].clone().expect("a key");
-        assert_eq!(sent, format!("\"{}\"", call.key.as_str()));
-        let answer = call.answer.as_ref().expect("the last answer");
-        assert_eq!(answer.body.as_deref(), Some(&b"busy"[..]));
     }
 }
 
@@ -177,13 +90,7 @@ async fn cl17_a_reused_key_is_the_end_and_no_new_one_is_made_up() {
     for reused in [problem(422, "idempotency-key-reused"), stripe] {
         let server = Server::doing([reused]).await;
         let client = client();
-        let call = || ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
-        let send = || {
-            client
-                .post(&server.url("/pay"))
-                .with_extension(call())
-                .send()
-        };
+        let send = || client.charge(&server).send();
 
         let ended = send().await;
         assert!(matches!(ended.ending(), ClientError::KeyReused { .. }));
@@ -203,11 +110,7 @@ async fn cl17_a_reused_key_is_the_end_and_no_new_one_is_made_up() {
 async fn cl18_a_missing_or_invalid_key_is_the_answer() {
     for slug in ["idempotency-key-missing", "idempotency-key-invalid"] {
         let server = Server::doing([problem(400, slug)]).await;
-        let response = client()
-            .post(&server.url("/pay"))
-            .send()
-            .await
-            .expect("an answer");
+        let response = client().pay(&server).await;
         assert_eq!(response.status(), 400);
         assert_eq!(server.seen().len(), 1);
     }
@@ -218,13 +121,7 @@ async fn cl19_the_form_of_a_key_never_changes_by_itself() {
     let quoted = problem(400, "idempotency-key-invalid");
     let server = Server::doing([quoted, answer(500), answer(201)]).await;
     let client = client();
-    let call = || ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
-    let send = || {
-        client
-            .post(&server.url("/pay"))
-            .with_extension(call())
-            .send()
-    };
+    let send = || client.charge(&server).send();
 
     assert_eq!(send().await.expect("an answer").status(), 400);
     assert_eq!(send().await.expect("an answer").status(), 201);
@@ -244,14 +141,8 @@ async fn cl23_server_errors_are_tried_again_and_recorded_ones_are_not() {
         let recorded = answer(status).with("idempotent-replayed", "true");
         let server = Server::doing([answer(status), recorded]).await;
         let ended = client().post(&server.url("/pay")).send().await;
-        let ClientError::Unknown {
-            why: StopReason::Recorded,
-            call,
-            ..
-        } = ended.ending()
-        else {
-            panic!("{ended:?}")
-        };
+        let (why, call) = ended.unknown();
+        assert_eq!(why, StopReason::Recorded);
         assert_eq!(call.attempts, 2);
         assert_eq!(server.seen().len(), 2);
     }
@@ -267,11 +158,7 @@ async fn cl24_the_vendor_s_word_wins() {
     });
     for header in ["stripe-should-retry", "transient-error"] {
         let server = Server::doing([answer(400).with(header, "true"), answer(200)]).await;
-        let response = client
-            .post(&server.url("/pay"))
-            .send()
-            .await
-            .expect("an answer");
+        let response = client.pay(&server).await;
         assert_eq!(outcome(&response).attempts, 2, "{header}");
 
         for status in [409, 503] {
@@ -294,13 +181,7 @@ async fn cl25_the_server_s_own_members_win() {
     };
     let server = Server::doing([json(409, &body(true)), json(500, &body(false))]).await;
     let ended = client().post(&server.url("/pay")).send().await;
-    let ClientError::Unknown {
-        why: StopReason::Server,
-        ..
-    } = ended.ending()
-    else {
-        panic!("{ended:?}")
-    };
+    assert_eq!(ended.unknown().0, StopReason::Server);
     assert_eq!(server.seen().len(), 2);
 }
 
@@ -323,26 +204,17 @@ async fn cl26_timeouts_early_data_and_rate_limits() {
     for (steps, status, requests) in rows {
         let told = format!("{steps:?}");
         let server = Server::doing(steps).await;
-        let response = client()
-            .post(&server.url("/pay"))
-            .send()
-            .await
-            .expect("an answer");
+        let response = client().pay(&server).await;
         assert_eq!(response.status(), status, "{told}");
         assert_eq!(server.seen().len(), requests, "{told}");
-        let keys = server.keys();
-        assert!(keys.iter().all(|key| *key == keys[0]));
+        server.requests_with_one_key();
     }
     let lock = json(
         429,
         r#"{"error":{"type":"invalid_request_error","code":"lock_timeout"}}"#,
     );
     let server = Server::doing([lock, answer(200)]).await;
-    let response = client()
-        .post(&server.url("/pay"))
-        .send()
-        .await
-        .expect("an answer");
+    let response = client().pay(&server).await;
     assert_eq!(outcome(&response).attempts, 2);
 }
 
@@ -378,29 +250,15 @@ impl Middleware for Signs {
 #[tokio::test]
 async fn cl27_authorisation_is_new_at_every_attempt_and_the_key_is_not() {
     let server = Server::doing([answer(500), answer(401), answer(201)]).await;
-    let (http, keys) = builder(&Pauses::default())
-        .build(reqwest::Client::builder())
-        .expect("a client");
-    let client = ClientBuilder::new(http)
-        .with(keys)
-        .with(Signs::default())
-        .build();
+    let process = Process::around(builder(&Pauses::default()), Signs::default());
 
-    let response = client
-        .post(server.url("/pay"))
-        .body("pay")
-        .send()
-        .await
-        .expect("an answer");
+    let response = process.post(&server).send().await.expect("an answer");
 
     assert_eq!(response.status(), 201);
-    let keys = server.keys();
-    assert!(keys.iter().all(|key| *key == keys[0]));
+    server.requests_with_one_key();
     let seen = server.seen();
-    let tokens: Vec<_> = seen
-        .iter()
-        .map(|seen| &seen.headers["authorization"])
-        .collect();
+    let tokens = seen.iter().map(|seen| &seen.headers["authorization"]);
+    let tokens: Vec<_> = tokens.collect();
     assert_eq!(tokens, ["token-1", "token-2", "token-3"]);
 }
 
@@ -409,9 +267,8 @@ async fn cl27_a_refused_call_is_sent_again_by_its_intent() {
     let server = Server::doing([answer(401), answer(201)]).await;
     let client = client();
     for (token, status) in [("old", 401), ("new", 201)] {
-        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
-        let call = client.post(&server.url("/pay")).bearer_auth(token);
-        let response = call.with_extension(wish).send().await.expect("an answer");
+        let call = client.charge(&server).bearer_auth(token);
+        let response = call.send().await.expect("an answer");
         assert_eq!(response.status(), status);
     }
     let keys = server.keys();
@@ -425,9 +282,7 @@ async fn cl11_a_request_that_was_refused_for_its_form_is_put_right_under_the_sam
         let server = Server::doing([answer(refusal), answer(201)]).await;
         let client = client();
         for (form, status) in [("text/plain", refusal), ("application/json", 201)] {
-            let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
-            let call = client.post(&server.url("/pay"));
-            let call = call.header("content-type", form).with_extension(wish);
+            let call = client.charge(&server).header("content-type", form);
             let response = call.send().await.expect("an answer");
             assert_eq!(response.status(), status);
         }
@@ -443,9 +298,8 @@ async fn cl23_a_refusal_that_was_recorded_is_the_answer_and_stays_it() {
     let server = Server::doing([Step::Cut, recorded.into()]).await;
     let client = client();
     for origin in [Origin::Server, Origin::Journal] {
-        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
-        let call = client.post(&server.url("/pay")).with_extension(wish);
-        let response = call.send().await.expect("the recorded answer");
+        let response = client.charge(&server).send().await;
+        let response = response.expect("the recorded answer");
         assert_eq!(response.status(), 403);
         assert_eq!(outcome(&response).origin, origin);
     }
@@ -486,11 +340,7 @@ async fn cl38_a_response_tells_how_it_came_about() {
     let server = Server::doing([answer(503), replayed, answer(201)]).await;
     let client = client();
 
-    let response = client
-        .post(&server.url("/pay"))
-        .send()
-        .await
-        .expect("an answer");
+    let response = client.pay(&server).await;
     let told = outcome(&response).clone();
     assert!(told.replayed);
     assert_eq!(told.attempts, 2);
@@ -499,11 +349,7 @@ async fn cl38_a_response_tells_how_it_came_about() {
     assert_eq!(response.url().path(), "/pay");
     assert_eq!(response.text().await.expect("a body"), "receipt");
 
-    let response = client
-        .post(&server.url("/pay"))
-        .send()
-        .await
-        .expect("an answer");
+    let response = client.pay(&server).await;
     assert!(!outcome(&response).replayed);
     assert_eq!(outcome(&response).attempts, 1);
 }

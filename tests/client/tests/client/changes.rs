@@ -4,14 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use http::HeaderName;
 use idempotent_client::{
-    ClientCall, ClientError, IdempotencyKeys, Intent, KeyStyle, KeysBuilder, MemoryJournal,
-    Profile, Resend, StopReason,
+    IdempotencyKeys, KeyStyle, KeysBuilder, MemoryJournal, Profile, Resend, StopReason,
 };
 use idempotent_runtime::testing::ManualClock;
 use reqwest::Response;
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
-use crate::kit::{Ending, Pauses, Server, Step, answer, patient, unfinished};
+use crate::kit::{Ending, Pauses, Process, Server, Step, answer, patient, unfinished};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -23,10 +21,7 @@ struct Open {
 }
 
 /// One build of the program.
-struct Build {
-    client: ClientWithMiddleware,
-    keys: IdempotencyKeys,
-}
+struct Build(Process);
 
 impl Open {
     fn build(&self, profile: Profile, set_up: impl FnOnce(KeysBuilder) -> KeysBuilder) -> Build {
@@ -35,11 +30,7 @@ impl Open {
             .limits(patient().attempts(1))
             .journal(Arc::clone(&self.journal))
             .clock(self.clock.clone());
-        let (http, keys) = set_up(keys)
-            .build(reqwest::Client::builder())
-            .expect("a client");
-        let client = ClientBuilder::new(http).with(keys.clone()).build();
-        Build { client, keys }
+        Build(Process::of(set_up(keys)))
     }
 
     /// Leaves one call open whose answer is lost.
@@ -61,19 +52,17 @@ impl Build {
         server: &Server,
         token: &str,
     ) -> reqwest_middleware::Result<Response> {
-        let call = self.client.post(server.url("/pay")).body("pay");
-        let call = call.header("x-version", "1").bearer_auth(token);
-        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
-        call.with_extension(wish).send().await
+        let call = self.0.charge(server).header("x-version", "1");
+        call.bearer_auth(token).send().await
     }
 
     /// Sends the one call that is listed as open.
     async fn resume(&self) -> reqwest_middleware::Result<Response> {
-        let open = unfinished(&self.keys).await;
+        let open = unfinished(&self.0.keys).await;
         let [call] = &open[..] else {
             panic!("one call is open: {open:?}")
         };
-        let request = call.request(&self.client).expect("it can be sent");
+        let request = call.request(&self.0.client).expect("it can be sent");
         request.send().await
     }
 }
@@ -92,8 +81,7 @@ async fn changed_limits_count_for_an_open_call() {
     let more = open.build(Profile::ietf(), |keys| keys.limits(patient().attempts(2)));
 
     assert!(more.charge(&server).await.is_ok());
-    let keys = server.keys();
-    assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    server.requests_with_one_key();
 }
 
 /// A server that takes keys as they stand would do the call again.
@@ -113,11 +101,8 @@ async fn a_style_that_changes_leaves_a_call_its_key_as_it_was_written() {
         // What is over is asked for with other credentials.
         assert!(new.charge_with(&server, "renewed").await.is_ok());
 
-        let keys = server.keys();
-        assert_eq!(keys.len(), 3);
-        assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
-        let another = new.client.post(server.url("/pay")).body("pay");
-        assert!(another.send().await.is_ok());
+        assert_eq!(server.requests_with_one_key(), 3);
+        assert!(new.0.post(&server).send().await.is_ok());
         let written = server.keys()[3].clone().expect("a key");
         assert_eq!(written.starts_with('"'), changed == KeyStyle::Quoted);
     }
@@ -131,13 +116,9 @@ async fn a_shorter_retention_leaves_an_open_call_unsent_until_it_is_rolled_back(
 
     let shorter = open.build(Profile::ietf().retention(HOUR), |keys| keys);
     let told = shorter.charge(&server).await;
-    let why = StopReason::Age;
-    assert!(
-        matches!(told.ending(), ClientError::Unknown { why: told, .. } if *told == why),
-        "{told:?}"
-    );
+    assert_eq!(told.unknown().0, StopReason::Age);
     assert_eq!(
-        unfinished(&shorter.keys).await[0].replay_plan(),
+        unfinished(&shorter.0.keys).await[0].replay_plan(),
         Resend::TooOld
     );
     assert_eq!(server.seen().len(), 1);
@@ -156,10 +137,7 @@ async fn a_header_that_is_named_makes_an_open_call_that_has_it_another_request()
         .build(named("x-version"), |keys| keys)
         .charge(&server)
         .await;
-    assert!(
-        matches!(told.ending(), ClientError::KeyReusedLocally { .. }),
-        "{told:?}"
-    );
+    told.is_another_request();
     assert_eq!(server.seen().len(), 1);
 
     let another = open.build(named("x-another"), |keys| keys);

@@ -3,23 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_client::{
-    ClientCall, ClientError, ClientJournal, IdempotencyKeys, Intent, MemoryJournal, Profile,
-    Resend, StopReason,
+    ClientCall, ClientError, ClientJournal, IdempotencyKeys, MemoryJournal, Profile, Resend,
+    StopReason,
 };
 use idempotent_runtime::{
     clock::Clock,
     testing::{Gate, ManualClock},
 };
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
 
-use crate::kit::{Ending, Pauses, Server, Step, answer, builder, outcome, patient, unfinished};
+use crate::kit::{
+    Ending, Pauses, Process, Server, Step, answer, builder, outcome, patient, unfinished, wish,
+};
 
 const HOUR: Duration = Duration::from_secs(3_600);
-
-struct Process {
-    client: ClientWithMiddleware,
-    keys: IdempotencyKeys,
-}
 
 fn process(attempts: u32, pauses: &Pauses, clock: &ManualClock) -> Process {
     process_with(MemoryJournal::new(), attempts, pauses, clock)
@@ -35,32 +31,12 @@ fn process_with(
         .limits(patient().attempts(attempts))
         .journal(journal)
         .clock(clock.clone());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    Process { client, keys }
-}
-
-impl Process {
-    fn call(&self, server: &Server) -> RequestBuilder {
-        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
-        let call = self.client.post(server.url("/pay")).body("pay");
-        call.with_extension(wish)
-    }
+    Process::of(keys)
 }
 
 #[track_caller]
 fn is_too_old(ended: &reqwest_middleware::Result<reqwest::Response>) {
-    let ended = ended.ending();
-    assert!(
-        matches!(
-            ended,
-            ClientError::Unknown {
-                why: StopReason::Age,
-                ..
-            }
-        ),
-        "{ended:?}"
-    );
+    assert_eq!(ended.unknown().0, StopReason::Age);
 }
 
 /// While a machine sleeps its timers stand still, and the server's time goes on.
@@ -75,7 +51,7 @@ async fn cl36_a_key_that_gets_old_while_the_machine_sleeps_is_not_sent_again() {
     ] {
         let server = Server::doing([step]).await;
         let process = process(4, &pauses, &clock);
-        let call = tokio::spawn(process.call(&server).send());
+        let call = tokio::spawn(process.charge(&server).send());
         gate.arrived(1).await;
 
         clock.advance(24 * HOUR);
@@ -93,10 +69,10 @@ async fn cl36_a_key_of_an_earlier_process_gets_old_while_the_machine_sleeps() {
     let journal = Arc::new(MemoryJournal::new());
     let server = Server::doing([Step::Cut, answer(500).into()]).await;
     let first = process_with(Arc::clone(&journal), 1, &Pauses::default(), &clock);
-    first.call(&server).send().await.expect_err("it is cut");
+    first.charge(&server).send().await.expect_err("it is cut");
     clock.advance(20 * HOUR);
     let second = process_with(journal, 4, &Pauses::behind(&gate), &clock);
-    let call = tokio::spawn(second.call(&server).send());
+    let call = tokio::spawn(second.charge(&server).send());
     gate.arrived(1).await;
 
     clock.advance(5 * HOUR);
@@ -132,19 +108,19 @@ async fn cl36_a_key_from_the_future_is_not_sent_again() {
     clock.step(start.plus(made));
     let server = Server::doing([Step::Cut]).await;
     let process = process(1, &Pauses::default(), &clock);
-    process.call(&server).send().await.expect_err("it is cut");
+    process.charge(&server).send().await.expect_err("it is cut");
 
     clock.step(start.plus(made - HOUR));
     let open = unfinished(&process.keys).await;
     assert_eq!(open[0].replay_plan(), Resend::TooOld);
-    is_too_old(&process.call(&server).send().await);
+    is_too_old(&process.charge(&server).send().await);
     assert_eq!(server.seen().len(), 1);
 
     // Clocks differ by so much.
     clock.step(start.plus(made - Duration::from_secs(300)));
     let open = unfinished(&process.keys).await;
     assert_eq!(open[0].replay_plan(), Resend::Possible);
-    let response = process.call(&server).send().await.expect("an answer");
+    let response = process.charge(&server).send().await.expect("an answer");
     assert_eq!(outcome(&response).attempts, 1);
 }
 
@@ -153,13 +129,12 @@ async fn cl36_a_key_from_the_future_is_not_sent_again() {
 async fn cl29_nothing_is_sent_after_the_deadline() {
     let server = Server::doing([Step::Cut]).await;
     let process = process(1, &Pauses::default(), &ManualClock::new());
-    let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
     let late = |call: ClientCall| {
-        let post = process.client.post(server.url("/pay")).body("pay");
+        let post = process.post(&server);
         post.with_extension(call.deadline(Duration::ZERO)).send()
     };
 
-    let ended = late(wish.clone()).await;
+    let ended = late(wish()).await;
     let why = StopReason::Deadline;
     assert!(
         matches!(ended.ending(), ClientError::Exhausted { why: told, .. } if *told == why),
@@ -168,14 +143,11 @@ async fn cl29_nothing_is_sent_after_the_deadline() {
     let ended = late(ClientCall::new().without_key()).await;
     assert!(matches!(ended.ending(), ClientError::TimedOut), "{ended:?}");
     assert!(server.seen().is_empty());
-    assert!(unfinished(&process.keys).await.is_empty());
+    assert_eq!(process.open().await, 0);
 
-    assert!(process.call(&server).send().await.is_err(), "it was cut");
-    let ended = late(wish).await;
-    assert!(
-        matches!(ended.ending(), ClientError::Unknown { why: told, .. } if *told == why),
-        "{ended:?}"
-    );
+    assert!(process.charge(&server).send().await.is_err(), "it was cut");
+    let ended = late(wish()).await;
+    assert_eq!(ended.unknown().0, why);
     assert_eq!(server.seen().len(), 1);
-    assert_eq!(unfinished(&process.keys).await.len(), 1);
+    assert_eq!(process.open().await, 1);
 }

@@ -358,11 +358,18 @@ fn ids(root: &Path, begin: &str) -> BTreeSet<String> {
 #[test]
 fn no_test_sleeps() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client");
-    for entry in fs::read_dir(here).expect("the tests are here") {
-        let path = entry.expect("the folder is read").path();
-        let text = fs::read_to_string(&path).expect("text");
-        for sleep in [concat!("time::", "sleep"), concat!("thread::", "sleep")] {
-            assert!(!text.contains(sleep), "{} sleeps", path.display());
+    let mut folders = vec![here];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("the tests are here") {
+            let path = entry.expect("the folder is read").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = fs::read_to_string(&path).expect("text");
+            for sleep in [concat!("time::", "sleep"), concat!("thread::", "sleep")] {
+                assert!(!text.contains(sleep), "{} sleeps", path.display());
+            }
         }
     }
 }

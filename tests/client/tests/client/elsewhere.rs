@@ -2,9 +2,8 @@
 
 use idempotent_client::{IdempotencyKeys, Profile};
 use reqwest::Request;
-use reqwest_middleware::ClientBuilder;
 
-use crate::kit::{Ending, Passing, Server, answer, client};
+use crate::kit::{Ending, Passing, Process, Server, answer, client};
 
 const CONDITIONS: [(&str, &str); 4] = [
     ("if-match", "\"7\""),
@@ -64,10 +63,8 @@ async fn cl34_a_middleware_that_changes_the_address_is_named_where_a_key_left_it
     let server = Server::doing([answer(201)]).await;
     let url = server.url("/pay").parse().expect("a URL");
     let keys = IdempotencyKeys::builder(Profile::ietf());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http);
     let elsewhere = move |request: &mut Request| request.url_mut().clone_from(&url);
-    let client = client.with(keys).with(Passing(elsewhere)).build();
+    let Process { client, .. } = Process::around(keys, Passing(elsewhere));
     let ended = client.post("http://payments/pay").body("pay").send().await;
     let told = ended.ending().to_string();
     for cause in ["redirect", "middleware"] {

@@ -10,21 +10,11 @@ async fn cl44_a_server_that_ignores_keys_is_not_relied_on_again() {
     let server = Server::doing([ignores.into(), Step::Cut]).await;
     let client = client();
 
-    let response = client
-        .post(&server.url("/pay"))
-        .send()
-        .await
-        .expect("an answer");
+    let response = client.pay(&server).await;
     assert_eq!(outcome(&response).key_status, KeyStatus::Ignored);
 
     let ended = client.post(&server.url("/pay")).send().await;
-    assert!(matches!(
-        ended.ending(),
-        ClientError::Unknown {
-            why: StopReason::Undeclared,
-            ..
-        }
-    ));
+    assert_eq!(ended.unknown().0, StopReason::Undeclared);
     assert_eq!(server.seen().len(), 2);
 }
 

@@ -14,20 +14,14 @@ use idempotent_runtime::{
     clock::Clock,
     testing::{Gate, ManualClock},
 };
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
-use tokio::net::TcpListener;
+use tempfile::TempDir;
 
 use crate::kit::{
-    Ending, Pauses, Server, Step, answer, builder, outcome, patient, problem, unfinished,
+    Ending, Pauses, Process, Server, Step, answer, builder, nobody, outcome, patient, problem,
+    unfinished, wish,
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
-
-/// One life of a program.
-pub(crate) struct Process {
-    pub(crate) client: ClientWithMiddleware,
-    pub(crate) keys: IdempotencyKeys,
-}
 
 pub(crate) async fn process(file: &Path, clock: &ManualClock) -> Process {
     let journal = SqliteJournal::open(file).await.expect("a journal");
@@ -39,13 +33,16 @@ pub(crate) fn process_with(journal: impl ClientJournal, clock: &ManualClock) -> 
         .limits(patient().attempts(1))
         .journal(journal)
         .clock(clock.clone());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    Process { client, keys }
+    Process::of(keys)
 }
 
-pub(crate) fn wish() -> ClientCall {
-    ClientCall::new().intent(Intent::new("payments.charge", "order-42"))
+/// A journal of each kind.
+pub(crate) async fn journals(folder: &TempDir) -> [Arc<dyn ClientJournal>; 2] {
+    let file = SqliteJournal::open(folder.path().join("calls.db")).await;
+    [
+        Arc::new(MemoryJournal::new()),
+        Arc::new(file.expect("a journal")),
+    ]
 }
 
 #[tokio::test]
@@ -85,7 +82,7 @@ async fn cl08_a_restart_sends_the_same_bytes_with_the_same_key() {
     );
     let bytes = std::fs::read(&file).expect("the file");
     assert!(!bytes.windows(6).any(|piece| piece == b"secret"));
-    assert!(unfinished(&second.keys).await.is_empty());
+    assert_eq!(second.open().await, 0);
 }
 
 #[tokio::test]
@@ -94,8 +91,7 @@ async fn cl09_the_journal_is_written_before_the_first_byte_leaves() {
     let server = Server::doing([Step::Hang]).await;
     let journal = Arc::new(MemoryJournal::new());
     let process = process_with(Arc::clone(&journal), &clock);
-    let call = process.client.post(server.url("/pay")).body("pay");
-    let call = tokio::spawn(call.send());
+    let call = tokio::spawn(process.post(&server).send());
     server.await_requests(1).await;
     let begun = journal.unfinished(1).await.expect("a list");
     call.abort();
@@ -119,24 +115,10 @@ async fn cl10_another_body_under_the_same_intent_is_refused_after_a_restart() {
     for first in [Step::Cut, answer(201).into()] {
         let server = Server::doing([first]).await;
         let one = process(&file, &clock).await;
-        let _ = one
-            .client
-            .post(server.url("/pay"))
-            .body("pay")
-            .with_extension(wish())
-            .send()
-            .await;
+        let _ = one.charge(&server).send().await;
         let two = process(&file, &clock).await;
-        let ended = two
-            .client
-            .post(server.url("/pay"))
-            .body("other")
-            .with_extension(wish());
-        let ended = ended.send().await;
-        assert!(matches!(
-            ended.ending(),
-            ClientError::KeyReusedLocally { .. }
-        ));
+        let ended = two.charge(&server).body("other").send().await;
+        ended.is_another_request();
         assert_eq!(server.seen().len(), 1);
     }
 }
@@ -149,27 +131,22 @@ async fn cl33_a_dropped_call_sends_nothing_more_and_stays_in_the_journal() {
     let keys = builder(&Pauses::behind(&gate))
         .journal(MemoryJournal::new())
         .clock(clock.clone());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    let call = tokio::spawn(client.post(server.url("/pay")).body("pay").send());
+    let process = Process::of(keys);
+    let call = tokio::spawn(process.post(&server).send());
     gate.arrived(1).await;
-    assert!(unfinished(&keys).await.is_empty(), "it is being made");
+    assert_eq!(process.open().await, 0, "it is being made");
 
     call.abort();
     assert!(call.await.is_err());
     gate.open();
 
-    let open = unfinished(&keys).await;
+    let open = unfinished(&process.keys).await;
     assert_eq!(open.len(), 1);
     let sent = server.keys()[0].clone().expect("a key");
     assert_eq!(sent, format!("\"{}\"", open[0].key().as_str()));
     // The next request of this client is the next that the server sees.
-    open[0]
-        .request(&client)
-        .expect("it can be sent")
-        .send()
-        .await
-        .expect("an answer");
+    let again = open[0].request(&process.client).expect("it can be sent");
+    again.send().await.expect("an answer");
     assert_eq!(server.seen().len(), 2);
 }
 
@@ -180,14 +157,7 @@ async fn cl36_an_old_key_is_never_sent_again() {
     let clock = ManualClock::new();
     let server = Server::doing([Step::Cut]).await;
     let process = process(&file, &clock).await;
-    let call = || {
-        process
-            .client
-            .post(server.url("/pay"))
-            .body("pay")
-            .with_extension(wish())
-            .send()
-    };
+    let call = || process.charge(&server).send();
     assert!(call().await.is_err());
 
     clock.advance(24 * HOUR - Duration::from_secs(300));
@@ -195,13 +165,7 @@ async fn cl36_an_old_key_is_never_sent_again() {
     assert_eq!(open[0].replay_plan(), Resend::TooOld);
     assert!(open[0].request(&process.client).is_none());
     let ended = call().await;
-    assert!(matches!(
-        ended.ending(),
-        ClientError::Unknown {
-            why: StopReason::Age,
-            ..
-        }
-    ));
+    assert_eq!(ended.unknown().0, StopReason::Age);
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -213,16 +177,9 @@ async fn cl36_a_key_that_gets_old_on_the_way_is_not_sent_again() {
     let keys = IdempotencyKeys::builder(profile)
         .limits(patient())
         .timer(Pauses::default());
-    let client = keys.client(reqwest::Client::builder()).expect("a client");
-    let ended = client.post(server.url("/pay")).body("pay").send().await;
-    let ClientError::Unknown {
-        why: StopReason::Age,
-        call,
-        ..
-    } = ended.ending()
-    else {
-        panic!("{ended:?}")
-    };
+    let ended = Process::of(keys).post(&server).send().await;
+    let (why, call) = ended.unknown();
+    assert_eq!(why, StopReason::Age);
     assert_eq!(call.attempts, 2);
 }
 
@@ -234,23 +191,12 @@ async fn cl36_an_intent_that_no_journal_saw_is_as_old_as_it_says() {
     let now = Clock::now(&clock).as_micros().unsigned_abs();
     let began = UNIX_EPOCH + Duration::from_micros(now) - 25 * HOUR;
     let old = Intent::new("payments.charge", "order-42").begun(began);
-    let call = process.client.post(server.url("/pay")).body("pay");
-    let ended = call
-        .with_extension(ClientCall::new().intent(old))
-        .send()
-        .await;
-    assert!(matches!(
-        ended.ending(),
-        ClientError::Unknown {
-            why: StopReason::Age,
-            ..
-        }
-    ));
+    let call = process.post(&server);
+    let call = call.with_extension(ClientCall::new().intent(old));
+    let ended = call.send().await;
+    assert_eq!(ended.unknown().0, StopReason::Age);
     assert!(server.seen().is_empty());
-    assert!(
-        unfinished(&process.keys).await.is_empty(),
-        "it was not sent"
-    );
+    assert_eq!(process.open().await, 0, "it was not sent");
     assert!(SystemTime::now() > began);
 }
 
@@ -259,30 +205,17 @@ async fn cl40_one_intent_is_sent_by_one_task_at_a_time() {
     let gate = Gate::new();
     let server = Server::doing([Step::Behind(gate.clone())]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
-    let call = || {
-        process
-            .client
-            .post(server.url("/pay"))
-            .body("pay")
-            .with_extension(wish())
-            .send()
-    };
+    let call = || process.charge(&server).send();
     let first = tokio::spawn(call());
     gate.arrived(1).await;
 
-    assert!(matches!(
-        call().await.ending(),
-        ClientError::InFlight { .. }
-    ));
+    let second = call().await;
+    assert!(matches!(second.ending(), ClientError::InFlight { .. }));
     gate.open();
-    assert_eq!(
-        first.await.expect("it ends").expect("an answer").status(),
-        200
-    );
-    assert_eq!(
-        outcome(&call().await.expect("an answer")).origin,
-        Origin::Journal
-    );
+    let first = first.await.expect("it ends").expect("an answer");
+    assert_eq!(first.status(), 200);
+    let again = call().await.expect("an answer");
+    assert_eq!(outcome(&again).origin, Origin::Journal);
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -291,51 +224,41 @@ async fn cl20_what_was_never_sent_is_not_left_open() {
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
     let call = process.client.post("ftp://api.example.com/pay").body("pay");
     assert!(call.send().await.is_err());
-    assert!(unfinished(&process.keys).await.is_empty());
+    assert_eq!(process.open().await, 0);
 }
 
 #[tokio::test]
 async fn cl20_a_call_that_reached_nobody_is_not_left_open_where_its_method_protects_it() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let nobody = listener.local_addr().expect("an address");
-    drop(listener);
     let keys = IdempotencyKeys::builder(Profile::undeclared())
         .timer(Pauses::default())
         .limits(patient().attempts(2));
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    let process = Process::of(keys);
 
-    let call = client.put(format!("http://{nobody}/order")).body("order");
+    let url = format!("http://{}/order", nobody().await);
+    let call = process.client.put(url).body("order");
     let ended = call.with_extension(wish()).send().await;
 
     assert!(ended.is_err(), "{ended:?}");
-    assert!(unfinished(&keys).await.is_empty());
+    assert_eq!(process.open().await, 0);
 }
 
 /// Nobody can name it again, so the journal would only grow by it.
 #[tokio::test]
 async fn cl11_of_a_call_with_a_random_key_the_journal_keeps_nothing_once_it_is_over() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = SqliteJournal::open(folder.path().join("calls.db")).await;
-    let journals: [Arc<dyn ClientJournal>; 2] = [
-        Arc::new(MemoryJournal::new()),
-        Arc::new(file.expect("a journal")),
-    ];
     let clock = ManualClock::new();
     let later = Clock::now(&clock).plus(HOUR);
-    for journal in journals {
+    for journal in journals(&folder).await {
         let reused = problem(422, "idempotency-key-reused");
         let server = Server::doing([answer(201), reused]).await;
         let process = process_with(Arc::clone(&journal), &clock);
         for _ in 0..2 {
-            let call = process.client.post(server.url("/pay")).body("pay");
-            drop(call.send().await);
+            drop(process.post(&server).send().await);
         }
-        assert!(unfinished(&process.keys).await.is_empty());
+        assert_eq!(process.open().await, 0);
         assert_eq!(journal.purge(later, 9).await, Ok(0));
 
-        let call = process.client.post(server.url("/pay")).body("pay");
-        let named = call.with_extension(wish()).send().await;
+        let named = process.charge(&server).send().await;
         named.expect("an answer");
         assert_eq!(journal.purge(later, 9).await, Ok(1));
     }
@@ -346,10 +269,9 @@ async fn cl11_of_a_call_with_a_random_key_the_journal_keeps_nothing_once_it_is_o
 async fn cl39_what_was_reported_as_not_done_is_not_sent_later() {
     let server = Server::doing([problem(503, "idempotency-overloaded")]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
-    let call = process.client.post(server.url("/pay")).body("pay");
-    let ended = call.send().await;
+    let ended = process.post(&server).send().await;
     assert!(matches!(ended.ending(), ClientError::Exhausted { .. }));
-    assert!(unfinished(&process.keys).await.is_empty());
+    assert_eq!(process.open().await, 0);
 }
 
 /// A thousand other calls do not make the server forget less, or this client more.
@@ -382,24 +304,11 @@ async fn cl08_what_an_earlier_process_may_have_done_stays_unknown() {
     let clock = ManualClock::new();
     let server = Server::doing([Step::Cut, answer(401).into()]).await;
     let process = process_with(MemoryJournal::new(), &clock);
-    let call = || {
-        process
-            .client
-            .post(server.url("/pay"))
-            .body("pay")
-            .with_extension(wish())
-            .send()
-    };
+    let call = || process.charge(&server).send();
     assert!(call().await.is_err());
     let ended = call().await;
-    let ClientError::Unknown {
-        why: StopReason::Refused,
-        call: told,
-        ..
-    } = ended.ending()
-    else {
-        panic!("{ended:?}")
-    };
+    let (why, told) = ended.unknown();
+    assert_eq!(why, StopReason::Refused);
     assert_eq!(told.answer.as_ref().expect("the refusal").status, 401);
-    assert_eq!(unfinished(&process.keys).await.len(), 1);
+    assert_eq!(process.open().await, 1);
 }

@@ -1,4 +1,4 @@
-//! What a journal keeps, whichever it is, and what its file holds.
+//! What a journal keeps, whichever it is.
 
 use std::{
     sync::Arc,
@@ -8,14 +8,17 @@ use std::{
 
 use bytes::Bytes;
 use idempotent_client::{
-    ClientError, ClientJournal, ClientKey, IdempotencyKeys, MemoryJournal, Profile, Resend,
-    SqliteJournal,
+    ClientError, ClientJournal, ClientKey, MemoryJournal, Resend, SqliteJournal,
     journal::{Ending as CallSummary, Entry, EntryId},
 };
 use idempotent_runtime::{StoreErrorKind, record::Time};
-use reqwest_middleware::ClientBuilder;
 
-use crate::kit::{Ending as _, Pauses, Server, answer, builder, unfinished};
+use crate::{
+    journal::journals,
+    kit::{Ending as _, Pauses, Process, Server, answer, builder, unfinished},
+};
+
+mod file;
 
 /// What a journal of one's own must do as well.
 #[tokio::test]
@@ -32,137 +35,163 @@ async fn every_journal_keeps_the_contract() {
         Arc::new(shared),
     ];
     for journal in journals {
-        let entry = |key: &str, created| Entry {
-            id: EntryId {
-                origin: "https://api.example.com".into(),
-                account: "acct_1".into(),
-                key: ClientKey::new(key).expect("a key"),
-            },
-            method: http::Method::POST,
-            url: "https://api.example.com/pay?a=1".parse().expect("a URL"),
-            headers: [
-                (http::header::ACCEPT, "a".parse().expect("a value")),
-                (http::header::ACCEPT, "b".parse().expect("a value")),
-            ]
-            .into_iter()
-            .collect(),
-            caller: Some([8; 32]),
-            begun: Some([1; 16]),
-            digest: Some([7; 32]),
-            body: Some(Bytes::from_static(b"\0\xff")),
-            created: Time::from_micros(created),
-            deadline: Time::from_micros(created + 5),
-            ending: None,
-        };
-        let (old, new) = (entry("b", 1), entry("a", 2));
-        let stream = Entry {
-            digest: None,
-            body: None,
-            ..entry("c", 3)
-        };
-        for fresh in [&new, &old, &stream] {
-            assert_eq!(journal.begin(fresh).await, Ok(None), "{journal:?}");
-        }
-        let mut of_another_account = new.clone();
-        of_another_account.id.account = "acct_2".into();
-        assert_eq!(journal.begin(&of_another_account).await, Ok(None));
-        let forgotten = journal.forget(&of_another_account.id).await;
-        forgotten.expect("only that one is forgotten");
-        let other = Entry {
-            body: None,
-            ..new.clone()
-        };
-        assert_eq!(journal.begin(&other).await, Ok(Some(new.clone())));
-        let open = readable(&journal, 2).await;
-        assert_eq!(open, [old.clone(), new.clone()]);
-
-        journal
-            .finish(&old.id, &[9; 32], &CallSummary::Burned)
-            .await
-            .expect("it is written");
-        journal
-            .finish(&new.id, &[9; 32], &CallSummary::Gone)
-            .await
-            .expect("it is written");
-        let standing = journal
-            .begin(&old)
-            .await
-            .expect("an answer")
-            .expect("it stands");
-        assert_eq!(standing.ending, Some(CallSummary::Burned));
-        assert_eq!(standing.caller, Some([9; 32]), "who was told");
-        assert_eq!(standing.body, None, "nobody sends it any more");
-        assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&stream));
-
-        let withdrawn = journal.withdraw(&old.id, Some(&[1; 16])).await;
-        assert_eq!(withdrawn, Ok(false), "what is over stays");
-        let by_another = Entry {
-            begun: Some([2; 16]),
-            ..old.clone()
-        };
-        let over = journal.begin(&by_another).await.expect("an answer");
-        let over = over.expect("it stands");
-        assert_eq!(
-            (over.ending, over.begun),
-            (Some(CallSummary::Burned), old.begun)
-        );
-        let take_up = async |id, seen: Option<[u8; 16]>| {
-            let taken_up = journal.take_up(id, seen.as_ref(), &[2; 16]).await;
-            taken_up.expect("an answer")
-        };
-        assert!(!take_up(&old.id, old.begun).await, "it is over");
-
-        let by_another = Entry {
-            begun: Some([2; 16]),
-            ..stream.clone()
-        };
-        let standing = journal.begin(&by_another).await;
-        assert_eq!(standing, Ok(Some(stream.clone())), "nobody took it up");
-        for unseen in [None, Some([3; 16])] {
-            assert!(!take_up(&stream.id, unseen).await, "it was begun otherwise");
-        }
-        assert!(take_up(&stream.id, stream.begun).await);
-        assert!(!take_up(&stream.id, stream.begun).await, "only once");
-        let taken_up = by_another;
-        let withdrawn = journal.withdraw(&stream.id, Some(&[1; 16])).await;
-        assert_eq!(withdrawn, Ok(false), "it is somebody else's now");
-        assert_eq!(journal.find(&stream.id).await, Ok(Some(taken_up.clone())));
-        assert_eq!(readable(&journal, 9).await, std::slice::from_ref(&taken_up));
-        let withdrawn = journal.withdraw(&stream.id, Some(&[2; 16])).await;
-        assert_eq!(withdrawn, Ok(true));
-        assert_eq!(journal.find(&stream.id).await, Ok(None));
-        assert_eq!(journal.begin(&stream).await, Ok(None));
-
-        assert_eq!(journal.purge(Time::from_micros(2), 9).await, Ok(1));
-        assert_eq!(journal.purge(Time::from_micros(9), 9).await, Ok(1));
-        assert_eq!(
-            journal.purge(Time::from_micros(9), 9).await,
-            Ok(0),
-            "what is open stays"
-        );
-        journal.forget(&stream.id).await.expect("it is forgotten");
-        assert_eq!(journal.begin(&stream).await, Ok(None));
-
-        let of_an_earlier_release = Entry {
-            begun: None,
-            ..entry("d", 4)
-        };
-        let begun = journal.begin(&of_an_earlier_release).await;
-        assert_eq!(begun, Ok(None));
-        assert!(take_up(&of_an_earlier_release.id, None).await);
-        assert!(!take_up(&of_an_earlier_release.id, None).await, "only once");
-        let withdrawn = journal.withdraw(&of_an_earlier_release.id, None).await;
-        assert_eq!(withdrawn, Ok(false), "it is somebody's now");
-        let untouched = Entry {
-            begun: None,
-            ..entry("e", 5)
-        };
-        assert_eq!(journal.begin(&untouched).await, Ok(None));
-        let withdrawn = journal.withdraw(&untouched.id, Some(&[1; 16])).await;
-        assert_eq!(withdrawn, Ok(false), "it was not begun by that");
-        let withdrawn = journal.withdraw(&untouched.id, None).await;
-        assert_eq!(withdrawn, Ok(true));
+        calls_are_begun(&journal).await;
+        calls_end(&journal).await;
+        an_open_call_is_taken_up_once(&journal).await;
+        what_is_over_can_be_purged(&journal).await;
+        calls_of_an_earlier_release_are_told_apart(&journal).await;
     }
+}
+
+fn entry(key: &str, created: i64) -> Entry {
+    Entry {
+        id: EntryId {
+            origin: "https://api.example.com".into(),
+            account: "acct_1".into(),
+            key: ClientKey::new(key).expect("a key"),
+        },
+        method: http::Method::POST,
+        url: "https://api.example.com/pay?a=1".parse().expect("a URL"),
+        headers: [
+            (http::header::ACCEPT, "a".parse().expect("a value")),
+            (http::header::ACCEPT, "b".parse().expect("a value")),
+        ]
+        .into_iter()
+        .collect(),
+        caller: Some([8; 32]),
+        begun: Some([1; 16]),
+        digest: Some([7; 32]),
+        body: Some(Bytes::from_static(b"\0\xff")),
+        created: Time::from_micros(created),
+        deadline: Time::from_micros(created + 5),
+        ending: None,
+    }
+}
+
+fn old() -> Entry {
+    entry("b", 1)
+}
+
+fn new() -> Entry {
+    entry("a", 2)
+}
+
+fn stream() -> Entry {
+    Entry {
+        digest: None,
+        body: None,
+        ..entry("c", 3)
+    }
+}
+
+async fn calls_are_begun(journal: &Arc<dyn ClientJournal>) {
+    for fresh in [&new(), &old(), &stream()] {
+        assert_eq!(journal.begin(fresh).await, Ok(None), "{journal:?}");
+    }
+    let mut of_another_account = new();
+    of_another_account.id.account = "acct_2".into();
+    assert_eq!(journal.begin(&of_another_account).await, Ok(None));
+    let forgotten = journal.forget(&of_another_account.id).await;
+    forgotten.expect("only that one is forgotten");
+    let other = Entry {
+        body: None,
+        ..new()
+    };
+    assert_eq!(journal.begin(&other).await, Ok(Some(new())));
+    assert_eq!(readable(journal, 2).await, [old(), new()]);
+}
+
+async fn calls_end(journal: &Arc<dyn ClientJournal>) {
+    let old = old();
+    for (id, ending) in [
+        (&old.id, CallSummary::Burned),
+        (&new().id, CallSummary::Gone),
+    ] {
+        let finished = journal.finish(id, &[9; 32], &ending).await;
+        finished.expect("it is written");
+    }
+    let standing = journal.begin(&old).await.expect("an answer");
+    let standing = standing.expect("it stands");
+    assert_eq!(standing.ending, Some(CallSummary::Burned));
+    assert_eq!(standing.caller, Some([9; 32]), "who was told");
+    assert_eq!(standing.body, None, "nobody sends it any more");
+    assert_eq!(readable(journal, 9).await, [stream()]);
+
+    let withdrawn = journal.withdraw(&old.id, Some(&[1; 16])).await;
+    assert_eq!(withdrawn, Ok(false), "what is over stays");
+    let by_another = Entry {
+        begun: Some([2; 16]),
+        ..old.clone()
+    };
+    let over = journal.begin(&by_another).await.expect("an answer");
+    let over = over.expect("it stands");
+    assert_eq!(
+        (over.ending, over.begun),
+        (Some(CallSummary::Burned), old.begun)
+    );
+    let taken_up = take_up(journal, &old.id, old.begun).await;
+    assert!(!taken_up, "it is over");
+}
+
+async fn take_up(journal: &Arc<dyn ClientJournal>, id: &EntryId, seen: Option<[u8; 16]>) -> bool {
+    let taken_up = journal.take_up(id, seen.as_ref(), &[2; 16]).await;
+    taken_up.expect("an answer")
+}
+
+async fn an_open_call_is_taken_up_once(journal: &Arc<dyn ClientJournal>) {
+    let stream = stream();
+    let by_another = Entry {
+        begun: Some([2; 16]),
+        ..stream.clone()
+    };
+    let standing = journal.begin(&by_another).await;
+    assert_eq!(standing, Ok(Some(stream.clone())), "nobody took it up");
+    for unseen in [None, Some([3; 16])] {
+        let taken_up = take_up(journal, &stream.id, unseen).await;
+        assert!(!taken_up, "it was begun otherwise");
+    }
+    assert!(take_up(journal, &stream.id, stream.begun).await);
+    assert!(
+        !take_up(journal, &stream.id, stream.begun).await,
+        "only once"
+    );
+    let taken_up = by_another;
+    let withdrawn = journal.withdraw(&stream.id, Some(&[1; 16])).await;
+    assert_eq!(withdrawn, Ok(false), "it is somebody else's now");
+    assert_eq!(journal.find(&stream.id).await, Ok(Some(taken_up.clone())));
+    assert_eq!(readable(journal, 9).await, [taken_up]);
+    let withdrawn = journal.withdraw(&stream.id, Some(&[2; 16])).await;
+    assert_eq!(withdrawn, Ok(true));
+    assert_eq!(journal.find(&stream.id).await, Ok(None));
+    assert_eq!(journal.begin(&stream).await, Ok(None));
+}
+
+async fn what_is_over_can_be_purged(journal: &Arc<dyn ClientJournal>) {
+    assert_eq!(journal.purge(Time::from_micros(2), 9).await, Ok(1));
+    assert_eq!(journal.purge(Time::from_micros(9), 9).await, Ok(1));
+    let purged = journal.purge(Time::from_micros(9), 9).await;
+    assert_eq!(purged, Ok(0), "what is open stays");
+    let forgotten = journal.forget(&stream().id).await;
+    forgotten.expect("it is forgotten");
+    assert_eq!(journal.begin(&stream()).await, Ok(None));
+}
+
+async fn calls_of_an_earlier_release_are_told_apart(journal: &Arc<dyn ClientJournal>) {
+    let [taken_up, untouched] = [entry("d", 4), entry("e", 5)].map(|entry| Entry {
+        begun: None,
+        ..entry
+    });
+    for earlier in [&taken_up, &untouched] {
+        assert_eq!(journal.begin(earlier).await, Ok(None));
+    }
+    assert!(take_up(journal, &taken_up.id, None).await);
+    assert!(!take_up(journal, &taken_up.id, None).await, "only once");
+    let withdrawn = journal.withdraw(&taken_up.id, None).await;
+    assert_eq!(withdrawn, Ok(false), "it is somebody's now");
+    let withdrawn = journal.withdraw(&untouched.id, Some(&[1; 16])).await;
+    assert_eq!(withdrawn, Ok(false), "it was not begun by that");
+    let withdrawn = journal.withdraw(&untouched.id, None).await;
+    assert_eq!(withdrawn, Ok(true));
 }
 
 /// The open calls of a journal, each of which can be read.
@@ -173,22 +202,17 @@ async fn readable(journal: &impl ClientJournal, limit: u32) -> Vec<Entry> {
 }
 
 fn call(number: usize, body: &Bytes) -> Entry {
+    let created = i64::try_from(number).expect("it is small");
+    let entry = entry(&number.to_string(), created);
     Entry {
         id: EntryId {
-            origin: "https://api.example.com".into(),
             account: String::new(),
-            key: ClientKey::new(number.to_string()).expect("a key"),
+            ..entry.id
         },
-        method: http::Method::POST,
-        url: "https://api.example.com/pay".parse().expect("a URL"),
         headers: http::HeaderMap::new(),
-        caller: Some([8; 32]),
-        begun: Some([1; 16]),
-        digest: Some([7; 32]),
         body: Some(body.clone()),
-        created: Time::from_micros(i64::try_from(number).expect("it is small")),
         deadline: Time::from_micros(i64::MAX),
-        ending: None,
+        ..entry
     }
 }
 
@@ -270,8 +294,7 @@ async fn cl36_a_journal_full_of_old_calls_takes_new_ones_when_somebody_makes_roo
     }
     let server = Server::doing([answer(201)]).await;
     let keys = builder(&Pauses::default()).journal(journal);
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
+    let Process { client, keys } = Process::of(keys);
     let ask = || client.post(server.url("/pay")).body("pay").send();
     let refused = ask().await;
     let ClientError::Journal { source, .. } = refused.ending() else {
@@ -321,67 +344,11 @@ async fn cl36_what_is_over_is_known_when_its_answer_is_dropped() {
     assert!(kept > 0);
 }
 
-/// What stands in a file is a promise: a journal of an earlier release must be read.
-#[tokio::test]
-async fn cl08_a_journal_of_the_first_release_is_read() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("calls.db");
-    let url = format!("sqlite:{}?mode=rwc", file.display());
-    let pool = sqlx::SqlitePool::connect(&url).await.expect("a file");
-    sqlx::raw_sql(FIRST_RELEASE)
-        .execute(&pool)
-        .await
-        .expect("it is written");
-    pool.close().await;
-
-    let journal = SqliteJournal::open(&file).await.expect("a journal");
-
-    let open = readable(&journal, 9).await;
-    assert_eq!(open.len(), 1);
-    let entry = &open[0];
-    assert_eq!(entry.id.origin, "https://api.example.com");
-    assert_eq!(entry.id.key.as_str(), "k");
-    assert_eq!((entry.method.as_str(), entry.url.path()), ("POST", "/pay"));
-    assert_eq!(entry.headers["content-type"], "text/plain");
-    assert_eq!((entry.id.account.as_str(), entry.caller), ("", None));
-    assert_eq!(entry.begun, None);
-    assert_eq!(entry.digest, Some([7; 32]));
-    assert_eq!(entry.body.as_deref(), Some(&b"pay"[..]));
-    assert_eq!(entry.created, Time::from_micros(1_000));
-    assert_eq!(entry.deadline, Time::from_micros(2_000));
-
-    let over = Entry {
-        id: EntryId {
-            key: ClientKey::new("over").expect("a key"),
-            ..entry.id.clone()
-        },
-        ..entry.clone()
-    };
-    let over = journal
-        .begin(&over)
-        .await
-        .expect("an answer")
-        .expect("it stands");
-    let answered = CallSummary::Answered {
-        status: http::StatusCode::CREATED,
-        headers: [(http::header::ETAG, "e".parse().expect("a value"))]
-            .into_iter()
-            .collect(),
-        body: Some(Bytes::from_static(b"receipt")),
-    };
-    assert!(over.ending == Some(answered), "{over:?}");
-}
-
 /// Nothing tells its begin from another one but that it has none.
 #[tokio::test]
 async fn cl08_a_call_of_an_earlier_release_is_forgotten_only_as_it_was_listed() {
     let folder = tempfile::tempdir().expect("a folder");
-    let file = SqliteJournal::open(folder.path().join("calls.db")).await;
-    let journals: [Arc<dyn ClientJournal>; 2] = [
-        Arc::new(MemoryJournal::new()),
-        Arc::new(file.expect("a journal")),
-    ];
-    for journal in journals {
+    for journal in journals(&folder).await {
         let keys = builder(&Pauses::default()).journal(Arc::clone(&journal));
         let (_, keys) = keys.build(reqwest::Client::builder()).expect("a client");
         for number in 0..3 {
@@ -410,82 +377,3 @@ async fn cl08_a_call_of_an_earlier_release_is_forgotten_only_as_it_was_listed() 
         assert_eq!(stands(2).await, None);
     }
 }
-
-/// What was damaged is a call that may have been sent, and the others must be sent again.
-#[tokio::test]
-async fn cl08_a_damaged_entry_is_named_and_keeps_no_other_one_back() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("calls.db");
-    let journal = SqliteJournal::open(&file).await.expect("a journal");
-    let body = Bytes::from_static(b"pay");
-    for number in 0..4 {
-        let begun = journal.begin(&call(number, &body)).await;
-        assert_eq!(begun, Ok(None));
-    }
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite:{}", file.display())).await;
-    let damage = "UPDATE idempotent_calls SET url = 'nowhere' WHERE call_key = '0';
-         UPDATE idempotent_calls SET call_key = CAST(x'ff' AS TEXT) WHERE call_key = '2'";
-    let damaged = sqlx::raw_sql(damage).execute(&pool.expect("a file")).await;
-    assert_eq!(damaged.expect("it is written").rows_affected(), 2);
-
-    let open = journal.unfinished(9).await.expect("a list");
-
-    let [Err(url), Ok(one), Err(key), Ok(three)] = &open[..] else {
-        panic!("oldest first, and each in its place: {open:?}")
-    };
-    assert_eq!(one, &call(1, &body));
-    assert_eq!(three, &call(3, &body));
-    assert_eq!(url.place, "row 1 of `idempotent_calls`");
-    assert_eq!(key.place, "row 3 of `idempotent_calls`");
-    for damaged in [url, key] {
-        assert_eq!(damaged.source.kind(), StoreErrorKind::Corrupt);
-    }
-    assert_eq!(key.id, None);
-    let id = url.id.as_ref().expect("that much can be read");
-    assert_eq!(**id, call(0, &body).id);
-    journal.forget(id).await.expect("it is taken out");
-    let left = journal.unfinished(9).await.expect("a list");
-    assert_eq!(left, &open[1..]);
-
-    let keys = IdempotencyKeys::builder(Profile::ietf()).journal(journal);
-    let (_, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let calls = keys.unfinished(9).await.expect("a list");
-    let [Ok(one), Err(told), Ok(three)] = &calls[..] else {
-        panic!("whoever sends them again is told, too: {calls:?}")
-    };
-    assert_eq!((one.key().as_str(), three.key().as_str()), ("1", "3"));
-    assert_eq!(told, key);
-}
-
-const FIRST_RELEASE: &str = "
-CREATE TABLE idempotent_calls_schema (version INTEGER NOT NULL PRIMARY KEY) STRICT;
-CREATE TABLE idempotent_calls (
-    origin TEXT NOT NULL,
-    call_key TEXT NOT NULL,
-    method TEXT NOT NULL,
-    url TEXT NOT NULL,
-    headers BLOB NOT NULL,
-    digest BLOB,
-    body BLOB,
-    created INTEGER NOT NULL,
-    deadline INTEGER NOT NULL,
-    ending INTEGER,
-    status INTEGER,
-    answer_headers BLOB,
-    answer_body BLOB,
-    PRIMARY KEY (origin, call_key)
-) STRICT;
-CREATE INDEX idempotent_calls_open ON idempotent_calls (created) WHERE ending IS NULL;
-CREATE INDEX idempotent_calls_over ON idempotent_calls (created) WHERE ending IS NOT NULL;
-INSERT INTO idempotent_calls_schema VALUES (1);
-INSERT INTO idempotent_calls VALUES (
-    'https://api.example.com', 'k', 'POST', 'https://api.example.com/pay',
-    x'0c636f6e74656e742d747970650a746578742f706c61696e',
-    x'0707070707070707070707070707070707070707070707070707070707070707',
-    x'706179', 1000, 2000, NULL, NULL, NULL, NULL
-);
-INSERT INTO idempotent_calls VALUES (
-    'https://api.example.com', 'over', 'POST', 'https://api.example.com/pay', x'', NULL, NULL,
-    500, 2000, 0, 201, x'04657461670165', x'72656365697074'
-);
-";

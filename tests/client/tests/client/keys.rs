@@ -1,20 +1,18 @@
 //! Which calls get a key, and what it looks like on the wire.
 
-use std::{
-    io::{self, Write},
-    sync::{Arc, Mutex},
-};
+use std::time::Duration;
 
 use http::Extensions;
 use idempotent_client::{ClientCall, ClientError, ClientKey, Intent, InvalidClientKey, Profile};
-use reqwest::Request;
 use reqwest_middleware::ClientBuilder;
 use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
 
 use crate::kit::{
-    Client, Ending, Passing, Pauses, Server, Step, answer, builder, client, client_with, lock,
-    outcome, unfinished,
+    Client, Ending, Pauses, Server, Step, answer, builder, client, client_at, client_with, outcome,
+    patient, wish,
 };
+
+mod secrets;
 
 const NO_STEPS: [Step; 0] = [];
 
@@ -46,11 +44,7 @@ async fn cl01_two_calls_have_two_keys() {
     let server = Server::doing(NO_STEPS).await;
     let client = client();
     for _ in 0..2 {
-        client
-            .post(&server.url("/pay"))
-            .send()
-            .await
-            .expect("an answer");
+        client.pay(&server).await;
     }
     let keys = server.keys();
     assert_ne!(keys[0], keys[1]);
@@ -63,22 +57,20 @@ async fn cl02_another_middleware_that_retries_repeats_the_key() {
         let server = Server::doing([answer(503), answer(503), answer(503)]).await;
         let pauses = Pauses::default();
         let (http, keys) = builder(&pauses)
-            .limits(crate::kit::patient().attempts(1))
+            .limits(patient().attempts(1))
             .build(reqwest::Client::builder())
             .expect("a client");
         let backoff = ExponentialBackoff::builder()
-            .retry_bounds(std::time::Duration::ZERO, std::time::Duration::ZERO)
+            .retry_bounds(Duration::ZERO, Duration::ZERO)
             .build_with_max_retries(3);
         let retry = RetryTransientMiddleware::new_with_policy(backoff);
         let client = match inside {
             "inside" => ClientBuilder::new(http).with(keys).with(retry).build(),
             // Only what is handed on as a response is tried again out there.
             _ => {
-                let plain = builder(&pauses).limits(crate::kit::patient().attempts(1));
-                let undeclared = plain.server(
-                    &server.url("/").parse().expect("a URL"),
-                    Profile::undeclared(),
-                );
+                let plain = builder(&pauses).limits(patient().attempts(1));
+                let url = server.url("/").parse().expect("a URL");
+                let undeclared = plain.server(&url, Profile::undeclared());
                 let (http, keys) = undeclared.build(reqwest::Client::builder()).expect("one");
                 ClientBuilder::new(http).with(retry).with(keys).build()
             }
@@ -140,7 +132,7 @@ enum Told {
 #[tokio::test]
 async fn cl02_another_request_is_refused_while_the_first_one_is_open() {
     let server = Server::doing([Step::Cut]).await;
-    let client = client_with(|keys| keys.limits(crate::kit::patient().attempts(1)));
+    let client = client_with(|keys| keys.limits(patient().attempts(1)));
     let url = server.url("/pay");
     let mut own = Extensions::new();
     let Some(Told::Failed(Some(key))) = sends(&client, &url, "pay", &mut own).await else {
@@ -180,31 +172,6 @@ async fn cl03_a_key_of_the_caller_s_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn cl41_the_header_of_a_key_is_marked_as_sensitive_whoever_wrote_it() {
-    let server = Server::doing([answer(201)]).await;
-    let (http, keys) = builder(&Pauses::default())
-        .build(reqwest::Client::builder())
-        .expect("a client");
-    // By this mark, clients and proxies know what they do not log.
-    let is_sensitive = |request: &mut Request| {
-        assert!(request.headers()["idempotency-key"].is_sensitive());
-    };
-    let client = ClientBuilder::new(http)
-        .with(keys)
-        .with(Passing(is_sensitive));
-    let client = client.build();
-    let call = || client.post(server.url("/pay")).body("pay");
-    let given = ClientCall::new().key(ClientKey::new("given").expect("a key"));
-    for call in [
-        call(),
-        call().with_extension(given),
-        call().header("idempotency-key", "mine"),
-    ] {
-        call.send().await.expect("an answer");
-    }
-}
-
-#[tokio::test]
 async fn cl03_two_lines_are_refused() {
     let server = Server::doing([answer(201)]).await;
     let call = client().post(&server.url("/pay"));
@@ -239,14 +206,8 @@ async fn cl04_reads_have_no_key_and_are_sent_again() {
 #[tokio::test]
 async fn cl04_the_last_answer_to_a_read_is_handed_on() {
     let server = Server::doing(vec![answer(503); 9]).await;
-    let client = client();
-    let response = client
-        .http
-        .get(server.url("/"))
-        .send()
-        .await
-        .expect("an answer");
-    assert_eq!(response.status(), 503);
+    let response = client().http.get(server.url("/")).send().await;
+    assert_eq!(response.expect("an answer").status(), 503);
     assert_eq!(server.seen().len(), 4);
 }
 
@@ -270,12 +231,9 @@ async fn cl05_repeatable_methods_have_a_key_on_demand() {
 #[tokio::test]
 async fn cl05_a_key_on_trial_does_not_keep_a_repeatable_method_from_being_repeated() {
     let server = Server::doing([Step::Cut, answer(204).into()]).await;
-    let url = server.url("/").parse().expect("a URL");
-    let client = client_with(|keys| keys.server(&url, Profile::undeclared()));
-    let call = client
-        .http
-        .put(server.url("/it"))
-        .with_extension(ClientCall::new().keyed());
+    let client = client_at(&server, Profile::undeclared());
+    let call = client.http.put(server.url("/it"));
+    let call = call.with_extension(ClientCall::new().keyed());
     let response = call.send().await.expect("an answer");
     assert_eq!(response.status(), 204);
     let keys = server.keys();
@@ -287,19 +245,10 @@ async fn cl05_a_key_on_trial_does_not_keep_a_repeatable_method_from_being_repeat
 async fn cl06_keys_are_quoted_uuids_and_bare_where_a_server_wants_it() {
     let ours = Server::doing([answer(201)]).await;
     let theirs = Server::doing([answer(201)]).await;
-    let bare = theirs.url("/").parse().expect("a URL");
-    let client = client_with(|keys| keys.server(&bare, Profile::stripe()));
+    let client = client_at(&theirs, Profile::stripe());
 
-    client
-        .post(&ours.url("/pay"))
-        .send()
-        .await
-        .expect("an answer");
-    let response = client
-        .post(&theirs.url("/pay"))
-        .send()
-        .await
-        .expect("an answer");
+    client.pay(&ours).await;
+    let response = client.pay(&theirs).await;
 
     let quoted = ours.keys()[0].clone().expect("a key");
     assert_eq!(quoted.len(), 38);
@@ -327,68 +276,6 @@ async fn cl07_a_custom_key_is_escaped_and_a_bad_one_is_refused() {
         assert!(matches!(refused.ending(), ClientError::InvalidKey(_)));
     }
     assert_eq!(server.seen().len(), 1);
-}
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        lock(&self.0).write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn cl41_neither_logs_nor_errors_show_the_key() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    // For the whole process, since what is logged for one thread only depends on which thread logged first.
-    tracing::subscriber::set_global_default(subscriber).expect("nobody else logs");
-    // A server may say the key again, in a header and in a body.
-    let echo = |status| {
-        let body = r#"{"key":"very-secret"}"#;
-        answer(status)
-            .with("idempotency-key", "\"very-secret\"")
-            .body(body)
-    };
-    let server = Server::doing([echo(500), echo(500), echo(500), echo(500), echo(201)]).await;
-    let (http, keys) = builder(&Pauses::default())
-        .build(reqwest::Client::builder())
-        .expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    let key = ClientKey::new("very-secret").expect("a key");
-    let send = || {
-        let call = client.post(server.url("/pay")).body("pay");
-        call.with_extension(ClientCall::new().key(key.clone()))
-            .send()
-    };
-
-    let error = send().await.expect_err("it ended");
-    let open = unfinished(&keys).await;
-    let response = send().await.expect("an answer");
-
-    let logged = String::from_utf8(lock(&log.0).clone()).expect("text");
-    assert!(logged.contains("same key"), "it logs at all: {logged}");
-    assert_eq!(open.len(), 1);
-    let response = format!("{response:?} {:?}", outcome(&response));
-    for text in [
-        logged,
-        format!("{error:?} {error} {:?}", ClientError::from_error(&error)),
-        format!("{open:?}"),
-        response,
-    ] {
-        assert!(!text.contains("very-secret"), "{text}");
-    }
-    let intent = Intent::new("payments.charge", "jane@example.com");
-    assert!(!format!("{intent:?}").contains("jane"));
 }
 
 #[tokio::test]
@@ -420,9 +307,8 @@ async fn cl43_only_the_intent_is_in_its_key() {
         ("cents=100&at=12:00", "/pay"),
         ("cents=200&at=12:01", "/v2/pay"),
     ] {
-        let wish = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         let call = client().http.post(server.url(path)).body(body);
-        call.with_extension(wish).send().await.expect("an answer");
+        call.with_extension(wish()).send().await.expect("an answer");
     }
     let keys = server.keys();
     assert_eq!(keys[0], keys[1]);
@@ -449,9 +335,6 @@ async fn cl45_every_operation_of_a_batch_has_a_key_of_its_own() {
     };
     send("a").await.expect("an answer");
     let second = send("b").await;
-    assert!(matches!(
-        second.ending(),
-        ClientError::KeyReusedLocally { .. }
-    ));
+    second.is_another_request();
     assert_eq!(server.seen().len(), 4);
 }

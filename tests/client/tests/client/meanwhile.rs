@@ -10,12 +10,12 @@ use idempotent_client::{
 use idempotent_runtime::{
     StoreError, StoreErrorKind, clock::Timer as _, record::Time, testing::ManualClock,
 };
-use reqwest_middleware::ClientBuilder;
-use tokio::net::TcpListener;
 
 use crate::{
-    journal::{Process, process_with, wish},
-    kit::{Ending, Pauses, Server, Step, answer, builder, patient, unfinished},
+    journal::process_with,
+    kit::{
+        Ending, Pauses, Process, Server, Step, answer, builder, nobody, patient, unfinished, wish,
+    },
     sharing::refusals,
 };
 
@@ -128,8 +128,7 @@ async fn ask(
     server: &Server,
     wish: ClientCall,
 ) -> reqwest_middleware::Result<reqwest::Response> {
-    let call = process.client.post(server.url("/pay")).body("pay");
-    call.with_extension(wish).send().await
+    process.post(server).with_extension(wish).send().await
 }
 
 #[tokio::test]
@@ -148,16 +147,9 @@ async fn cl09_a_call_that_was_withdrawn_while_it_was_taken_up_is_written_anew() 
     let process = process_with(Meanwhile::of(Happens::Withdrawn), &ManualClock::new());
     for sent in 1..=2 {
         let ended = ask(&process, &server, wish()).await;
-        assert!(
-            matches!(ended.ending(), ClientError::Unknown { .. }),
-            "{ended:?}"
-        );
+        ended.unknown();
         assert_eq!(server.seen().len(), sent);
-        assert_eq!(
-            unfinished(&process.keys).await.len(),
-            1,
-            "it may have been carried out"
-        );
+        assert_eq!(process.open().await, 1, "it may have been carried out");
     }
 }
 
@@ -171,30 +163,15 @@ async fn cl29_a_call_that_was_taken_up_too_late_stays_open() {
         .limits(patient().attempts(1))
         .journal(journal)
         .clock(ManualClock::new());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    let process = Process { client, keys };
+    let process = Process::of(keys);
     drop(ask(&process, &server, wish()).await);
 
     let short = wish().deadline(Duration::from_secs(30));
     let ended = ask(&process, &server, short).await;
 
-    assert!(
-        matches!(
-            ended.ending(),
-            ClientError::Unknown {
-                why: StopReason::Deadline,
-                ..
-            }
-        ),
-        "{ended:?}"
-    );
+    assert_eq!(ended.unknown().0, StopReason::Deadline);
     assert_eq!(server.seen().len(), 1);
-    assert_eq!(
-        unfinished(&process.keys).await.len(),
-        1,
-        "it may have been carried out"
-    );
+    assert_eq!(process.open().await, 1, "it may have been carried out");
 }
 
 /// It stands there as one to be sent, so whoever resumes it will send it.
@@ -203,27 +180,19 @@ async fn cl39_nobody_is_told_that_a_call_did_nothing_that_the_journal_still_hold
     for refusal in refusals() {
         let server = Server::doing([refusal.clone()]).await;
         let process = process_with(Meanwhile::of(Happens::Fails), &ManualClock::new());
-        let asked = process.client.post(server.url("/pay")).body("pay");
 
-        let ended = asked.with_extension(wish()).send().await;
+        let ended = ask(&process, &server, wish()).await;
 
-        let ClientError::Unknown { why, .. } = ended.ending() else {
-            panic!("{refusal:?}: {ended:?}");
-        };
-        assert_eq!(*why, StopReason::Journal, "{refusal:?}");
-        assert_eq!(unfinished(&process.keys).await.len(), 1);
+        assert_eq!(ended.unknown().0, StopReason::Journal, "{refusal:?}");
+        assert_eq!(process.open().await, 1);
     }
     let process = process_with(Meanwhile::of(Happens::Fails), &ManualClock::new());
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let nobody = listener.local_addr().expect("an address");
-    drop(listener);
-    let nobody = process.client.post(format!("http://{nobody}/pay"));
-    let nobody = nobody.body("pay");
-    let ended = nobody.send().await;
-    let ClientError::Unknown { why, call, .. } = ended.ending() else {
-        panic!("{ended:?}");
-    };
-    assert_eq!(*why, StopReason::Journal);
+    let unheard = process
+        .client
+        .post(format!("http://{}/pay", nobody().await));
+    let ended = unheard.body("pay").send().await;
+    let (why, call) = ended.unknown();
+    assert_eq!(why, StopReason::Journal);
     assert!(call.failure.is_some());
 }
 
@@ -238,7 +207,7 @@ async fn cl39_a_call_that_the_journal_wrote_and_did_not_say_so_is_taken_out_agai
     let ended = ended.ending();
     assert!(matches!(ended, ClientError::Journal { .. }), "{ended:?}");
     assert!(server.seen().is_empty());
-    assert!(unfinished(&process.keys).await.is_empty());
+    assert_eq!(process.open().await, 0);
 }
 
 /// A middleware outside that retries hands on the last error.
@@ -248,21 +217,16 @@ async fn cl39_nobody_is_told_that_nothing_was_sent_of_what_an_earlier_pass_sent(
     let process = process_with(Meanwhile::of(Happens::IsBusy), &ManualClock::new());
     let extensions = &mut http::Extensions::new();
     let mut pass = async || {
-        let call = process.client.post(server.url("/pay")).body("pay");
-        let call = call.build().expect("a request");
-        process
-            .client
-            .execute_with_extensions(call, extensions)
-            .await
+        let call = process.post(&server).build().expect("a request");
+        let call = process.client.execute_with_extensions(call, extensions);
+        call.await
     };
     assert!(pass().await.is_err());
 
     let ended = pass().await;
 
-    let ClientError::Unknown { why, call, .. } = ended.ending() else {
-        panic!("{ended:?}");
-    };
-    assert_eq!(*why, StopReason::Journal);
+    let (why, call) = ended.unknown();
+    assert_eq!(why, StopReason::Journal);
     assert!(call.failure.is_some());
     assert_eq!(server.seen().len(), 1);
 }

@@ -4,18 +4,16 @@ use idempotent_client::{
     ClientCall, ClientError, IdempotencyKeys, Intent, Origin, Profile, StopReason,
 };
 
-use crate::kit::{Ending, Server, Step, answer, client, client_with, outcome, patient, unfinished};
+use crate::kit::{
+    Ending, Process, Server, Step, answer, client, client_with, outcome, patient, unfinished, wish,
+};
 
 #[tokio::test]
 async fn cl34_a_repetition_at_the_same_origin_keeps_the_key() {
     for status in [307, 308] {
         let moved = answer(status).with("location", "/v2/pay");
         let server = Server::doing([moved, answer(201)]).await;
-        let response = client()
-            .post(&server.url("/pay"))
-            .send()
-            .await
-            .expect("an answer");
+        let response = client().pay(&server).await;
         assert_eq!(response.status(), 201);
         assert_eq!(response.url().path(), "/v2/pay");
         assert_eq!(outcome(&response).attempts, 1);
@@ -58,11 +56,7 @@ async fn cl34_another_origin_is_not_reached_by_detours() {
     let elsewhere = Server::doing([answer(201)]).await;
     let away = answer(307).with("location", elsewhere.url("/pay"));
     let server = Server::doing([answer(307).with("location", "/detour"), away]).await;
-    let response = client()
-        .post(&server.url("/pay"))
-        .send()
-        .await
-        .expect("an answer");
+    let response = client().pay(&server).await;
     assert_eq!(response.status(), 307);
     assert_eq!(server.seen().len(), 2);
     assert!(elsewhere.seen().is_empty());
@@ -101,17 +95,14 @@ async fn cl34_what_a_get_finds_elsewhere_is_not_the_outcome_of_a_call() {
         let server = Server::doing([moved, answer(201).body("receipt"), list]).await;
         let client = client();
         let ask = || {
-            let call = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
             let request = client.post(&server.url("/payments"));
-            request.with_extension(call).send()
+            request.with_extension(wish()).send()
         };
 
         let ended = ask().await;
 
-        let ClientError::Unknown { why, call, .. } = ended.ending() else {
-            panic!("{ended:?}")
-        };
-        assert_eq!(*why, StopReason::Moved);
+        let (why, call) = ended.unknown();
+        assert_eq!(why, StopReason::Moved);
         let told = call.answer.as_ref().expect("the redirect");
         assert_eq!(told.headers["location"], "/payments/");
         assert_eq!(server.seen().len(), 1, "nobody was asked for a list");
@@ -130,28 +121,16 @@ async fn cl34_a_call_that_moved_and_was_not_done_can_be_made_anew() {
     let moved = || answer(301).with("location", "/payments/");
     let server = Server::doing([moved(), moved(), answer(201)]).await;
     let keys = IdempotencyKeys::builder(Profile::ietf());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = reqwest_middleware::ClientBuilder::new(http).with(keys.clone());
-    let client = client.build();
+    let Process { client, keys } = Process::of(keys);
     let ask = |path: &str| {
-        let call = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
         let request = client.post(server.url(path)).body("pay");
-        request.with_extension(call).send()
+        request.with_extension(wish()).send()
     };
     for _ in 0..2 {
         let ended = ask("/payments").await;
-        let moved = matches!(
-            ended.ending(),
-            ClientError::Unknown {
-                why: StopReason::Moved,
-                ..
-            }
-        );
-        assert!(moved, "{ended:?}");
+        assert_eq!(ended.unknown().0, StopReason::Moved);
     }
-    let ended = ask("/payments/").await;
-    let other = matches!(ended.ending(), ClientError::KeyReusedLocally { .. });
-    assert!(other, "{ended:?}");
+    ask("/payments/").await.is_another_request();
 
     let open = unfinished(&keys).await;
     assert_eq!(keys.forget(&open[0]).await, Ok(true));
@@ -231,11 +210,7 @@ async fn cl34_a_replayed_redirect_is_told_as_replayed() {
         .with("location", "/receipts/1")
         .with("idempotent-replayed", "true");
     let server = Server::doing([done, answer(200)]).await;
-    let response = client()
-        .post(&server.url("/pay"))
-        .send()
-        .await
-        .expect("an answer");
+    let response = client().pay(&server).await;
     assert!(outcome(&response).replayed);
 }
 
@@ -274,11 +249,7 @@ async fn cl34_a_call_that_was_led_on_is_not_taken_for_not_done() {
         let see = answer(303).with("location", "/receipts/1").into();
         let server = Server::doing([see, fails.clone()]).await;
         let client = client_with(|keys| keys.limits(patient().attempts(1)));
-        let ask = |body: &'static str| {
-            let call = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
-            let request = client.http.post(server.url("/pay")).body(body);
-            request.with_extension(call).send()
-        };
+        let ask = |body: &'static str| client.charge(&server).body(body).send();
         let ended = ask("pay").await;
         assert!(
             matches!(ended.ending(), ClientError::Unknown { .. }),
@@ -301,14 +272,9 @@ async fn cl34_a_failure_that_a_call_was_led_on_to_is_not_its_outcome() {
     let found = answer(200).body("receipt");
     let server = Server::doing([see(), answer(404), see(), found]).await;
     let client = client();
-    let ask = || {
-        let call = ClientCall::new().intent(Intent::new("payments.charge", "order-42"));
-        client.post(&server.url("/pay")).with_extension(call).send()
-    };
+    let ask = || client.charge(&server).send();
     let ended = ask().await;
-    let ClientError::Unknown { call, .. } = ended.ending() else {
-        panic!("{ended:?}")
-    };
+    let (_, call) = ended.unknown();
     assert_eq!(call.answer.as_ref().expect("the last one").status, 404);
 
     let response = ask().await.expect("an answer");
@@ -344,9 +310,7 @@ async fn cl20_redirects_without_an_end_leave_the_call_and_its_key_known() {
     let see = answer(303).with("location", "/receipts/1");
     let server = Server::doing(vec![see; 12]).await;
     let ended = client().post(&server.url("/pay")).send().await;
-    let ClientError::Unknown { call, .. } = ended.ending() else {
-        panic!("{ended:?}")
-    };
+    let (_, call) = ended.unknown();
     let key = format!("\"{}\"", call.key.as_str());
     assert_eq!(server.keys()[0].as_deref(), Some(key.as_str()));
 }

@@ -4,8 +4,8 @@ use idempotent_client::{ClientError, KeyStatus, MemoryJournal, Origin, StopReaso
 use idempotent_runtime::testing::ManualClock;
 
 use crate::{
-    journal::{process, process_with, wish},
-    kit::{Ending, Pauses, Server, Step, answer, builder, client, outcome, problem, unfinished},
+    journal::{process, process_with},
+    kit::{Ending, Server, Step, answer, client, client_with, outcome, problem},
 };
 
 #[tokio::test]
@@ -20,12 +20,8 @@ async fn cl11_what_is_done_is_answered_by_the_journal() {
     let server = Server::doing([done]).await;
     for origin in [Origin::Server, Origin::Journal, Origin::Journal] {
         let process = process(&file, &clock).await;
-        let call = process
-            .client
-            .post(server.url("/pay"))
-            .body("pay")
-            .with_extension(wish());
-        let response = call.send().await.expect("an answer");
+        let response = process.charge(&server).send().await;
+        let response = response.expect("an answer");
         assert_eq!(response.status(), 201);
         assert_eq!(outcome(&response).origin, origin);
         assert_eq!(outcome(&response).replayed, origin == Origin::Journal);
@@ -65,8 +61,8 @@ async fn cl11_what_is_needed_to_read_a_body_comes_with_it() {
     let server = Server::doing([done]).await;
     let client = client();
     for origin in [Origin::Server, Origin::Journal] {
-        let call = client.post(&server.url("/pay")).with_extension(wish());
-        let response = call.send().await.expect("an answer");
+        let response = client.charge(&server).send().await;
+        let response = response.expect("an answer");
         assert_eq!(outcome(&response).origin, origin);
         for (name, value) in fields {
             let told = response
@@ -81,15 +77,8 @@ async fn cl11_what_is_needed_to_read_a_body_comes_with_it() {
 #[tokio::test]
 async fn cl11_a_response_that_is_not_kept_is_not_asked_for_again() {
     let server = Server::doing([answer(201).body("a long receipt")]).await;
-    let keys = builder(&Pauses::default()).max_journaled_body(4);
-    let client = keys.client(reqwest::Client::builder()).expect("a client");
-    let call = || {
-        client
-            .post(server.url("/pay"))
-            .body("pay")
-            .with_extension(wish())
-            .send()
-    };
+    let client = client_with(|keys| keys.max_journaled_body(4));
+    let call = || client.charge(&server).send();
     call().await.expect("an answer");
     assert!(matches!(
         call().await.ending(),
@@ -103,15 +92,8 @@ async fn cl37_what_is_gone_is_remembered() {
     let server = Server::doing([problem(409, "idempotency-result-expired")]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
     for _ in 0..2 {
-        let call = process
-            .client
-            .post(server.url("/pay"))
-            .body("pay")
-            .with_extension(wish());
-        assert!(matches!(
-            call.send().await.ending(),
-            ClientError::ResultGone { .. }
-        ));
+        let ended = process.charge(&server).send().await;
+        assert!(matches!(ended.ending(), ClientError::ResultGone { .. }));
     }
     assert_eq!(server.seen().len(), 1);
 }
@@ -124,25 +106,20 @@ async fn cl11_an_answer_after_which_the_key_is_free_is_no_outcome() {
     for status in [404, 409, 422] {
         let sold_out = free(status).body("sold out");
         let server = Server::doing([sold_out, answer(201).body("yours")]).await;
-        let ask = |body: &'static str| {
-            let call = process.client.post(server.url("/pay")).body(body);
-            call.with_extension(wish()).send()
-        };
+        let ask = |body: &'static str| process.charge(&server).body(body).send();
 
         let refused = ask("7").await.expect("an answer");
         assert_eq!(refused.status(), status);
         assert_eq!(outcome(&refused).key_status, KeyStatus::Released);
         assert_eq!(refused.text().await.expect("a body"), "sold out");
-        assert!(unfinished(&process.keys).await.is_empty());
+        assert_eq!(process.open().await, 0);
 
         for origin in [Origin::Server, Origin::Journal] {
             let put_right = ask("3").await.expect("an answer");
             assert_eq!(outcome(&put_right).origin, origin);
             assert_eq!(put_right.text().await.expect("a body"), "yours");
         }
-        let keys = server.keys();
-        assert_eq!(keys.len(), 2);
-        assert_eq!(keys[0], keys[1]);
+        assert_eq!(server.requests_with_one_key(), 2);
     }
 }
 
@@ -152,10 +129,7 @@ async fn cl11_an_attempt_after_which_the_key_is_free_leaves_nothing_open() {
     let yours = answer(201).body("yours");
     let server = Server::doing([free(503), free(422), yours]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
-    let ask = |body: &'static str| {
-        let call = process.client.post(server.url("/pay")).body(body);
-        call.with_extension(wish()).send()
-    };
+    let ask = |body: &'static str| process.charge(&server).body(body).send();
 
     // The first attempt found no capacity, and the second one an amount that cannot be.
     let refused = match ask("7").await {
@@ -163,7 +137,7 @@ async fn cl11_an_attempt_after_which_the_key_is_free_leaves_nothing_open() {
         _ => ask("7").await.expect("an answer"),
     };
     assert_eq!(refused.status(), 422);
-    assert!(unfinished(&process.keys).await.is_empty());
+    assert_eq!(process.open().await, 0);
 
     let put_right = ask("3").await.expect("an answer");
     assert_eq!(put_right.text().await.expect("a body"), "yours");
@@ -174,16 +148,12 @@ async fn cl11_an_attempt_that_may_still_arrive_is_open_though_the_key_is_free() 
     let free = answer(422).with("idempotency-status", "released");
     let server = Server::doing([Step::Cut, free.into()]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
-    let ask = |body: &'static str| {
-        let call = process.client.post(server.url("/pay")).body(body);
-        call.with_extension(wish()).send()
-    };
+    let ask = |body: &'static str| process.charge(&server).body(body).send();
     assert!(ask("7").await.is_err());
     assert_eq!(ask("7").await.expect("an answer").status(), 422);
-    assert_eq!(unfinished(&process.keys).await.len(), 1);
+    assert_eq!(process.open().await, 1);
     let other = ask("3").await;
-    let is_refused = matches!(other.ending(), ClientError::KeyReusedLocally { .. });
-    assert!(is_refused, "{other:?}");
+    other.is_another_request();
 }
 
 /// A handler before this one may have acted, and whoever asks again may be told of that.
@@ -195,19 +165,14 @@ async fn cl11_an_answer_that_leaves_its_call_open_is_no_outcome() {
     for (status, alone) in bare.into_iter().chain([of_a_call_inside]) {
         let alone = alone.with("idempotency-status", "open");
         let server = Server::doing([alone, answer(201).body("yours")]).await;
-        let ask = || {
-            let call = process.client.post(server.url("/pay")).body("pay");
-            call.with_extension(wish()).send()
-        };
+        let ask = || process.charge(&server).send();
 
         let refused = ask().await;
-        let ClientError::Unknown { why, call, .. } = refused.ending() else {
-            panic!("{refused:?}")
-        };
-        assert_eq!(*why, StopReason::Refused);
+        let (why, call) = refused.unknown();
+        assert_eq!(why, StopReason::Refused);
         let answer = call.answer.as_ref().expect("what was answered");
         assert_eq!(answer.status, status);
-        assert_eq!(unfinished(&process.keys).await.len(), 1);
+        assert_eq!(process.open().await, 1);
 
         let yours = ask().await.expect("an answer");
         assert_eq!(yours.text().await.expect("a body"), "yours");
@@ -222,13 +187,11 @@ async fn cl11_a_service_that_has_no_room_for_a_takeover_leaves_its_call_open() {
     let full = problem(503, "idempotency-overloaded").with("idempotency-status", "open");
     let server = Server::doing(vec![full; 4]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
-    let call = process.client.post(server.url("/pay")).body("pay");
 
-    let refused = call.with_extension(wish()).send().await;
+    let refused = process.charge(&server).send().await;
 
-    let ending = refused.ending();
-    assert!(matches!(ending, ClientError::Unknown { .. }), "{ending:?}");
-    assert_eq!(unfinished(&process.keys).await.len(), 1);
+    refused.unknown();
+    assert_eq!(process.open().await, 1);
 }
 
 #[tokio::test]
@@ -238,8 +201,7 @@ async fn cl11_a_replay_is_the_outcome_whatever_it_says_of_its_key() {
     let server = Server::doing([replay]).await;
     let process = process_with(MemoryJournal::new(), &ManualClock::new());
     for origin in [Origin::Server, Origin::Journal] {
-        let call = process.client.post(server.url("/pay")).body("pay");
-        let answered = call.with_extension(wish()).send().await;
+        let answered = process.charge(&server).send().await;
         let answered = answered.expect("an answer");
         assert_eq!(answered.status(), 409);
         assert_eq!(outcome(&answered).origin, origin);

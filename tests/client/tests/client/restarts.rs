@@ -7,20 +7,15 @@ use http::{
     header::{AUTHORIZATION, HeaderName},
 };
 use idempotent_client::{
-    ClientCall, ClientError, ClientJournal, ClientKey, IdempotencyKeys, Intent, MemoryJournal,
-    Profile, Resend, SqliteJournal, StopReason, journal::EntryId,
+    ClientCall, ClientError, ClientJournal, ClientKey, IdempotencyKeys, MemoryJournal, Profile,
+    Resend, SqliteJournal, StopReason, journal::EntryId,
 };
 use idempotent_runtime::testing::ManualClock;
 use reqwest::{Request, Response};
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
-use crate::kit::{Ending, Passing, Pauses, Server, Step, answer, builder, patient, unfinished};
-
-/// One life of a program.
-struct Process {
-    client: ClientWithMiddleware,
-    keys: IdempotencyKeys,
-}
+use crate::kit::{
+    Ending, Passing, Pauses, Process, Server, Step, answer, builder, patient, unfinished, wish,
+};
 
 fn life(profile: Profile, journal: impl ClientJournal) -> Process {
     let keys = IdempotencyKeys::builder(profile)
@@ -28,30 +23,26 @@ fn life(profile: Profile, journal: impl ClientJournal) -> Process {
         .limits(patient().attempts(2))
         .journal(journal)
         .clock(ManualClock::new());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    Process { client, keys }
+    Process::of(keys)
 }
 
 impl Process {
-    async fn charge(&self, server: &Server) -> reqwest_middleware::Result<Response> {
-        let call = self.client.post(server.url("/pay")).body("pay");
-        call.with_extension(wish()).send().await
-    }
-
     async fn resend(&self) -> Resend {
         let open = unfinished(&self.keys).await;
         open[0].replay_plan()
     }
+
+    /// Sends the call that is open as it stands in the journal.
+    async fn resume(&self) -> Response {
+        let open = unfinished(&self.keys).await;
+        let call = open[0].request(&self.client).expect("it can be sent");
+        call.send().await.expect("an answer")
+    }
 }
 
-fn wish() -> ClientCall {
-    ClientCall::new().intent(Intent::new("payments.charge", "order-42"))
-}
-
-fn is_undeclared(ended: &reqwest_middleware::Result<Response>) -> bool {
-    let why = StopReason::Undeclared;
-    matches!(ended.ending(), ClientError::Unknown { why: told, .. } if *told == why)
+#[track_caller]
+fn is_undeclared(ended: &reqwest_middleware::Result<Response>) {
+    assert_eq!(ended.unknown().0, StopReason::Undeclared);
 }
 
 /// A request without them would be another one: with other conditions, or for another version.
@@ -80,18 +71,16 @@ async fn cl08_the_headers_that_make_a_request_what_it_is_are_sent_again() {
     let mut secret = HeaderValue::from_static("s3cr3t");
     secret.set_sensitive(true);
     let first = life(profile(), Arc::clone(&journal));
-    let mut call = first.client.post(server.url("/pay")).body("pay");
+    let mut call = first.charge(&server);
     for (name, value) in same {
         call = call.header(name, value);
     }
     let call = call.header("accept-language", secret);
     let call = call.bearer_auth("s3cr3t").header("traceparent", "00-1");
-    assert!(call.with_extension(wish()).send().await.is_err());
+    assert!(call.send().await.is_err());
 
     let second = life(profile(), journal);
-    let open = unfinished(&second.keys).await;
-    let call = open[0].request(&second.client).expect("it can be sent");
-    assert_eq!(call.send().await.expect("an answer").status(), 200);
+    assert_eq!(second.resume().await.status(), 200);
 
     let [first, .., again] = &server.seen()[..] else {
         panic!("it was sent twice")
@@ -117,19 +106,17 @@ async fn cl08_a_call_has_the_same_key_after_a_restart_whatever_its_header_is_nam
         let server = Server::doing([Step::Cut, Step::Cut]).await;
         let journal = Arc::new(MemoryJournal::new());
         let first = life(Profile::ietf(), Arc::clone(&journal));
-        let sent = first.client.post(server.url("/pay")).body("pay");
+        let sent = first.post(&server);
         assert!(sent.with_extension(call).send().await.is_err());
 
         let second = life(Profile::ietf().header(named.clone()), journal);
-        let open = unfinished(&second.keys).await;
-        let call = open[0].request(&second.client).expect("it can be sent");
-        assert_eq!(call.send().await.expect("an answer").status(), 200);
+        assert_eq!(second.resume().await.status(), 200);
 
         let [first, .., again] = &server.seen()[..] else {
             panic!("it was sent again")
         };
         assert_eq!(again.headers[&named], first.keys()[0]);
-        assert!(unfinished(&second.keys).await.is_empty());
+        assert_eq!(second.open().await, 0);
     }
 }
 
@@ -155,12 +142,8 @@ async fn cl08_who_is_asking_is_not_written_down_with_the_address() {
     }
     drop(first);
     let second = life(Profile::ietf(), journal().await.expect("a journal"));
-    let open = unfinished(&second.keys).await;
-    let call = open[0].request(&second.client).expect("it can be sent");
-    call.send().await.expect("an answer");
-    let keys = server.keys();
-    assert_eq!(keys.len(), 3);
-    assert!(keys.iter().all(|sent| *sent == keys[0]), "{keys:?}");
+    second.resume().await;
+    assert_eq!(server.requests_with_one_key(), 3);
 }
 
 /// It may be for a middleware inside to say who is asking.
@@ -168,15 +151,11 @@ async fn cl08_who_is_asking_is_not_written_down_with_the_address() {
 async fn cl08_the_address_of_a_call_without_a_key_is_left_as_it_is() {
     let server = Server::doing([answer(200)]).await;
     let url = server.url("/pay").replace("//", "//jane:s3cr3t@");
-    let (http, keys) = builder(&Pauses::default())
-        .build(reqwest::Client::builder())
-        .expect("a client");
     let sees_user = |request: &mut Request| assert_eq!(request.url().username(), "jane");
-    let client = ClientBuilder::new(http).with(keys);
-    let client = client.with(Passing(sees_user)).build();
+    let process = Process::around(builder(&Pauses::default()), Passing(sees_user));
 
     let request = Request::new(Method::GET, url.parse().expect("a URL"));
-    client.execute(request).await.expect("an answer");
+    process.client.execute(request).await.expect("an answer");
 }
 
 /// Written in another way, it may be another key to a server that takes keys as they stand.
@@ -187,14 +166,12 @@ async fn cl03_a_key_that_the_caller_wrote_is_written_so_after_a_restart_too() {
             let server = Server::doing([Step::Cut, Step::Cut]).await;
             let journal = Arc::new(MemoryJournal::new());
             let first = life(profile.clone(), Arc::clone(&journal));
-            let call = first.client.post(server.url("/pay")).body("pay");
+            let call = first.post(&server);
             let call = call.header("idempotency-key", written);
             assert!(call.send().await.is_err());
 
             let second = life(profile, journal);
-            let open = unfinished(&second.keys).await;
-            let call = open[0].request(&second.client).expect("it can be sent");
-            call.send().await.expect("an answer");
+            second.resume().await;
 
             let keys = server.keys();
             let is_same = |sent: &Option<String>| sent.as_deref() == Some(written);
@@ -210,7 +187,7 @@ async fn cl03_a_key_that_stands_open_is_not_written_in_another_way() {
         let server = Server::doing([Step::Cut, Step::Cut]).await;
         let process = life(Profile::ietf(), MemoryJournal::new());
         let ask = |written: &str| {
-            let call = process.client.post(server.url("/pay")).body("pay");
+            let call = process.post(&server);
             call.header("idempotency-key", written).send()
         };
         assert!(ask(written).await.is_err());
@@ -220,7 +197,7 @@ async fn cl03_a_key_that_stands_open_is_not_written_in_another_way() {
         let keys = server.keys();
         let is_same = |sent: &Option<String>| sent.as_deref() == Some(written);
         assert!(keys.iter().all(is_same), "{keys:?}");
-        assert!(unfinished(&process.keys).await.is_empty());
+        assert_eq!(process.open().await, 0);
     }
 }
 
@@ -232,21 +209,21 @@ async fn cl22_what_is_open_at_a_restart_is_not_sent_again_where_nobody_knows_of_
     let server = Server::doing([Step::Cut]).await;
     let journal = async || SqliteJournal::open(&file).await.expect("a journal");
     let first = life(Profile::undeclared(), journal().await);
-    assert!(is_undeclared(&first.charge(&server).await));
+    is_undeclared(&first.charge(&server).send().await);
     drop(first);
 
     let second = life(Profile::undeclared(), journal().await);
     assert_eq!(second.resend().await, Resend::Undeclared);
     let open = unfinished(&second.keys).await;
     assert!(open[0].request(&second.client).is_none());
-    assert!(is_undeclared(&second.charge(&server).await));
+    is_undeclared(&second.charge(&server).send().await);
     assert_eq!(server.seen().len(), 1, "nothing was sent");
     drop(second);
 
     // Somebody read the documentation.
     let third = life(Profile::ietf(), journal().await);
     assert_eq!(third.resend().await, Resend::Possible);
-    let response = third.charge(&server).await.expect("an answer");
+    let response = third.charge(&server).send().await.expect("an answer");
     assert_eq!(response.status(), 200);
     let keys = server.keys();
     assert_eq!(keys[0], keys[1]);
@@ -262,9 +239,7 @@ async fn cl22_what_its_method_allows_is_sent_again_after_a_restart() {
 
     let second = life(Profile::undeclared(), journal);
     assert_eq!(second.resend().await, Resend::Possible);
-    let open = unfinished(&second.keys).await;
-    let call = open[0].request(&second.client).expect("it can be sent");
-    assert_eq!(call.send().await.expect("an answer").status(), 200);
+    assert_eq!(second.resume().await.status(), 200);
 }
 
 /// The server said so itself, and was declared otherwise.
@@ -273,9 +248,9 @@ async fn cl44_what_is_open_at_a_server_that_ignores_keys_is_not_sent_again() {
     let ignores = answer(500).with("idempotency-status", "ignored");
     let server = Server::doing([ignores]).await;
     let process = life(Profile::ietf(), MemoryJournal::new());
-    drop(process.charge(&server).await);
+    drop(process.charge(&server).send().await);
     assert_eq!(process.resend().await, Resend::Undeclared);
-    assert!(is_undeclared(&process.charge(&server).await));
+    is_undeclared(&process.charge(&server).send().await);
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -285,10 +260,10 @@ async fn cl22_what_may_have_been_done_is_handed_on_and_open_where_nobody_knows_o
     for status in [408, 500, 503, 599] {
         let server = Server::doing([answer(status)]).await;
         let process = life(Profile::undeclared(), MemoryJournal::new());
-        let response = process.charge(&server).await.expect("an answer");
+        let response = process.charge(&server).send().await.expect("an answer");
         assert_eq!(response.status(), status);
         assert_eq!(process.resend().await, Resend::Undeclared);
-        assert!(is_undeclared(&process.charge(&server).await), "{status}");
+        is_undeclared(&process.charge(&server).send().await);
         assert_eq!(server.seen().len(), 1);
     }
 }
@@ -298,9 +273,9 @@ async fn cl22_what_may_have_been_done_is_handed_on_and_open_where_nobody_knows_o
 async fn cl22_what_did_not_happen_is_not_left_open_where_nobody_knows_of_keys() {
     let server = Server::doing([answer(429).with("retry-after", "3000")]).await;
     let process = life(Profile::undeclared(), MemoryJournal::new());
-    let ended = process.charge(&server).await;
+    let ended = process.charge(&server).send().await;
     assert!(matches!(ended.ending(), ClientError::RetryLater { .. }));
-    let response = process.charge(&server).await.expect("an answer");
+    let response = process.charge(&server).send().await.expect("an answer");
     assert_eq!(response.status(), 200);
 }
 
@@ -312,12 +287,12 @@ async fn cl22_a_call_that_is_forgotten_is_new() {
     let process = life(Profile::undeclared(), Arc::clone(&journal));
     let key = ClientKey::new("1").expect("a key");
     let ask = async || {
-        let call = process.client.post(server.url("/pay")).body("pay");
+        let call = process.post(&server);
         let call = call.with_extension(ClientCall::new().key(key.clone()));
         call.send().await
     };
-    assert!(is_undeclared(&ask().await));
-    assert!(is_undeclared(&ask().await));
+    is_undeclared(&ask().await);
+    is_undeclared(&ask().await);
     assert_eq!(server.seen().len(), 1);
     let id = EntryId {
         origin: server.url(""),

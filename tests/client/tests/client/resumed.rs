@@ -5,41 +5,26 @@ use std::time::Duration;
 use http::{Extensions, Method};
 use idempotent_client::{ClientCall, ClientError, ClientKey, IdempotencyKeys, Profile, StopReason};
 use idempotent_runtime::testing::ManualClock;
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 
-use crate::kit::{Ending, Pauses, Server, Step, answer, patient, problem, unfinished};
-
-struct Process {
-    client: ClientWithMiddleware,
-    keys: IdempotencyKeys,
-    clock: ManualClock,
-}
+use crate::kit::{Ending, Pauses, Process, Server, Step, answer, patient, problem, unfinished};
 
 fn process(profile: Profile) -> Process {
-    trying(profile, 1)
+    trying(profile, 1, &ManualClock::new())
 }
 
-fn trying(profile: Profile, attempts: u32) -> Process {
-    let clock = ManualClock::new();
+fn trying(profile: Profile, attempts: u32, clock: &ManualClock) -> Process {
     let keys = IdempotencyKeys::builder(profile)
         .timer(Pauses::default())
         .limits(patient().attempts(attempts))
         .clock(clock.clone());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    Process {
-        client,
-        keys,
-        clock,
-    }
+    Process::of(keys)
 }
 
 type Answered = reqwest_middleware::Result<reqwest::Response>;
 
 impl Process {
     async fn send(&self, server: &Server, call: ClientCall) -> Answered {
-        let request = self.client.post(server.url("/pay")).body("pay");
-        request.with_extension(call).send().await
+        self.post(server).with_extension(call).send().await
     }
 
     /// The key of a call whose answer is lost.
@@ -50,17 +35,14 @@ impl Process {
         key.expect("it was sent with one").clone()
     }
 
-    async fn resume(&self, server: &Server, key: &ClientKey) -> Answered {
+    async fn resume_by(&self, server: &Server, key: &ClientKey) -> Answered {
         self.send(server, ClientCall::new().key(key.clone())).await
     }
 }
 
 #[track_caller]
 fn why(ended: &Answered) -> StopReason {
-    match ended.ending() {
-        ClientError::Unknown { why, .. } => *why,
-        other => panic!("nobody knows, and it says {other:?}"),
-    }
+    ended.unknown().0
 }
 
 /// Who is told that it did not happen may do it in another way.
@@ -75,14 +57,13 @@ async fn cl39_who_resumes_a_call_by_its_key_is_not_told_that_it_was_not_done() {
         let process = process(Profile::ietf());
         let key = process.lost(&server).await;
 
-        let refused = process.resume(&server, &key).await;
+        let refused = process.resume_by(&server, &key).await;
 
         assert_eq!(why(&refused), told, "{refusal:?}");
         assert_eq!(unfinished(&process.keys).await.len(), 1, "{refusal:?}");
-        let known = process.resume(&server, &key).await;
+        let known = process.resume_by(&server, &key).await;
         assert_eq!(known.expect("an answer").status(), 200);
-        let keys = server.keys();
-        assert!(keys.iter().all(|sent| *sent == keys[0]), "{keys:?}");
+        server.requests_with_one_key();
     }
 }
 
@@ -111,14 +92,21 @@ fn identical(process: &Process, server: &Server) -> reqwest::Request {
 #[tokio::test]
 async fn cl36_a_key_grows_old_from_when_it_was_made() {
     let server = Server::doing([Step::Cut]).await;
-    let process = process(Profile::ietf());
+    let clock = ManualClock::new();
+    let process = trying(Profile::ietf(), 1, &clock);
     let key = process.lost(&server).await;
-    process.clock.advance(Duration::from_secs(24 * 60 * 60));
+    clock.advance(Duration::from_secs(24 * 60 * 60));
 
-    assert_eq!(why(&process.resume(&server, &key).await), StopReason::Age);
+    assert_eq!(
+        why(&process.resume_by(&server, &key).await),
+        StopReason::Age
+    );
 
     assert_eq!(server.seen().len(), 1, "the server may have forgotten it");
-    assert_eq!(why(&process.resume(&server, &key).await), StopReason::Age);
+    assert_eq!(
+        why(&process.resume_by(&server, &key).await),
+        StopReason::Age
+    );
 }
 
 #[tokio::test]
@@ -128,7 +116,7 @@ async fn cl22_what_may_have_been_done_is_not_resumed_where_nobody_knows_of_keys(
     let key = process.lost(&server).await;
     for _ in 0..2 {
         assert_eq!(
-            why(&process.resume(&server, &key).await),
+            why(&process.resume_by(&server, &key).await),
             StopReason::Undeclared
         );
     }
@@ -149,7 +137,7 @@ async fn cl39_a_call_that_came_to_its_end_leaves_nothing_open() {
         let sent = server.keys()[0].clone().expect("it has a key");
         let key = ClientKey::new(sent.trim_matches('"')).expect("a key");
 
-        let refused = process.resume(&server, &key).await;
+        let refused = process.resume_by(&server, &key).await;
 
         assert_eq!(refused.expect("an answer").status(), 401, "{first:?}");
     }
@@ -161,7 +149,7 @@ async fn cl39_a_call_that_was_forgotten_is_not_known_any_more() {
     let process = process(Profile::ietf());
     let key = process.lost(&server).await;
     assert_eq!(
-        why(&process.resume(&server, &key).await),
+        why(&process.resume_by(&server, &key).await),
         StopReason::Refused
     );
     let [open] = &unfinished(&process.keys).await[..] else {
@@ -170,7 +158,7 @@ async fn cl39_a_call_that_was_forgotten_is_not_known_any_more() {
 
     process.keys.forget(open).await.expect("it is forgotten");
 
-    let anew = process.resume(&server, &key).await;
+    let anew = process.resume_by(&server, &key).await;
     assert_eq!(anew.expect("an answer").status(), 401);
 }
 
@@ -178,13 +166,13 @@ async fn cl39_a_call_that_was_forgotten_is_not_known_any_more() {
 async fn cl16_a_call_that_is_to_come_later_did_nothing() {
     let later = answer(429).with("retry-after", "3600");
     let server = Server::doing([later, answer(401)]).await;
-    let process = trying(Profile::ietf(), 2);
+    let process = trying(Profile::ietf(), 2, &ManualClock::new());
     let ended = process.send(&server, ClientCall::new()).await;
     let ClientError::RetryLater { call, .. } = ended.ending() else {
         panic!("{ended:?}")
     };
 
-    let refused = process.resume(&server, &call.key).await;
+    let refused = process.resume_by(&server, &call.key).await;
 
     assert_eq!(refused.expect("an answer").status(), 401);
 }
@@ -194,13 +182,13 @@ async fn cl16_a_call_that_is_to_come_later_did_nothing() {
 async fn cl16_a_call_that_is_to_come_later_and_may_have_been_done_is_still_known() {
     let later = answer(429).with("retry-after", "3600");
     let server = Server::doing([Step::Cut, later.into(), answer(401).into()]).await;
-    let process = trying(Profile::ietf(), 3);
+    let process = trying(Profile::ietf(), 3, &ManualClock::new());
     let ended = process.send(&server, ClientCall::new()).await;
     let ClientError::RetryLater { call, .. } = ended.ending() else {
         panic!("{ended:?}")
     };
 
-    let refused = process.resume(&server, &call.key).await;
+    let refused = process.resume_by(&server, &call.key).await;
 
     assert_eq!(why(&refused), StopReason::Refused);
 }

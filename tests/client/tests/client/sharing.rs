@@ -3,72 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_client::{
-    ClientCall, ClientError, ClientJournal, IdempotencyKeys, Intent, KeyStatus, KeysBuilder,
-    MemoryJournal, Origin, PendingCall, Profile, SqliteJournal, StopReason,
+    ClientCall, ClientError, ClientJournal, IdempotencyKeys, KeyStatus, MemoryJournal, Origin,
+    PendingCall, Profile, StopReason,
 };
 use idempotent_runtime::testing::{Gate, ManualClock};
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
-
-use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use crate::kit::{
-    Answer, Ending, Pauses, Server, Step, answer, builder, outcome, patient, problem, unfinished,
+use crate::{
+    journal::{journals, process_with},
+    kit::{Answer, Ending, Process, Server, Step, answer, outcome, problem, unfinished, wish},
 };
 
-struct Process {
-    client: ClientWithMiddleware,
-    keys: IdempotencyKeys,
-}
-
 fn process(journal: &Arc<dyn ClientJournal>, clock: &ManualClock) -> Process {
-    let keys = builder(&Pauses::default())
-        .limits(patient().attempts(1))
-        .journal(Arc::clone(journal))
-        .clock(clock.clone());
-    process_of(keys)
-}
-
-fn process_of(keys: KeysBuilder) -> Process {
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    Process { client, keys }
-}
-
-fn wish() -> ClientCall {
-    ClientCall::new().intent(Intent::new("payments.charge", "order-42"))
-}
-
-impl Process {
-    fn ask(
-        &self,
-        server: &Server,
-        body: &'static str,
-    ) -> impl Future<Output = reqwest_middleware::Result<reqwest::Response>> + Send + 'static {
-        self.ask_for(server, body, wish())
-    }
-
-    fn ask_for(
-        &self,
-        server: &Server,
-        body: &'static str,
-        wish: ClientCall,
-    ) -> impl Future<Output = reqwest_middleware::Result<reqwest::Response>> + Send + 'static {
-        let call = self.client.post(server.url("/pay")).body(body);
-        call.with_extension(wish).send()
-    }
-
-    async fn open(&self) -> usize {
-        unfinished(&self.keys).await.len()
-    }
-}
-
-async fn journals(folder: &TempDir) -> [Arc<dyn ClientJournal>; 2] {
-    let file = SqliteJournal::open(folder.path().join("calls.db")).await;
-    [
-        Arc::new(MemoryJournal::new()),
-        Arc::new(file.expect("a journal")),
-    ]
+    process_with(Arc::clone(journal), clock)
 }
 
 /// One of them sends, and is told only later that nothing came of it; the other one takes the call up meanwhile, and loses its
@@ -84,24 +31,18 @@ async fn cl33_what_another_process_took_up_is_not_forgotten_by_who_was_refused()
             let server = Server::doing([refused, Step::Cut]).await;
             let first = process(&journal, &clock);
             let second = process(&journal, &clock);
-            let call = tokio::spawn(first.ask(&server, "pay"));
+            let call = tokio::spawn(first.charge(&server).send());
             gate.arrived(1).await;
-            let ended = second.ask(&server, "pay").await;
-            assert!(
-                matches!(ended.ending(), ClientError::Unknown { .. }),
-                "{ended:?}"
-            );
+            let ended = second.charge(&server).send().await;
+            ended.unknown();
 
             gate.open();
             let _ = call.await.expect("it ends");
 
             assert_eq!(second.open().await, 1, "it may have been carried out");
-            let other = first.ask(&server, "other").await;
-            assert!(
-                matches!(other.ending(), ClientError::KeyReusedLocally { .. }),
-                "{other:?}"
-            );
-            let resumed = second.ask(&server, "pay").await;
+            let other = first.charge(&server).body("other").send().await;
+            other.is_another_request();
+            let resumed = second.charge(&server).send().await;
             assert_eq!(resumed.expect("an answer").status(), 200);
             assert_eq!(second.open().await, 0);
         }
@@ -122,9 +63,14 @@ async fn cl33_what_another_process_was_refused_is_forgotten_by_who_began_it() {
             let server = Server::doing([refused]).await;
             let first = process(&journal, &clock);
             let second = process(&journal, &clock);
-            let call = tokio::spawn(first.ask(&server, "pay"));
+            let call = tokio::spawn(first.charge(&server).send());
             gate.arrived(1).await;
-            let unsent = second.ask_for(&server, body, wish).await;
+            let unsent = second
+                .post(&server)
+                .body(body)
+                .with_extension(wish)
+                .send()
+                .await;
             assert!(
                 matches!(
                     unsent.ending(),
@@ -175,7 +121,7 @@ impl Listed {
         let journal: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
         let one = process(&journal, &ManualClock::new());
         let other = process(&journal, &ManualClock::new());
-        let asked = tokio::spawn(one.ask_for(&server, "pay", call));
+        let asked = tokio::spawn(one.post(&server).with_extension(call).send());
         server.await_requests(1).await;
         let open = unfinished(&other.keys).await.remove(0);
         Self {
@@ -192,7 +138,7 @@ impl Listed {
     async fn is_lost_by_the_other(&self) {
         let resumed = self.open.request(&self.other.client);
         let lost = resumed.expect("it can be sent").send().await;
-        assert!(matches!(lost.ending(), ClientError::Unknown { .. }));
+        lost.unknown();
     }
 }
 
@@ -213,12 +159,10 @@ async fn cl39_nobody_is_told_that_a_call_did_nothing_that_another_process_took_u
         gate.open();
         let ended = asked.await.expect("no panic");
 
-        let ClientError::Unknown { why, call, .. } = ended.ending() else {
-            panic!("{refusal:?}: {ended:?}");
-        };
-        assert_eq!(*why, StopReason::Journal, "{refusal:?}");
+        let (why, call) = ended.unknown();
+        assert_eq!(why, StopReason::Journal, "{refusal:?}");
         assert!(call.answer.is_some(), "{refusal:?}");
-        assert_eq!(unfinished(&one.keys).await.len(), 1, "it can be resumed");
+        assert_eq!(one.open().await, 1, "it can be resumed");
     }
 }
 
@@ -249,7 +193,7 @@ async fn cl39_what_was_withdrawn_since_it_was_listed_is_not_sent() {
         assert!(matches!(ended, ClientError::Withdrawn { .. }), "{ended:?}");
         assert_eq!(ended.key(), Some(open.key()));
         assert_eq!(server.keys().len(), 1);
-        assert!(unfinished(&one.keys).await.is_empty());
+        assert_eq!(one.open().await, 0);
     }
 }
 
@@ -270,7 +214,7 @@ async fn cl08_what_was_answered_is_not_open_though_another_process_took_it_up() 
     gate.open();
     asked.await.expect("no panic").expect("an answer");
 
-    assert!(unfinished(&one.keys).await.is_empty());
+    assert_eq!(one.open().await, 0);
     let again = open.request(&other.client).expect("it was open");
     let again = again.send().await.expect("an answer");
     assert_eq!(outcome(&again).origin, Origin::Journal);
@@ -308,7 +252,7 @@ async fn cl08_what_ended_since_it_was_listed_is_not_sent_by_another_token_becaus
     let journal: Arc<dyn ClientJournal> = Arc::new(MemoryJournal::new());
     let [one, other] = [(); 2].map(|()| {
         let keys = IdempotencyKeys::builder(Profile::undeclared());
-        process_of(keys.journal(Arc::clone(&journal)))
+        Process::of(keys.journal(Arc::clone(&journal)))
     });
     let asked = one.client.put(server.url("/order")).body("order");
     let asked = tokio::spawn(asked.bearer_auth("one").with_extension(wish()).send());

@@ -1,7 +1,6 @@
 //! What a server of HTTP/2 says it did not begin is sent again by the client beneath.
 
 use http::{Response, StatusCode};
-use idempotent_client::ClientError;
 use reqwest_middleware::ClientWithMiddleware;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -42,13 +41,9 @@ async fn cl35_a_refused_stream_is_sent_again_with_the_key() {
     });
     let client = client();
 
-    let response = client
-        .post(format!("http://{address}/pay"))
-        .body("pay")
-        .send()
-        .await;
+    let call = client.post(format!("http://{address}/pay")).body("pay");
+    let response = call.send().await.expect("an answer");
 
-    let response = response.expect("an answer");
     assert_eq!(response.status(), 201);
     assert_eq!(outcome(&response).attempts, 1);
     drop((response, client));
@@ -119,10 +114,7 @@ async fn cl35_nothing_else_is_sent_again_by_the_client_beneath() {
     let told = call.send().await;
 
     serving.await.expect("it ends");
-    assert!(
-        matches!(told.ending(), ClientError::Unknown { .. }),
-        "it may have been done: {told:?}"
-    );
+    told.unknown();
 }
 
 /// Reads a whole request, and tells that no stream was begun (RFC 9113, section 6.8). The frames are written by hand, because a

@@ -1,39 +1,19 @@
 //! Answers that do not tell what a call came to: they are told, and not remembered as what it came to.
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
-
-use async_trait::async_trait;
-use http::{Extensions, Method};
+use http::Method;
 use idempotent_client::{
-    ClientCall, ClientError, ClientKey, Conflict, IdempotencyKeys, Intent, Limits, MemoryJournal,
-    Origin, Profile, StopReason,
+    ClientCall, ClientKey, Conflict, IdempotencyKeys, Limits, MemoryJournal, Origin, Profile,
+    StopReason,
 };
 use idempotent_runtime::testing::ManualClock;
-use reqwest::{
-    Request, Response,
-    dns::{Name, Resolve, Resolving},
-};
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
-use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
-use tokio::net::TcpListener;
+use reqwest_middleware::ClientBuilder;
 
 use crate::kit::{
-    Answer, Ending, OnceMore, Passing, Pauses, Server, Step, answer, json, outcome, patient,
-    problem, unfinished,
+    Answer, Ending, OnceMore, Pauses, Process, Server, Step, answer, json, outcome, patient,
+    problem, wish,
 };
 
-struct Process {
-    client: ClientWithMiddleware,
-    keys: IdempotencyKeys,
-}
+mod inside;
 
 fn process(profile: Profile, limits: Limits) -> Process {
     let keys = IdempotencyKeys::builder(profile)
@@ -41,19 +21,7 @@ fn process(profile: Profile, limits: Limits) -> Process {
         .limits(limits)
         .journal(MemoryJournal::new())
         .clock(ManualClock::new());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).build();
-    Process { client, keys }
-}
-
-impl Process {
-    async fn open(&self) -> usize {
-        unfinished(&self.keys).await.len()
-    }
-}
-
-fn wish() -> ClientCall {
-    ClientCall::new().intent(Intent::new("orders.put", "42"))
+    Process::of(keys)
 }
 
 /// What may come of it later, or came of it and is not told.
@@ -119,201 +87,6 @@ async fn cl39_a_call_that_gives_up_and_did_nothing_is_neither_open_nor_over() {
     }
 }
 
-/// Changes what comes after the first attempt.
-fn later(change: impl Fn(&mut Request) + Send + Sync + 'static) -> impl Middleware {
-    let sent = AtomicUsize::default();
-    Passing(move |request: &mut Request| {
-        if sent.fetch_add(1, Ordering::Relaxed) > 0 {
-            change(request);
-        }
-    })
-}
-
-/// An attempt that came to nobody says nothing of the one before it.
-#[tokio::test]
-async fn cl39_a_call_that_gives_up_without_a_connection_is_open_where_it_may_have_been_done() {
-    let server = Server::doing([Step::Cut]).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let nobody = listener.local_addr().expect("an address");
-    drop(listener);
-    let keys = IdempotencyKeys::builder(Profile::undeclared())
-        .timer(Pauses::default())
-        .limits(patient().attempts(2));
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http)
-        .with(keys.clone())
-        .with(later(move |request| to(nobody, request)))
-        .build();
-
-    let call = client.put(server.url("/order")).body("order");
-    let ended = call.with_extension(wish()).send().await;
-
-    assert!(ended.is_err(), "{ended:?}");
-    assert_eq!(server.seen().len(), 1);
-    assert_eq!(unfinished(&keys).await.len(), 1);
-}
-
-/// Who retries inside tells of the last attempt alone, and that there may have been others.
-#[tokio::test]
-async fn cl02_a_retry_inside_that_did_not_connect_leaves_the_attempt_before_it_open() {
-    let server = Server::doing([Step::Cut]).await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let nobody = listener.local_addr().expect("an address");
-    drop(listener);
-    let backoff = ExponentialBackoff::builder()
-        .retry_bounds(Duration::ZERO, Duration::ZERO)
-        .build_with_max_retries(1);
-    let keys = IdempotencyKeys::builder(Profile::ietf())
-        .timer(Pauses::default())
-        .limits(patient().attempts(1));
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http)
-        .with(keys.clone())
-        .with(RetryTransientMiddleware::new_with_policy(backoff))
-        .with(later(move |request| to(nobody, request)))
-        .build();
-
-    let call = client.post(server.url("/pay")).body("pay");
-    let ended = call.with_extension(wish()).send().await;
-
-    assert!(
-        matches!(ended.ending(), ClientError::Unknown { .. }),
-        "{ended:?}"
-    );
-    assert_eq!(server.seen().len(), 1);
-    assert_eq!(unfinished(&keys).await.len(), 1);
-}
-
-/// To where nobody listens.
-fn to(nobody: SocketAddr, request: &mut Request) {
-    let port = Some(nobody.port());
-    request.url_mut().set_port(port).expect("it has a host");
-}
-
-/// To a server whose certificate is not taken, as encryption reports it.
-fn to_the_portal(request: &mut Request) {
-    let url = request.url_mut();
-    url.set_host(Some("portal.example.com")).expect("a host");
-}
-
-struct Untrusted;
-
-impl Resolve for Untrusted {
-    fn resolve(&self, _: Name) -> Resolving {
-        let untrusted = io::Error::from(io::ErrorKind::InvalidData);
-        Box::pin(async move { Err(untrusted.into()) })
-    }
-}
-
-/// As where a machine changes its network between two attempts.
-#[tokio::test]
-async fn cl02_a_retry_inside_that_took_no_certificate_leaves_the_attempt_before_it_open() {
-    let server = Server::doing([Step::Cut]).await;
-    let backoff = ExponentialBackoff::builder()
-        .retry_bounds(Duration::ZERO, Duration::ZERO)
-        .build_with_max_retries(1);
-    let keys = IdempotencyKeys::builder(Profile::ietf()).timer(Pauses::default());
-    let http = reqwest::Client::builder().dns_resolver(Arc::new(Untrusted));
-    let (http, keys) = keys.build(http).expect("a client");
-    let client = ClientBuilder::new(http)
-        .with(keys.clone())
-        .with(RetryTransientMiddleware::new_with_policy(backoff))
-        .with(later(to_the_portal))
-        .build();
-
-    let call = client.post(server.url("/pay")).body("pay");
-    let ended = call.with_extension(wish()).send().await;
-
-    let why = StopReason::Middleware;
-    assert!(
-        matches!(ended.ending(), ClientError::Unknown { why: told, .. } if *told == why),
-        "{ended:?}"
-    );
-    assert_eq!(server.seen().len(), 1);
-    assert_eq!(unfinished(&keys).await.len(), 1);
-}
-
-/// A client with a journal, and with something inside that sends in its place.
-fn around(inside: impl Middleware) -> (ClientWithMiddleware, IdempotencyKeys) {
-    let keys = IdempotencyKeys::builder(Profile::ietf())
-        .timer(Pauses::default())
-        .journal(MemoryJournal::new());
-    let (http, keys) = keys.build(reqwest::Client::builder()).expect("a client");
-    let client = ClientBuilder::new(http).with(keys.clone()).with(inside);
-    (client.build(), keys)
-}
-
-/// Sends what it is given, and fails for a reason of its own.
-struct Impatient;
-
-#[async_trait]
-impl Middleware for Impatient {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        next.run(request, extensions).await?;
-        let failure = io::Error::from(io::ErrorKind::TimedOut);
-        Err(reqwest_middleware::Error::middleware(failure))
-    }
-}
-
-/// What the journal sends again at a restart is not to be done in another way meanwhile.
-#[tokio::test]
-async fn cl21_a_failure_of_a_middleware_inside_leaves_the_call_open_and_says_so() {
-    let server = Server::doing([answer(201)]).await;
-    let (client, keys) = around(Impatient);
-
-    let ended = client.post(server.url("/pay")).body("pay").send().await;
-
-    let ClientError::Unknown { why, call, .. } = ended.ending() else {
-        panic!("{ended:?}")
-    };
-    assert_eq!(*why, StopReason::Middleware);
-    assert!(call.failure.is_some());
-    assert_eq!(unfinished(&keys).await[0].key(), &call.key);
-
-    let read = client.get(server.url("/pay")).send().await;
-    let error = read.expect_err("the middleware fails");
-    assert!(ClientError::from_error(&error).is_none(), "it is handed on");
-}
-
-/// Sends what it is given, and then another call, whose failure it hands on.
-struct Notifies(ClientWithMiddleware, String);
-
-#[async_trait]
-impl Middleware for Notifies {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
-        next.run(request, extensions).await?;
-        self.0.post(&self.1).body("paid").send().await
-    }
-}
-
-/// That another call was not done says nothing of this one.
-#[tokio::test]
-async fn cl21_the_failure_of_another_call_inside_is_not_taken_for_that_of_the_call() {
-    let overloaded = problem(503, "idempotency-overloaded");
-    let other = Server::doing([overloaded]).await;
-    let notice = process(Profile::ietf(), patient().attempts(1));
-    let server = Server::doing([answer(201)]).await;
-    let (client, keys) = around(Notifies(notice.client, other.url("/notices")));
-
-    let ended = client.post(server.url("/pay")).body("pay").send().await;
-
-    let ClientError::Unknown { why, call, .. } = ended.ending() else {
-        panic!("the call was done, and it says {ended:?}")
-    };
-    assert_eq!(*why, StopReason::Middleware);
-    assert_eq!(unfinished(&keys).await[0].key(), &call.key);
-}
-
 /// Who looks for what is open asks for a few at a time.
 #[tokio::test]
 async fn cl08_calls_that_are_being_made_keep_no_other_from_the_list() {
@@ -321,8 +94,7 @@ async fn cl08_calls_that_are_being_made_keep_no_other_from_the_list() {
     let process = process(Profile::ietf(), patient().attempts(1));
     let pay = |key| {
         let call = ClientCall::new().key(ClientKey::new(key).expect("a key"));
-        let request = process.client.post(server.url("/pay")).body("pay");
-        request.with_extension(call).send()
+        process.post(&server).with_extension(call).send()
     };
     let first = tokio::spawn(pay("1"));
     server.await_requests(1).await;
@@ -362,8 +134,7 @@ async fn cl02_a_call_that_gave_up_keeps_its_key_for_who_retries_outside() {
 async fn cl13_a_bare_conflict_after_a_lost_answer_is_asked_again() {
     let server = Server::doing([Step::Cut, answer(409).into(), answer(201).into()]).await;
     let process = process(Profile::ietf(), patient());
-    let call = process.client.post(server.url("/pay")).body("pay");
-    let response = call.with_extension(wish()).send().await.expect("an answer");
+    let response = process.charge(&server).send().await.expect("an answer");
     assert_eq!(response.status(), 201);
     assert_eq!(outcome(&response).attempts, 3);
 }
@@ -373,15 +144,10 @@ async fn cl13_a_bare_conflict_after_a_lost_answer_is_no_outcome() {
     for profile in [Profile::ietf(), Profile::stripe()] {
         let server = Server::doing([Step::Cut, answer(409).into()]).await;
         let process = process(profile, patient().attempts(2));
-        let ask = || {
-            let call = process.client.post(server.url("/pay")).body("pay");
-            call.with_extension(wish()).send()
-        };
+        let ask = || process.charge(&server).send();
         let ended = ask().await;
-        let ClientError::Unknown { why, call, .. } = ended.ending() else {
-            panic!("{ended:?}")
-        };
-        assert_eq!(*why, StopReason::Attempts);
+        let (why, call) = ended.unknown();
+        assert_eq!(why, StopReason::Attempts);
         assert_eq!(call.answer.as_ref().expect("the conflict").status, 409);
         let again = ask().await.expect("an answer");
         assert_eq!(outcome(&again).origin, Origin::Server);
@@ -394,10 +160,7 @@ async fn cl13_a_conflict_that_was_recorded_is_the_answer_also_after_a_lost_one()
     let recorded = answer(409).with("idempotent-replayed", "true");
     let server = Server::doing([Step::Cut, recorded.into()]).await;
     let process = process(Profile::ietf(), patient());
-    let ask = || {
-        let call = process.client.post(server.url("/pay")).body("pay");
-        call.with_extension(wish()).send()
-    };
+    let ask = || process.charge(&server).send();
     assert_eq!(ask().await.expect("the conflict").status(), 409);
     let again = ask().await.expect("the conflict");
     assert_eq!(outcome(&again).origin, Origin::Journal);
@@ -412,14 +175,8 @@ async fn cl21_nothing_to_delete_is_no_outcome_of_a_lost_attempt() {
         let process = process(Profile::undeclared(), patient());
         let call = process.client.delete(server.url("/order"));
         let ended = call.with_extension(wish()).send().await;
-        let ClientError::Unknown {
-            why: StopReason::Refused,
-            call,
-            ..
-        } = ended.ending()
-        else {
-            panic!("{ended:?}")
-        };
+        let (why, call) = ended.unknown();
+        assert_eq!(why, StopReason::Refused);
         assert!(call.answer.is_some(), "what it found");
         assert_eq!(process.open().await, 1);
     }
@@ -455,13 +212,7 @@ async fn cl13_c24_a_conflict_that_is_not_to_be_asked_again_is_no_outcome_of_a_lo
             call.with_extension(wish()).send()
         };
         let ended = ask().await;
-        let ClientError::Unknown {
-            why: StopReason::Server,
-            ..
-        } = ended.ending()
-        else {
-            panic!("{ended:?}")
-        };
+        assert_eq!(ended.unknown().0, StopReason::Server);
         assert_eq!(server.seen().len(), 2);
         assert_eq!(process.open().await, 1);
         let again = ask().await.expect("an answer");

@@ -188,6 +188,16 @@ impl Shop {
         client
     }
 
+    /// What an order is answered that is carried out.
+    pub(crate) async fn placed(&self, request: Request<String>) -> Response<String> {
+        self.place(request).await.expect("it is placed")
+    }
+
+    /// What an order is answered that fails, or is refused.
+    pub(crate) async fn fails(&self, request: Request<String>) -> Status {
+        self.place(request).await.expect_err("it fails")
+    }
+
     pub(crate) async fn place(&self, request: Request<String>) -> Result<Response<String>, Status> {
         let path = PathAndQuery::from_static(PLACE);
         self.client().await.unary(request, path, Text).await

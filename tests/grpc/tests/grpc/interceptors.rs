@@ -52,25 +52,23 @@ fn layer(builder: LayerBuilder<Scope>) -> IdempotencyLayer {
     layer.build().expect("the settings are sound")
 }
 
-fn incoming() -> TcpIncoming {
-    TcpIncoming::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there is a port")
+/// A shop, where it is to be served, and whether who asks has access.
+fn unserved() -> (Shop, TcpIncoming, Arc<AtomicBool>) {
+    let incoming = TcpIncoming::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there is a port");
+    let store = FaultyStore::new(MemoryStore::new());
+    let shop = Shop::at(&incoming, Orders::new(), store);
+    (shop, incoming, Arc::new(AtomicBool::new(true)))
 }
 
 #[tokio::test]
 async fn s_54_s_116_an_interceptor_outside_says_who_calls_and_who_gets_a_replay() {
-    let (orders, granted) = (Orders::new(), Arc::new(AtomicBool::new(true)));
-    let incoming = incoming();
-    let shop = Shop::at(
-        &incoming,
-        orders.clone(),
-        FaultyStore::new(MemoryStore::new()),
-    );
+    let (shop, incoming, granted) = unserved();
     let server = Server::builder()
         .layer(InterceptorLayer::new(authenticate(Arc::clone(&granted))))
         .layer(layer(builder(&shop.store).scope("user", |request| {
             Some(request.extensions.get::<User>()?.0.clone())
         })))
-        .add_service(orders);
+        .add_service(shop.orders.clone());
     tokio::spawn(server.serve_with_incoming(incoming));
     let of = |caller| shop.place(with("caller", caller, order("book")));
 
@@ -90,14 +88,9 @@ async fn s_54_s_116_an_interceptor_outside_says_who_calls_and_who_gets_a_replay(
 /// That is where `with_interceptor` puts one: it stands before the handler, and a replay comes from before that.
 #[tokio::test]
 async fn s_54_s_116_an_interceptor_of_the_service_is_asked_for_the_first_call_alone() {
-    let (orders, granted) = (Orders::new(), Arc::new(AtomicBool::new(true)));
-    let incoming = incoming();
-    let shop = Shop::at(
-        &incoming,
-        orders.clone(),
-        FaultyStore::new(MemoryStore::new()),
-    );
-    let intercepted = InterceptedService::new(orders, authenticate(Arc::clone(&granted)));
+    let (shop, incoming, granted) = unserved();
+    let intercepted =
+        InterceptedService::new(shop.orders.clone(), authenticate(Arc::clone(&granted)));
     let server = Server::builder()
         .layer(layer(builder(&shop.store).shared_by_all_callers()))
         .add_service(intercepted);

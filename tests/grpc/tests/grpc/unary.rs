@@ -44,14 +44,14 @@ fn is_refused(status: Status, code: Code, reason: &str) -> tonic_types::ErrorDet
 #[tokio::test]
 async fn s_116_a_retry_gets_the_message_and_the_metadata_of_the_first_call() {
     let shop = open(Rules::grpc_unary());
-    let first = shop.place(order("book")).await.expect("it is placed");
+    let first = shop.placed(order("book")).await;
     assert_eq!(first.get_ref(), "receipt 1 for book");
     assert_eq!(
         first.metadata().get("seen-key").expect("the handler's own"),
         "k"
     );
 
-    let again = shop.place(order("book")).await.expect("it is placed");
+    let again = shop.placed(order("book")).await;
 
     replays(&again, &first);
     let other = shop.place(with("caller", "B", order("book"))).await;
@@ -63,8 +63,7 @@ async fn s_116_a_retry_gets_the_message_and_the_metadata_of_the_first_call() {
 async fn s_116_a_status_of_the_handlers_is_an_outcome() {
     let shop = open(Rules::grpc_unary());
     for has_run in [false, true] {
-        let status = shop.place(order("unknown article")).await;
-        let status = status.expect_err("there is none");
+        let status = shop.fails(order("unknown article")).await;
         assert_eq!(status.code(), Code::NotFound);
         assert_eq!(status.message(), "100 % unknown in run 1");
         let mark = status.metadata().get("idempotent-replayed");
@@ -77,8 +76,7 @@ async fn s_116_a_status_of_the_handlers_is_an_outcome() {
 async fn s_116_what_was_not_begun_is_released_and_what_failed_is_up_to_the_rules() {
     let shop = open(Rules::grpc_unary());
     for run in 1..=2 {
-        let status = shop.place(order("sold out today")).await;
-        let status = status.expect_err("there are none");
+        let status = shop.fails(order("sold out today")).await;
         assert_eq!(status.message(), format!("sold out in run {run}"));
     }
     for (errors, again_is) in [
@@ -87,15 +85,9 @@ async fn s_116_what_was_not_begun_is_released_and_what_failed_is_up_to_the_rules
         (ServerErrors::Uncertain, (Code::FailedPrecondition, "")),
     ] {
         let shop = open(Rules::grpc_unary().server_errors(errors));
-        let first = shop
-            .place(order("broken shelf"))
-            .await
-            .expect_err("it fails");
+        let first = shop.fails(order("broken shelf")).await;
         assert_eq!(first.message(), "broken in run 1");
-        let again = shop
-            .place(order("broken shelf"))
-            .await
-            .expect_err("it failed");
+        let again = shop.fails(order("broken shelf")).await;
         match again_is {
             (Code::FailedPrecondition, _) => {
                 let reason = "IDEMPOTENCY_OUTCOME_UNKNOWN";
@@ -115,9 +107,7 @@ async fn s_116_a_mark_among_the_extensions_is_the_handlers_word() {
     let first = shop.place(order("second hand")).await;
     assert_eq!(first.expect("it is answered").get_ref(), "perhaps");
     is_refused(
-        shop.place(order("second hand"))
-            .await
-            .expect_err("nobody knows"),
+        shop.fails(order("second hand")).await,
         Code::FailedPrecondition,
         "IDEMPOTENCY_OUTCOME_UNKNOWN",
     );
@@ -128,8 +118,7 @@ async fn s_116_a_mark_among_the_extensions_is_the_handlers_word() {
 async fn s_116_a_panic_is_an_internal_error_and_an_outcome() {
     let shop = open(Rules::grpc_unary());
     for _ in 0..2 {
-        let status = shop.place(order("wooden nickel")).await;
-        let status = status.expect_err("it panicked");
+        let status = shop.fails(order("wooden nickel")).await;
         assert_eq!(status.code(), Code::Internal);
     }
     assert_eq!(shop.orders.runs(), 1);
@@ -138,24 +127,21 @@ async fn s_116_a_panic_is_an_internal_error_and_an_outcome() {
 #[tokio::test]
 async fn s_116_a_key_that_is_missing_or_malformed_is_an_invalid_argument() {
     let shop = open(Rules::grpc_unary());
-    let missing = shop.place(Request::new("book".to_owned())).await;
-    let details = is_refused(
-        missing.expect_err("it has no key"),
-        Code::InvalidArgument,
-        "IDEMPOTENCY_KEY_MISSING",
-    );
+    let missing = shop.fails(Request::new("book".to_owned())).await;
+    let details = is_refused(missing, Code::InvalidArgument, "IDEMPOTENCY_KEY_MISSING");
     assert!(details.retry_info().is_none());
     let malformed = with("idempotency-key", "\"k", Request::new("book".to_owned()));
     let details = is_refused(
-        shop.place(malformed).await.expect_err("it has no key"),
+        shop.fails(malformed).await,
         Code::InvalidArgument,
         "IDEMPOTENCY_KEY_INVALID",
     );
     let info = details.error_info().expect("it says what it is");
     assert_eq!(info.metadata["reason"], "unterminated");
-    let nobody = shop.place(with("caller", "nobody", order("book"))).await;
+    let nobody = with("caller", "nobody", order("book"));
+    let nobody = shop.fails(nobody).await;
     is_refused(
-        nobody.expect_err("it is nobody's"),
+        nobody,
         Code::Unauthenticated,
         "IDEMPOTENCY_SCOPE_UNRESOLVED",
     );
@@ -165,15 +151,13 @@ async fn s_116_a_key_that_is_missing_or_malformed_is_an_invalid_argument() {
 #[tokio::test]
 async fn s_116_another_message_with_the_key_is_a_failed_precondition() {
     let shop = open(Rules::grpc_unary());
-    let first = shop.place(order("book")).await.expect("it is placed");
+    let first = shop.placed(order("book")).await;
     is_refused(
-        shop.place(order("pen"))
-            .await
-            .expect_err("it is another one"),
+        shop.fails(order("pen")).await,
         Code::FailedPrecondition,
         "IDEMPOTENCY_KEY_REUSED",
     );
-    let again = shop.place(order("book")).await.expect("it is placed");
+    let again = shop.placed(order("book")).await;
     replays(&again, &first);
     assert_eq!(shop.orders.runs(), 1);
 }
@@ -184,17 +168,14 @@ async fn s_116_a_retry_while_the_first_call_runs_is_aborted_and_told_when_to_com
     let slow = shop.place(order("slow"));
     let others = async {
         shop.orders.gate.arrived(1).await;
-        let early = shop
-            .place(order("slow"))
-            .await
-            .expect_err("the first one runs");
+        let early = shop.fails(order("slow")).await;
         let details = is_refused(early, Code::Aborted, "IDEMPOTENCY_REQUEST_IN_PROGRESS");
         let retry = details.retry_info().expect("it says when");
         assert_eq!(retry.retry_delay, Some(Duration::from_secs(3)));
         shop.orders.gate.open();
     };
     let (first, ()) = tokio::join!(slow, others);
-    let again = shop.place(order("slow")).await.expect("it is placed");
+    let again = shop.placed(order("slow")).await;
     replays(&again, &first.expect("it is placed"));
     assert_eq!(shop.orders.runs(), 1);
 }
@@ -203,14 +184,11 @@ async fn s_116_a_retry_while_the_first_call_runs_is_aborted_and_told_when_to_com
 async fn s_116_nothing_runs_while_the_store_is_unavailable() {
     let shop = open(Rules::grpc_unary());
     shop.store.outage(StoreErrorKind::Unavailable);
-    let refused = shop
-        .place(order("book"))
-        .await
-        .expect_err("there is no store");
+    let refused = shop.fails(order("book")).await;
     let details = is_refused(refused, Code::Unavailable, "IDEMPOTENCY_STORE_UNAVAILABLE");
     let retry = details.retry_info().expect("it says when");
     assert_eq!(retry.retry_delay, Some(Duration::from_secs(5)));
     assert_eq!(shop.orders.runs(), 0);
     shop.store.heal();
-    shop.place(order("book")).await.expect("it is placed");
+    shop.placed(order("book")).await;
 }

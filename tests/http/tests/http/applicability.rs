@@ -11,12 +11,12 @@ use std::{
 use axum::{Router, body::Body, routing};
 use http::{Method, Request, Response, StatusCode};
 use idempotent_runtime::{
-    http::{IdempotencyLayer, Presence, ReplayHint, Rules, problem::Problems},
+    http::{Presence, ReplayHint, Rules, problem::Problems},
     testing::{Fault, Gate, ManualClock, On, Operation},
 };
 use tower::{Layer, ServiceExt};
 
-use crate::harness::{Ask, Shop, by_caller, charge, on_a_clock, post, spawn};
+use crate::harness::{Ask, Shop, by_caller, charge, on_a_clock, post, silent, spawn};
 
 #[tokio::test]
 async fn s_25_keys_count_for_post_and_patch() {
@@ -90,15 +90,10 @@ async fn s_30_it_links_to_the_documentation_of_the_service() {
         .base("https://api.example.com/problems/")
         .and_then(|problems| problems.documentation("https://api.example.com/docs#keys"))
         .expect("these are URIs");
-    let shop = Shop::new(Rules::ietf());
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope("caller", by_caller)
-        .problems(problems)
-        .build()
-        .expect("the settings are sound");
-    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
-        Response::default()
-    });
+    let shop = Shop::layered(
+        |layer| layer.scope("caller", by_caller).problems(problems),
+        silent,
+    );
 
     let refused = shop.send(post("/charges")).await;
 
@@ -142,8 +137,7 @@ fn lent_for_ten_seconds() -> (Shop, Gate, ManualClock) {
 }
 
 async fn records(shop: &Shop) -> usize {
-    let records = shop.idem.store().scan(None, 10).await;
-    records.expect("the store answers").len()
+    shop.records().await.len()
 }
 
 #[tokio::test]
@@ -298,39 +292,33 @@ async fn s_34_a_request_for_another_protocol_passes() {
 
 #[tokio::test]
 async fn a_route_has_rules_of_its_own() {
-    let shop = Shop::new(Rules::ietf());
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope("caller", by_caller)
-        .route("/quotes/{id}", |rules| rules.key(Presence::Optional))
-        .route("/health/{*rest}", |rules| rules.key(Presence::Ignored))
-        .build()
-        .expect("the settings are sound");
-    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
-        Response::default()
-    });
+    let shop = Shop::layered(
+        |layer| {
+            layer
+                .scope("caller", by_caller)
+                .route("/quotes/{id}", |rules| rules.key(Presence::Optional))
+                .route("/health/{*rest}", |rules| rules.key(Presence::Ignored))
+        },
+        silent,
+    );
 
-    shop.send(post("/charges"))
-        .await
-        .is_problem(400, "key_missing");
+    shop.refuses(post("/charges"), 400, "key_missing").await;
     shop.send(post("/quotes/1")).await.is_fresh();
-    shop.send(post("/quotes"))
-        .await
-        .is_problem(400, "key_missing");
+    shop.refuses(post("/quotes"), 400, "key_missing").await;
     passes(&shop, post("/health/deep/check").key("\"malformed")).await;
 }
 
 #[tokio::test]
 async fn of_several_rules_for_a_path_the_first_count() {
-    let shop = Shop::new(Rules::ietf());
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope("caller", by_caller)
-        .route("/quotes/{id}", |rules| rules.key(Presence::Optional))
-        .route("/{*rest}", |rules| rules.key(Presence::Unsupported))
-        .build()
-        .expect("the settings are sound");
-    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
-        Response::default()
-    });
+    let shop = Shop::layered(
+        |layer| {
+            layer
+                .scope("caller", by_caller)
+                .route("/quotes/{id}", |rules| rules.key(Presence::Optional))
+                .route("/{*rest}", |rules| rules.key(Presence::Unsupported))
+        },
+        silent,
+    );
 
     let first = shop.send(post("/quotes/1").key("k")).await;
     first.is_fresh();

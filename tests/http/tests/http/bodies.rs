@@ -8,9 +8,9 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use idempotent_runtime::{Status, http::Rules, testing::Gate};
 use tokio::sync::mpsc;
-use tower::{ServiceExt, util::MapRequestLayer};
+use tower::util::MapRequestLayer;
 
-use crate::harness::{Answer, Shop, charge, post, spawn, stream};
+use crate::harness::{Answer, Shop, charge, post, silent, spawn, stream};
 
 fn pieces(pieces: &[&'static str]) -> Vec<Result<Bytes, Infallible>> {
     pieces
@@ -27,9 +27,7 @@ async fn s_84_s_85_a_body_over_the_limit_is_refused_and_does_not_run() {
     let round_trips = shop.store.round_trips();
 
     let known = post("/c").key("k").body("123456789");
-    shop.send(known.clone())
-        .await
-        .is_problem(413, "body_too_large");
+    shop.refuses(known.clone(), 413, "body_too_large").await;
     let chunked = known.streaming(stream(pieces(&["1234", "5678", "9"])));
     shop.send_as_is(chunked)
         .await
@@ -158,13 +156,7 @@ async fn s_88_s_89_a_stream_is_given_on_as_it_comes_and_not_replayed() {
             response
         }
     });
-    let request = Request::<Body>::from(charge());
-    let response = shop
-        .router
-        .clone()
-        .oneshot(request)
-        .await
-        .expect("a router does not fail");
+    let response = shop.begin(charge()).await;
     let mut body = response.into_body();
 
     sender.send("event 1".into()).expect("it is read");
@@ -174,9 +166,7 @@ async fn s_88_s_89_a_stream_is_given_on_as_it_comes_and_not_replayed() {
         .expect("it is there")
         .expect("it is sound");
     assert_eq!(first.data_ref().expect("data"), "event 1");
-    shop.send(charge())
-        .await
-        .is_problem(409, "request_in_progress");
+    shop.refuses(charge(), 409, "request_in_progress").await;
 
     sender.send("event 2".into()).expect("it is read");
     drop(sender);
@@ -220,13 +210,7 @@ async fn s_88_a_stream_whose_client_goes_away_is_not_replayed() {
     let shop = Shop::with(Rules::ietf(), |_, _| async {
         Response::new(stream(pieces(&["1", "2"])))
     });
-    let request = Request::<Body>::from(charge());
-    let response = shop
-        .router
-        .clone()
-        .oneshot(request)
-        .await
-        .expect("a router does not fail");
+    let response = shop.begin(charge()).await;
     drop(response);
     until_settled(&shop)
         .await
@@ -260,13 +244,8 @@ async fn s_88_s_90_nothing_is_held_for_a_client_that_left_before_the_response_be
 
         assert!(shop.layer.shutdown(Duration::from_secs(60)).await);
         let (store, idem) = (shop.store.clone(), shop.idem.clone());
-        let successor = Shop::over(store, idem, Rules::ietf(), |_, _| async {
-            Response::default()
-        });
-        successor
-            .send(charge())
-            .await
-            .is_problem(409, "result_unavailable");
+        let successor = Shop::over(store, idem, Rules::ietf(), silent);
+        successor.refuses(charge(), 409, "result_unavailable").await;
         assert_eq!((shop.runs(), successor.runs()), (1, 0));
     }
 }
@@ -318,13 +297,7 @@ async fn s_95_a_response_that_breaks_off_is_no_outcome() {
                 stream::<BoxError>(vec![Ok("rec".into()), Err("the disk is gone".into())])
             })
         });
-        let request = Request::<Body>::from(charge());
-        let response = shop
-            .router
-            .clone()
-            .oneshot(request)
-            .await
-            .expect("a router does not fail");
+        let response = shop.begin(charge()).await;
         let mut body = response.into_body();
         let begun = body.frame().await.expect("it begins").expect("it is sound");
         assert_eq!(begun.data_ref().expect("data"), "rec");

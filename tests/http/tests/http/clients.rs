@@ -7,11 +7,11 @@ use std::{
 };
 
 use axum::{body::Body, middleware, middleware::Next};
-use http::{Method, Request, Response};
+use http::{Method, Request};
 use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use idempotent_runtime::{
-    http::{IdempotencyLayer, Rules},
+    http::{LayerBuilder, MissingScope, Rules},
     testing::{Fault, Gate, On, Operation, assert_idempotent},
 };
 use tokio::{
@@ -21,7 +21,9 @@ use tokio::{
 };
 use tower::{ServiceBuilder, ServiceExt};
 
-use crate::harness::{Ask, Shop, by_caller, charge, held_at, on_a_clock, post, spawn, waiting};
+use crate::harness::{
+    Ask, Shop, by_caller, charge, first_held_at, held_at, on_a_clock, post, silent, spawn, waiting,
+};
 
 /// Says when it is dropped.
 struct Dropped(Option<oneshot::Sender<()>>);
@@ -79,12 +81,7 @@ async fn s_98_a_client_that_hangs_up_changes_nothing() {
 
 /// The first run is what a new service over the same store replays.
 pub(crate) async fn is_recorded(shop: &Shop) {
-    let successor = Shop::over(
-        shop.store.clone(),
-        shop.idem.clone(),
-        Rules::ietf(),
-        |_, _| async { Response::default() },
-    );
+    let successor = Shop::over(shop.store.clone(), shop.idem.clone(), Rules::ietf(), silent);
     let again = successor.send(charge()).await;
     assert!(again.is_replay(), "{again:?}");
     assert_eq!(again.body, "receipt 1");
@@ -158,12 +155,10 @@ async fn s_100_a_timeout_outside_changes_nothing() {
 #[tokio::test]
 async fn s_100_the_layer_counts_the_handlers_that_run() {
     let (shop, gate) = waiting(Rules::ietf());
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope("caller", by_caller)
-        .max_in_flight(1)
-        .build()
-        .expect("the settings are sound");
-    let shop = Shop::behind(layer, shop.store, shop.idem, held_at(&gate));
+    let shop = shop.beside(
+        |layer| layer.scope("caller", by_caller).max_in_flight(1),
+        held_at(&gate),
+    );
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
     // Its client goes away, and it runs on.
@@ -184,28 +179,18 @@ async fn s_100_the_layer_counts_the_handlers_that_run() {
 }
 
 /// The shop again, where each caller has room for one handler. The first one waits at the gate.
-fn with_room_for_one(shop: Shop, gate: &Gate) -> Shop {
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope("caller", by_caller)
-        .max_in_flight_per_caller(1)
-        .build()
-        .expect("the settings are sound");
-    let inside = gate.clone();
-    Shop::behind(layer, shop.store, shop.idem, move |run, _| {
-        let gate = inside.clone();
-        async move {
-            if run == 1 {
-                gate.pass().await;
-            }
-            Response::default()
-        }
-    })
+fn with_room_for_one(shop: &Shop, gate: &Gate) -> Shop {
+    let room_for_one = |layer: LayerBuilder<MissingScope>| {
+        let layer = layer.scope("caller", by_caller);
+        layer.max_in_flight_per_caller(1)
+    };
+    shop.beside(room_for_one, first_held_at(gate))
 }
 
 #[tokio::test]
 async fn a_caller_has_a_bound_of_its_own() {
     let (shop, gate) = waiting(Rules::ietf());
-    let shop = with_room_for_one(shop, &gate);
+    let shop = with_room_for_one(&shop, &gate);
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
 
@@ -224,7 +209,7 @@ async fn a_caller_has_a_bound_of_its_own() {
 #[tokio::test]
 async fn who_takes_over_finds_room() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf());
-    let shop = with_room_for_one(shop, &gate);
+    let shop = with_room_for_one(&shop, &gate);
     let beats = Operation::Heartbeat;
     shop.store.fault(beats, On::Every, Fault::LoseRequest);
     let first = spawn(&shop, charge());

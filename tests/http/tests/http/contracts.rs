@@ -111,9 +111,8 @@ async fn s_115_s_125_the_contract_says_what_becomes_of_a_request_without_a_key()
         .key(Presence::Optional)
         .early_data(EarlyData::WithKey);
     let (shop, early) = off(early);
-    shop.send(post("/off").header("early-data", "1"))
-        .await
-        .is_problem(425, "too_early");
+    shop.refuses(post("/off").header("early-data", "1"), 425, "too_early")
+        .await;
     assert!(!kinds(&early).contains(&Kind::KeyMissing));
     tells(
         &early.to_markdown(),

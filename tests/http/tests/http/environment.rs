@@ -3,21 +3,22 @@
 use std::task::{Context, Poll};
 
 use axum::{Router, body::Body, middleware, middleware::Next};
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Idempotency, MemoryStore,
     http::{
-        Contract, EarlyData, IdempotencyLayer, KeyEcho, KeyPolicy, KeyReader, KeyScope, Presence,
-        Rules, Seal, ServerErrors,
+        Contract, IdempotencyLayer, KeyEcho, KeyPolicy, KeyReader, KeyScope, Presence, Rules, Seal,
+        ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
     identity::RecordId,
-    testing::{FaultyStore, Gate},
+    testing::FaultyStore,
 };
 use tower::{Layer, Service};
 
-use crate::harness::{Shop, by_caller, charge, post, spawn};
+use crate::harness::{Ask, Shop, by_caller, charge, on_a_clock, post, silent, spawn};
+
+mod early_data;
 
 fn layer_of(rules: Rules) -> IdempotencyLayer {
     IdempotencyLayer::builder(Idempotency::memory())
@@ -169,73 +170,6 @@ async fn s_125_the_longest_response_that_the_contract_promises_is_stored() {
 }
 
 #[tokio::test]
-async fn s_115_early_data_without_a_key_is_too_early_where_that_is_said() {
-    let early = |ask: crate::harness::Ask| ask.header("early-data", "1");
-    let optional = || Rules::ietf().key(Presence::Optional);
-    let shop = Shop::new(optional().early_data(EarlyData::WithKey));
-    shop.send(early(charge())).await.is_fresh();
-    let doubled = early(early(post("/charges")));
-    let nonsense = post("/charges").header("early-data", "yes");
-    for unprotected in [early(post("/charges")), doubled, nonsense] {
-        let refused = shop.send(unprotected).await;
-        let document = refused.is_problem(425, "too_early");
-        assert_eq!(document["key_action"], "send");
-    }
-    shop.send(post("/charges")).await.is_fresh();
-    assert_eq!(shop.runs(), 2);
-    Shop::new(optional())
-        .send(early(post("/charges")))
-        .await
-        .is_fresh();
-}
-
-/// What keys do not count for can be repeated like a request without one; a read does no harm.
-#[tokio::test]
-async fn s_115_early_data_that_no_key_protects_is_too_early_whatever_is_said_of_keys() {
-    let rules = || Rules::ietf().early_data(EarlyData::WithKey);
-    let early = |method: Method| {
-        let ask = crate::harness::Ask::new(method, "/charges").key("k");
-        ask.header("early-data", "1")
-    };
-    for (presence, method) in [
-        (Presence::Required, Method::PUT),
-        (Presence::Optional, Method::DELETE),
-        (Presence::Ignored, Method::PATCH),
-    ] {
-        let shop = Shop::new(rules().key(presence).echo(KeyEcho::Key));
-        let refused = shop.send(early(method)).await;
-        let document = refused.is_problem(425, "too_early");
-        assert_eq!(document["key_action"], "none", "{presence:?}");
-        assert!(!refused.headers.contains_key("idempotency-key"));
-        assert_eq!(shop.runs(), 0, "{presence:?}");
-        shop.send(early(Method::GET)).await.is_fresh();
-    }
-    let unsupported = Shop::new(rules().key(Presence::Unsupported));
-    let refused = unsupported.send(early(Method::POST)).await;
-    refused.is_problem(501, "not_supported");
-    let without = post("/charges").header("early-data", "1");
-    let refused = unsupported.send(without).await;
-    refused.is_problem(425, "too_early");
-}
-
-/// Who names GET among the methods that keys count for says that it does more than read.
-#[tokio::test]
-async fn s_115_a_read_that_keys_count_for_is_too_early_without_one() {
-    let rules = Rules::ietf().key(Presence::Optional).methods([Method::GET]);
-    let shop = Shop::new(rules.early_data(EarlyData::WithKey));
-    let early = || {
-        let ask = crate::harness::Ask::new(Method::GET, "/charges");
-        ask.header("early-data", "1")
-    };
-    let refused = shop.send(early()).await;
-    refused.is_problem(425, "too_early");
-    assert_eq!(shop.runs(), 0);
-    shop.send(early().key("k")).await.is_fresh();
-    let opened = early().header("upgrade", "websocket");
-    shop.send(opened).await.is_fresh();
-}
-
-#[tokio::test]
 async fn s_120_a_problem_holds_neither_key_nor_caller() {
     let shop = Shop::new(Rules::ietf());
     let keyed = || post("/charges").key("secret-key").caller("secret-caller");
@@ -247,9 +181,7 @@ async fn s_120_a_problem_holds_neither_key_nor_caller() {
     assert_eq!(refused.headers["content-language"], "en");
 
     let head = Shop::new(Rules::ietf().methods([Method::HEAD]));
-    let refused = head
-        .send(crate::harness::Ask::new(Method::HEAD, "/charges"))
-        .await;
+    let refused = head.send(Ask::new(Method::HEAD, "/charges")).await;
     assert_eq!((refused.status.as_u16(), refused.body.len()), (400, 0));
 }
 
@@ -270,21 +202,16 @@ impl Renderer for Html {
 
 #[tokio::test]
 async fn s_121_a_renderer_changes_the_body_and_nothing_else() {
-    let idem = Idempotency::memory();
-    let layer = IdempotencyLayer::builder(idem.clone())
-        .scope("caller", by_caller)
-        .problems(Problems::new().renderer(Html))
-        .build()
-        .expect("the settings are sound");
-    let store = FaultyStore::new(MemoryStore::new());
-    let shop = Shop::behind(layer, store, idem, |_, _| async { Response::default() });
-    let html = || charge().header("accept", "text/html");
-    shop.send(html()).await.is_fresh();
-    for refused in [
-        shop.send(html().body("other")).await,
-        shop.send(post("/").header("accept", "text/html").key("\"k"))
-            .await,
-    ] {
+    let problems = Problems::new().renderer(Html);
+    let shop = Shop::layered(
+        |layer| layer.scope("caller", by_caller).problems(problems),
+        silent,
+    );
+    let html = |ask: Ask| ask.header("accept", "text/html");
+    shop.send(html(charge())).await.is_fresh();
+    let malformed = post("/").key("\"k");
+    for refused in [charge().body("other"), malformed] {
+        let refused = shop.send(html(refused)).await;
         assert_eq!(refused.headers["content-type"], "text/html");
         assert_eq!(refused.headers["cache-control"], "no-store");
         assert_eq!(refused.body, format!("<h1>{}</h1>", refused.status));
@@ -360,27 +287,7 @@ async fn s_123_the_service_that_is_ready_is_the_one_that_is_called() {
 
 #[tokio::test]
 async fn s_124_a_purge_leaves_what_runs() {
-    let clock = idempotent_runtime::testing::ManualClock::new();
-    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-    let idem = Idempotency::builder(store.clone())
-        .timer(clock.clone())
-        .build();
-    let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::over(
-        store,
-        idem.expect("sound"),
-        Rules::ietf().ttl("1h"),
-        move |run, _| {
-            let gate = inside.clone();
-            async move {
-                if run == 1 {
-                    gate.pass().await;
-                }
-                Response::new(Body::from(Bytes::from(run.to_string())))
-            }
-        },
-    );
+    let (shop, gate, clock) = on_a_clock(Rules::ietf().ttl("1h"));
     let running = spawn(&shop, charge());
     gate.arrived(1).await;
     shop.send(post("/charges").key("done")).await.is_fresh();

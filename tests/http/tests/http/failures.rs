@@ -6,10 +6,10 @@ use axum::{BoxError, body::Body, response::IntoResponse as _};
 use http::{Request, Response, StatusCode};
 use http_body_util::Empty;
 use idempotent_runtime::{
-    Idempotency, MemoryStore, OnCrash, OnOutage, RawOutcome, Status,
+    OnCrash, OnOutage, RawOutcome, Status,
     http::{IdempotencyLayer, ReplayHint, Rules, ServerErrors, UnstorableResponse},
     store::StoreErrorKind,
-    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
+    testing::{Fault, Gate, ManualClock, On, Operation},
 };
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -76,9 +76,7 @@ async fn s_104_a_vanished_process_binds_a_key_for_one_lease() {
             .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
         let first = spawn(&shop, charge());
         gate.arrived(1).await;
-        shop.send(charge())
-            .await
-            .is_problem(409, "request_in_progress");
+        shop.refuses(charge(), 409, "request_in_progress").await;
 
         clock.advance(Duration::from_secs(6));
 
@@ -98,11 +96,7 @@ fn sending_a_long_receipt(
     is_known: bool,
     mark: Option<ReplayHint>,
 ) -> (Shop, ManualClock) {
-    let clock = ManualClock::new();
-    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-    let idem = Idempotency::builder(store.clone()).timer(clock.clone());
-    let idem = idem.build().expect("the settings are sound");
-    let shop = Shop::over(store, idem, rules, move |_, _| async move {
+    Shop::timed(rules, move |_, _| async move {
         let receipt = "a long receipt";
         let mut response = Response::new(match is_known {
             true => Body::from(receipt),
@@ -110,14 +104,12 @@ fn sending_a_long_receipt(
         });
         mark.map(|mark| response.extensions_mut().insert(mark));
         response
-    });
-    (shop, clock)
+    })
 }
 
 /// What the store says becomes of the only record when its holder vanishes.
 async fn on_crash(shop: &Shop) -> OnCrash {
-    let records = shop.idem.store().scan(None, 2).await;
-    let records = records.expect("the store answers");
+    let records = shop.records().await;
     assert_eq!(records.len(), 1);
     records[0].1.on_crash
 }
@@ -216,9 +208,7 @@ async fn s_105_a_slow_handler_keeps_its_key() {
             tokio::task::yield_now().await;
         }
     }
-    shop.send(charge())
-        .await
-        .is_problem(409, "request_in_progress");
+    shop.refuses(charge(), 409, "request_in_progress").await;
     gate.open();
     let first = first.await.expect("it is answered");
     shop.send(charge()).await.replays(&first);
@@ -288,9 +278,7 @@ async fn s_108_a_store_that_dies_meanwhile_costs_nobody_the_response() {
     let first = shop.send(charge()).await;
 
     first.is_fresh();
-    shop.send(charge())
-        .await
-        .is_problem(409, "request_in_progress");
+    shop.refuses(charge(), 409, "request_in_progress").await;
     shop.store.heal();
     while let Ok(Status::Processing { .. }) =
         shop.idem.lookup("http", Some(&("caller", "A")), "k").await
@@ -306,12 +294,7 @@ async fn s_109_what_cannot_be_read_is_neither_given_nor_run_again() {
     for damaged in [&b""[..], b"garbage", b"\xff\x01"] {
         let shop = Shop::new(Rules::ietf());
         shop.send(charge()).await.is_fresh();
-        let records = shop
-            .idem
-            .store()
-            .scan(None, 1)
-            .await
-            .expect("the store answers");
+        let records = shop.records().await;
         let (id, record) = &records[0];
         shop.overwrite(id, record, RawOutcome::value(damaged)).await;
 

@@ -132,17 +132,14 @@ async fn s_49_an_extractor_finds_the_key_or_refuses() {
     let app = App::new();
     let shop = shop(app.router());
     let order = |ask: Ask| ask.json("{\"item\":\"book\"}");
-    shop.send(order(post("/orders")))
-        .await
-        .is_problem(400, "key_missing");
-    shop.send(order(post("/orders").key("\"k")))
-        .await
-        .is_problem(400, "key_invalid");
+    shop.refuses(order(post("/orders")), 400, "key_missing")
+        .await;
+    shop.refuses(order(post("/orders").key("\"k")), 400, "key_invalid")
+        .await;
     assert_eq!(shop.send(post("/optional")).await.body, "none");
     assert_eq!(shop.send(post("/optional").key("k")).await.body, "k");
-    shop.send(post("/optional").key(""))
-        .await
-        .is_problem(400, "key_invalid");
+    shop.refuses(post("/optional").key(""), 400, "key_invalid")
+        .await;
     assert_eq!(app.runs(), 0);
 }
 
@@ -177,9 +174,8 @@ async fn an_annotated_handler_without_a_layer_outlives_its_client() {
 
     drop(client);
     let shop = shop(app.router());
-    shop.send(place("book"))
-        .await
-        .is_problem(409, "request_in_progress");
+    shop.refuses(place("book"), 409, "request_in_progress")
+        .await;
     app.gate.open();
 
     let mut again = shop.send(place("book")).await;

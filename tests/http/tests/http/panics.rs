@@ -8,7 +8,7 @@ use http::{HeaderMap, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Idempotency, OnCrash,
     http::{
-        IdempotencyLayer, ReplayHint, Rules, Seal, ServerErrors,
+        LayerBuilder, MissingScope, ReplayHint, Rules, Seal, ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
     identity::RecordId,
@@ -197,22 +197,19 @@ async fn s_102_a_seal_that_panics_loses_the_response_and_nothing_else() {
         ServerErrors::Release,
         ServerErrors::Uncertain,
     ] {
-        let shop = Shop::new(Rules::ietf());
-        let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope("caller", by_caller)
-            .rules(Rules::ietf().server_errors(errors))
-            .seal(NoKey)
-            .build()
-            .expect("the settings are sound");
-        let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
-            Response::new(Body::from("receipt"))
-        });
+        let shop = Shop::layered(
+            |layer| {
+                layer
+                    .scope("caller", by_caller)
+                    .rules(Rules::ietf().server_errors(errors))
+                    .seal(NoKey)
+            },
+            |_, _| async { Response::new(Body::from("receipt")) },
+        );
         let first = shop.send(charge()).await;
         first.is_fresh();
         assert_eq!(first.body, "receipt");
-        shop.send(charge())
-            .await
-            .is_problem(409, "result_unavailable");
+        shop.refuses(charge(), 409, "result_unavailable").await;
         assert_eq!(shop.runs(), 1, "{errors:?}");
     }
 }
@@ -229,15 +226,14 @@ impl Renderer for NoTemplate {
 
 #[tokio::test]
 async fn s_102_a_failure_that_cannot_be_told_is_a_failure_nonetheless() {
-    let shop = Shop::new(Rules::ietf());
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope("caller", by_caller)
-        .problems(Problems::new().renderer(NoTemplate))
-        .build()
-        .expect("the settings are sound");
-    let shop = Shop::behind(layer, shop.store, shop.idem, |_, _| async {
-        panic!("the handler of a test")
-    });
+    let shop = Shop::layered(
+        |layer| {
+            layer
+                .scope("caller", by_caller)
+                .problems(Problems::new().renderer(NoTemplate))
+        },
+        |_, _| async { panic!("the handler of a test") },
+    );
     for _ in 0..2 {
         let answer = spawn(&shop, charge()).await;
         assert!(answer.is_err_and(|panicked| panicked.is_panic()));
@@ -247,16 +243,14 @@ async fn s_102_a_failure_that_cannot_be_told_is_a_failure_nonetheless() {
 
 #[tokio::test]
 async fn s_102_a_refusal_that_cannot_be_told_binds_no_key() {
-    let shop = Shop::new(Rules::ietf());
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope("caller", by_caller)
-        .rules(Rules::ietf().on_crash(OnCrash::Uncertain))
-        .problems(Problems::new().renderer(NoTemplate))
-        .max_in_flight(1)
-        .build()
-        .expect("the settings are sound");
     let gate = Gate::new();
-    let shop = Shop::behind(layer, shop.store, shop.idem, held_at(&gate));
+    let set_up = |layer: LayerBuilder<MissingScope>| {
+        let rules = Rules::ietf().on_crash(OnCrash::Uncertain);
+        let layer = layer.scope("caller", by_caller).rules(rules);
+        let problems = Problems::new().renderer(NoTemplate);
+        layer.problems(problems).max_in_flight(1)
+    };
+    let shop = Shop::layered(set_up, held_at(&gate));
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
     let second = post("/charges").key("l");

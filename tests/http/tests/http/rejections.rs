@@ -75,9 +75,7 @@ async fn s_63_a_checked_extractor_that_rejects_frees_the_key() {
             (201, &b"3"[..])
         );
         shop.send(right("/checked")).await.replays(&checked);
-        shop.send(right("/plain"))
-            .await
-            .is_problem(422, "key_reused");
+        shop.refuses(right("/plain"), 422, "key_reused").await;
     }
 }
 

@@ -6,12 +6,12 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use idempotent_runtime::{
-    Error, Idempotency, InFlight, MemoryStore,
+    Error, Idempotency, InFlight,
     http::{IdempotencyKey, IdempotencyLayer, KeyEcho, MismatchDetails, ReplayOfCreated, Rules},
-    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 
-use crate::harness::{Shop, by_caller, charge, held_at, post, spawn, stream, waiting};
+use crate::harness::{Shop, by_caller, charge, held_at, post, running, spawn, stream};
 
 #[tokio::test]
 async fn s_35_the_first_request_gets_the_handlers_own_response() {
@@ -52,9 +52,7 @@ async fn s_39_another_body_with_the_key_is_refused_and_changes_nothing() {
 
 #[tokio::test]
 async fn s_40_a_retry_while_the_first_runs_is_told_to_come_again() {
-    let (shop, gate) = waiting(Rules::ietf());
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let (shop, gate, first) = running(Rules::ietf()).await;
 
     let meanwhile = shop.send(charge()).await;
 
@@ -69,9 +67,7 @@ async fn s_40_a_retry_while_the_first_runs_is_told_to_come_again() {
 
 #[tokio::test]
 async fn s_41_another_request_while_the_first_runs_is_another_request() {
-    let (shop, gate) = waiting(Rules::ietf());
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let (shop, gate, first) = running(Rules::ietf()).await;
 
     let other = shop.send(post("/charges").key("k").body("amount=99")).await;
 
@@ -140,9 +136,7 @@ async fn s_42_the_statuses_of_refusals_are_the_services_and_the_types_stay() {
         .in_flight_status(StatusCode::LOCKED)
         .mismatch_details(MismatchDetails::Named)
         .retry_after("2500ms");
-    let (shop, gate) = waiting(rules);
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let (shop, gate, first) = running(rules).await;
 
     let other = shop.send(charge().body("amount=99")).await;
     let document = other.is_problem(400, "key_reused");
@@ -199,9 +193,7 @@ fn a_duration_that_cannot_be_one_is_a_mistake_wherever_it_stands() {
 #[tokio::test]
 async fn s_43_a_retry_that_may_wait_gets_the_replay() {
     let wait = InFlight::Wait(Duration::from_secs(3_600));
-    let (shop, gate) = waiting(Rules::ietf().in_flight(wait));
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let (shop, gate, first) = running(Rules::ietf().in_flight(wait)).await;
     let second = spawn(&shop, charge());
 
     while shop.store.calls(Operation::Wait) == 0 {
@@ -217,15 +209,9 @@ async fn s_43_a_retry_that_may_wait_gets_the_replay() {
 
 #[tokio::test]
 async fn s_44_a_retry_waits_no_longer_than_it_may() {
-    let clock = ManualClock::new();
-    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-    let idem = Idempotency::builder(store.clone())
-        .timer(clock.clone())
-        .build();
-    let idem = idem.expect("the settings are sound");
     let wait = InFlight::Wait(Duration::from_secs(5));
     let gate = Gate::new();
-    let shop = Shop::over(store, idem, Rules::ietf().in_flight(wait), held_at(&gate));
+    let (shop, clock) = Shop::timed(Rules::ietf().in_flight(wait), held_at(&gate));
     let first = spawn(&shop, charge());
     gate.arrived(1).await;
     let second = spawn(&shop, charge());
@@ -260,9 +246,7 @@ async fn s_44_a_retry_waits_no_longer_than_it_may() {
 #[tokio::test]
 async fn s_44_a_client_that_waits_and_goes_away_leaves_nothing_behind() {
     let wait = InFlight::Wait(Duration::from_secs(3_600));
-    let (shop, gate) = waiting(Rules::ietf().in_flight(wait));
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let (shop, gate, first) = running(Rules::ietf().in_flight(wait)).await;
     let loads = shop.store.calls(Operation::Wait);
     let second = spawn(&shop, charge());
     while shop.store.calls(Operation::Wait) == loads {
@@ -324,9 +308,7 @@ async fn s_46_nothing_runs_without_a_claim() {
     let shop = Shop::new(Rules::ietf());
     shop.store
         .fault(Operation::Claim, On::Every, Fault::LoseRequest);
-    shop.send(charge())
-        .await
-        .is_problem(503, "store_unavailable");
+    shop.refuses(charge(), 503, "store_unavailable").await;
     assert_eq!(shop.runs(), 0);
     shop.store.heal();
     shop.send(charge()).await.is_fresh();
@@ -362,9 +344,7 @@ async fn s_49_the_handler_gets_the_key_and_its_attempt() {
 
 #[tokio::test]
 async fn s_50_the_key_is_repeated_on_every_response_where_that_is_on() {
-    let (shop, gate) = waiting(Rules::ietf().echo(KeyEcho::Key));
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let (shop, gate, first) = running(Rules::ietf().echo(KeyEcho::Key)).await;
     let mut answers = vec![
         shop.send(charge()).await,
         shop.send(charge().body("amount=99")).await,

@@ -4,7 +4,7 @@ use axum::body::Body;
 use http::{Response, StatusCode};
 use idempotent_runtime::{
     BoxError,
-    http::{IdempotencyLayer, KeyScope, ReplayHint, Rules, Seal},
+    http::{KeyScope, LayerBuilder, MissingScope, ReplayHint, Rules, Seal},
     identity::RecordId,
 };
 
@@ -27,14 +27,11 @@ impl Seal for Bound {
 
 /// A shop that says which run it was, and where that is the third one, that nobody knows what happened.
 fn sealed(key_scope: KeyScope) -> Shop {
-    let open = Shop::new(Rules::ietf());
-    let layer = IdempotencyLayer::builder(open.idem.clone())
-        .scope("caller", by_caller)
-        .rules(Rules::ietf().key_scope(key_scope))
-        .seal(Bound)
-        .build()
-        .expect("the settings are sound");
-    Shop::behind(layer, open.store, open.idem, |run, _| async move {
+    let set_up = |layer: LayerBuilder<MissingScope>| {
+        let rules = Rules::ietf().key_scope(key_scope);
+        layer.scope("caller", by_caller).rules(rules).seal(Bound)
+    };
+    Shop::layered(set_up, |run, _| async move {
         let mut response = Response::new(Body::from(format!("receipt {run}")));
         if run == 3 {
             response.extensions_mut().insert(ReplayHint::Uncertain);
@@ -83,8 +80,7 @@ async fn s_72_what_somebody_settles_is_sealed_for_its_record() {
 
 /// Does what somebody can who writes to the store: gives each of two records the outcome of the other.
 async fn exchange_outcomes(shop: &Shop) {
-    let store = shop.idem.store();
-    let records = store.scan(None, 3).await.expect("the store answers");
+    let records = shop.records().await;
     let [(first, one), (second, other)] = &records[..] else {
         panic!("there are two records, not {}", records.len())
     };

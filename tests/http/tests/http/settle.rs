@@ -6,7 +6,9 @@ use axum::body::Body;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use idempotent_runtime::{
     Idempotency, OnCrash, Status,
-    http::{IdempotencyLayer, KeyScope, ReplayHint, Rules, StoredResponse},
+    http::{
+        IdempotencyLayer, KeyScope, LayerBuilder, MissingScope, ReplayHint, Rules, StoredResponse,
+    },
     testing::{Fault, On, Operation},
 };
 
@@ -58,26 +60,17 @@ async fn s_104_a_crash_is_settled_with_the_response_that_retries_get() {
 #[tokio::test]
 async fn s_65_a_settled_response_is_sealed_where_the_layer_seals() {
     let unsealed = Shop::new(Rules::ietf());
-    let layer = |key_scope| {
-        IdempotencyLayer::builder(unsealed.idem.clone())
-            .scope("caller", by_caller)
-            .rules(Rules::ietf().key_scope(key_scope))
-            .seal(Mask(0x55))
-            .build()
-            .expect("the settings are sound")
-    };
     for key_scope in [KeyScope::Caller, KeyScope::Route] {
-        let store = unsealed.store.clone();
-        let shop = Shop::behind(
-            layer(key_scope),
-            store,
-            unsealed.idem.clone(),
-            |_, _| async {
-                let mut response = Response::new(Body::empty());
-                response.extensions_mut().insert(ReplayHint::Uncertain);
-                response
-            },
-        );
+        let set_up = |layer: LayerBuilder<MissingScope>| {
+            let rules = Rules::ietf().key_scope(key_scope);
+            let layer = layer.scope("caller", by_caller).rules(rules);
+            layer.seal(Mask(0x55))
+        };
+        let shop = unsealed.beside(set_up, |_, _| async {
+            let mut response = Response::new(Body::empty());
+            response.extensions_mut().insert(ReplayHint::Uncertain);
+            response
+        });
         let ask = || charge().caller(&format!("{key_scope:?}"));
         let caller = format!("{key_scope:?}");
         shop.send(ask()).await.is_fresh();
@@ -97,8 +90,7 @@ async fn s_65_a_settled_response_is_sealed_where_the_layer_seals() {
         assert_eq!(again.body, "receipt 99");
         assert_eq!(again.headers["set-cookie"], "session=operator");
     }
-    let records = unsealed.idem.store().scan(None, 2).await;
-    for (_, record) in records.expect("the store answers") {
+    for (_, record) in unsealed.records().await {
         let bytes = &record.outcome.as_ref().expect("it is settled").bytes;
         assert!(!bytes.windows(7).any(|piece| piece == b"receipt"));
     }
@@ -157,7 +149,5 @@ async fn a_response_that_cannot_be_stored_settles_nothing() {
     assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
     let settle = shop.layer.settle(Some("A"), "k").expect("these are keys");
     assert_eq!(settle.as_done().await, Ok(()));
-    shop.send(charge())
-        .await
-        .is_problem(409, "result_unavailable");
+    shop.refuses(charge(), 409, "result_unavailable").await;
 }

@@ -23,14 +23,12 @@ use tower::ServiceExt;
 
 use crate::{
     clients::is_recorded,
-    harness::{Answer, Shop, charge, on_a_clock, post, spawn, waiting},
+    harness::{Answer, Shop, charge, on_a_clock, post, running, spawn, waiting},
 };
 
 #[tokio::test]
 async fn s_101_a_shutdown_waits_for_handlers_and_refuses_new_work() {
-    let (shop, gate) = waiting(Rules::ietf());
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let (shop, gate, first) = running(Rules::ietf()).await;
     first.abort();
     let _gone = first.await;
 

@@ -1,23 +1,19 @@
 //! A5: what is stored, by the status and by the handler's own word.
 
-use std::time::Duration;
-
-use axum::{body::Body, response::IntoResponse as _};
+use axum::body::Body;
 use http::{Method, Response, StatusCode};
 use idempotent_runtime::{
-    BoxError, Idempotency, MemoryStore, Status, StoreErrorKind,
-    http::{
-        IdempotencyLayer, KeyScope, ReplayHint, Rules, Seal, ServerErrors, Storage,
-        problem::{Kind, Problem},
-    },
+    BoxError, Status,
+    http::{KeyScope, ReplayHint, Rules, Seal, ServerErrors, Storage},
     identity::RecordId,
-    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 
 use crate::{
     bodies::until_settled,
-    harness::{Answer, Ask, Shop, by_caller, charge, post, spawn, stream},
+    harness::{Answer, Ask, Shop, by_caller, charge, post, stream},
 };
+
+mod key_status;
 
 /// A shop that answers with this status, and with this mark.
 fn answering(rules: Rules, status: u16, mark: Option<ReplayHint>) -> Shop {
@@ -171,25 +167,11 @@ async fn s_64_not_now_is_released_however_long_it_is_told() {
 #[tokio::test]
 async fn s_65_what_a_failure_means_is_a_choice() {
     for status in [500, 502, 504] {
+        let rules = |errors| Rules::ietf().server_errors(errors);
         is_kept(Rules::ietf(), status, None).await;
-        is_kept(
-            Rules::ietf().server_errors(ServerErrors::Replay),
-            status,
-            None,
-        )
-        .await;
-        is_released(
-            Rules::ietf().server_errors(ServerErrors::Release),
-            status,
-            None,
-        )
-        .await;
-        is_uncertain(
-            Rules::ietf().server_errors(ServerErrors::Uncertain),
-            status,
-            None,
-        )
-        .await;
+        is_kept(rules(ServerErrors::Replay), status, None).await;
+        is_released(rules(ServerErrors::Release), status, None).await;
+        is_uncertain(rules(ServerErrors::Uncertain), status, None).await;
     }
 }
 
@@ -200,108 +182,6 @@ async fn s_67_the_handlers_word_counts_more_than_the_status() {
     is_kept(Rules::ietf(), 503, Some(ReplayHint::Final)).await;
     is_uncertain(Rules::ietf(), 202, Some(ReplayHint::Uncertain)).await;
     is_unavailable(&answering(Rules::ietf(), 200, Some(ReplayHint::NotStored))).await;
-}
-
-/// Clients that remember what a call came to ask again where the key is free, and never where it is not.
-#[tokio::test]
-async fn s_67_only_the_layer_says_that_a_key_is_free() {
-    let claims = |mark: Option<ReplayHint>| {
-        Shop::with(Rules::acp(), move |_, request| async move {
-            assert!(request.uri() != "/panics", "it panics");
-            let mut response = Response::new(Body::from("receipt"));
-            let claimed = "released".parse().expect("a value");
-            response.headers_mut().insert("idempotency-status", claimed);
-            mark.map(|mark| response.extensions_mut().insert(mark));
-            response
-        })
-    };
-    for mark in [
-        None,
-        Some(ReplayHint::NotStored),
-        Some(ReplayHint::Uncertain),
-    ] {
-        let (first, again) = twice(&claims(mark)).await;
-        assert_eq!(says_of_its_key(&first), None, "{mark:?}");
-        assert_eq!(says_of_its_key(&again), None, "{mark:?}");
-    }
-    let other = charge().body("amount=13");
-    let shop = claims(None);
-    shop.send(charge()).await;
-    for refused in [other, post("/charges"), post("/panics").key("p")] {
-        let refused = shop.send(refused).await;
-        assert!(refused.status.as_u16() >= 400, "{refused:?}");
-        assert_eq!(says_of_its_key(&refused), None, "{refused:?}");
-    }
-}
-
-/// A retry is to reach the handler, and what another call holds, or has done, is not undone by that.
-#[tokio::test]
-async fn s_67_a_problem_about_another_call_does_not_say_that_a_key_is_free() {
-    for kind in [Kind::RequestInProgress, Kind::ResultOutOfReach] {
-        let shop = Shop::with(Rules::ietf(), move |_, _| async move {
-            Problem::new(kind).into_response()
-        });
-        let (first, again) = twice(&shop).await;
-        assert_eq!(shop.runs(), 2, "{kind:?}");
-        for answer in [first, again] {
-            assert_eq!(says_of_its_key(&answer), None, "{kind:?}");
-        }
-    }
-}
-
-/// Nothing happened this time; what the handler before it did, which vanished, is another question.
-#[tokio::test]
-async fn s_67_a_takeover_does_not_say_that_a_key_is_free() {
-    let (gate, clock) = (Gate::new(), ManualClock::new());
-    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-    let idem = Idempotency::builder(store.clone())
-        .timer(clock.clone())
-        .build();
-    let idem = idem.expect("the settings are sound");
-    let inside = gate.clone();
-    let shop = Shop::over(store, idem, Rules::ietf().lease("5s"), move |run, _| {
-        let inside = inside.clone();
-        async move {
-            if run == 1 {
-                inside.pass().await;
-            }
-            (StatusCode::CONFLICT, ReplayHint::Retryable, "sold out").into_response()
-        }
-    });
-    shop.store
-        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
-    let vanished = spawn(&shop, charge());
-    gate.arrived(1).await;
-    clock.advance(Duration::from_secs(6));
-
-    // The second one is no less a takeover: nobody has found out meanwhile what the first handler did.
-    for _ in 0..2 {
-        let answer = shop.send(charge()).await;
-        assert_eq!(answer.body, "sold out");
-        assert_eq!(says_of_its_key(&answer), Some("open"));
-    }
-    let other = shop.send(charge().body("amount=99")).await;
-    other.is_problem(422, "key_reused");
-    assert_eq!(shop.runs(), 3);
-    vanished.abort();
-}
-
-/// The store does not know it yet, and a retry finds the key taken.
-#[tokio::test]
-async fn s_67_a_key_that_the_store_could_not_free_is_not_said_to_be_free() {
-    let store = FaultyStore::new(MemoryStore::new());
-    let idem = Idempotency::new(store.clone());
-    let breaks = store.clone();
-    let shop = Shop::over(store, idem, Rules::ietf(), move |_, _| {
-        breaks.outage(StoreErrorKind::Unavailable);
-        async { (StatusCode::CONFLICT, ReplayHint::Retryable, "sold out").into_response() }
-    });
-    let answer = shop.send(charge()).await;
-    assert_eq!(
-        (answer.status.as_u16(), &answer.body[..]),
-        (409, &b"sold out"[..])
-    );
-    assert_eq!(says_of_its_key(&answer), Some("open"));
 }
 
 #[tokio::test]
@@ -349,9 +229,7 @@ async fn s_69_our_own_refusals_are_never_stored() {
     let short = charge().body("a=1");
     let first = shop.send(short.clone()).await;
     first.is_fresh();
-    shop.send(charge().body("a=2"))
-        .await
-        .is_problem(422, "key_reused");
+    shop.refuses(charge().body("a=2"), 422, "key_reused").await;
     shop.send(short).await.replays(&first);
 }
 
@@ -414,42 +292,27 @@ impl Seal for Mask {
 #[tokio::test]
 async fn s_72_a_sealed_response_is_replayed_and_cannot_be_read_in_the_store() {
     let sealed_by = |shop: &Shop, seal| {
-        let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope("caller", by_caller)
-            .seal(seal);
-        let layer = layer.build().expect("the settings are sound");
-        let (store, idem) = (shop.store.clone(), shop.idem.clone());
-        Shop::behind(layer, store, idem, |_, _| async {
-            Response::new(Body::from("receipt"))
-        })
+        shop.beside(
+            |layer| layer.scope("caller", by_caller).seal(seal),
+            |_, _| async { Response::new(Body::from("receipt")) },
+        )
     };
     let open = Shop::new(Rules::ietf());
     let shop = sealed_by(&open, Mask(0x55));
     let first = shop.send(charge()).await;
     shop.send(charge()).await.replays(&first);
-    let records = shop
-        .idem
-        .store()
-        .scan(None, 1)
-        .await
-        .expect("the store answers");
+    let records = shop.records().await;
     let outcome = records[0].1.outcome.clone().expect("it is stored");
     let text = b"receipt";
     assert!(!outcome.bytes.windows(text.len()).any(|piece| piece == text));
     for other in [sealed_by(&open, Mask(0x54)), open.clone()] {
-        other
-            .send(charge())
-            .await
-            .is_problem(409, "outcome_unknown");
+        other.refuses(charge(), 409, "outcome_unknown").await;
         assert_eq!(other.runs(), 0);
     }
     let cannot = sealed_by(&open, Mask(0));
     let unsealed = charge().caller("B");
     cannot.send(unsealed.clone()).await.is_fresh();
-    cannot
-        .send(unsealed)
-        .await
-        .is_problem(409, "result_unavailable");
+    cannot.refuses(unsealed, 409, "result_unavailable").await;
     assert_eq!(cannot.runs(), 1);
 }
 
@@ -468,9 +331,7 @@ async fn s_65_an_unknown_outcome_is_settled_by_the_handle() {
         };
         let settled = settle.expect("these are keys").as_done().await;
         assert_eq!(settled, Ok(()));
-        shop.send(charge())
-            .await
-            .is_problem(409, "result_unavailable");
+        shop.refuses(charge(), 409, "result_unavailable").await;
         assert_eq!(shop.runs(), 1);
     }
 }

@@ -207,12 +207,8 @@ async fn s_18_what_is_not_ascii_is_refused() {
 #[tokio::test]
 async fn s_19_control_characters_are_refused() {
     let shop = Shop::new(Rules::ietf());
-    shop.send(keyed("\"a\tb\""))
-        .await
-        .is_problem(400, "key_invalid");
-    shop.send(keyed("a\tb"))
-        .await
-        .is_problem(400, "key_invalid");
+    shop.refuses(keyed("\"a\tb\""), 400, "key_invalid").await;
+    shop.refuses(keyed("a\tb"), 400, "key_invalid").await;
     assert_eq!(shop.runs(), 0);
 }
 

@@ -139,9 +139,8 @@ async fn first_hour_16_takeovers_reused_keys_and_refused_scopes_are_said_aloud_a
         clock.advance(Duration::from_secs(31));
         shop.send(charge()).await.is_fresh();
         vanished.abort();
-        shop.send(charge().body("other"))
-            .await
-            .is_problem(422, "key_reused");
+        shop.refuses(charge().body("other"), 422, "key_reused")
+            .await;
         let nobody = charge().caller("nobody");
         shop.send(nobody).await.is_problem(400, "scope_unresolved");
         assert!(shop.send(charge()).await.is_replay());

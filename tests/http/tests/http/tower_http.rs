@@ -72,32 +72,6 @@ async fn first_hour_14_compression_outside_compresses_a_replay_for_who_accepts_i
     assert_eq!(shop.runs(), 1);
 }
 
-/// A shop behind a layer of that name, with this layer inside of it.
-fn around<L>(name: &str, rules: Rules, inside: L, paths: [&str; 2]) -> Shop
-where
-    L: Layer<Route> + Clone + Send + Sync + 'static,
-    L::Service: Service<Request, Error: Into<Infallible>, Response: IntoResponse, Future: Send>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-{
-    let shop = Shop::new(Rules::ietf());
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .name(name)
-        .scope("caller", by_caller)
-        .rules(rules)
-        .build();
-    let layer = layer.expect("the settings are sound");
-    let [one, other] = paths;
-    let router = Router::new()
-        .route(one, post_to(RECEIPT))
-        .route(other, post_to(RECEIPT))
-        .layer(inside)
-        .layer(layer);
-    shop.routed_by(router)
-}
-
 fn zipped(path: &str, key: &str) -> Ask {
     post(path).key(key).header("accept-encoding", "gzip")
 }
@@ -105,23 +79,25 @@ fn zipped(path: &str, key: &str) -> Ask {
 #[tokio::test]
 async fn first_hour_14_compression_inside_is_warned_of_once_a_route() {
     let name = "tower-http.compression-inside";
-    let rules = Rules::ietf();
-    let shop = around(
-        name,
-        rules,
-        CompressionLayer::new(),
-        ["/refunds/{id}", "/orders"],
-    );
+    let shop = Shop::new(Rules::ietf());
+    let layer = IdempotencyLayer::builder(shop.idem.clone())
+        .name(name)
+        .scope("caller", by_caller)
+        .rules(Rules::ietf())
+        .build();
+    let router = Router::new()
+        .route("/refunds/{id}", post_to(RECEIPT))
+        .route("/orders", post_to(RECEIPT))
+        .layer(CompressionLayer::new())
+        .layer(layer.expect("the settings are sound"));
+    let shop = shop.routed_by(router);
 
     let ((), warnings) = warnings_of(name, async {
         for key in ["a", "b"] {
-            shop.send(zipped("/refunds/1", key)).await.is_fresh();
-            shop.send(zipped("/refunds/2", &key.repeat(2)))
-                .await
-                .is_fresh();
-            shop.send(zipped("/orders", &key.repeat(3)))
-                .await
-                .is_fresh();
+            for (times, path) in [(1, "/refunds/1"), (2, "/refunds/2"), (3, "/orders")] {
+                let request = zipped(path, &key.repeat(times));
+                shop.send(request).await.is_fresh();
+            }
         }
     })
     .await;
@@ -138,16 +114,10 @@ async fn first_hour_14_compression_inside_is_warned_of_once_a_route() {
 #[tokio::test]
 async fn first_hour_14_what_is_not_kept_is_warned_of_with_what_to_do() {
     let streamed = |name: &'static str, rules: Rules, body: fn() -> Body| async move {
-        let shop = Shop::new(Rules::ietf());
-        let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .name(name)
-            .scope("caller", by_caller)
-            .rules(rules)
-            .build();
-        let layer = layer.expect("the settings are sound");
-        let shop = Shop::behind(layer, shop.store, shop.idem, move |_, _| async move {
-            Response::new(body())
-        });
+        let shop = Shop::layered(
+            |layer| layer.name(name).scope("caller", by_caller).rules(rules),
+            move |_, _| async move { Response::new(body()) },
+        );
         let twice = async {
             shop.send(charge()).await.is_fresh();
             shop.send(post("/refunds").key("other")).await.is_fresh();

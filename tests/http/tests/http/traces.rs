@@ -7,7 +7,7 @@ use http::HeaderValue;
 use idempotent_runtime::{
     CallEvent, CallOutcome, Idempotency, MemoryStore, Observer, RawOutcome, RecordEvent,
     StoreErrorKind,
-    http::{IdempotencyLayer, Rules, ServerErrors},
+    http::{LayerBuilder, MissingScope, Rules, ServerErrors},
     testing::{FaultyStore, Gate},
 };
 
@@ -71,16 +71,12 @@ const NAME: &str = "said.confidential";
 
 /// A shop that waits at the gate, and answers as the request asks.
 fn confidential(rules: Rules, gate: &Gate) -> Shop {
-    let store = FaultyStore::new(MemoryStore::new());
-    let idem = Idempotency::new(store.clone());
-    let layer = IdempotencyLayer::builder(idem.clone())
-        .name(NAME)
-        .scope("caller", by_caller)
-        .rules(rules)
-        .build()
-        .expect("the settings are sound");
+    let named = |layer: LayerBuilder<MissingScope>| {
+        let layer = layer.name(NAME).scope("caller", by_caller);
+        layer.rules(rules)
+    };
     let inside = gate.clone();
-    Shop::behind(layer, store, idem, move |_, request| {
+    Shop::layered(named, move |_, request| {
         let gate = inside.clone();
         async move {
             gate.pass().await;

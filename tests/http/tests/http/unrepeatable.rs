@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use idempotent_runtime::{
     BoxError, Idempotency,
-    http::{IdempotencyLayer, ReplayHint, Rules, Storage, UnstorableResponse},
+    http::{ReplayHint, Rules, Storage, UnstorableResponse},
 };
 use tokio::sync::mpsc;
 use tower::ServiceExt;
@@ -54,19 +54,16 @@ async fn s_89_what_cannot_be_repeated_runs_again_where_that_is_said() {
         |run, _| async move { Response::new(Body::from(format!("a long receipt {run}"))) },
     ))
     .await;
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .scope("caller", by_caller)
-        .rules(again())
-        .seal(Mask(0))
-        .build();
-    let layer = layer.expect("the settings are sound");
-    runs_again(&Shop::behind(
-        layer,
-        shop.store,
-        shop.idem,
+    let unsealable = shop.beside(
+        |layer| {
+            layer
+                .scope("caller", by_caller)
+                .rules(again())
+                .seal(Mask(0))
+        },
         |run, _| async move { Response::new(Body::from(format!("{run}"))) },
-    ))
-    .await;
+    );
+    runs_again(&unsealable).await;
 }
 
 #[tokio::test]
@@ -88,9 +85,7 @@ async fn s_89_the_key_is_bound_while_the_response_goes_on_and_free_when_its_clie
     let request = Request::<Body>::from(charge());
     let response = shop.router.clone().oneshot(request).await;
     let response = response.expect("a router does not fail");
-    shop.send(charge())
-        .await
-        .is_problem(409, "request_in_progress");
+    shop.refuses(charge(), 409, "request_in_progress").await;
 
     drop((response, sender));
 

@@ -173,9 +173,8 @@ async fn first_hour_17_a_body_that_arrives_counts_for_its_caller() {
     let slow = Slow::begin(&shop, charge().caller("A")).await;
 
     let whole = || post("/charges").key("whole").body("all of it");
-    shop.send(whole().caller("A"))
-        .await
-        .is_problem(429, "too_many_keys");
+    shop.refuses(whole().caller("A"), 429, "too_many_keys")
+        .await;
     shop.send(whole().caller("B")).await.is_fresh();
     slow.ends().await.is_fresh();
     shop.send(whole().caller("A")).await.is_fresh();
