@@ -13,9 +13,7 @@ use idempotent_runtime::{
 
 use crate::{
     journal::process_with,
-    kit::{
-        Ending, Pauses, Process, Server, Step, answer, builder, nobody, patient, unfinished, wish,
-    },
+    kit::{Ending, Pauses, Process, Server, Step, answer, builder, nobody, patient, wish},
     sharing::refusals,
 };
 

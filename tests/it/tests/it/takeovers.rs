@@ -15,7 +15,7 @@ use idempotent_runtime::{
     Attempt, CallOutcome, Error, InFlight, NotSettled, OnCrash, Reconciled, RecordChange, Status,
     Verdict,
     record::State,
-    testing::{Fault, Gate, On, Operation},
+    testing::{Fault, On, Operation},
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::yield_now;

@@ -17,7 +17,7 @@ async fn k13_no_plaintext_key(world: World) {
         .owner_with(|builder| builder.redact_keys().fingerprint_key(secret))
         .await;
     let plain = world.owner().await;
-    let call = |owner: &crate::harness::Owner, name: &str| {
+    let call = |owner: &Owner, name: &str| {
         owner
             .call(name)
             .key(SECRET)

@@ -6,7 +6,7 @@ use std::{
 };
 
 use idempotent_runtime::{
-    Attempt, CallReport, Error, Idempotency, InFlight, OnCrash, Reconciled, Verdict, clock::Timer,
+    Attempt, CallReport, Idempotency, InFlight, OnCrash, Reconciled, Verdict, clock::Timer,
     record::Time, testing::ManualClock,
 };
 use rand::{RngExt, rngs::StdRng};
