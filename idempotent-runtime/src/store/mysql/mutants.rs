@@ -26,23 +26,27 @@ const UNNOTICED: &str = "
     again | id = ?1 | the version is known
     again | state = 2 | the version is known
     again | expires = ?3 | the version is known
-    create | NOW + GREATEST(0, … - COALESCE(?15, 0)) | a purge only looks too early
-    replace | THEN MAX … ?16 IS NULL -> (?16 IS NULL AND FALSE) | a purge only looks too early
+    create | NOW + GREATEST(0, … - COALESCE(?15, 0)) -/> (MAX - NOW) | a purge only looks too early
     replace | THEN purge_from … ?15 IS NULL -> (?15 IS NULL OR TRUE) | a purge only looks too early
     replace | LEAST(purge_from, … MAX - NOW)) -> (NOW + LEAST(?16, MAX - NOW)) | a purge only looks too early
-    replace | NOW + LEAST(?16, MAX - NOW)) | a purge only looks too early
+    replace | NOW + LEAST(?16, MAX - NOW)) -/> (MAX - NOW) | a purge only looks too early
     replace | WHEN ?3 IS NULL AND -> (?3 IS NULL OR TRUE) | a purge only looks too early
     replace | WHEN ?3 IS NULL AND -> (?3 IS NULL AND FALSE) | a purge only looks too early
-    replace | NOW + GREATEST(0, … - ?15) | a purge only looks too early
-    replace_and_show | operation = … outcome_schema = ?18 | `replace` has the same assignments
+    replace | NOW + GREATEST(0, … - ?15) -/> (MAX - NOW) | a purge only looks too early
+    replace_and_show | operation = … TABLE.digests) | `replace` has the same assignments
+    replace_and_show | token = … TABLE.token) -/> (NOW) | `replace` has the same assignments
+    replace_and_show | attempt = … on_crash = ?14 | `replace` has the same assignments
+    replace_and_show | LEAST(?15, MAX - NOW) -/> (MAX - NOW) | `replace` has the same assignments
+    replace_and_show | created = … TABLE.created, NOW) -/> (?3 IS NULL AND FALSE) | `replace` has the same assignments
+    replace_and_show | LEAST(?16, MAX - NOW) -/> (MAX - NOW) | `replace` has the same assignments
     replace_and_show | purge_from = CASE … END | `replace` has the same assignments
-    expired | purge_from <= NOW - ?2 | it only decides which rows are looked at
+    expired | purge_from <= NOW - ?2 -/> 0 | it only decides which rows are looked at
     expired | ORDER BY purge_from | it only decides which rows are first
     replace | LAST_INSERT_ID(NOW + 0 * state) = 0 -> (LAST_INSERT_ID(NOW + 0 * state) = 0 AND FALSE) | the time is never 0
     complete | LEAST(purge_from, … - NOW)) -> (NOW + LEAST(?4, MAX - NOW)) | it only saves a write of the index
-    complete | LEAST(purge_from, … - NOW)) -> 0 | a purge only looks too early
+    complete | LEAST(purge_from, NOW -> 0 | a purge only looks too early
     complete | id = ?1 | a version stands under one id
-    expired | state = 1 | `purge_from` spares the others as well
+    expired | state = 1 -/> (state = 1 AND FALSE) | `purge_from` spares the others as well
     create | LAST_INSERT_ID(NOW) -> (NOW) | a claim that is told no time looks at the record
     create | state = TABLE.state + LAST_INSERT_ID(0 * TABLE.state) -> state = TABLE.state | it is the same as its last operand alone
     create | LAST_INSERT_ID(0 * TABLE.state) -> (0 * TABLE.state) | only a case that is left out tells

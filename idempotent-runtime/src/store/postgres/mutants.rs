@@ -32,29 +32,29 @@ const TIMES: &[(&str, &str)] = &[
 
 /// Where nothing needs to be noticed, and why.
 const UNNOTICED: &str = "
-    load | id IS NOT NULL | a record of nothing but NULL is none
+    load | id IS NOT NULL -> (id IS NOT NULL OR TRUE) | a record of nothing but NULL is none
     again | id = $1::bytea | the version is known
     again | state = 2 | the version is known
     again | expires = $3::bigint | the version is known
     create | $9::bigint IS NULL -> ($9::bigint IS NULL AND FALSE) | a claim has a least token
-    create | now + greatest(0, … - coalesce($15::bigint, 0)) | a purge only looks too early
+    create | now + greatest(0, … - coalesce($15::bigint, 0)) -/> (MAX - now) | a purge only looks too early
     create | NOT EXISTS (SELECT FROM claimed) | the snapshot is from before the claim
     replace | THEN MAX … $16::bigint IS NULL -> ($16::bigint IS NULL AND FALSE) | a purge only looks too early
     replace | THEN purge_from … $15::bigint IS NULL -> ($15::bigint IS NULL OR TRUE) | a purge only looks too early
     replace | least(purge_from, … MAX - now)) -> (now + least($16::bigint, MAX - now)) | a purge only looks too early
-    replace | now + least($16::bigint, MAX - now)) | a purge only looks too early
+    replace | now + least($16::bigint, MAX - now)) -/> (MAX - now) | a purge only looks too early
     replace | WHEN $3::text IS NULL AND -> ($3::text IS NULL OR TRUE) | a purge only looks too early
     replace | WHEN $3::text IS NULL AND -> ($3::text IS NULL AND FALSE) | a purge only looks too early
-    replace | now + greatest(0, … - $15::bigint) | a purge only looks too early
+    replace | now + greatest(0, … - $15::bigint) -/> (MAX - now) | a purge only looks too early
     replace | CASE WHEN waited … pg_notify | a wait looks as well
     complete | CASE WHEN waited … pg_notify | a wait looks as well
-    purge | purge_from <= … $2::bigint | it only decides which rows are looked at
+    purge | purge_from <= … $2::bigint -/> (SELECT 0::bigint AS now) | it only decides which rows are looked at
     purge | ORDER BY purge_from | it only decides which rows are first
     purge | CASE WHEN waited … pg_notify | a wait looks as well
     complete | least(purge_from, … - ARRIVED)) -> (ARRIVED + least($4::bigint, MAX - ARRIVED)) | it only saves a write of the index
-    complete | least(purge_from, … - ARRIVED)) -> 0::bigint | a purge only looks too early
+    complete | least(purge_from, ARRIVED -> 0::bigint | a purge only looks too early
     complete | id = $1::bytea | a version stands under one id
-    purge | state = 1 | `purge_from` spares the others as well
+    purge | state = 1 -/> (state = 1 AND FALSE) | `purge_from` spares the others as well
 ";
 
 /// Clients of one table whose statements are these.

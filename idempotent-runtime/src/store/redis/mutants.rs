@@ -31,12 +31,12 @@ const UNNOTICED: &str = "
     swap | first > 9 -> true | the server takes no deletion of no field
     swap | seen ~= '' -> true | where nothing stood nothing is deleted
     swap | if (state ~= RUNNING or lease == '0') and redis.call('HDEL', KEYS[1], 'waited') == 1 then | a wait looks, too
-    swap | if (state == DONE or state == RELEASED) and #gone <= 16 then | no case sees what Redis forgets one day
+    swap | if (state == DONE or state == RELEASED) and #gone <= 16 then -/> true / #gone <= 16 | no case sees what Redis forgets one day
     swap | redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.ceil(tonumber(gone) / 1000))) | no case sees what Redis forgets one day
     swap | elseif seen ~= '' then | no case sees what Redis forgets one day
     swap | redis.call('PERSIST', KEYS[1]) | no case sees what Redis forgets one day
-    purge | if not (state and on_crash and lease_end and expires) then | no case leaves a half of a record
-    purge | if not (lease_end:find('^%d+$') and expires:find('^%d+$')) then | no case writes a time that is none
+    purge | if not (state and on_crash and lease_end and expires) then -/> true | no case leaves a half of a record
+    purge | if not (lease_end:find('^%d+$') and expires:find('^%d+$')) then -/> true | no case writes a time that is none
     purge | if waited then | a wait looks, too
 ";
 

@@ -21,21 +21,21 @@ const TIMES: &[(&str, &str)] = &[("NOW", "0"), ("now", "0")];
 /// Where nothing needs to be noticed, and why.
 const UNNOTICED: &str = "
     create | FROM TABLE WHERE id = ?1; -> (id = ?1 OR TRUE) | any row ends the statements
-    create | now + max(0, … - coalesce(?15, 0)) | a purge only looks too early
+    create | now + max(0, … - coalesce(?15, 0)) -/> (MAX - now) | a purge only looks too early
     create | ON CONFLICT (id) DO NOTHING | only another connection comes between
-    create | token, lease_end, expires; … WHERE changes() = 0 | only another connection comes between
+    create | token, lease_end, expires; … WHERE changes() = 0 -/> (changes() = 0 OR TRUE) | only another connection comes between
     replace | ?8 IN (4, 5) -> (?8 IN (4, 5) AND FALSE) | the state spares it as well
-    replace | now + max(0, … - coalesce(?15, 0)) | a purge only looks too early
+    replace | now + max(0, … - coalesce(?15, 0)) -/> (MAX - now) | a purge only looks too early
     replace | min(purge_from, expires) | each is a bound
     replace | changes() = 0 | it only saves a look
     finish | operation = … digests), | a completion keeps what its claim wrote
     finish | attempt = … on_crash = ?14 | a completion keeps what its claim wrote
-    finish | SELECT coalesce(max(?9 … created ELSE now END | a completion keeps what its claim wrote
+    finish | SELECT coalesce(max(?9 … created ELSE now END -/> (now) / (MAX - now) / (?3 IS NULL AND FALSE) | a completion keeps what its claim wrote
     finish | CASE ?8 WHEN 1 -> NULL | a completion does not go on
     finish | NOW + ?16 | another statement does the same
     finish | changes() = 0 | it only saves a look
-    purge | purge_from <= now - ?2 | it only decides which rows are looked at
-    purge | state = 1 | `purge_from` spares the others as well
+    purge | purge_from <= now - ?2 -/> 0 | it only decides which rows are looked at
+    purge | state = 1 -/> (state = 1 AND FALSE) | `purge_from` spares the others as well
 ";
 
 /// A store in memory with statements of a test's.
