@@ -274,8 +274,25 @@ fn reason(why: StopReason) -> &'static str {
     }
 }
 
+/// Stands around the error that [`ClientError::from_error`] finds. Wrappers such as those of
+/// reqwest-retry show the source of what they wrap as their own, and never the error itself.
+#[derive(Debug)]
+struct Outermost(ClientError);
+
+impl fmt::Display for Outermost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Outermost {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
 impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
-        Error::middleware(error)
+        Error::middleware(Outermost(error))
     }
 }

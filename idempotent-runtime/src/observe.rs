@@ -45,7 +45,7 @@ pub struct RecordEvent<'a> {
     /// The record.
     pub id: RecordId,
     /// What happened.
-    pub step: RecordChange,
+    pub change: RecordChange,
     /// The attempt that it happened to.
     pub attempt: u32,
 }
@@ -106,7 +106,7 @@ pub struct CallEvent<'a> {
     /// The record; `None` when the call was refused before it had one.
     pub id: Option<RecordId>,
     /// Which answer it was, and so why the body ran or did not.
-    pub answer: CallOutcome,
+    pub outcome: CallOutcome,
     /// How long the call took, body and waiting included.
     pub elapsed: Duration,
 }
@@ -246,26 +246,26 @@ impl Observers {
         operation: &str,
         id: &RecordId,
         attempt: u32,
-        step: RecordChange,
+        change: RecordChange,
     ) {
-        match step {
+        match change {
             RecordChange::NotYetRecorded
             | RecordChange::LeaseLost
             | RecordChange::Parked
             | RecordChange::LeftUncertain => {
-                tracing::warn!(operation, %id, attempt, ?step, "idempotent call");
+                tracing::warn!(operation, %id, attempt, ?change, "idempotent call");
             }
             RecordChange::TakenOver => {
-                tracing::info!(operation, %id, attempt, ?step, "idempotent call");
+                tracing::info!(operation, %id, attempt, ?change, "idempotent call");
             }
             // That a heartbeat failed is said with its cause, where that is known.
-            _ => tracing::debug!(operation, %id, attempt, ?step, "idempotent call"),
+            _ => tracing::debug!(operation, %id, attempt, ?change, "idempotent call"),
         }
         self.tell(|observer| {
             observer.transition(&RecordEvent {
                 operation,
                 id: *id,
-                step,
+                change,
                 attempt,
             });
         });

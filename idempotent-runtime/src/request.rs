@@ -213,7 +213,7 @@ impl Call {
                 handle.observers().answered(&CallEvent {
                     operation: &operation,
                     id: None,
-                    answer: CallOutcome::Refused,
+                    outcome: CallOutcome::Refused,
                     elapsed: Duration::ZERO,
                 });
             }

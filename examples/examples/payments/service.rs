@@ -105,7 +105,7 @@ struct TellClient;
 
 impl Observer for TellClient {
     fn transition(&self, transition: &RecordEvent<'_>) {
-        println!("{:?}", transition.step);
+        println!("{:?}", transition.change);
     }
 }
 

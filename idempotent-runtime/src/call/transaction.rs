@@ -19,7 +19,7 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// **Make all calls of an operation in transactions, or none.** One outside waits for the transaction with a connection of the
     /// store's, whatever its `in_flight` says, and gets [`Error::Store`] where the store gives up first, or runs unprotected where
-    /// [`OnOutage::Open`] says so; many that wait, or were dropped while they waited, keep heartbeats of other calls waiting, too.
+    /// [`OnOutage::Open`](crate::OnOutage::Open) says so; many that wait, or were dropped while they waited, keep heartbeats of other calls waiting, too.
     ///
     /// The transaction holds the key, so neither a lease nor a heartbeat does: `lease`, `in_flight`, `on_crash` and `on_outage` are
     /// refused, and so is `also_accept_…`. What a call outside left behind is taken over as that call had chosen; while it still runs,
@@ -28,7 +28,7 @@ impl<P, K> CallBuilder<P, K> {
     /// [`reference`](Self::reference) stores is not loaded for the first caller. [Observers](crate::Observer) are told of what is
     /// written when it is, before the commit.
     ///
-    /// What the body does outside the database happens at least once, as everywhere: hand [`child_key`](Attempt::child_key) on, and do
+    /// What the body does outside the database happens at least once, as everywhere: hand [`child_key`](crate::Attempt::child_key) on, and do
     /// it after the commit where you can. A call of another key inside the body is a part of the transaction where it is made on the
     /// same connection; any other writes for itself, which SQLite lets nobody do meanwhile.
     ///

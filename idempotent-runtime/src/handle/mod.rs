@@ -229,7 +229,7 @@ impl Idempotency {
         site.map_or(0, |site| site.policy.version)
     }
 
-    /// The readable bytes of a key or scope, or nothing where the handle hides them.
+    /// The readable bytes of a key or scope, or nothing where the handle redacts them.
     pub(crate) fn shown(&self, key: Option<Key>) -> Vec<u8> {
         match key {
             Some(key) if !self.0.parts.redact_keys => key.into_readable(),

@@ -44,7 +44,7 @@ pub(crate) struct ActiveCall {
     held: Option<HeldLease>,
     /// How the call came by its answer, as far as is known.
     how: CallReport,
-    answer: CallOutcome,
+    outcome: CallOutcome,
 }
 
 /// What answers a call instead of a body of its own.
@@ -59,7 +59,7 @@ impl ActiveCall {
     /// Begins a call. It is boxed, so that the futures around it stay small enough to be moved.
     pub(crate) fn new(request: Request) -> Box<Self> {
         let (operation, id) = (&*request.operation, &request.id);
-        let span = tracing::info_span!("idempotent", operation, %id, answer = field::Empty);
+        let span = tracing::info_span!("idempotent", operation, %id, outcome = field::Empty);
         let handle = &request.handle;
         let began = handle.observers().are_there().then(|| handle.timer().now());
         Box::new(Self {
@@ -69,7 +69,7 @@ impl ActiveCall {
             attempt: None,
             held: None,
             how: CallReport::Refused,
-            answer: CallOutcome::Refused,
+            outcome: CallOutcome::Refused,
         })
     }
 
@@ -130,7 +130,7 @@ impl ActiveCall {
             waited,
             trace_parent: record.holder.trace_parent.clone(),
         };
-        self.answer = if waited {
+        self.outcome = if waited {
             CallOutcome::ReplayedAfterWait
         } else {
             CallOutcome::Replayed
@@ -156,7 +156,7 @@ impl ActiveCall {
             }
         }
         self.how = CallReport::Unprotected(why);
-        self.answer = CallOutcome::Unprotected;
+        self.outcome = CallOutcome::Unprotected;
         let operation = Arc::clone(&self.request.operation);
         Attempt::new(id, operation, 1, None, Stage::Body)
     }
@@ -218,14 +218,14 @@ impl ActiveCall {
     /// Writes how the body ended, and tells what answers the call instead of what its body said, where anything does.
     pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
         let held = self.held.as_mut()?;
-        let answer = executed(held.meaning(), attempt.stage());
+        let outcome = executed(held.meaning(), attempt.stage());
         let ended = within(&self.span, Box::pin(held.end(ending)).as_mut()).await;
         self.held = None;
-        let (recorded, answer, instead) = match ended {
+        let (recorded, outcome, instead) = match ended {
             Ok(Ended::StoodAlready(record)) if is_kept(&record) => {
-                (true, answer, Some(Instead::Recorded(record)))
+                (true, outcome, Some(Instead::Recorded(record)))
             }
-            Ok(Ended::Stands | Ended::StoodAlready(_)) => (true, answer, None),
+            Ok(Ended::Stands | Ended::StoodAlready(_)) => (true, outcome, None),
             // After a release the key may have gone to a call with other arguments: its outcome is not ours.
             Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => (
                 true,
@@ -237,14 +237,14 @@ impl ActiveCall {
                     operation: Arc::clone(&self.request.operation),
                 }));
             }
-            Err(_) => (false, answer, None),
+            Err(_) => (false, outcome, None),
         };
-        self.executed(attempt, answer, recorded);
+        self.executed(attempt, outcome, recorded);
         instead
     }
 
-    pub(super) fn executed(&mut self, attempt: &Attempt, answer: CallOutcome, recorded: bool) {
-        self.answer = answer;
+    pub(super) fn executed(&mut self, attempt: &Attempt, outcome: CallOutcome, recorded: bool) {
+        self.outcome = outcome;
         self.how = CallReport::Executed {
             attempt: attempt.number(),
             token: attempt.fencing_token().unwrap_or(FencingToken::from_u64(0)),
@@ -254,18 +254,18 @@ impl ActiveCall {
 
     /// Tells everybody that the call is answered, with `refusal` where that is the answer.
     pub(crate) fn answered(&mut self, refusal: Option<&Error>) -> CallReport {
-        let answer = refusal.map_or(self.answer, answer_of);
+        let outcome = refusal.map_or(self.outcome, answer_of);
         if !self.span.is_disabled() {
-            self.span.record("answer", field::debug(answer));
+            self.span.record("outcome", field::debug(outcome));
         }
-        self.say(answer);
+        self.say(outcome);
         if let Some(began) = self.began {
             let handle = &self.request.handle;
             let elapsed = handle.timer().now().saturating_sub(began);
             handle.observers().answered(&CallEvent {
                 operation: &self.request.operation,
                 id: Some(self.request.id),
-                answer,
+                outcome,
                 elapsed,
             });
         }
@@ -274,11 +274,11 @@ impl ActiveCall {
 
     /// Tells operators how the call was answered: a key that is used for something else is a
     /// mistake of a client's, which somebody may ask about.
-    fn say(&self, answer: CallOutcome) {
+    fn say(&self, outcome: CallOutcome) {
         let (operation, id) = (&*self.request.operation, &self.request.id);
-        self.span.in_scope(|| match answer {
-            CallOutcome::KeyReused => tracing::info!(operation, %id, ?answer, "idempotent call"),
-            _ => tracing::debug!(operation, %id, ?answer, "idempotent call"),
+        self.span.in_scope(|| match outcome {
+            CallOutcome::KeyReused => tracing::info!(operation, %id, ?outcome, "idempotent call"),
+            _ => tracing::debug!(operation, %id, ?outcome, "idempotent call"),
         });
     }
 

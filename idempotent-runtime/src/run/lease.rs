@@ -29,7 +29,7 @@ pub(crate) struct Lease {
     ending: AtomicBool,
     abandoned: AtomicBool,
     flush_now: Notify,
-    /// When somebody was in a flush_now last, by the holder's own timer.
+    /// When a flush was requested last, by the holder's own timer.
     flush_requested: Mutex<Option<Duration>>,
 }
 
@@ -119,7 +119,7 @@ impl Lease {
         }
     }
 
-    /// Resolves when somebody is in a flush_now.
+    /// Resolves when a flush is requested.
     pub(crate) async fn flush_requested(&self) {
         self.flush_now.notified().await;
     }

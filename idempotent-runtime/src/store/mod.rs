@@ -91,7 +91,7 @@ use crate::{
 
 /// A place where records stand: a versioned cell for each id, and one clock for all of them.
 ///
-/// Every decision is taken outside, by the state machine in [`lease`](crate::lease); a store
+/// Every decision is taken outside, by the library's state machine; a store
 /// only looks, and puts a draft where the version that was seen still stands. Its clock is the
 /// only one that counts. The conformance suite in `testing` tells whether an implementation holds, and `store::writing` shows
 /// how to write one.

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn f23_a_truth_s_name_ends_where_it_ends() {
+    fn f23_a_primary_store_s_name_ends_where_it_ends() {
         for usable in ["ledger", "eu-1.ledger_2", "1", &"x".repeat(LONGEST)] {
             assert!(PrimaryName::new(usable).is_ok(), "{usable}");
         }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_s_key_is_no_other_truth_s_and_no_record_s() {
+    fn a_copy_s_key_is_no_other_primary_store_s_and_no_record_s() {
         let id = RecordId::from_bytes([0xa7; 32]);
         let mut keys = std::collections::BTreeSet::new();
         for prefix in ["a", "a:", "a:outcome:", "a:outcome:b:", "a:outcome-b:"] {

@@ -30,7 +30,7 @@ use crate::{
 ///
 /// The primary store takes every claim and keeps every record. The fast tier holds copies of *finished* records only, and nothing that
 /// anybody still holds or must settle: [`OutcomeCache`] in the process's own memory, `RedisOutcomes` for all processes (feature
-/// `redis`), or a [`OutcomeTier`] of your own. A replay
+/// `redis`), or an [`OutcomeTier`] of your own. A replay
 /// whose record is there asks the primary store nothing; any other call makes the round trips that it makes without a tier. Other
 /// arguments under the same key are found in a copy as they are in the record.
 ///

@@ -35,14 +35,14 @@ const LONGEST: usize = 255;
 ///
 /// # Whose key it is
 ///
-/// A handler inside a layer whose layer tells callers apart is given a key that belongs to its caller: as a
+/// A handler behind a layer that tells callers apart is given a key that belongs to its caller: as a
 /// [`KeyPart`] it has the caller in front of the text. So calls by that key, and what is derived from them
 /// ([`Attempt::child_key`](crate::Attempt::child_key)), are never those of another caller who took the same text, and two keys
 /// are equal where text and caller are. [`as_str`](Self::as_str) is what the client sent, nevertheless.
 ///
 /// The key of such a call is the pair of its caller and the client's text, and a caller is its kind and its name: by that, operators
 /// find and settle it, as in `idem.lookup("orders.pay", None::<&str>, &(("user", user.id), "the client's text"))`. It stands in the record so that people can read it, unless
-/// the handle hides keys. Whoever makes callers share one space, or no longer, or has a layer guard a route or no longer, changes
+/// the handle redacts keys. Whoever makes callers share one space, or no longer, or has a layer guard a route or no longer, changes
 /// the identity of the calls inside.
 ///
 /// Any other key is its text alone: one that was made here, one of a layer whose callers share one space, and one that the

@@ -50,6 +50,30 @@ async fn cl01_two_calls_have_two_keys() {
     assert_ne!(keys[0], keys[1]);
 }
 
+fn retries() -> RetryTransientMiddleware<ExponentialBackoff> {
+    let backoff = ExponentialBackoff::builder().retry_bounds(Duration::ZERO, Duration::ZERO);
+    RetryTransientMiddleware::new_with_policy(backoff.build_with_max_retries(3))
+}
+
+/// The retry middleware wraps an error of ours, and shows only what lies behind it.
+#[tokio::test]
+async fn cl21_the_key_of_an_unknown_outcome_is_found_in_the_error_of_a_middleware() {
+    let server = Server::doing([Step::Cut, Step::Cut]).await;
+    let limits = patient().attempts(2);
+    let (http, keys) = builder(&Pauses::default())
+        .limits(limits)
+        .build(reqwest::Client::builder())
+        .expect("a client");
+    let client = ClientBuilder::new(http).with(retries()).with(keys).build();
+
+    let call = client.post(server.url("/pay")).body("pay").send().await;
+
+    let error = call.expect_err("nobody knows");
+    let error = ClientError::from_error(&error).expect("an error of ours");
+    assert!(matches!(error, ClientError::Unknown { .. }), "{error:?}");
+    assert!(error.key().is_some());
+}
+
 /// The retry middleware stands inside, where it repeats what it is given, or outside, where it calls ours again.
 #[tokio::test]
 async fn cl02_another_middleware_that_retries_repeats_the_key() {
@@ -60,10 +84,7 @@ async fn cl02_another_middleware_that_retries_repeats_the_key() {
             .limits(patient().attempts(1))
             .build(reqwest::Client::builder())
             .expect("a client");
-        let backoff = ExponentialBackoff::builder()
-            .retry_bounds(Duration::ZERO, Duration::ZERO)
-            .build_with_max_retries(3);
-        let retry = RetryTransientMiddleware::new_with_policy(backoff);
+        let retry = retries();
         let client = match inside {
             "inside" => ClientBuilder::new(http).with(keys).with(retry).build(),
             // Only what is handed on as a response is tried again out there.

@@ -144,7 +144,7 @@ pub(crate) const PARTS: &[Part] = &[
         item("S-86", "body read error / client hangs mid-upload", "400, no claim left behind, no panic; a body that arrives too slowly: 408 P(body-timeout), and while it arrives it counts against `max_in_flight`", "practice"),
         item("S-87", "handler sees the exact original bytes, Content-Length and (if any) request trailers", "yes; axum `DefaultBodyLimit` still effective", "practice"),
         item("S-88", "SSE (`text/event-stream`) or unknown-length response", r#"delivered unbuffered, first byte not delayed; record → tombstone "completed, not replayable""#, "practice"),
-        item("S-89", "retry of S-88", "409 P(result-unavailable) (default) or re-run if the route opts in by `Unrepeatable::RunAgain`; not an empty 200", "practice"),
+        item("S-89", "retry of S-88", "409 P(result-unavailable) (default) or re-run if the route opts in by `UnstorableResponse::RunAgain`; not an empty 200", "practice"),
         item("S-90", "response > max_response", "full response to first caller, tombstone, retry as S-89, runs 1", "practice"),
         item("S-91", "binary body (invalid UTF-8, NULs, image)", "byte-identical replay", "practice"),
         item("S-92", "compression layer outside: first `Accept-Encoding: gzip`, retry none", "replay plain; and reverse", "practice"),

@@ -32,7 +32,7 @@ impl Told {
 
 impl Observer for Told {
     fn answered(&self, answered: &CallEvent<'_>) {
-        self.push(format!("{:?}", answered.answer), answered.id.is_some());
+        self.push(format!("{:?}", answered.outcome), answered.id.is_some());
     }
 
     fn front_end(&self, event: &FrontEndEvent<'_>) {
@@ -159,7 +159,7 @@ async fn first_hour_16_takeovers_reused_keys_and_refused_scopes_are_said_aloud_a
     }
     let softly = events(&said, "DEBUG", NAME);
     assert!(
-        softly.iter().any(|line| line.contains("answer=Replayed")),
+        softly.iter().any(|line| line.contains("outcome=Replayed")),
         "{softly:#?}"
     );
 }

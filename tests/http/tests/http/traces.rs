@@ -27,7 +27,7 @@ impl Observer for Told {
     }
 
     fn answered(&self, answered: &CallEvent<'_>) {
-        self.0.lock().expect("nobody panics").push(answered.answer);
+        self.0.lock().expect("nobody panics").push(answered.outcome);
         let mut said = self.1.lock().expect("nobody panics");
         said.push_str(&format!("{answered:?}"));
     }

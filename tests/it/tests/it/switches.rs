@@ -167,11 +167,11 @@ type Told = (String, Option<RecordId>);
 
 impl Observer for Hook {
     fn transition(&self, transition: &RecordEvent<'_>) {
-        assert_ne!(transition.step, RecordChange::Recorded, "a planned panic");
+        assert_ne!(transition.change, RecordChange::Recorded, "a planned panic");
     }
 
     fn answered(&self, answered: &CallEvent<'_>) {
-        if answered.answer == CallOutcome::Replayed {
+        if answered.outcome == CallOutcome::Replayed {
             let mut told = self.0.lock().expect("nobody panics while it is held");
             told.push((answered.operation.to_owned(), answered.id));
             drop(told);

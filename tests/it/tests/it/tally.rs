@@ -1,4 +1,4 @@
-//! Which storms or chaos runs blow, and what is seen in all of them.
+//! Which simulated or chaos runs there are, and what is seen in all of them.
 
 use std::{collections::BTreeMap, ops::Range};
 

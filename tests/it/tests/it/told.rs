@@ -1,4 +1,4 @@
-//! What callers are told in storms and chaos runs, in a word.
+//! What callers are told in simulated and chaos runs, in a word.
 
 use idempotent_runtime::{CallReport, Error};
 

@@ -1,5 +1,5 @@
 //! Simulations: many calls by several programs with journals, to several processes of one service behind the layer, over a network
-//! in bad weather, drawn by rng; and what was charged compared with what everybody was told.
+//! over a faulty network, drawn from a seed; and what was charged compared with what everybody was told.
 //!
 //! Client and layer are each tested by item elsewhere. Here they meet in combinations that nobody thought of: requests and
 //! answers that are lost, cut, or come late, programs and processes that die in the middle and begin again, users who ask twice

@@ -222,7 +222,7 @@ fn account(headers: &HeaderMap) -> Option<String> {
     Some(account.to_owned())
 }
 
-/// How a handler goes, as the rng say.
+/// How a handler goes, as the generator says.
 #[derive(Clone, Copy, Debug)]
 struct Script {
     before: Duration,

@@ -66,7 +66,7 @@ struct Beat(Arc<tokio::sync::Notify>);
 
 impl Observer for Beat {
     fn transition(&self, transition: &RecordEvent<'_>) {
-        if transition.step == RecordChange::Heartbeat {
+        if transition.change == RecordChange::Heartbeat {
             self.0.notify_one();
         }
     }

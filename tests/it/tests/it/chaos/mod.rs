@@ -1,4 +1,4 @@
-//! Chaos runs: storms over the stores that people use, by their own clocks.
+//! Chaos runs: faults of all kinds over the stores that people use, by their own clocks.
 //!
 //! Several processes with short leases call with few keys, over connections that are cut, slowed and stalled, and requests and answers
 //! are lost before they get there. Bodies charge at a gateway, refuse, fail, panic, block their thread, are left by their callers and
@@ -264,7 +264,7 @@ impl Chaos {
         }
     }
 
-    /// I10: after the storm there is an answer, for some arguments.
+    /// I10: after the faults there is an answer, for some arguments.
     async fn ask(&self, key: u64, told: &mut Vec<Told>) {
         let on_crash = self.on_crash.unwrap_or(OnCrash::Rerun);
         let number = self.processes.len() - 1;

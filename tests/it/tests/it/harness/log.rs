@@ -112,7 +112,7 @@ impl Observer for Log {
     fn transition(&self, transition: &RecordEvent<'_>) {
         self.push(Event::RecordChange {
             operation: transition.operation.to_owned(),
-            step: transition.step,
+            step: transition.change,
             attempt: transition.attempt,
         });
     }
@@ -120,7 +120,7 @@ impl Observer for Log {
     fn answered(&self, answered: &CallEvent<'_>) {
         self.push(Event::CallOutcome {
             operation: answered.operation.to_owned(),
-            answer: answered.answer,
+            answer: answered.outcome,
             elapsed: answered.elapsed,
         });
     }

@@ -113,7 +113,7 @@ struct StopWhenRecorded;
 
 impl Observer for StopWhenRecorded {
     fn transition(&self, transition: &RecordEvent<'_>) {
-        if transition.step == RecordChange::Recorded {
+        if transition.change == RecordChange::Recorded {
             say(&"stopped");
             loop {
                 std::thread::park();

@@ -10,7 +10,11 @@ async fn a_tier_that_fails_is_left_alone_for_a_while() {
         process.fast.now(how);
         let asked = process.fast.asked();
 
-        assert_eq!(process.trips("k").await, 1, "the truth answers at once");
+        assert_eq!(
+            process.trips("k").await,
+            1,
+            "the primary store answers at once"
+        );
         assert_eq!(process.trips("k").await, 1);
         assert_eq!(process.fast.asked(), asked + 1, "it is asked only once");
 

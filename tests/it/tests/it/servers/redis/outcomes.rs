@@ -57,26 +57,26 @@ async fn processes_share_the_copies() {
         let store = TieredStore::builder(primary.clone(), outcomes.clone()).patience(PATIENCE);
         processes.push((Idempotency::new(store.build()), primary));
     }
-    let [(a, truth_of_a), (b, truth_of_b)] = &processes[..] else {
+    let [(a, primary_of_a), (b, primary_of_b)] = &processes[..] else {
         panic!("two");
     };
     assert_eq!(charge(a, "k", 1).await, Ok(1));
-    assert_eq!(truth_of_a.round_trips(), 2);
+    assert_eq!(primary_of_a.round_trips(), 2);
     assert_eq!(charge(a, "k", 1).await, Ok(1));
-    assert_eq!(truth_of_a.round_trips(), 3, "the copy was put");
+    assert_eq!(primary_of_a.round_trips(), 3, "the copy was put");
 
     assert_eq!(charge(b, "other", 1).await, Ok(1), "it knows the time now");
-    let before = truth_of_b.round_trips();
+    let before = primary_of_b.round_trips();
     assert_eq!(charge(b, "k", 1).await, Ok(1));
     let refused = charge(b, "k", 2).await;
 
     assert!(is_reused(&refused), "{refused:?}");
-    assert_eq!(truth_of_b.round_trips(), before, "from the other's copy");
+    assert_eq!(primary_of_b.round_trips(), before, "from the other's copy");
 }
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
-async fn two_truths_over_one_server_never_see_each_other_s_copies() {
+async fn two_primary_stores_over_one_server_never_see_each_other_s_copies() {
     let redis = Redis::open_at(&super::super::prefix()).await;
     let mut services = Vec::new();
     for (name, cents) in [("ledger", 1), ("ledger-2", 2)] {
@@ -105,7 +105,7 @@ async fn two_truths_over_one_server_never_see_each_other_s_copies() {
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
-async fn a_truth_without_a_usable_name_is_refused() {
+async fn a_primary_store_without_a_usable_name_is_refused() {
     let redis = Redis::open_at(&super::super::prefix()).await;
     for name in ["", "a:b", "a@b"] {
         let refused = RedisOutcomes::new(&redis, name).map(drop);
