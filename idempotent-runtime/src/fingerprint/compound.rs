@@ -9,19 +9,6 @@ use super::failure::EncodeFailure;
 
 pub(super) struct Sequence<'a>(pub(super) &'a mut Encoder);
 
-impl Sequence<'_> {
-    fn element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
-        value.serialize(&mut *self.0)
-    }
-
-    fn close(self) -> Result<(), EncodeFailure> {
-        self.0.buffer.push(tag::SEQUENCE_END);
-        self.0.fields.go_outside();
-        self.0.ascend();
-        Ok(())
-    }
-}
-
 pub(super) struct Map<'a> {
     pub(super) encoder: &'a mut Encoder,
     pub(super) entries: Entries,
@@ -43,56 +30,32 @@ impl Map<'_> {
     }
 }
 
-impl ser::SerializeSeq for Sequence<'_> {
-    type Ok = ();
-    type Error = EncodeFailure;
+/// All four are written alike: serde tells apart what a fingerprint does not.
+macro_rules! sequences {
+    ($($form:ident: $add:ident),*) => {
+        $(impl ser::$form for Sequence<'_> {
+            type Ok = ();
+            type Error = EncodeFailure;
 
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
-        self.element(value)
-    }
+            fn $add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
+                value.serialize(&mut *self.0)
+            }
 
-    fn end(self) -> Result<(), EncodeFailure> {
-        self.close()
-    }
+            fn end(self) -> Result<(), EncodeFailure> {
+                self.0.buffer.push(tag::SEQUENCE_END);
+                self.0.fields.go_outside();
+                self.0.ascend();
+                Ok(())
+            }
+        })*
+    };
 }
 
-impl ser::SerializeTuple for Sequence<'_> {
-    type Ok = ();
-    type Error = EncodeFailure;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
-        self.element(value)
-    }
-
-    fn end(self) -> Result<(), EncodeFailure> {
-        self.close()
-    }
-}
-
-impl ser::SerializeTupleStruct for Sequence<'_> {
-    type Ok = ();
-    type Error = EncodeFailure;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
-        self.element(value)
-    }
-
-    fn end(self) -> Result<(), EncodeFailure> {
-        self.close()
-    }
-}
-
-impl ser::SerializeTupleVariant for Sequence<'_> {
-    type Ok = ();
-    type Error = EncodeFailure;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), EncodeFailure> {
-        self.element(value)
-    }
-
-    fn end(self) -> Result<(), EncodeFailure> {
-        self.close()
-    }
+sequences! {
+    SerializeSeq: serialize_element,
+    SerializeTuple: serialize_element,
+    SerializeTupleStruct: serialize_field,
+    SerializeTupleVariant: serialize_field
 }
 
 impl ser::SerializeMap for Map<'_> {
