@@ -2,6 +2,7 @@
 
 mod steps;
 mod tokens;
+mod transaction;
 
 use proc_macro2::{Group, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -51,7 +52,10 @@ pub(crate) fn expand(model: &Model<'_>) -> TokenStream {
         },
         call: ours("call"),
     };
-    model.function.with_body(|body| expansion.protect(body))
+    let bound = model.tx.map(|tx| &tx.name);
+    model
+        .function
+        .with_body(bound, |body| expansion.protect(body))
 }
 
 struct Expansion<'a> {
@@ -81,6 +85,7 @@ impl Expansion<'_> {
         let (kept, keep) = self.keep();
         let reconcile = self.reconcile();
         let (returned, unpolled) = (ours("outcome"), ours("body"));
+        let bound = self.model.tx.map(|tx| self.bound(tx));
         let protected = quote! {
             async move {
                 if let #private::core::option::Option::Some(#returned) = #private::core::option::Option::None::<#output> {
@@ -88,20 +93,30 @@ impl Expansion<'_> {
                 }
                 #owned
                 #reconcile
+                #bound
                 #hidden
             }
         };
-        let (run, pinned) = match self.model.policies.on_cancel {
-            Some(OnCancel::Detach) => ("run_detached", None),
-            Some(OnCancel::Stop) | None => (
-                "run",
-                Some(quote! {
-                    let #unpolled = #private::core::pin::pin!(#private::core::option::Option::Some(#unpolled));
-                }),
-            ),
+        let pinned = quote! {
+            let #unpolled = #private::core::pin::pin!(#private::core::option::Option::Some(#unpolled));
         };
-        let run = Ident::new(run, here);
-        let awaited = quote_spanned!(here=> #prepared.#run(#unpolled, #on_error, #keep).await);
+        let run = match (self.model.tx, self.model.policies.on_cancel) {
+            (Some(tx), _) => self.joined(
+                tx,
+                &on_error,
+                &keep,
+                &quote!(let #unpolled = #protected; #pinned),
+            ),
+            (None, Some(OnCancel::Detach)) => {
+                let awaited = quote_spanned!(here=> #prepared.run_detached(#unpolled, #on_error, #keep).await);
+                quote!(let #unpolled = #protected; let #returned = #awaited;)
+            }
+            (None, Some(OnCancel::Stop) | None) => {
+                let awaited =
+                    quote_spanned!(here=> #prepared.run(#unpolled, #on_error, #keep).await);
+                quote!(let #unpolled = #protected; #pinned let #returned = #awaited;)
+            }
+        };
         quote! {
             let #prepared = {
                 static __IDEMPOTENT_SITE: #private::Site = #site;
@@ -110,9 +125,7 @@ impl Expansion<'_> {
                 #call
             };
             #kept
-            let #unpolled = #protected;
-            #pinned
-            let #returned = #awaited;
+            #run
             return #returned;
         }
     }
@@ -174,8 +187,10 @@ impl Expansion<'_> {
                 _ => name,
             };
             let in_body: Names = [name_in_body.to_owned()].into_iter().collect();
+            let is_tx = self.model.tx.is_some_and(|tx| tx.name == name);
             let is_held = goes_on || name.starts_with('_') || in_body.in_tokens(body.stream());
-            !is_held
+            is_tx
+                || !is_held
                 || beside
                     .iter()
                     .any(|expression| names.mentioned_in(expression))

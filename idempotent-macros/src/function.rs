@@ -31,6 +31,8 @@ pub(crate) struct Argument {
     pub(crate) name: Ident,
     /// The type as written, where the whole argument is this name.
     pub(crate) ty: Option<Type>,
+    /// The `mut` before this name, where the whole argument is this name.
+    pub(crate) mutability: Option<Token![mut]>,
     pub(crate) cfg: Vec<Attribute>,
 }
 
@@ -82,7 +84,13 @@ impl Function {
     }
 
     pub(crate) fn binds(&self, name: &Ident) -> bool {
-        self.arguments.iter().any(|argument| argument.name == *name)
+        self.argument(name).is_some()
+    }
+
+    pub(crate) fn argument(&self, name: &Ident) -> Option<&Argument> {
+        self.arguments
+            .iter()
+            .find(|argument| argument.name == *name)
     }
 
     pub(crate) fn shape(&self) -> Shape {
@@ -136,8 +144,13 @@ impl Function {
         found.0.or_else(|| self_type_in(body))
     }
 
-    /// The function with its body replaced by what `wrap` makes of it.
-    pub(crate) fn with_body(&self, wrap: impl FnOnce(&Group) -> TokenStream) -> TokenStream {
+    /// The function with its body replaced by what `wrap` makes of it. The body binds `bound` anew, so
+    /// that a `mut` of it stands there.
+    pub(crate) fn with_body(
+        &self,
+        bound: Option<&Ident>,
+        wrap: impl FnOnce(&Group) -> TokenStream,
+    ) -> TokenStream {
         let Self {
             attributes,
             visibility,
@@ -158,6 +171,14 @@ impl Function {
         };
         let mut signature = signature.clone();
         signature.inputs.iter_mut().for_each(use_quietly);
+        for input in &mut signature.inputs {
+            if let FnArg::Typed(argument) = input
+                && let Pat::Ident(pattern) = &mut *argument.pat
+                && Some(&pattern.ident) == bound
+            {
+                pattern.mutability = None;
+            }
+        }
         quote!(#(#attributes)* #visibility #signature #body)
     }
 
@@ -173,21 +194,19 @@ impl Function {
             };
             let pattern = unpacked.as_ref().unwrap_or(&argument.pat);
             let whole = match pattern {
-                Pat::Ident(PatIdent {
-                    by_ref: None,
-                    subpat: None,
-                    ident,
-                    ..
-                }) => Some(ident),
+                Pat::Ident(whole) if whole.by_ref.is_none() && whole.subpat.is_none() => {
+                    Some(whole)
+                }
                 _ => None,
             };
-            let bound = match whole {
+            let bound = match whole.map(|whole| &whole.ident) {
                 Some(name) if !is_called(&argument.ty, name) => vec![(name.clone(), Vec::new())],
                 _ => names(pattern),
             };
             arguments.extend(bound.into_iter().map(|(name, cfg)| Argument {
                 name,
                 ty: whole.map(|_| bare(&argument.ty).clone()),
+                mutability: whole.and_then(|whole| whole.mutability),
                 cfg: conditions(&argument.attrs).chain(cfg).collect(),
             }));
         }

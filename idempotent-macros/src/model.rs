@@ -21,6 +21,8 @@ pub(crate) struct Model<'a> {
     pub(crate) identity: Identity,
     pub(crate) fingerprint: Fingerprint<'a>,
     pub(crate) keep: Keep,
+    /// The transaction that the call is a part of.
+    pub(crate) tx: Option<&'a Argument>,
     pub(crate) policies: Policies,
 }
 
@@ -81,8 +83,12 @@ impl<'a> Model<'a> {
                 .take()
                 .map(|()| Identity::Arguments)?,
         };
+        let tx = args.tx.take();
+        let tx = tx.and_then(|name| function.argument(&name));
         let skipped = args.skip.take().unwrap_or_default();
-        let compared = |argument: &&Argument| !skipped.contains(&argument.name);
+        let compared = |argument: &&Argument| {
+            !skipped.contains(&argument.name) && tx.is_none_or(|tx| tx.name != argument.name)
+        };
         let fingerprint = match args.fingerprint.take() {
             Some(expression) => Fingerprint::Expression(expression),
             None => Fingerprint::Arguments(function.arguments.iter().filter(compared).collect()),
@@ -107,6 +113,7 @@ impl<'a> Model<'a> {
             identity,
             fingerprint,
             keep,
+            tx,
             policies: Policies {
                 scope: args.scope.take(),
                 handle: args.handle.take(),

@@ -185,7 +185,7 @@ fn key_from_arguments(args: &Args, function: &Function, errors: &mut Errors) {
     if function
         .arguments
         .iter()
-        .all(|argument| skipped.contains(&argument.name))
+        .all(|argument| skipped.contains(&argument.name) || args.tx.value() == Some(&argument.name))
     {
         errors.on(flag, "`key_from_arguments` finds no argument to make a key of: skip fewer, or write `key = …`");
     }
@@ -281,7 +281,8 @@ fn periods(args: &Args, errors: &mut Errors) {
 fn detach(args: &Args, function: &Function, errors: &mut Errors) {
     const FIX: &str =
         "`on_cancel = detach` lets the call run on in a task of its own, which cannot borrow";
-    if args.on_cancel.value() != Some(&OnCancel::Detach) {
+    // With `tx` no choice of it has a meaning.
+    if args.on_cancel.value() != Some(&OnCancel::Detach) || args.tx.named().is_some() {
         return;
     }
     for input in &function.signature.inputs {
@@ -305,22 +306,19 @@ fn detach(args: &Args, function: &Function, errors: &mut Errors) {
 }
 
 fn transaction(args: &Args, function: &Function, errors: &mut Errors) {
-    let (Some(tx), Some(name)) = (args.tx.named(), args.tx.value()) else {
-        return;
-    };
-    if function.binds(name) {
-        errors.on(
-            tx,
-            format!("`tx` comes with a later release: until then a call shares a transaction by `call(…).run_in_transaction(…)`; here write `skip({name})`, and commit inside the body"),
-        );
-    } else {
-        errors.on(
+    const NOT_LENT: &str = "`tx` is lent by the caller, who commits: take `&mut PgConnection`, `&mut Transaction<'_, Postgres>`, or those of MySQL or SQLite, and let the caller pass `&mut *tx`";
+    let Some(name) = args.tx.value() else { return };
+    match function.argument(name).map(|argument| &argument.ty) {
+        None => errors.on(
             name,
             format!(
                 "no argument binds `{name}`: `tx` takes {}",
                 choice(&function.arguments)
             ),
-        );
+        ),
+        Some(Some(Type::Reference(reference))) if reference.mutability.is_some() => {}
+        Some(Some(other)) => errors.on(other, NOT_LENT),
+        Some(None) => errors.on(name, NOT_LENT),
     }
     for (conflicting, why) in [
         (
@@ -331,6 +329,15 @@ fn transaction(args: &Args, function: &Function, errors: &mut Errors) {
         (
             args.in_flight.named(),
             "a duplicate waits for the transaction of the first call",
+        ),
+        (
+            args.on_cancel.named(),
+            "a call that is dropped is rolled back with the transaction",
+        ),
+        (args.on_outage.named(), "nothing runs without the database"),
+        (
+            args.also_accept.named(),
+            "a look does not wait for a transaction that is open",
         ),
     ] {
         if let Some(conflicting) = conflicting {

@@ -46,8 +46,6 @@
 //! * **Exactly once at a third party.** Send it a [`child_key`](Attempt::child_key), or choose `on_crash = uncertain`.
 //! * **Blocking functions**, and runtimes other than tokio. One of tokio's must have its time, as by `enable_time` and in
 //!   `#[tokio::main]`: without, a call panics that has to wait for another one, or for a store.
-//! * **Transactional mode in the attribute**: that a record commits with your own rows is
-//!   `CallBuilder::run_in_transaction`'s, for now.
 //! * **Going on by itself.** A call that died is run again when somebody calls again. Timers, queues and signals are a
 //!   workflow engine's.
 //!
@@ -179,6 +177,9 @@ pub mod __private {
         request::{Call, Fingerprintable, begin},
         run::reconcile,
     };
+
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub use crate::run::Joined;
 }
 
 /// What the client's crate shares with this one. Not for people: it changes with every release.

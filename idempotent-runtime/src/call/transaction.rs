@@ -4,9 +4,39 @@ use super::{CallBuilder, refused};
 use crate::{
     error::Error,
     outcome::{FromRefusal, Keep, OnError, Outcome},
-    run::{Typed, run_in},
+    request::Call,
+    run::{Joined, Typed, join, run_in},
     store::SqlConnection,
 };
+
+impl Call {
+    /// Claims for an annotated function with `tx`, inside its transaction.
+    pub fn join<C, R, T, E, P, K>(
+        self,
+        connection: &mut C,
+        on_error: P,
+        keep: K,
+    ) -> impl Future<Output = Result<Joined<P, K>, R>>
+    where
+        C: SqlConnection,
+        R: Outcome<Value = T, Error = E>,
+        E: FromRefusal,
+        P: OnError<E>,
+        K: Keep<T> + Clone,
+    {
+        self.reads::<R>(|it| K::reads(it).ok(), |it| P::reads(it).ok());
+        let request = self.prepare().map_err(Box::new);
+        async move {
+            match request {
+                Ok(request) => {
+                    let joined = join(request, Typed { on_error, keep }, connection).await;
+                    joined.map_err(|(answer, _)| answer)
+                }
+                Err(error) => Err(refused(*error)),
+            }
+        }
+    }
+}
 
 impl<P, K> CallBuilder<P, K> {
     /// Runs the call as a part of a transaction of the application's, in the database that the handle's store keeps its records in:
@@ -86,7 +116,7 @@ impl<P, K> CallBuilder<P, K> {
     ///         .key(order)
     ///         .arguments(item)
     ///         .release_errors()
-    ///         .run_in_transaction(&mut *transaction, async |connection| {
+    ///         .run_in(&mut *transaction, async |connection| {
     ///             let placed = sqlx::query("INSERT INTO orders (item) VALUES (?)").bind(item);
     ///             Ok::<_, PlaceError>(placed.execute(&mut *connection).await?.last_insert_rowid())
     ///         })
@@ -114,7 +144,7 @@ impl<P, K> CallBuilder<P, K> {
         docsrs,
         doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
     )]
-    pub async fn run_in_transaction<C, R, F>(mut self, connection: &mut C, body: F) -> R
+    pub async fn run_in<C, R, F>(mut self, connection: &mut C, body: F) -> R
     where
         C: SqlConnection,
         R: Outcome,

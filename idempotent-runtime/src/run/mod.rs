@@ -29,7 +29,9 @@ use crate::{
 };
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use self::transaction::run_in;
+pub use self::transaction::Joined;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::transaction::{join, run_in};
 pub use self::typed::reconcile;
 pub(crate) use self::{
     active_call::ActiveCall,

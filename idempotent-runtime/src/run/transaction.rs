@@ -3,7 +3,12 @@
 //! Nobody else sees what is written before the commit. So nothing beats, nothing is given up and nothing is tried again here:
 //! whoever comes meanwhile waits in the database, and where the transaction ends without a commit, there was no call.
 
-use std::{any::Any, pin::pin, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
 use crate::{
     attempt::{Attempt, Stage, is_held},
@@ -25,7 +30,7 @@ use crate::{
 };
 
 /// A claim that stands in a transaction.
-pub(crate) struct Claimed {
+struct Claimed {
     attempt: Attempt,
     holding: Holding,
     version: Version,
@@ -34,9 +39,89 @@ pub(crate) struct Claimed {
 /// How often a claim is decided upon: a transaction that sees something else than what stands may never see the end of it.
 const ROUNDS: u32 = 16;
 
+/// A call that has joined a transaction: it runs the body, and then writes how that ended.
+pub struct Joined<P, K> {
+    call: Box<ActiveCall>,
+    typed: Typed<P, K>,
+    attempt: Attempt,
+    /// None where the call runs unprotected.
+    claimed: Option<Claimed>,
+}
+
+/// Claims inside the transaction; what answers the call instead, where its body is not to run.
+pub(crate) async fn join<C, R, P, K>(
+    mut request: Request,
+    typed: Typed<P, K>,
+    connection: &mut C,
+) -> Result<Joined<P, K>, (R, CallReport)>
+where
+    C: SqlConnection,
+    R: Outcome,
+    R::Error: FromRefusal,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+{
+    let prepared = request.in_transaction(connection).await;
+    let mut call = ActiveCall::new(request);
+    let admitted = match prepared {
+        Ok(()) => call.admit_in(connection.connection()).await,
+        Err(error) => Err(Instead::Refused(error)),
+    };
+    match admitted {
+        Ok((attempt, claimed)) => Ok(Joined {
+            call,
+            typed,
+            attempt,
+            claimed,
+        }),
+        Err(instead) => Err(typed.instead(&mut call, instead).await),
+    }
+}
+
+impl<P, K> fmt::Debug for Joined<P, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Joined").finish_non_exhaustive()
+    }
+}
+
+impl<P, K> Joined<P, K> {
+    /// Runs the body.
+    pub async fn run<B: Future>(&mut self, body: Pin<&mut Option<B>>) -> B::Output {
+        self.call.run(&self.attempt, body).await
+    }
+
+    /// Writes how the body ended; what the caller gets.
+    pub(crate) async fn end<C, R>(mut self, connection: &mut C, own: R) -> (R, CallReport)
+    where
+        C: SqlConnection,
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        let claimed = self.claimed.as_ref();
+        let connection = connection.connection();
+        self.typed
+            .answer_in(&mut self.call, own, &self.attempt, claimed, connection)
+            .await
+    }
+
+    /// The same for an annotated function, which gets its return value alone.
+    pub async fn finish<C, R>(self, connection: &mut C, own: R) -> R
+    where
+        C: SqlConnection,
+        R: Outcome,
+        R::Error: FromRefusal,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+    {
+        self.end(connection, own).await.0
+    }
+}
+
 /// Runs a call as a part of a transaction.
 pub(crate) async fn run_in<C, R, P, K, F>(
-    mut request: Request,
+    request: Request,
     typed: Typed<P, K>,
     connection: &mut C,
     body: F,
@@ -49,24 +134,16 @@ where
     K: Keep<R::Value> + Clone,
     F: AsyncFnOnce(&mut C) -> R,
 {
-    let prepared = request.in_transaction(connection).await;
-    let mut call = ActiveCall::new(request);
-    let admitted = match prepared {
-        Ok(()) => call.admit_in(connection.connection()).await,
-        Err(error) => Err(Instead::Refused(error)),
-    };
-    let (attempt, claimed) = match admitted {
-        Ok(admitted) => admitted,
-        Err(instead) => return typed.instead(&mut call, instead).await,
+    let mut joined = match join(request, typed, connection).await {
+        Ok(joined) => joined,
+        Err(answer) => return answer,
     };
     let own = {
-        let body = pin!(Some(call.make(&attempt, |_| body(&mut *connection))));
-        call.run(&attempt, body).await
+        let Joined { call, attempt, .. } = &mut joined;
+        let body = pin!(Some(call.make(attempt, |_| body(&mut *connection))));
+        joined.run(body).await
     };
-    let claimed = claimed.as_ref();
-    typed
-        .answer_in(&mut call, own, &attempt, claimed, connection.connection())
-        .await
+    joined.end(connection, own).await
 }
 
 impl Request {

@@ -7,9 +7,9 @@ use crate::{
     store::{StoreError, StoreErrorKind},
 };
 
-/// A connection of sqlx on which a transaction was begun, as
-/// [`run_in_transaction`](crate::CallBuilder::run_in_transaction) takes it: `&mut *transaction`, where `pool.begin()` or
-/// `connection.begin()` gave `transaction`.
+/// A transaction of sqlx, or the connection on which one was begun, as
+/// [`run_in`](crate::CallBuilder::run_in) and the attribute's `tx` take it: `&mut transaction` or
+/// `&mut *transaction`, where `pool.begin()` or `connection.begin()` gave `transaction`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no connection that a call can share a transaction on",
     label = "needs the connection of a database whose feature is on",
@@ -22,7 +22,7 @@ pub(crate) mod sealed {
 
     use crate::store::StoreError;
 
-    pub trait Sealed: Any + Send {
+    pub trait Sealed: Send {
         /// As its store knows it again.
         fn connection(&mut self) -> &mut (dyn Any + Send);
 
@@ -33,7 +33,7 @@ pub(crate) mod sealed {
 
 /// The connections, and what a database is asked that may have ended a transaction by itself.
 macro_rules! connections {
-    ($($feature:literal $connection:ident $(asks $has_transaction:path)?,)*) => { $(
+    ($($feature:literal $database:ident $connection:ident $(asks $has_transaction:path)?,)*) => { $(
         #[cfg(feature = $feature)]
         #[cfg_attr(docsrs, doc(cfg(feature = $feature)))]
         impl SqlConnection for sqlx::$connection {}
@@ -53,13 +53,28 @@ macro_rules! connections {
                 Ok(sqlx::Connection::is_in_transaction(self))
             }
         }
+
+        #[cfg(feature = $feature)]
+        #[cfg_attr(docsrs, doc(cfg(feature = $feature)))]
+        impl SqlConnection for sqlx::Transaction<'_, sqlx::$database> {}
+
+        #[cfg(feature = $feature)]
+        impl sealed::Sealed for sqlx::Transaction<'_, sqlx::$database> {
+            fn connection(&mut self) -> &mut (dyn Any + Send) {
+                &mut **self
+            }
+
+            async fn is_in_transaction(&mut self) -> Result<bool, StoreError> {
+                sealed::Sealed::is_in_transaction(&mut **self).await
+            }
+        }
     )* };
 }
 
 connections! {
-    "mysql" MySqlConnection asks super::mysql::has_transaction,
-    "postgres" PgConnection,
-    "sqlite" SqliteConnection asks super::sqlite::has_transaction,
+    "mysql" MySql MySqlConnection asks super::mysql::has_transaction,
+    "postgres" Postgres PgConnection,
+    "sqlite" Sqlite SqliteConnection asks super::sqlite::has_transaction,
 }
 
 /// Refuses what would commit every statement by itself.

@@ -255,3 +255,59 @@ fn a_wrong_attribute_leaves_the_function_as_written() {
         "#]],
     );
 }
+
+#[test]
+fn a_function_that_joins_a_transaction() {
+    // Input:
+    picture(
+        quote!(name = "ledger.post", key = transfer.id, tx = tx),
+        quote! {
+            async fn post(mut tx: &mut PgConnection, transfer: &Transfer) -> Result<Receipt, PostError> {
+                transfer.apply(&mut tx).await
+            }
+        },
+        // Output:
+        &expect![[r#"
+            async fn post(tx: &mut PgConnection, transfer: &Transfer) -> Result<Receipt, PostError> {
+                let __idempotent_prepared = {
+                    static __IDEMPOTENT_SITE: private::Site = private::Site::new("ledger.post")
+                        .key("transfer.id");
+                    let mut __idempotent_call = private::begin(&__IDEMPOTENT_SITE);
+                    private::Call::key(&mut __idempotent_call, &transfer.id);
+                    private::Call::argument(&mut __idempotent_call, "transfer", transfer);
+                    __idempotent_call
+                };
+                let mut __idempotent_joined = match __idempotent_prepared
+                    .join(&mut *tx, private::Recorded, private::Whole)
+                    .await
+                {
+                    private::core::result::Result::Ok(__idempotent_joined) => __idempotent_joined,
+                    private::core::result::Result::Err(__idempotent_outcome) => {
+                        return __idempotent_outcome;
+                    }
+                };
+                let __idempotent_outcome = {
+                    let __idempotent_lent = &mut *tx;
+                    let __idempotent_body = async move {
+                        if let private::core::option::Option::Some(__idempotent_outcome) = private::core::option::Option::None::<
+                            Result<Receipt, PostError>,
+                        > {
+                            return __idempotent_outcome;
+                        }
+                        let _ = (&transfer,);
+                        let mut tx = __idempotent_lent;
+                        { transfer.apply(&mut tx).await }
+                    };
+                    let __idempotent_body = private::core::pin::pin!(
+                        private::core::option::Option::Some(__idempotent_body)
+                    );
+                    __idempotent_joined.run(__idempotent_body).await
+                };
+                let __idempotent_outcome = __idempotent_joined
+                    .finish(&mut *tx, __idempotent_outcome)
+                    .await;
+                return __idempotent_outcome;
+            }
+        "#]],
+    );
+}

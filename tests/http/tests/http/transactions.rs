@@ -15,10 +15,11 @@ use http::StatusCode;
 use idempotent_runtime::{
     Error, Idempotency,
     http::{IdempotencyKey, Json, Rules},
+    idempotent,
     store::SqliteStore,
 };
 use serde::{Deserialize, Serialize};
-use sqlx::SqlitePool;
+use sqlx::{SqliteConnection, SqlitePool};
 use tempfile::TempDir;
 
 use crate::harness::{Ask, Shop, post};
@@ -101,24 +102,25 @@ async fn order(
     Json(order): Json<Order>,
 ) -> Result<Json<usize>, PlaceError> {
     let mut transaction = app.pool.begin_with("BEGIN IMMEDIATE").await?;
-    let run = app
-        .idem
-        .call("orders.place")
-        .key(&key)
-        .arguments(&order)
-        .release_errors()
-        .run_in_transaction(&mut *transaction, async |connection| {
-            let run = app.runs.fetch_add(1, Ordering::SeqCst) + 1;
-            let insert = sqlx::query("INSERT INTO orders VALUES (?)").bind(&order.item);
-            insert.execute(&mut *connection).await?;
-            if run <= app.failing {
-                return Err(PlaceError::OutOfOrder);
-            }
-            Ok(run)
-        })
-        .await?;
+    let run = insert(&app, &mut transaction, &key, &order).await?;
     transaction.commit().await?;
     Ok(Json(run))
+}
+
+#[idempotent(name = "orders.place", key = key, tx = tx, handle = app.idem, skip(app), on_error = release)]
+async fn insert(
+    app: &App,
+    tx: &mut SqliteConnection,
+    key: &IdempotencyKey,
+    order: &Order,
+) -> Result<usize, PlaceError> {
+    let run = app.runs.fetch_add(1, Ordering::SeqCst) + 1;
+    let insert = sqlx::query("INSERT INTO orders VALUES (?)").bind(&order.item);
+    insert.execute(tx).await?;
+    if run <= app.failing {
+        return Err(PlaceError::OutOfOrder);
+    }
+    Ok(run)
 }
 
 fn place(item: &str) -> Ask {

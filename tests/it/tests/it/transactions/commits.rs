@@ -107,7 +107,7 @@ async fn g03_an_error_of_the_database_is_the_caller_s<S: Shop>(shop: S) {
     let mut transaction = shop.begin().await.expect("a transaction");
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
     let placed: Placed = call
-        .run_in_transaction(&mut *transaction, async |transaction| {
+        .run_in(&mut *transaction, async |transaction| {
             S::run(transaction, "INSERT INTO nowhere VALUES (1)".to_owned()).await?;
             Ok(7)
         })
@@ -167,7 +167,7 @@ async fn g13_a_panic_leaves_nothing<S: Shop>(shop: S) {
     let died = tokio::spawn(async move {
         let mut transaction = dying.begin().await.expect("a transaction");
         let call = its.call("orders.place").key("k").arguments(&7_i64);
-        let placing = call.run_in_transaction(&mut *transaction, async |transaction| {
+        let placing = call.run_in(&mut *transaction, async |transaction| {
             dying.order(transaction, 7).await?;
             panic!("it dies");
         });
@@ -211,7 +211,7 @@ async fn a_call_that_is_dropped_at_any_await_leaves_nothing<S: Shop>(shop: S) {
             let mut transaction = S::begin_on(&mut connection).await.expect("a transaction");
             let call = idem.call("orders.place").key("k").arguments(&7_i64);
             let runs = AtomicU32::new(0);
-            let placing = call.run_in_transaction(&mut *transaction, async |transaction| {
+            let placing = call.run_in(&mut *transaction, async |transaction| {
                 runs.fetch_add(1, Ordering::SeqCst);
                 shop.order(transaction, 7).await?;
                 tokio::task::yield_now().await;
@@ -253,11 +253,11 @@ async fn a_call_inside_the_body_commits_with_it(shop: impl Shop) {
         let mut transaction = shop.begin().await.expect("a transaction");
         let outer = idem.call("orders.place").key("outer").arguments(&7_i64);
         let placed: Placed = outer
-            .run_in_transaction(&mut *transaction, async |connection| {
+            .run_in(&mut *transaction, async |connection| {
                 shop.order(connection, 1).await?;
                 let inner = idem.call("orders.place").key("inner").arguments(&7_i64);
                 inner
-                    .run_in_transaction(connection, async |connection| {
+                    .run_in(connection, async |connection| {
                         shop.order(connection, 7).await?;
                         Ok::<_, PlaceError>(7)
                     })

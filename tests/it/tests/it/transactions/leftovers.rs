@@ -54,7 +54,7 @@ async fn commit_half(shop: &impl Shop, idem: &Idempotency) {
     {
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
         let (begun, has_begun) = tokio::sync::oneshot::channel();
-        let placing = call.run_in_transaction(&mut *transaction, async |transaction| {
+        let placing = call.run_in(&mut *transaction, async |transaction| {
             shop.order(transaction, 7).await?;
             begun.send(()).expect("somebody waits for it");
             std::future::pending().await
@@ -112,7 +112,7 @@ async fn a_takeover_in_a_transaction_commits_with_it(shop: impl Shop) {
         shop.order(&mut transaction, 1).await.expect("an order");
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
         let placed = call
-            .run_in_transaction(&mut *transaction, async |transaction| {
+            .run_in(&mut *transaction, async |transaction| {
                 shop.order(transaction, 7).await?;
                 Ok::<_, PlaceError>(i64::from(idempotent_runtime::current().number()))
             })
@@ -143,7 +143,7 @@ async fn a_takeover_in_a_transaction_that_releases_leaves_what_it_found(shop: im
             let call = idem.call("orders.place").key("k").arguments(&7_i64);
             let placed: Placed = call
                 .release_errors()
-                .run_in_transaction(&mut *transaction, async |_| {
+                .run_in(&mut *transaction, async |_| {
                     assert!(idempotent_runtime::current().is_takeover());
                     Err(PlaceError::SoldOut)
                 })

@@ -23,6 +23,7 @@ macro_rules! on_every_database {
         )*
     };
 }
+mod attribute;
 mod commits;
 mod discarded;
 mod isolation;
@@ -30,6 +31,7 @@ mod leftovers;
 mod meetings;
 mod outcomes;
 mod refusals;
+mod shapes;
 mod shop;
 
 use idempotent_runtime::{Error, Idempotency, testing::Gate};
@@ -83,7 +85,7 @@ async fn place_in<S: Shop>(
     item: i64,
 ) -> Placed {
     let call = idem.call("orders.place").key(key).arguments(&item);
-    call.run_in_transaction(connection, async |connection| {
+    call.run_in(connection, async |connection| {
         shop.order(connection, item).await?;
         Ok(item)
     })
@@ -127,7 +129,7 @@ async fn sold_out<S: Shop>(
     connection: &mut <S::Database as Database>::Connection,
 ) -> Placed {
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
-    call.run_in_transaction(connection, async |connection| {
+    call.run_in(connection, async |connection| {
         shop.order(connection, 7).await?;
         Err(PlaceError::SoldOut)
     })

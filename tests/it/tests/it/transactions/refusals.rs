@@ -67,7 +67,7 @@ async fn refused<S: Shop>(shop: &S, store: impl Store) {
     let mut transaction = shop.begin().await.expect("a transaction");
     let call = idem.call("orders.place").key("k").arguments(&7_i64);
     let placed: Placed = call
-        .run_in_transaction(&mut *transaction, async |_| {
+        .run_in(&mut *transaction, async |_| {
             runs.fetch_add(1, Ordering::SeqCst);
             Ok(7)
         })
@@ -117,7 +117,7 @@ async fn what_has_no_meaning_in_a_transaction_is_refused(shop: impl Shop) {
         let mut transaction = shop.begin().await.expect("a transaction");
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
         let placed: Placed = meaningless(call)
-            .run_in_transaction(&mut *transaction, async |transaction| {
+            .run_in(&mut *transaction, async |transaction| {
                 shop.order(transaction, 7).await?;
                 Ok(7)
             })
@@ -135,7 +135,7 @@ async fn a_call_without_protection_only_runs(shop: impl Shop) {
         let call = idem.call("orders.place").key("k").arguments(&7_i64);
         let placed: Placed = call
             .unprotected()
-            .run_in_transaction(&mut *transaction, async |transaction| {
+            .run_in(&mut *transaction, async |transaction| {
                 shop.order(transaction, 7).await?;
                 Ok(7)
             })
