@@ -114,6 +114,17 @@ pub enum Error {
         operation: Arc<str>,
     },
 
+    /// The transaction that the call was a part of had ended, or took no more statements, when its body returned `Ok`: the body
+    /// swallowed the error of a statement or of a deadlock, or rolled back by itself. Nothing is recorded. Roll back, and call again.
+    #[error(
+        "the transaction of `{operation}` ended while its body ran, roll back and call again, and let the body return the errors of its statements"
+    )]
+    #[non_exhaustive]
+    TransactionEnded {
+        /// The operation.
+        operation: Arc<str>,
+    },
+
     /// The call happened earlier, but its stored outcome, or its stored reference, cannot be decoded. It is not run again.
     #[error(
         "the stored outcome of `{operation}` (schema version {schema}) cannot be decoded, keep its type compatible or give `version` and `upgrade`"

@@ -169,6 +169,8 @@ pub enum CallOutcome {
     LeaseLost,
     /// [`Error::Store`](crate::Error::Store).
     StoreFailed,
+    /// The transaction that the call was a part of had ended when its body returned; nothing is recorded.
+    TransactionEnded,
     /// The stored outcome could not be given: unreadable, not loaded, or not replayable.
     NotReplayable,
     /// [`Error::Expired`](crate::Error::Expired).

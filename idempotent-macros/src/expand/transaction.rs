@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::Ident;
-use syn::spanned::Spanned as _;
+use syn::spanned::Spanned;
 
 use super::Expansion;
 use super::tokens::ours;
@@ -48,7 +48,7 @@ impl Expansion<'_> {
         let (joined, lent, unpolled) = (ours("joined"), ours("lent"), ours("body"));
         let outcome = ours("outcome");
         let name = &tx.name;
-        let at_type = tx.ty.as_ref().map_or_else(|| name.span(), |ty| ty.span());
+        let at_type = tx.ty.as_ref().map_or_else(|| name.span(), Spanned::span);
         let connection = {
             let mut name = name.clone();
             name.set_span(name.span().located_at(at_type));

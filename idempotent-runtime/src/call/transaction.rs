@@ -39,59 +39,69 @@ impl Call {
 }
 
 impl<P, K> CallBuilder<P, K> {
-    /// Runs the call as a part of a transaction of the application's, in the database that the handle's store keeps its records in:
-    /// the record commits with the rows that the body writes there, or rolls back with them.
+    /// Runs the call as a part of a transaction of the application's, in the database in which the
+    /// handle's store keeps its records. The record commits with the rows that the body writes there, or
+    /// rolls back with them. The attribute says the same with `tx`.
     ///
-    /// `connection` is `&mut *transaction`, and the body gets it. When it has returned, the caller commits; where the call gave an
-    /// `Err`, the caller rolls back, as dropping a `sqlx::Transaction` does, and there was no call: a retry runs the body again. A
-    /// duplicate waits in the database until the first call's transaction has ended, and then gets its outcome, or runs. Where the answer
-    /// to the commit was lost, the call tells what became of it: made again in a new transaction, it gets the outcome, or runs.
+    /// `connection` is `&mut transaction` or `&mut *transaction`, and the body gets it. The caller
+    /// commits. Where the call gave an `Err`, or the commit failed, there may have been no call: roll back,
+    /// as dropping a `sqlx::Transaction` does, and call again with the same key. Where the answer to the
+    /// commit was lost, the call that is made again gets the outcome, or runs.
     ///
-    /// **Make all calls of an operation in transactions, or none.** One outside waits for the transaction with a connection of the
-    /// store's, whatever its `in_flight` says, and gets [`Error::Store`] where the store gives up first, or runs unprotected where
-    /// [`OnOutage::Open`](crate::OnOutage::Open) says so; many that wait, or were dropped while they waited, keep heartbeats of other calls waiting, too.
+    /// A duplicate waits in the database until the first call's transaction has ended. Then it gets the
+    /// outcome, or runs. The session's own time-outs decide how long it waits.
     ///
-    /// The transaction holds the key, so neither a lease nor a heartbeat does: `lease`, `in_flight`, `on_crash` and `on_outage` are
-    /// refused, and so is `also_accept_…`. What a call outside left behind is taken over as that call had chosen; while it still runs,
-    /// it is [`Error::InProgress`] at once. [`current`](crate::current) is the attempt. Its fencing token says little: of attempts that
-    /// were rolled back nothing is left that the next token could be above. The ttl counts from the end of the body. What
-    /// [`reference`](Self::reference) stores is not loaded for the first caller. [Observers](crate::Observer) are told of what is
-    /// written when it is, before the commit.
+    /// **Make all calls of an operation in transactions, or none.** A call outside waits for the
+    /// transaction with a connection of the store's, whatever its `in_flight` says. It gets
+    /// [`Error::Store`] where the store gives up first, or runs unprotected under
+    /// [`OnOutage::Open`](crate::OnOutage::Open). Many that wait keep heartbeats of other calls waiting, too.
     ///
-    /// What the body does outside the database happens at least once, as everywhere: hand [`child_key`](crate::Attempt::child_key) on, and do
-    /// it after the commit where you can. A call of another key inside the body is a part of the transaction where it is made on the
-    /// same connection; any other writes for itself, which SQLite lets nobody do meanwhile.
+    /// The transaction holds the key, so neither a lease nor a heartbeat does: `lease`, `in_flight`,
+    /// `on_crash`, `on_outage` and `also_accept_…` are refused. A record that a call outside left behind is
+    /// taken over as that call had chosen; while it still runs, this one is [`Error::InProgress`] at once.
+    /// The fencing token says little: of attempts that were rolled back nothing is left that the next token
+    /// could be above. The ttl counts from the end of the body. A [`reference`](Self::reference) is not
+    /// loaded for the first caller. [Observers](crate::Observer) are told before the commit.
     ///
-    /// # What the database does
+    /// Effects outside the database happen at least once, as everywhere: hand
+    /// [`child_key`](crate::Attempt::child_key) on, and act after the commit where you can. A call of another
+    /// key inside the body is a part of the transaction where it is made on the same connection.
     ///
-    /// Any isolation level will do. On MariaDB and MySQL a replay asks over a connection of the store's, too, whether the outcome is
-    /// committed, because under READ UNCOMMITTED it is shown what may be rolled back, and else waits for that. On SQLite, leave `read_uncommitted` off for connections
-    /// that share a cache, which shows them to everybody. Where a duplicate meets what was committed after its transaction began, Postgres refuses it
-    /// under REPEATABLE READ and SERIALIZABLE, MariaDB where `innodb_snapshot_isolation` is on, and SQLite where it began without
-    /// `BEGIN IMMEDIATE`; and calls of several keys may meet in a deadlock. Where the claim or the record meets that, it is
-    /// [`Error::Store`], and transient; elsewhere it is an error of the body's statements, or of the commit. Run the whole
-    /// transaction again.
+    /// # An `Err` of the body
     ///
-    /// On MariaDB and MySQL the settings of your session hold for the record, too: after `SET timestamp = …` it is made, and expires,
-    /// by that clock, and where `sql_mode` has MariaDB's `EMPTY_STRING_IS_NULL`, a call without a scope is refused with an
-    /// [`Error::Store`] of the kind [`Schema`](crate::store::StoreErrorKind::Schema), and nothing is written.
+    /// The body runs behind a savepoint. An `Err` undoes its rows, and those that the caller wrote before
+    /// stay. Then the verdict of `on_error` is written: the error as the outcome, *released*, or
+    /// *uncertain*. It stands once the caller commits.
     ///
-    /// That a transaction is open is known from sqlx. MariaDB, MySQL and SQLite are asked, too, in a message of its own, because they end
-    /// one by themselves: the first two commit before a DDL statement and undo everything after a deadlock, the third undoes everything
-    /// where the disk is full, and a call after that is refused. What commits the transaction while a body runs, and on Postgres a
-    /// `COMMIT` of your own, nobody sees: what is written then stands by itself. Hand errors of the database on, and on SQLite close the
-    /// connection then: sqlx 0.9.0 goes on counting the transaction. On MariaDB and MySQL `LAST_INSERT_ID()`, and on SQLite
-    /// `last_insert_rowid()`, tell of the record afterwards.
+    /// * An error of ours inside the `Err` is no outcome: the record is released.
+    /// * On Postgres a statement that failed leaves the transaction aborted. A conflict with another
+    ///   transaction may be the cause, so an `Err` behind it is released. Go back to a savepoint of your own
+    ///   before you return an `Err` that is to be recorded.
+    /// * Where the database has undone the whole transaction, as MariaDB does after a deadlock, nothing is
+    ///   recorded.
+    /// * A body that swallows such an error, or rolls back by itself, and returns `Ok`, gets
+    ///   [`Error::TransactionEnded`]. Its rows are undone where they still can be.
+    /// * A body that stops half-way, and whose caller commits all the same, leaves *uncertain* behind.
     ///
-    /// # Committing an `Err`
+    /// A `COMMIT` of the body's own, and DDL on MariaDB and MySQL, cannot be seen everywhere: the rows
+    /// before it stand by themselves.
     ///
-    /// A caller who commits an `Err` of the body's commits its rows, and what `on_error` makes of it: the record of that error, unless
-    /// the database took no more, or has undone the claim meanwhile. On Postgres it takes none after a statement that failed, and
-    /// the commit rolls back without a word.
-    /// Where it says that nothing happened, and a call outside of a transaction has vanished before, the key stays bound, as it does
-    /// [there](crate::Verdict::Release).
-    /// Where an error of ours is in what the body returned, the record becomes *uncertain*, as it does once its lease is over where
-    /// a body that stopped half-way is committed: rows stand, and nobody runs it again by himself.
+    /// # Each database
+    ///
+    /// Any isolation level will do. Under REPEATABLE READ and SERIALIZABLE on Postgres, with
+    /// `innodb_snapshot_isolation` on MariaDB, and without `BEGIN IMMEDIATE` on SQLite, the database refuses a
+    /// duplicate that meets what was committed after its transaction began. Calls of several keys may meet in
+    /// a deadlock. Where the claim or the record meets one of these, it is [`Error::Store`], and transient;
+    /// elsewhere it is an error of the body's statements, or of the commit. Run the whole transaction again.
+    ///
+    /// * MariaDB and MySQL: a replay asks over a connection of the store's whether the outcome is committed,
+    ///   because READ UNCOMMITTED shows what may be rolled back. The settings of your session hold for the
+    ///   record: after `SET timestamp = …` it is made, and expires, by that clock; under MariaDB's
+    ///   `EMPTY_STRING_IS_NULL` a call without a scope is refused with an [`Error::Store`] of the kind
+    ///   [`Schema`](crate::store::StoreErrorKind::Schema). `LAST_INSERT_ID()` tells of the record afterwards.
+    /// * SQLite: leave `read_uncommitted` off for connections that share a cache. `last_insert_rowid()` tells
+    ///   of the record afterwards. After an error of the database, close the connection: sqlx 0.9.0 goes on
+    ///   counting the transaction.
     ///
     /// # Examples
     ///
@@ -129,17 +139,19 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// # Errors
     ///
-    /// The body's own, or one of ours, which says that nothing may be committed: those of [`run`](Self::run),
-    /// [`Error::InvalidPolicy`] where no transaction is open, and [`Error::Store`], where the body may have run and its outcome cannot be
-    /// recorded, or, of the kind [`Configuration`](crate::StoreErrorKind::Configuration), where the store keeps its records elsewhere. It
-    /// cannot tell whether the transaction is one of the same *database*: where the store's table is missing there, that is an error;
-    /// where there is one, records stand in two places.
+    /// The body's own, or one of ours, after which nothing of the call is to be committed: those of
+    /// [`run`](Self::run), [`Error::InvalidPolicy`] where no transaction is open, [`Error::TransactionEnded`],
+    /// and [`Error::Store`], of the kind [`Configuration`](crate::StoreErrorKind::Configuration) where the
+    /// store keeps its records in another kind of database. Another *database* of the same kind is not known:
+    /// where the store's table is missing there, that is an error; where there is one, records stand in two
+    /// places.
     ///
     /// # Cancel safety
     ///
-    /// Dropped at any time, it has written nothing that stands, so long as the transaction is not committed. On MariaDB and MySQL, sqlx
-    /// 0.9.0 falls out of step with the server where it is dropped while it prepares a statement, as every call of it may be, and
-    /// the rollback then never comes back: close the connection instead, or give the rollback a time-out.
+    /// Dropped at any time, it has written nothing that stands, so long as the transaction is not committed.
+    /// On MariaDB and MySQL, sqlx 0.9.0 falls out of step with the server where it is dropped while it
+    /// prepares a statement, as every call of it may be, and the rollback then never comes back: close the
+    /// connection instead, or give the rollback a time-out.
     #[cfg_attr(
         docsrs,
         doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))

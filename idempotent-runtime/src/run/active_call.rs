@@ -369,6 +369,7 @@ fn answer_of(error: &Error) -> CallOutcome {
         }
         Error::Expired { .. } => CallOutcome::Expired,
         Error::Store(_) => CallOutcome::StoreFailed,
+        Error::TransactionEnded { .. } => CallOutcome::TransactionEnded,
         _ => CallOutcome::Refused,
     }
 }

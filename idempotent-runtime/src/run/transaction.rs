@@ -26,7 +26,10 @@ use crate::{
         ending::step,
         typed::Typed,
     },
-    store::{SqlConnection, StoreError, StoreErrorKind, Swap, check_open},
+    store::{
+        Savepoint, SqlConnection, StoreError, StoreErrorKind, Swap, check_open, is_aborted,
+        says_aborted,
+    },
 };
 
 /// A claim that stands in a transaction.
@@ -44,8 +47,8 @@ pub struct Joined<P, K> {
     call: Box<ActiveCall>,
     typed: Typed<P, K>,
     attempt: Attempt,
-    /// None where the call runs unprotected.
-    claimed: Option<Claimed>,
+    /// None where the call runs unprotected, and has no rows to undo either.
+    claimed: Option<(Claimed, Savepoint)>,
 }
 
 /// Claims inside the transaction; what answers the call instead, where its body is not to run.
@@ -67,15 +70,29 @@ where
         Ok(()) => call.admit_in(connection.connection()).await,
         Err(error) => Err(Instead::Refused(error)),
     };
-    match admitted {
-        Ok((attempt, claimed)) => Ok(Joined {
-            call,
-            typed,
-            attempt,
-            claimed,
-        }),
-        Err(instead) => Err(typed.instead(&mut call, instead).await),
-    }
+    let instead = match admitted {
+        Err(instead) => instead,
+        Ok((attempt, claimed)) => {
+            let claimed = match claimed {
+                None => Ok(None),
+                Some(claimed) => Savepoint::set(connection)
+                    .await
+                    .map(|savepoint| Some((claimed, savepoint))),
+            };
+            match claimed {
+                Err(error) => Instead::Refused(error.into()),
+                Ok(claimed) => {
+                    return Ok(Joined {
+                        call,
+                        typed,
+                        attempt,
+                        claimed,
+                    });
+                }
+            }
+        }
+    };
+    Err(typed.instead(&mut call, instead).await)
 }
 
 impl<P, K> fmt::Debug for Joined<P, K> {
@@ -90,23 +107,7 @@ impl<P, K> Joined<P, K> {
         self.call.run(&self.attempt, body).await
     }
 
-    /// Writes how the body ended; what the caller gets.
-    pub(crate) async fn end<C, R>(mut self, connection: &mut C, own: R) -> (R, CallReport)
-    where
-        C: SqlConnection,
-        R: Outcome,
-        R::Error: FromRefusal,
-        P: OnError<R::Error>,
-        K: Keep<R::Value> + Clone,
-    {
-        let claimed = self.claimed.as_ref();
-        let connection = connection.connection();
-        self.typed
-            .answer_in(&mut self.call, own, &self.attempt, claimed, connection)
-            .await
-    }
-
-    /// The same for an annotated function, which gets its return value alone.
+    /// Writes how the body of an annotated function ended; what its caller gets.
     pub async fn finish<C, R>(self, connection: &mut C, own: R) -> R
     where
         C: SqlConnection,
@@ -241,8 +242,8 @@ impl ActiveCall {
 
     /// Writes how the body ended, to stand from the commit on; whether the claim was there still.
     async fn end_in(
-        &mut self,
-        connection: &mut (dyn Any + Send),
+        &self,
+        connection: &mut impl SqlConnection,
         claimed: &Claimed,
         ending: &Ending,
     ) -> Result<bool, StoreError> {
@@ -252,10 +253,9 @@ impl ActiveCall {
             version,
         } = claimed;
         let draft = holding.end(ending, Version::random());
-        let handle = &self.request.handle;
-        let swapping = handle
-            .store()
-            .swap_in(connection, attempt.id(), Some(*version), &draft);
+        let (handle, connection) = (&self.request.handle, connection.connection());
+        let store = handle.store();
+        let swapping = store.swap_in(connection, attempt.id(), Some(*version), &draft);
         let answer = within(self.span(), pin!(swapping)).await;
         if let Swap::Refused(_) = answered(Some(*version), answer)? {
             return Ok(false);
@@ -263,50 +263,89 @@ impl ActiveCall {
         let (operation, step) = (attempt.operation(), step(ending, draft.state));
         let observers = handle.observers();
         observers.transition(operation, attempt.id(), attempt.number(), step);
-        self.executed_in(attempt, claimed, true);
         Ok(true)
     }
 
-    fn executed_in(&mut self, attempt: &Attempt, claimed: &Claimed, recorded: bool) {
-        let answer = executed(claimed.holding.meaning(), attempt.stage());
-        self.executed(attempt, answer, recorded);
+    /// Undoes the rows of the body, and frees the key, where the transaction still takes that.
+    async fn undo_in(
+        &self,
+        connection: &mut impl SqlConnection,
+        claimed: &Claimed,
+        savepoint: &Savepoint,
+    ) {
+        if savepoint.roll_back(connection).await.is_ok() {
+            let _whoever_commits_this_finds_it_uncertain =
+                self.end_in(connection, claimed, &Ending::Release).await;
+        }
+    }
+
+    fn executed_in(&mut self, claimed: &Claimed, recorded: bool) {
+        let Claimed {
+            attempt, holding, ..
+        } = claimed;
+        let outcome = executed(holding.meaning(), attempt.stage());
+        self.executed(attempt, outcome, recorded);
+    }
+
+    fn transaction_ended(&self) -> Error {
+        let operation = Arc::clone(&self.request.operation);
+        Error::TransactionEnded { operation }
     }
 }
 
-impl<P, K> Typed<P, K> {
-    /// What the caller gets whose body returned `own`; an error of ours where nothing of it can be recorded.
-    async fn answer_in<R>(
-        &self,
-        call: &mut ActiveCall,
-        own: R,
-        attempt: &Attempt,
-        claimed: Option<&Claimed>,
-        connection: &mut (dyn Any + Send),
-    ) -> (R, CallReport)
+impl<P, K> Joined<P, K> {
+    /// Writes how the body ended; what the caller gets.
+    ///
+    /// The rows of an `Err` are undone first. Where they cannot be, the transaction is gone, and so is the claim. An `Err` that has
+    /// left the transaction aborted may come from a conflict with another one, so it is no outcome.
+    pub(crate) async fn end<C, R>(mut self, connection: &mut C, own: R) -> (R, CallReport)
     where
+        C: SqlConnection,
         R: Outcome,
         R::Error: FromRefusal,
         P: OnError<R::Error>,
         K: Keep<R::Value> + Clone,
     {
         let mut own = own.into_result();
-        let ending = self.leave(call, attempt, &mut own).await;
-        let Some(claimed) = claimed else {
-            return self.own(call, own, None).await;
+        let Some((claimed, savepoint)) = self.claimed else {
+            return self.typed.own(&mut self.call, own, None).await;
         };
-        let error = match call.end_in(connection, claimed, &ending).await {
-            // What a reference leads to is not read back: it may be what is only being written.
-            Ok(true) => return self.own(call, own, None).await,
-            // What failed in the body is mostly why nothing more can be written, or nothing is left.
-            _ if own.is_err() => {
-                call.executed_in(attempt, claimed, false);
-                return self.own(call, own, None).await;
+        let (call, typed) = (&mut self.call, &self.typed);
+        let is_aborted = own.is_err() && is_aborted(connection).await;
+        if own.is_err() {
+            if savepoint.roll_back(connection).await.is_err() {
+                call.executed_in(&claimed, false);
+                return typed.own(call, own, None).await;
             }
-            Ok(false) => StoreError::new(StoreErrorKind::Other, "writing a record").with_source(
-                "the transaction was rolled back while the body ran, by itself or by the database: what it wrote since may stand alone",
-            ),
-            Err(error) => error,
+            // Nothing of the body stands that a second run could double.
+            call.request.on_crash = OnCrash::Rerun;
+        }
+        let ending = match is_aborted {
+            true => Ending::Release,
+            false => typed.leave(call, &claimed.attempt, &mut own).await,
         };
-        self.instead(call, Instead::Refused(error.into())).await
+        let refusal = match call.end_in(connection, &claimed, &ending).await {
+            // What failed in the body is mostly why nothing more can be written, or nothing is left.
+            recorded if own.is_err() => {
+                call.executed_in(&claimed, recorded.unwrap_or(false));
+                None
+            }
+            Ok(true) => {
+                call.executed_in(&claimed, true);
+                None
+            }
+            Ok(false) => Some(call.transaction_ended()),
+            Err(error) if says_aborted(&error) => Some(call.transaction_ended()),
+            Err(error) => Some(error.into()),
+        };
+        if refusal.is_some() {
+            call.undo_in(connection, &claimed, &savepoint).await;
+        }
+        savepoint.release(connection).await;
+        match refusal {
+            // What a reference leads to is not read back: it may be what is only being written.
+            None => typed.own(call, own, None).await,
+            Some(error) => typed.instead(call, Instead::Refused(error)).await,
+        }
     }
 }

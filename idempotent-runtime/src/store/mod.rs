@@ -77,7 +77,7 @@ pub use self::sqlite::SqliteStore;
 )]
 pub use self::transaction::SqlConnection;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use self::transaction::check_open;
+pub(crate) use self::transaction::{Savepoint, check_open, is_aborted, says_aborted};
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::MemoryStore,

@@ -4,6 +4,7 @@ use std::any::Any;
 
 use crate::{
     error::Error,
+    record::Version,
     store::{StoreError, StoreErrorKind},
 };
 
@@ -28,12 +29,18 @@ pub(crate) mod sealed {
 
         /// Whether a transaction is open on it, as sqlx knows and, where the database may have ended it by itself, as that does.
         fn is_in_transaction(&mut self) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+        /// Runs a statement that answers nothing.
+        fn execute(
+            &mut self,
+            statement: String,
+        ) -> impl Future<Output = Result<(), StoreError>> + Send;
     }
 }
 
 /// The connections, and what a database is asked that may have ended a transaction by itself.
 macro_rules! connections {
-    ($($feature:literal $database:ident $connection:ident $(asks $has_transaction:path)?,)*) => { $(
+    ($($feature:literal $module:ident $database:ident $connection:ident $(asks $has_transaction:path)?,)*) => { $(
         #[cfg(feature = $feature)]
         #[cfg_attr(docsrs, doc(cfg(feature = $feature)))]
         impl SqlConnection for sqlx::$connection {}
@@ -52,6 +59,13 @@ macro_rules! connections {
                 // Only now: what counts a transaction of SQLite that was dropped is a thread, which has answered.
                 Ok(sqlx::Connection::is_in_transaction(self))
             }
+
+            async fn execute(&mut self, statement: String) -> Result<(), StoreError> {
+                let statement = sqlx::raw_sql(sqlx::AssertSqlSafe(statement));
+                let done = sqlx::Executor::execute(self, statement).await;
+                let failed = |error| super::$module::failure::of(error, "marking a place in a transaction");
+                done.map(drop).map_err(failed)
+            }
         }
 
         #[cfg(feature = $feature)]
@@ -67,14 +81,18 @@ macro_rules! connections {
             async fn is_in_transaction(&mut self) -> Result<bool, StoreError> {
                 sealed::Sealed::is_in_transaction(&mut **self).await
             }
+
+            async fn execute(&mut self, statement: String) -> Result<(), StoreError> {
+                sealed::Sealed::execute(&mut **self, statement).await
+            }
         }
     )* };
 }
 
 connections! {
-    "mysql" MySql MySqlConnection asks super::mysql::has_transaction,
-    "postgres" Postgres PgConnection,
-    "sqlite" Sqlite SqliteConnection asks super::sqlite::has_transaction,
+    "mysql" mysql MySql MySqlConnection asks super::mysql::has_transaction,
+    "postgres" postgres Postgres PgConnection,
+    "sqlite" sqlite Sqlite SqliteConnection asks super::sqlite::has_transaction,
 }
 
 /// Refuses what would commit every statement by itself.
@@ -85,6 +103,54 @@ pub(crate) async fn check_open(connection: &mut impl SqlConnection) -> Result<()
     Err(Error::InvalidPolicy(
         "no transaction is open on the connection, so that record and rows would not commit together: pass `&mut *transaction`, where `begin()` gave `transaction` and the database has not ended it since, as it may after a deadlock or a DDL statement",
     ))
+}
+
+/// A place in a transaction, before the body of a call: behind it are the rows of the body.
+#[derive(Debug)]
+pub(crate) struct Savepoint(String);
+
+impl Savepoint {
+    /// Marks the place. Its name is drawn, so that no other in the transaction has it.
+    pub(crate) async fn set(connection: &mut impl SqlConnection) -> Result<Self, StoreError> {
+        let drawn = u128::from_be_bytes(Version::random().to_bytes());
+        let name = format!("idempotent_{drawn:032x}");
+        connection.execute(format!("SAVEPOINT {name}")).await?;
+        Ok(Self(name))
+    }
+
+    /// Undoes the rows of the body. It fails where the transaction has ended, or has gone back behind the place.
+    pub(crate) async fn roll_back(
+        &self,
+        connection: &mut impl SqlConnection,
+    ) -> Result<(), StoreError> {
+        let Self(name) = self;
+        let statement = format!("ROLLBACK TO SAVEPOINT {name}");
+        connection.execute(statement).await
+    }
+
+    /// Forgets the place, and keeps the rows. Where that fails, so does the commit.
+    pub(crate) async fn release(self, connection: &mut impl SqlConnection) {
+        let Self(name) = self;
+        let released = connection
+            .execute(format!("RELEASE SAVEPOINT {name}"))
+            .await;
+        if let Err(error) = released {
+            tracing::debug!(%error, "a savepoint is not released");
+        }
+    }
+}
+
+/// Whether the transaction takes no statement any more, as after one that failed on Postgres.
+pub(crate) async fn is_aborted(connection: &mut impl SqlConnection) -> bool {
+    connection.execute("SELECT 1".to_owned()).await.is_err()
+}
+
+/// Whether a statement was refused because an earlier one had failed: `in_failed_sql_transaction` of Postgres.
+pub(crate) fn says_aborted(error: &StoreError) -> bool {
+    let source = std::error::Error::source(error);
+    let source = source.and_then(|source| source.downcast_ref::<sqlx::Error>());
+    let code = source.and_then(|error| error.as_database_error()?.code());
+    code.is_some_and(|code| code == "25P02")
 }
 
 /// The connection that a store of this kind can use.
@@ -116,6 +182,10 @@ mod tests {
 
         async fn is_in_transaction(&mut self) -> Result<bool, StoreError> {
             self.0.clone()
+        }
+
+        async fn execute(&mut self, _: String) -> Result<(), StoreError> {
+            Ok(())
         }
     }
 

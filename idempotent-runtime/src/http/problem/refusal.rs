@@ -26,6 +26,7 @@ impl From<&Error> for Problem {
             Error::InvalidKey { part: "scope", .. } => Self::new(Kind::ScopeUnresolved),
             Error::InvalidKey { source, .. } => invalid(source),
             Error::Store(_) => Self::new(Kind::StoreUnavailable),
+            Error::TransactionEnded { .. } => Self::new(Kind::HandlerFailed),
             Error::Recursive { .. }
             | Error::DuplicateOperation { .. }
             | Error::InvalidArguments { .. }

@@ -3,7 +3,7 @@
 mod builder;
 mod calls;
 mod connection;
-mod failure;
+pub(super) mod failure;
 mod inner;
 mod migrate;
 #[cfg(all(test, feature = "testing"))]

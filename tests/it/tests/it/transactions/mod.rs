@@ -31,6 +31,7 @@ mod leftovers;
 mod meetings;
 mod outcomes;
 mod refusals;
+mod savepoints;
 mod shapes;
 mod shop;
 
