@@ -22,6 +22,31 @@ fn run(program: &str, arguments: &[&str], folder: &Path) -> String {
     printed
 }
 
+#[test]
+fn each_transfer_is_applied_once_whoever_sends_it_again_and_kills_the_ledger() {
+    let printed = run("ledger", &[], &env::temp_dir());
+    for said in [
+        "was killed 10 times with SIGKILL",
+        "applied     200\n",
+        "The balances are 800.00 in sum.",
+        "Each transfer was applied once",
+    ] {
+        assert!(printed.contains(said), "{printed}");
+    }
+}
+
+#[test]
+fn without_the_attribute_transfers_are_applied_again_and_the_ledger_says_so() {
+    let ledger = command("ledger").arg("--unprotected").output();
+    let ledger = ledger.expect("the program starts");
+    let printed = String::from_utf8_lossy(&ledger.stdout);
+    assert_eq!(ledger.status.code(), Some(1), "{printed}");
+    assert!(
+        printed.contains("WRONG: 200 transfers were applied"),
+        "{printed}"
+    );
+}
+
 /// The program that was built beside this test; where only the test was built, cargo builds it now.
 fn command(program: &str) -> Command {
     let test = env::current_exe().expect("this test has a file");
