@@ -20,7 +20,7 @@ use idempotent_runtime::{
 
 use crate::{
     charge::{Answer, Charge, LEASE, MODES, Mode, charges_behind},
-    harness::{Owner, World, while_time_goes_on},
+    harness::{Owner, World, applied, while_time_goes_on},
 };
 
 on_every_store![
@@ -197,8 +197,7 @@ async fn a_claim_that_arrives_while_it_is_given_up_is_given_up(world: World) {
 
     let sent = slow.sent().take();
     let (id, seen, draft) = sent.expect("it was sent");
-    let swap = slow.store.swap(&id, seen, &draft).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&slow.store, &id, seen, &draft).await;
     looked.open();
     assert!(idem.shutdown(Duration::MAX).await, "everything is written");
 
