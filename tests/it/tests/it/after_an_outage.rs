@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 
 use crate::{
     answers::is_in_progress,
-    charge::{Charge, LEASE, MODES, Mode},
+    charge::{Charge, LEASE, MODES, Mode, is_told},
     harness::{Owner, World, not_settled},
 };
 
@@ -39,14 +39,12 @@ async fn a_duplicate_gets_what_could_not_be_recorded(world: World) {
         let owner = world.owner().await;
         let charge = Charge::of(&world, &owner).key(&*key).mode(mode);
         cut_off(&owner);
-        assert_eq!(charge.call().await, Ok("charged".into()), "{mode:?}");
+        charge.charges().await;
         world.advance_store(LEASE * 2).await;
         owner.log.await_step(RecordChange::NotYetRecorded).await;
 
         owner.store.heal();
-        let again = charge.call().await;
-
-        assert_eq!(again, Ok("charged".into()), "{mode:?}");
+        charge.charges().await;
         assert_eq!(world.runs(&key), 1, "{mode:?}");
     }
 }
@@ -56,7 +54,7 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
         let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
         let charge = Charge::of(&world, &owner).key(key).mode(mode);
         cut_off(&owner);
-        assert_eq!(charge.call().await, Ok("charged".into()), "{mode:?}");
+        charge.charges().await;
         world.advance_store(LEASE * 2).await;
         owner.log.await_step(RecordChange::NotYetRecorded).await;
         owner.store.heal();
@@ -74,7 +72,7 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
         let resumed = settle().expect("a key").resume().await;
         assert!(is_told(not_settled(resumed)), "{mode:?}");
 
-        assert_eq!(charge.call().await, Ok("charged".into()), "{mode:?}");
+        charge.charges().await;
         assert_eq!(world.runs(key), 1, "{mode:?}");
     }
 }
@@ -85,7 +83,7 @@ async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
     let charge = Charge::of(&world, &owner);
     let beats = owner.delays(Operation::Heartbeat, On::Every);
     owner.fault(Operation::Ending, On::Every, Fault::LoseRequest);
-    assert_eq!(charge.call().await, Ok("charged".into()));
+    charge.charges().await;
     beats.arrived(1).await;
     while owner.store.calls(Operation::Ending) < 2 {
         yield_now().await;
@@ -97,7 +95,7 @@ async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
     // Time stands still, so that no try of the ending's own ever comes.
     owner.settled().await;
     assert_eq!(world.record().await.state, State::Done);
-    assert_eq!(charge.call().await, Ok("charged".into()));
+    charge.charges().await;
     assert_eq!(world.runs("k"), 1);
 }
 
@@ -105,14 +103,13 @@ async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
     let owner = world.owner().await;
     let charge = Charge::of(&world, &owner);
     cut_off(&owner);
-    assert_eq!(charge.call().await, Ok("charged".into()));
+    charge.charges().await;
     world.advance_store(LEASE * 2).await;
     owner.log.await_step(RecordChange::NotYetRecorded).await;
     let tries = owner.store.calls(Operation::Ending);
 
     for _ in 0..100 {
-        let beside = charge.clone().rejecting().call().await;
-        assert!(is_in_progress(&beside), "{beside:?}");
+        is_told(&charge.clone().rejecting(), is_in_progress).await;
     }
 
     // Time stands still: there is one try of the call's own, the first one in the background, and one for all of these.
@@ -136,8 +133,7 @@ async fn who_never_ends_is_taken_over(world: World) {
     .await;
     let rejecting = charge.clone().answers("again").rejecting();
     world.advance_store(LEASE * 2).await;
-    let beside = rejecting.call().await;
-    assert!(is_in_progress(&beside), "{beside:?}");
+    is_told(&rejecting, is_in_progress).await;
 
     owner.timer.advance(Duration::from_secs(61));
     world.advance_store(LEASE * 2).await;
@@ -155,9 +151,7 @@ async fn a_body_that_still_runs_is_taken_over_here_as_from_anywhere_else(world: 
     let (runs, gate) = charge.clone().begun().await;
     world.advance_store(LEASE * 2).await;
 
-    let again = charge.clone().answers("again").rejecting().call().await;
-
-    assert_eq!(again, Ok("again".into()));
+    charge.clone().answers("again").rejecting().charges().await;
     gate.open();
     let runs = runs.await.expect("no panic");
     assert_eq!(runs, Ok("again".into()), "what stands answers both");

@@ -14,7 +14,7 @@ use tokio::task::{JoinSet, yield_now};
 
 use crate::{
     answers::{is_in_progress, is_uncertain},
-    charge::{Charge, Found, LEASE, MODES, Mode, charges_behind, lapsed, vanished},
+    charge::{Charge, Found, LEASE, MODES, Mode, abort, charges_behind, is_told, lapsed, vanished},
     harness::{Owner, World},
 };
 
@@ -181,8 +181,7 @@ async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
     for beat in 2..=7 {
         world.advance(LEASE / 3).await;
         owner.log.await_steps(RecordChange::Heartbeat, beat).await;
-        let duplicate = Charge::of(&world, &other).rejecting().call().await;
-        assert!(is_in_progress(&duplicate), "{duplicate:?}");
+        is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     }
     owner.store.heal();
     let a_moment = Duration::from_millis(1);
@@ -204,8 +203,7 @@ async fn i09_a_waiter_that_gives_up_changes_nothing(world: World) {
     let dropped = Charge::of(&world, &waiter).spawn();
     waiter.log.await_steps(RecordChange::Waiting, 2).await;
 
-    dropped.abort();
-    assert!(dropped.await.is_err());
+    abort(dropped).await;
     while !gives_up.is_finished() {
         waiter.timer.advance(Duration::from_secs(1));
         yield_now().await;
@@ -304,8 +302,7 @@ async fn i13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
                 assert!(charge.awaits(1).panics_at(0).spawn().await.is_err());
             } else {
                 let (call, _gate) = charge.begun().await;
-                call.abort();
-                assert!(call.await.is_err());
+                abort(call).await;
             }
             owner.settled().await;
 

@@ -21,9 +21,10 @@ use serde::{Deserialize, Serialize};
 use tokio::task::yield_now;
 
 use crate::{
-    answers::is_uncertain,
+    answers::{is_parked, is_reused, is_uncertain},
     charge::{
-        Charge, Found, LEASE, MODES, Mode, charges_behind, lapsed, lapsed_under, vanished_under,
+        Charge, Found, LEASE, MODES, Mode, abort, charges_behind, is_told, lapsed, lapsed_under,
+        loses_behind, vanished_under,
     },
     harness::{Owner, World, not_settled, while_time_goes_on},
 };
@@ -116,25 +117,19 @@ async fn d21_takeover_budget(world: World) {
     Charge::of(&world, &owner).charges().await;
     assert_eq!(world.runs("k"), 4);
     world.advance(LEASE * 10).await;
-    assert_eq!(
-        Charge::of(&world, &owner).call().await,
-        Ok("charged".into()),
-        "what is finished is never parked"
-    );
+    // What is finished is never parked.
+    Charge::of(&world, &owner).charges().await;
 }
 
 async fn d21_dropped_bodies_count_as_takeovers(world: World) {
     let owner = world.owner_with(|builder| builder.max_takeovers(2)).await;
     for attempt in 1..=3 {
         let (call, _gate) = Charge::of(&world, &owner).begun().await;
-        call.abort();
-        assert!(call.await.is_err());
+        abort(call).await;
         owner.log.await_steps(RecordChange::Stopped, attempt).await;
     }
 
-    let answer = Charge::of(&world, &owner).call().await;
-
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    is_told(&Charge::of(&world, &owner), is_parked).await;
     assert_eq!(world.runs("k"), 3);
 }
 
@@ -182,8 +177,7 @@ async fn d22_takeover_policy_reconcile_unknown(world: World) {
 async fn ask_in_vain(world: &World, owner: &Owner) {
     for _call in 0..20 {
         let mode = Mode::Reconcile(Found::Unknown);
-        let answer = Charge::of(world, owner).mode(mode).call().await;
-        assert!(is_uncertain(&answer), "{answer:?}");
+        is_told(&Charge::of(world, owner).mode(mode), is_uncertain).await;
         let record = world.record().await;
         assert_eq!((record.state, record.attempt), (State::Uncertain, 1));
     }
@@ -207,8 +201,7 @@ async fn d23_takeover_policy_indeterminate(world: World) {
     let owner = world.owner().await;
 
     for mode in [Mode::Uncertain, Mode::Rerun, Mode::Uncertain] {
-        let answer = Charge::of(&world, &owner).mode(mode).call().await;
-        assert!(is_uncertain(&answer), "{mode:?}: {answer:?}");
+        is_told(&Charge::of(&world, &owner).mode(mode), is_uncertain).await;
     }
     world.advance(LEASE * 10_000).await;
     assert_eq!(owner.idem.purge().await, Ok(0));
@@ -239,8 +232,7 @@ async fn d23_a_paused_holder_may_still_complete_what_is_uncertain(world: World) 
     let charge = Charge::of(&world, &first).mode(Mode::Uncertain);
     let (paused, gate) = charge.begun().await;
     world.advance_store(LEASE).await;
-    let answer = Charge::of(&world, &second).call().await;
-    assert!(is_uncertain(&answer), "{answer:?}");
+    is_told(&Charge::of(&world, &second), is_uncertain).await;
 
     charges_behind(&gate, paused).await;
     Charge::of(&world, &second).charges().await;
@@ -359,8 +351,7 @@ async fn d23_what_somebody_settles_is_told_and_answered(world: World) {
     for _call in 0..2 {
         let once = Charge::of(&world, &owner).key("once").mode(Mode::Uncertain);
         assert!(is_uncertain(&once.call().await));
-        let parked = Charge::of(&world, &owner).key("rerun").call().await;
-        assert!(matches!(parked, Err(Error::Parked { .. })), "{parked:?}");
+        is_told(&Charge::of(&world, &owner).key("rerun"), is_parked).await;
     }
     owner.assert_steps(&[RecordChange::LeftUncertain, RecordChange::Parked]);
     let answers = [CallOutcome::Uncertain, CallOutcome::Parked];

@@ -55,8 +55,7 @@ async fn d12_a_body_that_outlasts_the_ttl_is_not_forgotten_when_its_holder_vanis
     first.die_in(call).await;
     world.advance(LEASE).await;
 
-    let other = Charge::of(&world, &second).amount(2).call().await;
-    assert!(matches!(other, Err(Error::KeyReused { .. })), "{other:?}");
+    is_told(&Charge::of(&world, &second).amount(2), is_reused).await;
     Charge::of(&world, &second).charges().await;
     let answers = second.log.answers();
     assert_eq!(answers[1], Outcome::ExecutedAfterTakeover);
@@ -78,8 +77,7 @@ async fn d13_heartbeat_stops(world: World) {
             .is_err()
     );
     let (dropped, _gate) = charge("drop").begun().await;
-    dropped.abort();
-    assert!(dropped.await.is_err());
+    abort(dropped).await;
     owner.settled().await;
     let before = world.records().await;
     let beats = owner.store.calls(Operation::Heartbeat);
@@ -177,8 +175,7 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
     slow.arrived(1).await;
     slow.open();
     owner.log.await_step(RecordChange::Heartbeat).await;
-    let duplicate = Charge::of(&world, &other).rejecting().call().await;
-    assert!(is_in_progress(&duplicate), "{duplicate:?}");
+    is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     charges_behind(&gate, call).await;
     assert_eq!(world.runs("k"), 1);
 }
@@ -272,10 +269,7 @@ async fn a_body_that_outstays_the_maximum_hold_is_told(world: World) {
     world.advance(LEASE * 2 / 3).await;
     owner.log.await_step(RecordChange::LeaseLost).await;
 
-    assert_eq!(
-        Charge::of(&world, &other).answers("B").call().await,
-        Ok("B".into())
-    );
+    Charge::of(&world, &other).answers("B").charges().await;
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("B".into()));
 }
@@ -291,8 +285,7 @@ async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
         world.advance(LEASE / 3).await;
         owner.log.await_steps(RecordChange::Heartbeat, beat).await;
     }
-    let answer = Charge::of(&world, &other).rejecting().call().await;
-    assert!(is_in_progress(&answer), "{answer:?}");
+    is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     charges_behind(&slow, call).await;
     owner.log.await_step(RecordChange::Recorded).await;
     Charge::of(&world, &other).charges().await;
@@ -328,8 +321,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
         let under_way = owner.delays(Operation::Heartbeat, On::Call(1));
         world.advance(LEASE / 3).await;
         under_way.arrived(1).await;
-        call.abort();
-        assert!(call.await.is_err());
+        abort(call).await;
         owner.settled().await;
         let left = world.records().await;
 
@@ -338,8 +330,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
         for number in 0..3 {
             let after = Charge::of(&world, &owner).key(format!("{key} {number}"));
             let (after, _gate) = after.begun().await;
-            after.abort();
-            assert!(after.await.is_err());
+            abort(after).await;
             owner.settled().await;
         }
 

@@ -50,8 +50,7 @@ async fn heartbeats_go_on_after_one_whose_answer_was_lost(world: World) {
         world.advance(LEASE / 3).await;
     }
 
-    let duplicate = Charge::of(&world, &other).rejecting().call().await;
-    assert!(is_in_progress(&duplicate), "{duplicate:?}");
+    is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     charges_behind(&gate, call).await;
     assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
 }
@@ -85,7 +84,7 @@ async fn heartbeats_come_in_time_for_a_lease_that_is_shorter_than_others(world: 
 async fn heartbeats_come_again_after_the_thread_has_ended(world: World) {
     let owner = world.owner().await;
     let charge = |key: &str| Charge::of(&world, &owner).key(key);
-    assert_eq!(charge("first").call().await, Ok("charged".into()));
+    charge("first").charges().await;
     // It stays for a while when nothing is held, and then nobody waits for the time to go by.
     owner.timer.await_sleepers(1).await;
     let mut ended = 0;

@@ -35,8 +35,7 @@ async fn d22_a_body_that_ran_again_counts_as_an_attempt(world: World) {
         if way == "is dropped" {
             let charge = Charge::of(&world, &owner).key(way).mode(NOTHING);
             let (call, _gate) = charge.begun().await;
-            call.abort();
-            assert!(call.await.is_err());
+            abort(call).await;
         } else if way == "panics after it" {
             let call = owner.call("charge").key(way).arguments(&1);
             let call = call.classify_errors(|_: &Error| -> Verdict { panic!("planned") });

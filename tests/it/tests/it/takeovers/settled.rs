@@ -85,14 +85,10 @@ async fn d21_a_paused_holder_of_what_was_parked_has_lost(world: World) {
     let (paused, gate) = Charge::of(&world, &holder).begun().await;
     world.advance_store(LEASE).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    let answer = Charge::of(&world, &owner).call().await;
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    is_told(&Charge::of(&world, &owner), is_parked).await;
     let parked = world.record().await;
 
-    gate.open();
-
-    let answer = paused.await.expect("no panic");
-    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    loses_behind(&gate, paused).await;
     assert_eq!(world.record().await, parked, "somebody must look at it");
 }
 
@@ -117,10 +113,7 @@ async fn d21_a_paused_takeover_that_releases_is_not_told_what_other_arguments_we
     let settled = settle(&second, "k").with_value(&"another's").await;
     assert!(settled.is_ok());
 
-    waits.open();
-
-    let answer = call.await.expect("no panic");
-    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    loses_behind(&waits, call).await;
 }
 
 async fn d21_a_paused_holder_of_what_was_resumed_has_lost(world: World) {
@@ -132,14 +125,10 @@ async fn d21_a_paused_holder_of_what_was_resumed_has_lost(world: World) {
     assert_eq!(settle(&owner, "k").resume().await, Ok(()));
     let resumed = world.record().await;
 
-    gate.open();
-
-    let answer = paused.await.expect("no panic");
-    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    loses_behind(&gate, paused).await;
     assert_eq!(world.record().await, resumed);
     let next = world.owner().await;
-    let next = Charge::of(&world, &next).answers("resumed").call().await;
-    assert_eq!(next, Ok("resumed".into()));
+    Charge::of(&world, &next).answers("resumed").charges().await;
 }
 
 async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: World) {
@@ -147,8 +136,7 @@ async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: 
     Charge::of(&world, &owner().await).vanishes().await;
     world.advance(LEASE).await;
     let next = owner().await;
-    let answer = Charge::of(&world, &next).call().await;
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    is_told(&Charge::of(&world, &next), is_parked).await;
 
     assert_eq!(settle(&next, "k").resume().await, Ok(()));
     Charge::of(&world, &owner().await).vanishes().await;
@@ -161,16 +149,14 @@ async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: 
         "{answer:?}"
     );
     assert_eq!(settle(&next, "k").resume().await, Ok(()));
-    let answer = Charge::of(&world, &next).answers("resumed").call().await;
-    assert_eq!(answer, Ok("resumed".into()));
+    Charge::of(&world, &next).answers("resumed").charges().await;
 }
 
 async fn d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed(world: World) {
     let mode = Mode::Reconcile(Found::Happened);
     lapsed(&world, mode).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    let answer = Charge::of(&world, &owner).mode(mode).call().await;
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    is_told(&Charge::of(&world, &owner).mode(mode), is_parked).await;
 
     assert_eq!(settle(&owner, "k").resume().await, Ok(()));
 
@@ -191,8 +177,7 @@ async fn d21_what_was_resumed_answers_for_as_long_as_its_call_chose(world: World
         charge.vanishes().await;
         world.advance(LEASE).await;
         let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
-        let answer = Charge::of(&world, &owner).key(key).mode(mode).call().await;
-        assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+        is_told(&Charge::of(&world, &owner).key(key).mode(mode), is_parked).await;
 
         assert_eq!(settle(&owner, key).resume().await, Ok(()));
 
@@ -338,12 +323,10 @@ async fn d23_what_is_uncertain_already_is_told_of_once(world: World) {
     let (paused, _gate) = charge.begun().await;
     world.advance_store(LEASE).await;
     let owner = world.owner().await;
-    let answer = Charge::of(&world, &owner).call().await;
-    assert!(is_uncertain(&answer), "{answer:?}");
+    is_told(&Charge::of(&world, &owner), is_uncertain).await;
     let left = world.record().await;
 
-    paused.abort();
-    assert!(paused.await.is_err());
+    abort(paused).await;
     holder.settled().await;
 
     assert_eq!(world.record().await, left);
