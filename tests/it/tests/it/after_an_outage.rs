@@ -12,7 +12,7 @@ use tokio::task::yield_now;
 
 use crate::{
     answers::is_in_progress,
-    charge::{Charge, LEASE, MODES, Mode, is_told},
+    charge::{Charge, LEASE, MODES, Mode, is_told, settle},
     harness::{Owner, World, not_settled},
 };
 
@@ -58,9 +58,8 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
         world.advance_store(LEASE * 2).await;
         owner.log.await_step(RecordChange::NotYetRecorded).await;
         owner.store.heal();
-        let settle = || owner.idem.settle("charge", None::<&str>, key);
 
-        let settled = settle().expect("a key").with_value(&"not so").await;
+        let settled = settle(&owner, key).with_value(&"not so").await;
         // The handle records what it knows as soon as it is asked.
         let is_told = |reason| {
             matches!(
@@ -69,7 +68,7 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
             )
         };
         assert!(is_told(not_settled(settled)), "{mode:?}");
-        let resumed = settle().expect("a key").resume().await;
+        let resumed = settle(&owner, key).resume().await;
         assert!(is_told(not_settled(resumed)), "{mode:?}");
 
         charge.charges().await;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     answers::is_not_replayable,
-    charge::abort,
+    charge::{abort, settle},
     harness::{Owner, World},
 };
 
@@ -159,11 +159,8 @@ async fn what_is_settled_is_kept_for_as_long_as_the_call_chose(world: World) {
     abort(dropped).await;
     owner.settled().await;
 
-    let settle = operator
-        .idem
-        .settle("charge", None::<&str>, "k")
-        .expect("a key");
-    assert!(settle.with_value(&2).await.is_ok());
+    let settled = settle(&operator, "k").with_value(&2).await;
+    assert!(settled.is_ok());
 
     let record = world.record().await;
     let finished = record.finished.expect("it is finished");

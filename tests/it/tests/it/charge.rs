@@ -2,7 +2,9 @@
 
 use std::{fmt::Debug, future::Future, pin::Pin, time::Duration};
 
-use idempotent_runtime::{Error, Idempotency, InFlight, OnCrash, Reconciled, testing::Gate};
+use idempotent_runtime::{
+    Error, Idempotency, InFlight, OnCrash, Reconciled, Settle, testing::Gate,
+};
 use tokio::task::{JoinHandle, yield_now};
 
 use crate::harness::{Owner, World};
@@ -211,6 +213,12 @@ pub(crate) async fn loses_behind<T: Debug>(gate: &Gate, call: JoinHandle<Result<
     gate.open();
     let answer = call.await.expect("no panic");
     assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+}
+
+/// An operator who settles a charge.
+pub(crate) fn settle<'a>(owner: &'a Owner, key: &str) -> Settle<'a> {
+    let settle = owner.idem.settle("charge", None::<&str>, key);
+    settle.expect("a key")
 }
 
 /// Has the caller of a call go away.

@@ -48,6 +48,14 @@ on_every_store![
     a_claim_whose_answer_came_after_its_lease_is_made_anew,
 ];
 
+/// Lets so many thirds of a lease go by, each with a heartbeat.
+async fn beats(world: &World, owner: &Owner, thirds: usize) {
+    for beat in 1..=thirds {
+        world.advance(LEASE / 3).await;
+        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
+    }
+}
+
 async fn d01_lease_valid(world: World) {
     vanished(&world, Mode::Rerun).await;
     world.advance(LEASE - Duration::from_secs(1)).await;

@@ -12,7 +12,7 @@ use idempotent_runtime::{
 
 use crate::{
     answers::{is_parked, is_uncertain},
-    charge::{Charge, LEASE, Mode, is_told, lapsed_under, vanished},
+    charge::{Charge, LEASE, Mode, is_told, lapsed_under, settle, vanished},
     harness::{Owner, World, said_during, while_time_goes_on},
 };
 
@@ -294,8 +294,7 @@ async fn e16_a_settlement_whose_answer_was_lost_is_recognised(world: World) {
         assert!(is_uncertain(&call.call().await), "{key}");
 
         owner.fault(Operation::Swap, On::Next, fault);
-        let settle = owner.idem.settle("charge", None::<&str>, key);
-        let settled = settle.expect("a key").with_value(&"the bank knows").await;
+        let settled = settle(&owner, key).with_value(&"the bank knows").await;
 
         assert!(settled.is_ok(), "{key}");
         owner.assert_steps(&[RecordChange::LeftUncertain, RecordChange::Settled]);
@@ -314,11 +313,8 @@ async fn e16_a_settlement_that_may_have_been_replaced_is_not_told(world: World) 
     let (first, second) = (On::Call(swaps + 1), On::Call(swaps + 2));
     owner.fault(Operation::Swap, first, Fault::LoseAnswer);
     let gate = owner.delays(Operation::Swap, second);
-    let idem = owner.idem.clone();
-    let resuming = tokio::spawn(async move {
-        let settle = idem.settle("charge", None::<&str>, "k");
-        settle.expect("a key").resume().await
-    });
+    let its = owner.clone();
+    let resuming = tokio::spawn(async move { settle(&its, "k").resume().await });
     gate.arrived(1).await;
     let other = world.owner().await;
     let answer = Charge::of(&world, &other).call().await;

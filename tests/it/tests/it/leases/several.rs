@@ -27,10 +27,7 @@ async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world:
     while owner.store.under_way() > 0 {
         yield_now().await;
     }
-    for beat in 1..=3 {
-        world.advance(LEASE / 3).await;
-        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
-    }
+    beats(&world, &owner, 3).await;
 
     charges_behind(&gate, second).await;
     assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
@@ -100,10 +97,7 @@ async fn heartbeats_come_again_after_the_thread_has_ended(world: World) {
     }
 
     let (second, gate) = charge("second").begun().await;
-    for beat in 1..=3 {
-        world.advance(LEASE / 3).await;
-        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
-    }
+    beats(&world, &owner, 3).await;
 
     charges_behind(&gate, second).await;
 }

@@ -1,9 +1,6 @@
 //! Takeovers whose body says that nothing happened: it speaks for itself, and not for the holder before it.
 
-use idempotent_runtime::{
-    RawEnding, RawOutcome,
-    testing::{Fault, Gate, On, Operation},
-};
+use idempotent_runtime::{RawEnding, RawOutcome, testing::Gate};
 
 use super::{
     unbegun::{check, ends_while_a_heartbeat_is_under_way, left},

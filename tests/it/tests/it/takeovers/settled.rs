@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::{
-    RawEnding, RawOutcome, Settle, Unrecorded, idempotent, record::Record, testing::Gate,
-};
+use idempotent_runtime::{RawEnding, RawOutcome, Unrecorded, idempotent, testing::Gate};
 
 use super::*;
 
@@ -73,11 +71,6 @@ async fn d23_an_error_is_settled_for_a_function_that_records_none(world: World) 
         );
     }
     assert_eq!(world.records().await.len(), 3);
-}
-
-fn settle<'a>(owner: &'a Owner, key: &str) -> Settle<'a> {
-    let settle = owner.idem.settle("charge", None::<&str>, key);
-    settle.expect("a key")
 }
 
 async fn d21_a_paused_holder_of_what_was_parked_has_lost(world: World) {
@@ -161,8 +154,7 @@ async fn d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed(world: World
     assert_eq!(settle(&owner, "k").resume().await, Ok(()));
 
     assert_eq!(world.record().await.state, State::Uncertain);
-    let answer = Charge::of(&world, &owner).mode(mode).call().await;
-    assert_eq!(answer, Ok("found".into()));
+    finds(&world, &owner).await;
     assert_eq!(world.runs("k"), 1);
 }
 
@@ -181,23 +173,15 @@ async fn d21_what_was_resumed_answers_for_as_long_as_its_call_chose(world: World
 
         assert_eq!(settle(&owner, key).resume().await, Ok(()));
 
-        let stands = of_key(&world, key).await;
+        let stands = world.record_of(key).await.expect("it stands");
         assert_eq!((stands.state, stands.ttl()), (resumed, MONTH), "{mode:?}");
     }
     let owner = world.owner().await;
     let settled = settle(&owner, "asks").with_value(&"settled").await;
     assert!(settled.is_ok());
-    let settled = of_key(&world, "asks").await;
+    let settled = world.record_of("asks").await.expect("it stands");
     let finished = settled.finished.expect("it is done");
     assert_eq!(settled.expires.since(finished), MONTH);
-}
-
-async fn of_key(world: &World, key: &str) -> Arc<Record> {
-    let records = world.records().await;
-    let mut of_key = records
-        .into_iter()
-        .filter(|(_, record)| record.subject.key == key.as_bytes());
-    of_key.next().expect("it stands").1
 }
 
 async fn d23_only_what_nobody_holds_and_nothing_answers_can_be_settled(world: World) {
@@ -228,14 +212,9 @@ async fn d23_only_what_nobody_holds_and_nothing_answers_can_be_settled(world: Wo
         let resumed = not_settled(settle().resume().await);
         assert_eq!([value, error, done, resumed], [Some(reason); 4], "{key}");
     }
-    let other = owner
-        .idem
-        .settle("chrage", None::<&str>, "done")
-        .expect("a key");
-    assert_eq!(
-        not_settled(other.as_done().await),
-        Some(NotSettled::UnknownOperation)
-    );
+    let other = owner.idem.settle("chrage", None::<&str>, "done");
+    let other = not_settled(other.expect("a key").as_done().await);
+    assert_eq!(other, Some(NotSettled::UnknownOperation));
     assert_eq!(world.records().await, before);
     assert_eq!(owner.log.count(RecordChange::Settled), 0);
     charges_behind(&gate, running).await;
@@ -260,11 +239,8 @@ async fn d23_what_a_vanished_holder_left_is_settled_before_any_call_comes(world:
     for (key, mode) in modes {
         vanished_under(&world, key, mode).await;
         let settled = settle(&owner, key).as_done().await;
-        assert_eq!(
-            not_settled(settled),
-            Some(NotSettled::StillRunning),
-            "{key}"
-        );
+        let reason = not_settled(settled);
+        assert_eq!(reason, Some(NotSettled::StillRunning), "{key}");
     }
     world.advance(LEASE).await;
 
@@ -276,11 +252,8 @@ async fn d23_what_a_vanished_holder_left_is_settled_before_any_call_comes(world:
         assert_eq!(answer, Ok("receipt".into()), "{key}");
         assert_eq!(world.runs(key), 1);
         let again = settle(&owner, key).with_value(&"another").await;
-        assert_eq!(
-            not_settled(again),
-            Some(NotSettled::AlreadySettled),
-            "{key}"
-        );
+        let reason = not_settled(again);
+        assert_eq!(reason, Some(NotSettled::AlreadySettled), "{key}");
     }
     assert_eq!(owner.log.count(RecordChange::Settled), modes.len());
 }

@@ -1,9 +1,6 @@
 //! Takeovers that end before their body did anything: the holder before them may have begun something.
 
-use idempotent_runtime::{
-    RawEnding, RawOutcome,
-    testing::{Fault, Gate, On, Operation},
-};
+use idempotent_runtime::{RawEnding, RawOutcome, testing::Gate};
 
 use super::*;
 
