@@ -3,7 +3,7 @@
 use std::{task::Poll, time::Duration};
 
 use idempotent_runtime::{
-    Error, NotSettled, RecordChange, Verdict,
+    Error, NotSettled, RecordChange,
     record::State,
     testing::{Fault, On, Operation},
 };
@@ -11,6 +11,7 @@ use idempotent_runtime::{
 use tokio::task::yield_now;
 
 use crate::{
+    after_the_body::declined,
     answers::is_in_progress,
     charge::{Charge, LEASE, MODES, Mode, is_told, settle},
     harness::{Owner, World, not_settled},
@@ -160,19 +161,7 @@ async fn a_body_that_still_runs_is_taken_over_here_as_from_anywhere_else(world: 
 async fn a_panic_after_the_body_is_written_before_its_key_is_taken_over_here(world: World) {
     let owner = world.owner().await;
     cut_off(&owner);
-    let charge = || {
-        let (body, owner) = (world.clone(), owner.clone());
-        async move {
-            let call = owner.call("charge").key("k");
-            let call = call.classify_errors(|_: &Error| -> Verdict { panic!("planned") });
-            call.run(|_| async move {
-                body.happened("k");
-                Err::<(), _>(Error::InvalidPolicy("declined"))
-            })
-            .await
-        }
-    };
-    let first = tokio::spawn(charge()).await;
+    let first = tokio::spawn(declined(world.clone(), owner.clone())).await;
     assert!(first.is_err_and(|ended| ended.is_panic()));
     for operation in [Operation::Ending, Operation::Heartbeat] {
         while owner.store.calls(operation) == 0 {
@@ -182,7 +171,7 @@ async fn a_panic_after_the_body_is_written_before_its_key_is_taken_over_here(wor
     world.advance_store(LEASE * 2).await;
 
     owner.store.heal();
-    let again = charge().await;
+    let again = declined(world.clone(), owner).await;
 
     assert!(matches!(again, Err(Error::Uncertain { .. })), "{again:?}");
     assert_eq!(world.runs("k"), 1);

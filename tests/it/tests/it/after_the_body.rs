@@ -85,25 +85,23 @@ async fn a_panic_while_the_outcome_is_decoded_runs_nothing_again(world: World) {
     assert_eq!(world.runs("k"), 1);
 }
 
+/// A charge that fails, and whose classifier panics.
+pub(crate) async fn declined(world: World, owner: Owner) -> Result<(), Error> {
+    let call = owner.call("charge").key("k");
+    let call = call.classify_errors(|_: &Error| -> Verdict { panic!("planned: it does not know") });
+    let body = |_| async move {
+        world.happened("k");
+        Err(Error::InvalidPolicy("declined"))
+    };
+    call.run(body).await
+}
+
 async fn a_panic_in_a_classifier_runs_nothing_again(world: World) {
     let owner = world.owner().await;
-    let charge = || {
-        let (body, owner) = (world.clone(), owner.clone());
-        async move {
-            let call = owner.call("charge").key("k");
-            let call = call
-                .classify_errors(|_: &Error| -> Verdict { panic!("planned: it does not know") });
-            call.run(|_| async move {
-                body.happened("k");
-                Err::<(), _>(Error::InvalidPolicy("declined"))
-            })
-            .await
-        }
-    };
-    panics(charge()).await;
+    panics(declined(world.clone(), owner.clone())).await;
     owner.settled().await;
 
-    let again = charge().await;
+    let again = declined(world.clone(), owner).await;
 
     assert!(matches!(again, Err(Error::Uncertain { .. })), "{again:?}");
     assert_eq!(world.runs("k"), 1);

@@ -44,11 +44,8 @@ async fn i01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
     }
     // All but the one inside are told; only then may it go on.
     for _rejected in 0..23 {
-        let answer = calls
-            .join_next()
-            .await
-            .expect("23 are told")
-            .expect("no panic");
+        let told = calls.join_next().await.expect("23 are told");
+        let answer = told.expect("no panic");
         assert!(is_in_progress(&answer), "{answer:?}");
     }
     gate.arrived(1).await;
@@ -154,10 +151,7 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
             };
             assert_eq!(answer, Ok("charged".into()), "{mode:?}, {operation:?}");
             assert_eq!(world.runs(&key), 1, "{mode:?}, {operation:?}");
-            let status = owner
-                .idem
-                .lookup("charge", None::<&str>, key.as_str())
-                .await;
+            let status = owner.idem.lookup("charge", None::<&str>, &*key).await;
             assert!(matches!(status, Ok(Status::Completed(_))), "{status:?}");
             assert_eq!(
                 owner.log.count(RecordChange::Recorded),
@@ -171,10 +165,8 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
 async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     owner.fails(Operation::Ending, On::Every, StoreErrorKind::Unavailable);
-    Charge::of(&world, &owner)
-        .mode(Mode::Uncertain)
-        .charges()
-        .await;
+    let once = Charge::of(&world, &owner).mode(Mode::Uncertain);
+    once.charges().await;
 
     // One comes at once, because the write may have taken long.
     owner.log.await_step(RecordChange::Heartbeat).await;

@@ -315,18 +315,22 @@ async fn a_claim_whose_answer_comes_after_a_takeover_runs_nothing(world: World) 
     assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
 }
 
+/// Asserts that a call was told of a failure of the store, and that the next one is the first to run.
+async fn is_given_up(world: &World, late: &Owner, answer: Answer) {
+    assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
+    late.settled().await;
+    let next = world.owner().await;
+    let next = Charge::of(world, &next).mode(Mode::Uncertain);
+    next.charges().await;
+    assert_eq!(world.runs("k"), 1);
+}
+
 /// Left where it is, it would become uncertain, although no body has run.
 async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at(world: World) {
     let late = world.owner().await;
     late.fails(Operation::Load, On::Call(1), StoreErrorKind::Denied);
     let answer = told_late(&world, &late, Mode::Uncertain, async || {}).await;
-    assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
-    late.settled().await;
-
-    let next = world.owner().await;
-    let answer = Charge::of(&world, &next).mode(Mode::Uncertain).call().await;
-
-    assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
+    is_given_up(&world, &late, answer).await;
 }
 
 /// As where a lease is shorter than the store is slow: the call would hold its key, and never run.
@@ -340,13 +344,7 @@ async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
         answered.open();
     }
     let answer = call.await.expect("no panic");
-    assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
-    late.settled().await;
-
-    let next = world.owner().await;
-    let answer = Charge::of(&world, &next).mode(Mode::Uncertain).call().await;
-
-    assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
+    is_given_up(&world, &late, answer).await;
 }
 
 /// The answer to the claim is lost. Sent again, it is refused by what it wrote, which is all that its caller is told.
