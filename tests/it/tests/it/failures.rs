@@ -119,7 +119,7 @@ async fn e11_complete_fails_lasting(world: World) {
     }
 }
 
-/// Makes the next call after one whose body began, and did not come to its end.
+/// Makes the next call after one whose body did not come to its end.
 async fn is_taken_up(world: &World, charge: &Charge, key: &str, mode: Mode) {
     let answer = charge.call().await;
     match mode {

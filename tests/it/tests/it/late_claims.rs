@@ -315,7 +315,7 @@ async fn a_claim_whose_answer_comes_after_a_takeover_runs_nothing(world: World) 
     assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
 }
 
-/// Asserts that a call was told of a failure of the store, and that the next one is the first to run.
+/// Asserts that this call was told of a failure of the store, and that the next one runs first.
 async fn is_given_up(world: &World, late: &Owner, answer: Answer) {
     assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
     late.settled().await;

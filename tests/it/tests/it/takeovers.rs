@@ -116,7 +116,7 @@ async fn d21_takeover_budget(world: World) {
     Charge::of(&world, &owner).charges().await;
     assert_eq!(world.runs("k"), 4);
     world.advance(LEASE * 10).await;
-    // What is finished is never parked.
+    // A finished call is never parked.
     Charge::of(&world, &owner).charges().await;
 }
 

@@ -169,7 +169,7 @@ async fn e03_a_classifier_that_writes_a_log_releases_nothing(world: World) {
     assert_eq!(world.runs("k"), 1);
 }
 
-/// Of two calls that failed, the one is released, and of the other nobody knows.
+/// Asserts that one of two failed calls is released, and that the other one is uncertain.
 async fn are_not_stored(owner: &Owner) {
     let status = owner.idem.lookup("outer", None::<&str>, "rerun").await;
     assert!(matches!(status, Ok(Status::Unknown)), "{status:?}");

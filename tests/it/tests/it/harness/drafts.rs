@@ -45,7 +45,7 @@ pub(crate) fn claim() -> Draft {
     }
 }
 
-/// A first claim that is over, and forgotten, at once.
+/// A first claim whose lease and expiry are over at once.
 pub(crate) fn abandoned() -> Draft {
     Draft {
         lease: Moment::In(Duration::ZERO),
@@ -54,7 +54,7 @@ pub(crate) fn abandoned() -> Draft {
     }
 }
 
-/// What its holder writes now and then.
+/// Its holder's heartbeat.
 pub(crate) fn heartbeat(of: &Draft) -> Draft {
     Draft {
         version: Version::random(),
@@ -64,7 +64,7 @@ pub(crate) fn heartbeat(of: &Draft) -> Draft {
     }
 }
 
-/// What its holder writes at the end.
+/// Its holder's last write.
 pub(crate) fn completion(of: &Draft, bytes: Vec<u8>) -> Draft {
     Draft {
         state: State::Done,
@@ -74,7 +74,7 @@ pub(crate) fn completion(of: &Draft, bytes: Vec<u8>) -> Draft {
     }
 }
 
-/// Has a store write this, and asserts that it does.
+/// Writes to a store, and asserts that the write is applied.
 pub(crate) async fn applied(
     store: &dyn Store,
     id: &RecordId,

@@ -34,7 +34,8 @@ async fn charge(world: World, ends: Gate, order: &'static str) -> Result<usize, 
 /// What a call before keeps for twice as long is gone after three times as long.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// Runs the call as the build before does, until the gate is opened: then it fails, and its error is not kept.
+/// Runs the call as the build before does, until the gate is opened. Then it fails, and its error
+/// is not kept.
 async fn runs_before(old: &Owner) -> (JoinHandle<Result<(), Error>>, Gate) {
     let gate = Gate::new();
     let ends = gate.clone();
