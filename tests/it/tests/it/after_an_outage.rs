@@ -3,7 +3,7 @@
 use std::{task::Poll, time::Duration};
 
 use idempotent_runtime::{
-    Error, NotSettled, RecordChange, Verdict,
+    Error, NotSettled, RecordChange,
     record::State,
     testing::{Fault, On, Operation},
 };
@@ -11,8 +11,9 @@ use idempotent_runtime::{
 use tokio::task::yield_now;
 
 use crate::{
+    after_the_body::declined,
     answers::is_in_progress,
-    charge::{Charge, LEASE, MODES, Mode},
+    charge::{Charge, LEASE, MODES, Mode, is_told, settle},
     harness::{Owner, World, not_settled},
 };
 
@@ -39,14 +40,12 @@ async fn a_duplicate_gets_what_could_not_be_recorded(world: World) {
         let owner = world.owner().await;
         let charge = Charge::of(&world, &owner).key(&*key).mode(mode);
         cut_off(&owner);
-        assert_eq!(charge.call().await, Ok("charged".into()), "{mode:?}");
+        charge.charges().await;
         world.advance_store(LEASE * 2).await;
         owner.log.await_step(RecordChange::NotYetRecorded).await;
 
         owner.store.heal();
-        let again = charge.call().await;
-
-        assert_eq!(again, Ok("charged".into()), "{mode:?}");
+        charge.charges().await;
         assert_eq!(world.runs(&key), 1, "{mode:?}");
     }
 }
@@ -56,13 +55,12 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
         let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
         let charge = Charge::of(&world, &owner).key(key).mode(mode);
         cut_off(&owner);
-        assert_eq!(charge.call().await, Ok("charged".into()), "{mode:?}");
+        charge.charges().await;
         world.advance_store(LEASE * 2).await;
         owner.log.await_step(RecordChange::NotYetRecorded).await;
         owner.store.heal();
-        let settle = || owner.idem.settle("charge", None::<&str>, key);
 
-        let settled = settle().expect("a key").with_value(&"not so").await;
+        let settled = settle(&owner, key).with_value(&"not so").await;
         // The handle records what it knows as soon as it is asked.
         let is_told = |reason| {
             matches!(
@@ -71,10 +69,10 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
             )
         };
         assert!(is_told(not_settled(settled)), "{mode:?}");
-        let resumed = settle().expect("a key").resume().await;
+        let resumed = settle(&owner, key).resume().await;
         assert!(is_told(not_settled(resumed)), "{mode:?}");
 
-        assert_eq!(charge.call().await, Ok("charged".into()), "{mode:?}");
+        charge.charges().await;
         assert_eq!(world.runs(key), 1, "{mode:?}");
     }
 }
@@ -85,7 +83,7 @@ async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
     let charge = Charge::of(&world, &owner);
     let beats = owner.delays(Operation::Heartbeat, On::Every);
     owner.fault(Operation::Ending, On::Every, Fault::LoseRequest);
-    assert_eq!(charge.call().await, Ok("charged".into()));
+    charge.charges().await;
     beats.arrived(1).await;
     while owner.store.calls(Operation::Ending) < 2 {
         yield_now().await;
@@ -97,7 +95,7 @@ async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
     // Time stands still, so that no try of the ending's own ever comes.
     owner.settled().await;
     assert_eq!(world.record().await.state, State::Done);
-    assert_eq!(charge.call().await, Ok("charged".into()));
+    charge.charges().await;
     assert_eq!(world.runs("k"), 1);
 }
 
@@ -105,14 +103,13 @@ async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
     let owner = world.owner().await;
     let charge = Charge::of(&world, &owner);
     cut_off(&owner);
-    assert_eq!(charge.call().await, Ok("charged".into()));
+    charge.charges().await;
     world.advance_store(LEASE * 2).await;
     owner.log.await_step(RecordChange::NotYetRecorded).await;
     let tries = owner.store.calls(Operation::Ending);
 
     for _ in 0..100 {
-        let beside = charge.clone().rejecting().call().await;
-        assert!(is_in_progress(&beside), "{beside:?}");
+        is_told(&charge.clone().rejecting(), is_in_progress).await;
     }
 
     // Time stands still: there is one try of the call's own, the first one in the background, and one for all of these.
@@ -136,8 +133,7 @@ async fn who_never_ends_is_taken_over(world: World) {
     .await;
     let rejecting = charge.clone().answers("again").rejecting();
     world.advance_store(LEASE * 2).await;
-    let beside = rejecting.call().await;
-    assert!(is_in_progress(&beside), "{beside:?}");
+    is_told(&rejecting, is_in_progress).await;
 
     owner.timer.advance(Duration::from_secs(61));
     world.advance_store(LEASE * 2).await;
@@ -155,9 +151,7 @@ async fn a_body_that_still_runs_is_taken_over_here_as_from_anywhere_else(world: 
     let (runs, gate) = charge.clone().begun().await;
     world.advance_store(LEASE * 2).await;
 
-    let again = charge.clone().answers("again").rejecting().call().await;
-
-    assert_eq!(again, Ok("again".into()));
+    charge.clone().answers("again").rejecting().charges().await;
     gate.open();
     let runs = runs.await.expect("no panic");
     assert_eq!(runs, Ok("again".into()), "what stands answers both");
@@ -167,19 +161,7 @@ async fn a_body_that_still_runs_is_taken_over_here_as_from_anywhere_else(world: 
 async fn a_panic_after_the_body_is_written_before_its_key_is_taken_over_here(world: World) {
     let owner = world.owner().await;
     cut_off(&owner);
-    let charge = || {
-        let (body, owner) = (world.clone(), owner.clone());
-        async move {
-            let call = owner.call("charge").key("k");
-            let call = call.classify_errors(|_: &Error| -> Verdict { panic!("planned") });
-            call.run(|_| async move {
-                body.happened("k");
-                Err::<(), _>(Error::InvalidPolicy("declined"))
-            })
-            .await
-        }
-    };
-    let first = tokio::spawn(charge()).await;
+    let first = tokio::spawn(declined(world.clone(), owner.clone())).await;
     assert!(first.is_err_and(|ended| ended.is_panic()));
     for operation in [Operation::Ending, Operation::Heartbeat] {
         while owner.store.calls(operation) == 0 {
@@ -189,7 +171,7 @@ async fn a_panic_after_the_body_is_written_before_its_key_is_taken_over_here(wor
     world.advance_store(LEASE * 2).await;
 
     owner.store.heal();
-    let again = charge().await;
+    let again = declined(world.clone(), owner).await;
 
     assert!(matches!(again, Err(Error::Uncertain { .. })), "{again:?}");
     assert_eq!(world.runs("k"), 1);

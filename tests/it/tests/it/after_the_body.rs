@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     answers::is_not_replayable,
+    charge::{abort, settle},
     harness::{Owner, World},
 };
 
@@ -84,25 +85,23 @@ async fn a_panic_while_the_outcome_is_decoded_runs_nothing_again(world: World) {
     assert_eq!(world.runs("k"), 1);
 }
 
+/// A charge that fails, and whose classifier panics.
+pub(crate) async fn declined(world: World, owner: Owner) -> Result<(), Error> {
+    let call = owner.call("charge").key("k");
+    let call = call.classify_errors(|_: &Error| -> Verdict { panic!("planned: it does not know") });
+    let body = |_| async move {
+        world.happened("k");
+        Err(Error::InvalidPolicy("declined"))
+    };
+    call.run(body).await
+}
+
 async fn a_panic_in_a_classifier_runs_nothing_again(world: World) {
     let owner = world.owner().await;
-    let charge = || {
-        let (body, owner) = (world.clone(), owner.clone());
-        async move {
-            let call = owner.call("charge").key("k");
-            let call = call
-                .classify_errors(|_: &Error| -> Verdict { panic!("planned: it does not know") });
-            call.run(|_| async move {
-                body.happened("k");
-                Err::<(), _>(Error::InvalidPolicy("declined"))
-            })
-            .await
-        }
-    };
-    panics(charge()).await;
+    panics(declined(world.clone(), owner.clone())).await;
     owner.settled().await;
 
-    let again = charge().await;
+    let again = declined(world.clone(), owner).await;
 
     assert!(matches!(again, Err(Error::Uncertain { .. })), "{again:?}");
     assert_eq!(world.runs("k"), 1);
@@ -128,8 +127,7 @@ async fn a_reference_is_recorded_before_it_is_loaded(world: World) {
     };
     let first = tokio::spawn(charge(gate.clone()));
     gate.arrived(1).await;
-    first.abort();
-    assert!(first.await.is_err());
+    abort(first).await;
 
     let open = Gate::new();
     open.open();
@@ -156,15 +154,11 @@ async fn what_is_settled_is_kept_for_as_long_as_the_call_chose(world: World) {
     };
     let dropped = tokio::spawn(charge(gate.clone()));
     gate.arrived(1).await;
-    dropped.abort();
-    assert!(dropped.await.is_err());
+    abort(dropped).await;
     owner.settled().await;
 
-    let settle = operator
-        .idem
-        .settle("charge", None::<&str>, "k")
-        .expect("a key");
-    assert!(settle.with_value(&2).await.is_ok());
+    let settled = settle(&operator, "k").with_value(&2).await;
+    assert!(settled.is_ok());
 
     let record = world.record().await;
     let finished = record.finished.expect("it is finished");

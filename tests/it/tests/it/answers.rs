@@ -10,6 +10,10 @@ pub(crate) fn is_uncertain<T>(answer: &Result<T, Error>) -> bool {
     matches!(answer, Err(Error::Uncertain { .. }))
 }
 
+pub(crate) fn is_parked<T>(answer: &Result<T, Error>) -> bool {
+    matches!(answer, Err(Error::Parked { .. }))
+}
+
 pub(crate) fn is_reused<T>(answer: &Result<T, Error>) -> bool {
     matches!(answer, Err(Error::KeyReused { .. }))
 }

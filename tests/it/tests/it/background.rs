@@ -12,7 +12,7 @@ use idempotent_runtime::{
 
 use crate::{
     answers::is_not_replayable,
-    charge::{Charge, LEASE, charges_behind},
+    charge::{Charge, LEASE, charges_behind, is_told},
     harness::{Owner, World, said_during, said_in_the_background},
 };
 
@@ -41,6 +41,13 @@ async fn pass_time(world: &World, owner: &Owner, held: u64, done: impl Fn(&Owner
         }
         tokio::task::yield_now().await;
     }
+}
+
+/// Asserts that the next call is answered with what is recorded once everything is written.
+async fn is_kept(world: &World, owner: &Owner) {
+    owner.settled().await;
+    Charge::of(world, owner).charges().await;
+    assert_eq!(world.runs("k"), 1);
 }
 
 fn recorded(owner: &Owner) -> bool {
@@ -85,20 +92,17 @@ async fn heartbeats_survive_a_panic_in_one_of_them(world: World) {
 async fn an_outcome_survives_a_panic_in_the_background(world: World) {
     let owner = world.owner().await;
     owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
-    for in_the_background in 2..=3 {
-        let nth = On::Call(in_the_background);
-        owner.fault(Operation::Ending, nth, Fault::Panic);
+    // The next ones are in the background.
+    for nth in 2..=3 {
+        owner.fault(Operation::Ending, On::Call(nth), Fault::Panic);
     }
 
-    let answer = Charge::of(&world, &owner).call().await;
-    assert_eq!(answer, Ok("charged".into()));
+    Charge::of(&world, &owner).charges().await;
     owner.assert_steps(&[RecordChange::Claimed, RecordChange::NotYetRecorded]);
 
     pass_time(&world, &owner, 0, recorded).await;
-    owner.settled().await;
+    is_kept(&world, &owner).await;
     assert!(owner.store.calls(Operation::Ending) >= 4);
-    assert_eq!(Charge::of(&world, &owner).call().await, answer);
-    assert_eq!(world.runs("k"), 1);
 }
 
 async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) {
@@ -106,8 +110,7 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
     owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
     let hanging = owner.delays(Operation::Ending, On::Call(2));
 
-    let answer = Charge::of(&world, &owner).call().await;
-    assert_eq!(answer, Ok("charged".into()));
+    Charge::of(&world, &owner).charges().await;
     hanging.arrived(1).await;
     // It is given up after a lease, and meanwhile the lease is kept.
     owner.log.await_step(RecordChange::Heartbeat).await;
@@ -127,8 +130,7 @@ async fn an_outcome_survives_a_write_that_hangs_in_the_background(world: World) 
         owner.log.count(RecordChange::Heartbeat) < 10,
         "given up after a lease"
     );
-    let duplicate = Charge::of(&world, &owner).call().await;
-    assert_eq!(duplicate, answer);
+    Charge::of(&world, &owner).charges().await;
     owner.assert_answers(&[CallOutcome::Executed, CallOutcome::Replayed]);
     assert_eq!(world.runs("k"), 1);
 }
@@ -139,8 +141,7 @@ async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(
     let owner = world.owner_with(|builder| builder.lease(SHORT)).await;
     owner.fails(Operation::Ending, On::Call(1), StoreErrorKind::Unavailable);
     let slow = owner.delays(Operation::Ending, On::Every);
-    let answer = Charge::of(&world, &owner).call().await;
-    assert_eq!(answer, Ok("charged".into()));
+    Charge::of(&world, &owner).charges().await;
     slow.arrived(1).await;
 
     for beat in 1..=20 {
@@ -152,7 +153,7 @@ async fn an_outcome_is_recorded_by_a_store_that_takes_longer_than_a_short_lease(
 
     owner.log.await_step(RecordChange::Recorded).await;
     owner.settled().await;
-    assert_eq!(Charge::of(&world, &owner).call().await, answer);
+    Charge::of(&world, &owner).charges().await;
 }
 
 /// The thread waits for what wakes it, also where a lease that is worth a look is being prolonged already.
@@ -193,8 +194,7 @@ async fn is_recorded_as_happened(
     assert!(owner.timer.now() > began + no_sooner);
     owner.settled().await;
 
-    let duplicate = Charge::of(world, owner).call().await;
-    assert!(is_not_replayable(&duplicate), "{duplicate:?}");
+    is_told(&Charge::of(world, owner), is_not_replayable).await;
     assert_eq!(world.runs("k"), 1);
 }
 
@@ -202,8 +202,7 @@ async fn is_recorded_as_happened(
 async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
     let owner = world.owner().await;
     owner.fails(Operation::Outcome, On::Every, StoreErrorKind::Denied);
-    let answer = Charge::of(&world, &owner).call().await;
-    assert_eq!(answer, Ok("charged".into()));
+    Charge::of(&world, &owner).charges().await;
 
     let began = owner.timer.now();
     let for_two_leases = |owner: &Owner| owner.timer.now() > began + 2 * LEASE;
@@ -211,10 +210,7 @@ async fn an_outcome_that_the_store_denies_is_not_left_out(world: World) {
     assert_eq!(world.record().await.state, State::Running);
     owner.store.heal();
     pass_time(&world, &owner, 0, recorded).await;
-    owner.settled().await;
-
-    assert_eq!(Charge::of(&world, &owner).call().await, answer);
-    assert_eq!(world.runs("k"), 1);
+    is_kept(&world, &owner).await;
 }
 
 /// As a rule of the database may that goes by what is written.
@@ -269,22 +265,17 @@ const REFUSED: u64 = 40;
 async fn is_recorded_once_the_store_takes_writes(world: &World, refusal: StoreErrorKind) {
     let owner = world.owner().await;
     let refuses = || Fault::Fail(refusal);
-    for outcome in 1..=REFUSED {
-        let nth = On::Call(outcome);
-        owner.fault(Operation::Outcome, nth, refuses());
+    for nth in 1..=REFUSED {
+        owner.fault(Operation::Outcome, On::Call(nth), refuses());
     }
     owner.fault(Operation::NotReplayable, On::Every, refuses());
     let began = owner.timer.now();
-    let answer = Charge::of(world, &owner).call().await;
-    assert_eq!(answer, Ok("charged".into()));
+    Charge::of(world, &owner).charges().await;
 
     pass_time(world, &owner, 0, recorded).await;
     let took = owner.timer.now().saturating_sub(began);
     assert!(took > 2 * LEASE, "{took:?}");
-    owner.settled().await;
-
-    assert_eq!(Charge::of(world, &owner).call().await, answer);
-    assert_eq!(world.runs("k"), 1);
+    is_kept(world, &owner).await;
 }
 
 /// A try that got no answer says nothing against the outcome, however long there was none: it is not left out of the record.
@@ -294,8 +285,7 @@ async fn an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than
     let owner = world.owner().await;
     let unanswered = || Fault::Fail(StoreErrorKind::Unavailable);
     owner.fault(Operation::Ending, On::Every, unanswered());
-    let answer = Charge::of(&world, &owner).call().await;
-    assert_eq!(answer, Ok("charged".into()));
+    Charge::of(&world, &owner).charges().await;
     let began = owner.timer.now();
     let for_two_leases = |owner: &Owner| owner.timer.now() > began + 2 * LEASE;
     pass_time(&world, &owner, 0, for_two_leases).await;
@@ -306,8 +296,5 @@ async fn an_outcome_is_recorded_by_a_store_that_was_out_of_reach_for_longer_than
         recorded(owner) || owner.log.count(RecordChange::RecordedNotReplayable) > 0
     })
     .await;
-    owner.settled().await;
-
-    assert_eq!(Charge::of(&world, &owner).call().await, answer);
-    assert_eq!(world.runs("k"), 1);
+    is_kept(&world, &owner).await;
 }

@@ -1,8 +1,10 @@
 //! The call that most scenarios make: one effect, in any mode, that stops where a scenario wants it to.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{fmt::Debug, future::Future, pin::Pin, time::Duration};
 
-use idempotent_runtime::{Error, Idempotency, InFlight, OnCrash, Reconciled, testing::Gate};
+use idempotent_runtime::{
+    Error, Idempotency, InFlight, OnCrash, Reconciled, Settle, testing::Gate,
+};
 use tokio::task::{JoinHandle, yield_now};
 
 use crate::harness::{Owner, World};
@@ -155,9 +157,10 @@ impl Charge {
         }
     }
 
-    /// Makes the call, which answers `"charged"`.
+    /// Makes the call, which answers what its body does.
     pub(crate) async fn charges(&self) {
-        assert_eq!(self.call().await, Ok("charged".into()), "{}", self.key);
+        let (answer, Self { key, mode, .. }) = (self.call().await, self);
+        assert_eq!(answer.as_ref(), Ok(&self.answer), "{key}, {mode:?}");
     }
 
     /// The call, in a task of its own.
@@ -177,9 +180,7 @@ impl Charge {
     pub(crate) async fn vanishes(self) {
         let owner = self.owner.clone();
         let (call, _) = self.begun().await;
-        owner.die();
-        call.abort();
-        assert!(call.await.is_err(), "it ended inside the body");
+        owner.die_in(call).await;
     }
 
     async fn body(self) -> Answer {
@@ -195,10 +196,35 @@ impl Charge {
     }
 }
 
+/// Makes the call, which is told this.
+pub(crate) async fn is_told(charge: &Charge, this: fn(&Answer) -> bool) {
+    let (answer, Charge { key, mode, .. }) = (charge.call().await, charge);
+    assert!(this(&answer), "{key}, {mode:?}: {answer:?}");
+}
+
 /// Lets a call that stands at `gate` go on until it answers `"charged"`.
 pub(crate) async fn charges_behind(gate: &Gate, call: JoinHandle<Answer>) {
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("charged".into()));
+}
+
+/// Lets a call that stands at `gate` go on until it is told that it has lost its lease.
+pub(crate) async fn loses_behind<T: Debug>(gate: &Gate, call: JoinHandle<Result<T, Error>>) {
+    gate.open();
+    let answer = call.await.expect("no panic");
+    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+}
+
+/// An operator who settles a charge.
+pub(crate) fn settle<'a>(owner: &'a Owner, key: &str) -> Settle<'a> {
+    let settle = owner.idem.settle("charge", None::<&str>, key);
+    settle.expect("a key")
+}
+
+/// Has the caller of a call go away.
+pub(crate) async fn abort<T>(call: JoinHandle<T>) {
+    call.abort();
+    assert!(call.await.is_err(), "it had ended before");
 }
 
 /// A client of the world that has died inside the body of a charge in this mode.

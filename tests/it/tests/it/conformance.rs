@@ -1,6 +1,6 @@
 //! The conformance suite on every store and every wrapper that needs no server.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use idempotent_runtime::{
@@ -63,19 +63,20 @@ impl File {
             folder: tempfile::tempdir().expect("a temporary folder"),
         }
     }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("records.db")
+    }
 }
 
 #[async_trait]
 impl Subject for File {
     async fn store(&self) -> Arc<dyn Store> {
-        Arc::new(
-            SqliteStore::open(self.folder.path().join("records.db"))
-                .await
-                .expect("the file opens"),
-        )
+        let opened = SqliteStore::open(self.path()).await;
+        Arc::new(opened.expect("the file opens"))
     }
     async fn advance(&self, by: Duration) {
-        let url = format!("sqlite:{}", self.folder.path().join("records.db").display());
+        let url = format!("sqlite:{}", self.path().display());
         let side = SqliteConnection::connect(&url).await;
         let mut side = side.expect("the file opens");
         age(&mut side, by).await;
@@ -119,15 +120,8 @@ impl Subject for Pool {
         own.expect("a named memory has room for a second connection")
     }
     async fn advance(&self, by: Duration) {
-        age(
-            &mut self
-                .pool
-                .acquire()
-                .await
-                .expect("the pool has a connection"),
-            by,
-        )
-        .await;
+        let connection = self.pool.acquire().await;
+        age(&mut connection.expect("a connection"), by).await;
     }
 }
 

@@ -23,8 +23,8 @@ use idempotent_runtime::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    answers::{is_in_progress, is_uncertain},
-    charge::{Charge, LEASE, Mode, charges_behind, lapsed},
+    answers::{is_in_progress, is_reused, is_uncertain},
+    charge::{Charge, LEASE, Mode, abort, charges_behind, is_told, lapsed},
     harness::World,
 };
 
@@ -71,11 +71,8 @@ async fn e10_complete_fails_after_effect(world: World) {
     owner.log.await_steps(RecordChange::Heartbeat, 1).await;
     world.advance(LEASE / 3).await;
     owner.log.await_steps(RecordChange::Heartbeat, 2).await;
-    let duplicate = Charge::of(&world, &other).rejecting().call().await;
-    assert!(
-        is_in_progress(&duplicate),
-        "the lease is kept: {duplicate:?}"
-    );
+    // The lease is kept.
+    is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     owner.store.heal();
     // Slower than any store, so that nothing but what is tried again is late.
     let a_moment = Duration::from_millis(1);
@@ -122,6 +119,15 @@ async fn e11_complete_fails_lasting(world: World) {
     }
 }
 
+/// Makes the next call after one whose body did not come to its end.
+async fn is_taken_up(world: &World, charge: &Charge, key: &str, mode: Mode) {
+    let answer = charge.call().await;
+    match mode {
+        Mode::Uncertain => assert!(is_uncertain(&answer) && world.runs(key) == 1),
+        _ => assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2)),
+    }
+}
+
 async fn e18_panic(world: World) {
     for (key, mode) in [("rerun", Mode::Rerun), ("once", Mode::Uncertain)] {
         let owner = world.owner().await;
@@ -131,11 +137,7 @@ async fn e18_panic(world: World) {
 
         assert!(panicked.expect_err("it goes on").is_panic());
         owner.settled().await;
-        let answer = charge.call().await;
-        match mode {
-            Mode::Uncertain => assert!(is_uncertain(&answer) && world.runs(key) == 1),
-            _ => assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2)),
-        }
+        is_taken_up(&world, &charge, key, mode).await;
     }
 }
 
@@ -149,14 +151,9 @@ async fn e19_future_dropped_stop(world: World) {
         assert!(call.await.expect_err("it is dropped").is_cancelled());
 
         owner.settled().await;
-        let answer = charge.call().await;
-        match mode {
-            Mode::Uncertain => assert!(is_uncertain(&answer) && world.runs(key) == 1),
-            _ => assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2)),
-        }
+        is_taken_up(&world, &charge, key, mode).await;
         // The same key with other arguments stays refused.
-        let other = charge.amount(2).call().await;
-        assert!(matches!(other, Err(Error::KeyReused { .. })), "{other:?}");
+        is_told(&charge.amount(2), is_reused).await;
     }
 }
 
@@ -170,7 +167,7 @@ async fn e19_future_dropped_detach(world: World) {
     gate.open();
     owner.log.await_step(RecordChange::Recorded).await;
 
-    assert_eq!(charge.call().await, Ok("charged".into()));
+    charge.charges().await;
     assert_eq!(world.runs("k"), 1);
 }
 
@@ -209,15 +206,10 @@ async fn e21_what_outstays_a_shutdown_is_marked_when_it_is_dropped(world: World)
         let (call, _gate) = charge.clone().begun().await;
 
         assert!(!owner.idem.shutdown(Duration::ZERO).await, "one is inside");
-        call.abort();
-        assert!(call.await.is_err());
+        abort(call).await;
         assert!(owner.idem.shutdown(Duration::MAX).await);
 
-        let answer = charge.call().await;
-        match mode {
-            Mode::Uncertain => assert!(is_uncertain(&answer) && world.runs(key) == 1),
-            _ => assert_eq!((answer, world.runs(key)), (Ok("charged".into()), 2)),
-        }
+        is_taken_up(&world, &charge, key, mode).await;
     }
 }
 
@@ -268,8 +260,7 @@ async fn e22_concurrent_with_error(world: World) {
         })
     });
     gate.arrived(1).await;
-    let rejected = Charge::of(&world, &owner).rejecting().call().await;
-    assert!(is_in_progress(&rejected), "{rejected:?}");
+    is_told(&Charge::of(&world, &owner).rejecting(), is_in_progress).await;
     let waiting = Charge::of(&world, &owner).answers("waited").spawn();
     owner.log.await_step(RecordChange::Waiting).await;
 
@@ -305,7 +296,7 @@ async fn e23_retry_inside_counts_once(world: World) {
     let record = world.record().await;
     assert_eq!((record.state, record.attempt), (State::Released, 1));
     owner.assert_steps(&[RecordChange::Claimed, RecordChange::Released]);
-    assert_eq!(duplicate.call().await, Ok("charged".into()));
+    duplicate.charges().await;
 }
 
 async fn e25_early_refusal_touches_nothing(world: World) {
@@ -355,11 +346,6 @@ async fn e26_interrupted_retry_loop_recovers(world: World) {
     assert_eq!(world.runs("k"), 4, "one more than there were deaths");
     let denied = StoreErrorKind::Denied;
     owner.fails(Operation::Claim, On::Every, denied);
-    assert!(
-        Charge::of(&world, &owner)
-            .key("other")
-            .call()
-            .await
-            .is_err()
-    );
+    let other = Charge::of(&world, &owner).key("other").call().await;
+    assert!(other.is_err());
 }

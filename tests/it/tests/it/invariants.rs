@@ -14,7 +14,7 @@ use tokio::task::{JoinSet, yield_now};
 
 use crate::{
     answers::{is_in_progress, is_uncertain},
-    charge::{Charge, Found, LEASE, MODES, Mode, charges_behind, lapsed, vanished},
+    charge::{Charge, Found, LEASE, MODES, Mode, abort, charges_behind, is_told, lapsed, vanished},
     harness::{Owner, World},
 };
 
@@ -44,11 +44,8 @@ async fn i01_at_most_one_holder_whose_lease_has_not_ended(world: World) {
     }
     // All but the one inside are told; only then may it go on.
     for _rejected in 0..23 {
-        let answer = calls
-            .join_next()
-            .await
-            .expect("23 are told")
-            .expect("no panic");
+        let told = calls.join_next().await.expect("23 are told");
+        let answer = told.expect("no panic");
         assert!(is_in_progress(&answer), "{answer:?}");
     }
     gate.arrived(1).await;
@@ -154,10 +151,7 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
             };
             assert_eq!(answer, Ok("charged".into()), "{mode:?}, {operation:?}");
             assert_eq!(world.runs(&key), 1, "{mode:?}, {operation:?}");
-            let status = owner
-                .idem
-                .lookup("charge", None::<&str>, key.as_str())
-                .await;
+            let status = owner.idem.lookup("charge", None::<&str>, &*key).await;
             assert!(matches!(status, Ok(Status::Completed(_))), "{status:?}");
             assert_eq!(
                 owner.log.count(RecordChange::Recorded),
@@ -171,18 +165,15 @@ async fn i05_a_lost_answer_is_recognised_as_ones_own(world: World) {
 async fn i08_the_lease_is_kept_while_recording_fails(world: World) {
     let (owner, other) = (world.owner().await, world.owner().await);
     owner.fails(Operation::Ending, On::Every, StoreErrorKind::Unavailable);
-    Charge::of(&world, &owner)
-        .mode(Mode::Uncertain)
-        .charges()
-        .await;
+    let once = Charge::of(&world, &owner).mode(Mode::Uncertain);
+    once.charges().await;
 
     // One comes at once, because the write may have taken long.
     owner.log.await_step(RecordChange::Heartbeat).await;
     for beat in 2..=7 {
         world.advance(LEASE / 3).await;
         owner.log.await_steps(RecordChange::Heartbeat, beat).await;
-        let duplicate = Charge::of(&world, &other).rejecting().call().await;
-        assert!(is_in_progress(&duplicate), "{duplicate:?}");
+        is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     }
     owner.store.heal();
     let a_moment = Duration::from_millis(1);
@@ -204,8 +195,7 @@ async fn i09_a_waiter_that_gives_up_changes_nothing(world: World) {
     let dropped = Charge::of(&world, &waiter).spawn();
     waiter.log.await_steps(RecordChange::Waiting, 2).await;
 
-    dropped.abort();
-    assert!(dropped.await.is_err());
+    abort(dropped).await;
     while !gives_up.is_finished() {
         waiter.timer.advance(Duration::from_secs(1));
         yield_now().await;
@@ -304,8 +294,7 @@ async fn i13_a_dropped_future_and_a_panic_leave_nothing_behind(world: World) {
                 assert!(charge.awaits(1).panics_at(0).spawn().await.is_err());
             } else {
                 let (call, _gate) = charge.begun().await;
-                call.abort();
-                assert!(call.await.is_err());
+                abort(call).await;
             }
             owner.settled().await;
 

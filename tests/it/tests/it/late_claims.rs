@@ -20,7 +20,7 @@ use idempotent_runtime::{
 
 use crate::{
     charge::{Answer, Charge, LEASE, MODES, Mode, charges_behind},
-    harness::{Owner, World, while_time_goes_on},
+    harness::{Owner, World, applied, while_time_goes_on},
 };
 
 on_every_store![
@@ -166,7 +166,7 @@ async fn a_first_claim_that_arrives_late_does_not_stand(world: World) {
 
         let next = world.owner().await;
         let next = Charge::of(&world, &next).key(&*key).mode(mode).rejecting();
-        assert_eq!(next.call().await, Ok("charged".into()), "{mode:?}");
+        next.charges().await;
         assert_eq!(world.runs(&key), 1, "{mode:?}");
     }
 }
@@ -184,7 +184,7 @@ async fn a_takeover_that_arrives_late_does_not_stand(world: World) {
 
     let next = world.owner().await;
     let next = Charge::of(&world, &next).rejecting();
-    assert_eq!(next.call().await, Ok("charged".into()));
+    next.charges().await;
     assert_eq!(world.runs("k"), 2);
 }
 
@@ -197,15 +197,14 @@ async fn a_claim_that_arrives_while_it_is_given_up_is_given_up(world: World) {
 
     let sent = slow.sent().take();
     let (id, seen, draft) = sent.expect("it was sent");
-    let swap = slow.store.swap(&id, seen, &draft).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&slow.store, &id, seen, &draft).await;
     looked.open();
     assert!(idem.shutdown(Duration::MAX).await, "everything is written");
 
     assert_eq!(world.record().await.state, State::Released);
     let next = world.owner().await;
     let next = Charge::of(&world, &next).rejecting();
-    assert_eq!(next.call().await, Ok("charged".into()));
+    next.charges().await;
     assert_eq!(world.runs("k"), 1);
 }
 
@@ -276,9 +275,7 @@ async fn a_claim_that_stands_though_nobody_knows_why_the_store_failed_is_given_u
         assert!(failed.is_err(), "{mode:?}: {failed:?}");
         owner.settled().await;
 
-        let answer = charge.rejecting().call().await;
-
-        assert_eq!(answer, Ok("charged".into()), "{mode:?}");
+        charge.rejecting().charges().await;
         assert_eq!(world.runs(&format!("{mode:?}")), 1);
     }
 }
@@ -318,18 +315,22 @@ async fn a_claim_whose_answer_comes_after_a_takeover_runs_nothing(world: World) 
     assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
 }
 
+/// Asserts that this call was told of a failure of the store, and that the next one runs first.
+async fn is_given_up(world: &World, late: &Owner, answer: Answer) {
+    assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
+    late.settled().await;
+    let next = world.owner().await;
+    let next = Charge::of(world, &next).mode(Mode::Uncertain);
+    next.charges().await;
+    assert_eq!(world.runs("k"), 1);
+}
+
 /// Left where it is, it would become uncertain, although no body has run.
 async fn a_claim_whose_answer_comes_late_is_given_up_where_it_cannot_be_looked_at(world: World) {
     let late = world.owner().await;
     late.fails(Operation::Load, On::Call(1), StoreErrorKind::Denied);
     let answer = told_late(&world, &late, Mode::Uncertain, async || {}).await;
-    assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
-    late.settled().await;
-
-    let next = world.owner().await;
-    let answer = Charge::of(&world, &next).mode(Mode::Uncertain).call().await;
-
-    assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
+    is_given_up(&world, &late, answer).await;
 }
 
 /// As where a lease is shorter than the store is slow: the call would hold its key, and never run.
@@ -343,13 +344,7 @@ async fn a_claim_whose_every_answer_comes_late_is_given_up(world: World) {
         answered.open();
     }
     let answer = call.await.expect("no panic");
-    assert!(matches!(answer, Err(Error::Store(_))), "{answer:?}");
-    late.settled().await;
-
-    let next = world.owner().await;
-    let answer = Charge::of(&world, &next).mode(Mode::Uncertain).call().await;
-
-    assert_eq!((answer, world.runs("k")), (Ok("charged".into()), 1));
+    is_given_up(&world, &late, answer).await;
 }
 
 /// The answer to the claim is lost. Sent again, it is refused by what it wrote, which is all that its caller is told.

@@ -10,13 +10,14 @@ use std::{
     path::{Path, PathBuf},
     pin::pin,
     process::Command,
+    sync::Arc,
     task::{Context, Waker},
     time::Duration,
 };
 
 use idempotent_runtime::{
     identity::RecordId,
-    record::{Draft, Moment, State, TokenRule, Version},
+    record::{Draft, Moment, State, Version},
     store::{SqliteStore, Store, StoreError, StoreErrorKind, Swap},
 };
 use sqlx::{
@@ -25,7 +26,7 @@ use sqlx::{
 };
 use tempfile::TempDir;
 
-use crate::harness::{claim, completion};
+use crate::harness::{applied, claim, completion, heartbeat, only};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const ID: RecordId = RecordId::from_bytes([7; 32]);
@@ -77,11 +78,36 @@ async fn run(connection: &mut SqliteConnection, statements: impl Into<String>) {
         .expect("the statements run");
 }
 
-/// A file with one claim in it.
-async fn claimed(folder: &TempDir) -> (PathBuf, SqliteStore, Draft) {
+/// The same, in a connection of a pool.
+async fn run_in(pool: &SqlitePool, statements: impl Into<String>) {
+    run(&mut pool.acquire().await.expect("a connection"), statements).await;
+}
+
+/// A new file.
+async fn opened(folder: &TempDir) -> (PathBuf, SqliteStore) {
     let path = folder.path().join("records.db");
     let store = SqliteStore::open(&path).await.expect("the file opens");
-    let draft = claim();
-    assert!(is_applied(store.swap(&ID, None, &draft).await));
+    (path, store)
+}
+
+/// A file with one claim in it.
+async fn claimed(folder: &TempDir) -> (PathBuf, SqliteStore, Draft) {
+    let ((path, store), draft) = (opened(folder).await, claim());
+    applied(&store, &ID, None, &draft).await;
     (path, store, draft)
+}
+
+/// Leaves a record with this outcome, and gives the claim that was there before.
+async fn finished(store: &SqliteStore, id: &RecordId, outcome: Vec<u8>) -> Draft {
+    let draft = claim();
+    applied(store, id, None, &draft).await;
+    let ending = completion(&draft, outcome);
+    applied(store, id, Some(draft.version), &ending).await;
+    draft
+}
+
+/// The store that heartbeats use, where they have a connection of their own.
+async fn of_heartbeats(store: &SqliteStore) -> Arc<dyn Store> {
+    let own = store.for_heartbeats().await.expect("a connection");
+    own.expect("there is room for two")
 }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -43,6 +43,11 @@ impl Straggling {
         }
     }
 
+    fn straggler(&self) -> MutexGuard<'_, Option<Draft>> {
+        let straggler = self.straggler.lock();
+        straggler.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Somebody else's claim arrives instead, and its lease ends.
     async fn first(&self, id: &RecordId, claim: &Draft) -> Result<Swap, StoreError> {
         let somebody = Draft {
@@ -53,20 +58,13 @@ impl Straggling {
         };
         self.store.swap(id, None, &somebody).await?;
         self.clock.advance(LEASE);
-        *self
-            .straggler
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(claim.clone());
+        *self.straggler() = Some(claim.clone());
         Err(StoreError::new(StoreErrorKind::Unavailable, "claiming"))
     }
 
     /// The claim that straggled arrives, and its lease ends, too.
     async fn arrive(&self, id: &RecordId) -> Result<(), StoreError> {
-        let straggler = self
-            .straggler
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let straggler = self.straggler().take();
         self.clock.advance(TTL);
         assert_eq!(self.store.purge(1, Duration::ZERO).await?, 1);
         let straggler = straggler.expect("the first claim straggles");

@@ -21,9 +21,10 @@ use serde::{Deserialize, Serialize};
 use tokio::task::yield_now;
 
 use crate::{
-    answers::is_uncertain,
+    answers::{is_parked, is_reused, is_uncertain},
     charge::{
-        Charge, Found, LEASE, MODES, Mode, charges_behind, lapsed, lapsed_under, vanished_under,
+        Charge, Found, LEASE, MODES, Mode, abort, charges_behind, is_told, lapsed, lapsed_under,
+        loses_behind, settle, vanished_under,
     },
     harness::{Owner, World, not_settled, while_time_goes_on},
 };
@@ -111,41 +112,32 @@ async fn d21_takeover_budget(world: World) {
         "{status:?}"
     );
 
-    let settle = owner.idem.settle("charge", None::<&str>, "k");
-    assert_eq!(settle.expect("a key").resume().await, Ok(()));
+    assert_eq!(settle(&owner, "k").resume().await, Ok(()));
     Charge::of(&world, &owner).charges().await;
     assert_eq!(world.runs("k"), 4);
     world.advance(LEASE * 10).await;
-    assert_eq!(
-        Charge::of(&world, &owner).call().await,
-        Ok("charged".into()),
-        "what is finished is never parked"
-    );
+    // A finished call is never parked.
+    Charge::of(&world, &owner).charges().await;
 }
 
 async fn d21_dropped_bodies_count_as_takeovers(world: World) {
     let owner = world.owner_with(|builder| builder.max_takeovers(2)).await;
     for attempt in 1..=3 {
         let (call, _gate) = Charge::of(&world, &owner).begun().await;
-        call.abort();
-        assert!(call.await.is_err());
+        abort(call).await;
         owner.log.await_steps(RecordChange::Stopped, attempt).await;
     }
 
-    let answer = Charge::of(&world, &owner).call().await;
-
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    is_told(&Charge::of(&world, &owner), is_parked).await;
     assert_eq!(world.runs("k"), 3);
 }
 
 async fn d22_takeover_policy_reconcile_completed(world: World) {
-    let mode = Mode::Reconcile(Found::Happened);
-    lapsed(&world, mode).await;
+    lapsed(&world, Mode::Reconcile(Found::Happened)).await;
     let owner = world.owner().await;
 
     for _call in 0..2 {
-        let answer = Charge::of(&world, &owner).mode(mode).call().await;
-        assert_eq!(answer, Ok("found".into()));
+        finds(&world, &owner).await;
     }
 
     assert_eq!(world.runs("k"), 1);
@@ -173,17 +165,20 @@ async fn d22_takeover_policy_reconcile_unknown(world: World) {
     ask_in_vain(&world, &owner).await;
     assert_eq!(world.runs("k"), 1);
 
-    let mode = Mode::Reconcile(Found::Happened);
-    let answer = Charge::of(&world, &owner).mode(mode).call().await;
-    assert_eq!(answer, Ok("found".into()));
+    finds(&world, &owner).await;
+}
+
+/// Asks, and is told that it happened.
+async fn finds(world: &World, owner: &Owner) {
+    let asks = Charge::of(world, owner).mode(Mode::Reconcile(Found::Happened));
+    assert_eq!(asks.call().await, Ok("found".into()));
 }
 
 /// Asks again and again, and nobody knows: the record stays as it is, and no body runs.
 async fn ask_in_vain(world: &World, owner: &Owner) {
     for _call in 0..20 {
         let mode = Mode::Reconcile(Found::Unknown);
-        let answer = Charge::of(world, owner).mode(mode).call().await;
-        assert!(is_uncertain(&answer), "{answer:?}");
+        is_told(&Charge::of(world, owner).mode(mode), is_uncertain).await;
         let record = world.record().await;
         assert_eq!((record.state, record.attempt), (State::Uncertain, 1));
     }
@@ -195,10 +190,8 @@ async fn d22_a_reconciliation_that_vanishes_is_asked_again(world: World) {
     lapsed(&world, Mode::Reconcile(Found::Nothing)).await;
     let owner = world.owner().await;
 
-    let mode = Mode::Reconcile(Found::Happened);
-    let answer = Charge::of(&world, &owner).mode(mode).call().await;
+    finds(&world, &owner).await;
 
-    assert_eq!(answer, Ok("found".into()));
     assert_eq!(world.runs("k"), 2);
 }
 
@@ -207,30 +200,20 @@ async fn d23_takeover_policy_indeterminate(world: World) {
     let owner = world.owner().await;
 
     for mode in [Mode::Uncertain, Mode::Rerun, Mode::Uncertain] {
-        let answer = Charge::of(&world, &owner).mode(mode).call().await;
-        assert!(is_uncertain(&answer), "{mode:?}: {answer:?}");
+        is_told(&Charge::of(&world, &owner).mode(mode), is_uncertain).await;
     }
     world.advance(LEASE * 10_000).await;
     assert_eq!(owner.idem.purge().await, Ok(0));
-    assert!(is_uncertain(
-        &Charge::of(&world, &owner)
-            .mode(Mode::Uncertain)
-            .call()
-            .await
-    ));
-    let settle = || owner.idem.settle("charge", None::<&str>, "k");
-    assert_eq!(
-        not_settled(settle().expect("a key").resume().await),
-        Some(NotSettled::NotParked),
-        "nobody may have it run again"
-    );
+    let once = Charge::of(&world, &owner).mode(Mode::Uncertain);
+    is_told(&once, is_uncertain).await;
+    // Nobody may have it run again.
+    let resumed = settle(&owner, "k").resume().await;
+    assert_eq!(not_settled(resumed), Some(NotSettled::NotParked));
 
-    let settled = settle().expect("a key").with_value(&"the bank knows").await;
+    let settled = settle(&owner, "k").with_value(&"the bank knows").await;
 
     assert!(settled.is_ok());
-    let call = Charge::of(&world, &owner).mode(Mode::Uncertain).call();
-    let answer = call.await;
-    assert_eq!(answer, Ok("the bank knows".into()));
+    assert_eq!(once.call().await, Ok("the bank knows".into()));
     assert_eq!(world.runs("k"), 1);
 }
 
@@ -239,8 +222,7 @@ async fn d23_a_paused_holder_may_still_complete_what_is_uncertain(world: World) 
     let charge = Charge::of(&world, &first).mode(Mode::Uncertain);
     let (paused, gate) = charge.begun().await;
     world.advance_store(LEASE).await;
-    let answer = Charge::of(&world, &second).call().await;
-    assert!(is_uncertain(&answer), "{answer:?}");
+    is_told(&Charge::of(&world, &second), is_uncertain).await;
 
     charges_behind(&gate, paused).await;
     Charge::of(&world, &second).charges().await;
@@ -359,18 +341,16 @@ async fn d23_what_somebody_settles_is_told_and_answered(world: World) {
     for _call in 0..2 {
         let once = Charge::of(&world, &owner).key("once").mode(Mode::Uncertain);
         assert!(is_uncertain(&once.call().await));
-        let parked = Charge::of(&world, &owner).key("rerun").call().await;
-        assert!(matches!(parked, Err(Error::Parked { .. })), "{parked:?}");
+        is_told(&Charge::of(&world, &owner).key("rerun"), is_parked).await;
     }
     owner.assert_steps(&[RecordChange::LeftUncertain, RecordChange::Parked]);
     let answers = [CallOutcome::Uncertain, CallOutcome::Parked];
     assert_eq!(owner.log.answers(), [answers, answers].concat());
 
     for key in ["once", "rerun"] {
-        let settle = || owner.idem.settle("charge", None::<&str>, key);
-        let settled = settle().expect("a key").with_error(&Heard::Refused).await;
+        let settled = settle(&owner, key).with_error(&Heard::Refused).await;
         assert!(settled.is_ok(), "{key}");
-        let again = settle().expect("a key").as_done().await;
+        let again = settle(&owner, key).as_done().await;
         assert_eq!(not_settled(again), Some(NotSettled::AlreadySettled));
 
         let status = owner.idem.lookup("charge", None::<&str>, key).await;

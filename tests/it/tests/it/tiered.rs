@@ -24,7 +24,7 @@ use idempotent_runtime::{
     testing::{FaultyStore, Gate, ManualClock, Operation},
 };
 
-use crate::harness::{claim, completion};
+use crate::harness::{applied, claim, completion, only};
 
 const SECOND: Duration = Duration::from_secs(1);
 const AGE: Duration = Duration::from_secs(60);
@@ -161,6 +161,12 @@ impl Process {
         assert_eq!(self.charge(key, 1).await, Ok(1));
         self.primary.round_trips() - before
     }
+}
+
+/// The record that a store shows.
+async fn shown(store: &dyn Store, id: &RecordId) -> Arc<Record> {
+    let seen = store.load(id).await.expect("a look");
+    seen.record.expect("a record")
 }
 
 fn over(store: impl Store, clock: &ManualClock) -> Idempotency {

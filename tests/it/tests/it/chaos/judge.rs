@@ -65,6 +65,7 @@ impl Evidence {
 impl Case<'_> {
     /// What bodies may do beside each other, and after each other.
     fn judge_bodies(&self, key: u64) {
+        let holds = |holds: bool, says: &str| self.holds(holds, says, key);
         let deeds: Vec<_> = self
             .pages
             .deeds
@@ -81,20 +82,15 @@ impl Case<'_> {
             let What::Began { is_takeover } = body.what else {
                 continue;
             };
-            self.holds(
-                tokens.insert(body.token),
-                "I1, two bodies under one token",
-                key,
-            );
+            holds(tokens.insert(body.token), "I1, two bodies under one token");
             let of_it = |one: &&Stood<'_>| one.after.token.as_u64() == body.token;
             let claim = self.of(key).find(of_it);
-            self.holds(claim.is_some(), "a body ran without a claim", key);
+            holds(claim.is_some(), "a body ran without a claim");
             let bound = claim.map(|claim| claim.after.subject.fingerprint.fingerprint());
             let first = *amounts.entry(bound).or_insert(body.amount);
-            self.holds(
+            holds(
                 first == body.amount,
                 "I6, a body ran with other arguments than its record is bound to",
-                key,
             );
             if !self.evidence.lasts {
                 continue;
@@ -108,23 +104,21 @@ impl Case<'_> {
             let open: Vec<_> = earlier
                 .filter(|deed| deed.at > since && !is_settled(deed))
                 .collect();
-            self.holds(
+            holds(
                 open.is_empty() || is_takeover,
                 "a body was not told that another one may have run",
-                key,
             );
             if self.evidence.on_crash == Some(OnCrash::Uncertain) {
-                self.holds(open.is_empty(), "at most once, a second body ran", key);
+                holds(open.is_empty(), "at most once, a second body ran");
                 let ended = |other: &Deed| {
                     let same = |deed: &&&Deed| deed.token == other.token;
                     let mut since = deeds[..index].iter().filter(same);
                     since.any(|deed| matches!(deed.what, What::Ended(..)))
                 };
                 let live = deeds[..index].iter().filter(began);
-                self.holds(
+                holds(
                     live.into_iter().all(|other| ended(other)),
                     "at most once, two live bodies",
-                    key,
                 );
             }
         }
@@ -133,20 +127,20 @@ impl Case<'_> {
             .iter()
             .any(|deed| deed.what == What::Asked(Some(false)) && is_settled(deed));
         let conflict = deeds.iter().any(|deed| deed.what == What::Conflict);
-        self.holds(
+        holds(
             !conflict || asked || !self.evidence.lasts,
             "charged with two amounts",
-            key,
         );
     }
 
     /// I2: one outcome, and the store still has it.
     fn judge_outcomes(&self, key: u64) {
+        let holds = |holds: bool, says: &str| self.holds(holds, says, key);
         if !self.evidence.lasts {
             return;
         }
         let outcomes = self.outcomes(key);
-        self.holds(outcomes.len() <= 1, "I2, two outcomes", key);
+        holds(outcomes.len() <= 1, "I2, two outcomes");
         let of_it = |record: &&Arc<Record>| key_of(record) == key;
         let remains = self.evidence.remains.iter().find(of_it);
         for outcome in &outcomes {
@@ -154,7 +148,7 @@ impl Case<'_> {
                 let stands = record.outcome.as_ref();
                 stands.is_some_and(|stands| stands.bytes[..] == **outcome)
             };
-            self.holds(remains.is_some_and(is_it), "I2, an outcome is gone", key);
+            holds(remains.is_some_and(is_it), "I2, an outcome is gone");
         }
     }
 

@@ -22,16 +22,15 @@ impl Case<'_> {
         for one in &self.stood {
             let Stood { write, after, .. } = one;
             let key = key_of(after);
+            let holds = |holds: bool, says: &str| self.holds(holds, says, key);
             if let Some(seen) = write.seen {
-                self.holds(
+                holds(
                     over.insert((write.id, seen)),
                     "I3, two writes over one version",
-                    key,
                 );
-                self.holds(
+                holds(
                     one.before.is_some(),
                     "something stands over what never stood",
-                    key,
                 );
             }
             if let (TokenRule::Above(_), Some(answered)) = (write.draft.token, one.answered()) {
@@ -39,11 +38,7 @@ impl Case<'_> {
                     other.write.id == write.id && other.write.sent > answered && other.draws()
                 };
                 for other in self.stood.iter().filter(later) {
-                    self.holds(
-                        other.after.token > after.token,
-                        "I4, a token did not grow",
-                        key,
-                    );
+                    holds(other.after.token > after.token, "I4, a token did not grow");
                 }
             }
         }
@@ -93,21 +88,19 @@ impl Case<'_> {
         for look in &self.pages.looks {
             let Some(record) = &look.record else { continue };
             let key = key_of(record);
-            self.holds(
+            let holds = |holds: bool, says: &str| self.holds(holds, says, key);
+            holds(
                 seen[&record.version] == *record,
                 "a version was seen to change",
-                key,
             );
-            self.holds(
+            holds(
                 look.refused != Some(record.version),
                 "a write was refused by what it had seen",
-                key,
             );
             let replaced = replaced.get(&(look.id, record.version));
-            self.holds(
+            holds(
                 replaced.is_none_or(|replaced| *replaced > look.sent),
                 "something was seen that was known to stand no more",
-                key,
             );
         }
     }
@@ -120,6 +113,7 @@ impl Case<'_> {
             at,
         } = one;
         let key = key_of(after);
+        let holds = |holds: bool, says: &str| self.holds(holds, says, key);
         let said: Vec<_> = self.under(key, after.token.as_u64()).collect();
         let began = said
             .iter()
@@ -127,11 +121,11 @@ impl Case<'_> {
         match (after.state, &after.outcome) {
             (State::Done, Some(outcome)) if outcome.kind != OutcomeKind::NotReplayable => {
                 let is_it = |deed: &&Deed| matches!(&deed.what, What::Ended(text, None | Some(Say::Declined)) if text.as_bytes() == &outcome.bytes[..]);
-                self.holds(said.iter().any(is_it), "I2, nobody said so", key);
+                holds(said.iter().any(is_it), "I2, nobody said so");
             }
             (State::Done, _) => {
                 let ended = |deed: &&Deed| matches!(deed.what, What::Ended(..));
-                self.holds(said.iter().any(ended), "nothing happened", key);
+                holds(said.iter().any(ended), "nothing happened");
             }
             (State::Released, _)
                 if before
@@ -140,16 +134,14 @@ impl Case<'_> {
             {
                 let nothing =
                     |deed: &&Deed| matches!(deed.what, What::Ended(_, Some(Say::Nothing)));
-                self.holds(
+                holds(
                     said.iter().any(nothing) || !began && after.attempt == 1,
                     "I13, released although something may have happened",
-                    key,
                 );
                 let asked = |deed: &&Deed| deed.what == What::Asked(Some(false));
-                self.holds(
+                holds(
                     after.attempt == 1 || said.iter().any(asked),
                     "a takeover was released",
-                    key,
                 );
             }
             _ => {}
@@ -159,10 +151,9 @@ impl Case<'_> {
         let is_own = before.attempt_id == after.attempt_id;
         let grows = after.token > before.token;
         let keeps = after.token == before.token;
-        self.holds(
+        holds(
             if one.draws() { grows } else { keeps },
             "I4, a token did not grow, or changed",
-            key,
         );
         let may_expire = before.state == State::Done
             || before.state == State::Running && before.on_crash == OnCrash::Rerun;
@@ -174,58 +165,48 @@ impl Case<'_> {
         if begins {
             return;
         }
-        self.holds(
+        holds(
             write.draft.subject.is_none() && before.subject == after.subject,
             "I6, a record that binds was bound to something else",
-            key,
         );
         let claims = one.draws() && after.state == State::Running;
         if !matches!(after.state, State::Done | State::Released) {
-            self.holds(
+            holds(
                 after.on_crash >= before.on_crash,
                 "a stricter choice was forgotten",
-                key,
             );
         }
         match before.state {
             State::Running if claims && !is_own => {
-                self.holds(
+                holds(
                     is_over(before.lease_end),
                     "I1, a live holder lost its record",
-                    key,
                 );
-                self.holds(before.on_crash != OnCrash::Uncertain, "at most once", key);
-                self.holds(
+                holds(before.on_crash != OnCrash::Uncertain, "at most once");
+                holds(
                     after.attempt <= self.evidence.budget + 1,
                     "more takeovers than the budget allows",
-                    key,
                 );
             }
             State::Running => {
-                self.holds(
-                    is_own || is_left(before, after),
-                    "I3, somebody else wrote",
-                    key,
-                );
+                holds(is_own || is_left(before, after), "I3, somebody else wrote");
                 let is_live = at.is_some_and(|at| before.lease_end > at);
                 let knew = |deed: &&Deed| matches!(deed.what, What::Ended(_, say) if say != Some(Say::Perhaps));
                 let gives_up = after.state == State::Parked
                     || after.state == State::Uncertain && said.iter().any(knew);
-                self.holds(!is_live || !gives_up, "I1, a live holder was given up", key);
+                holds(!is_live || !gives_up, "I1, a live holder was given up");
             }
-            State::Uncertain if claims => self.holds(
+            State::Uncertain if claims => holds(
                 before.on_crash != OnCrash::Uncertain && after.on_crash == OnCrash::Reconcile,
                 "at most once",
-                key,
             ),
-            State::Uncertain => self.holds(is_own, "I3, somebody else wrote", key),
-            State::Done => self.holds(
+            State::Uncertain => holds(is_own, "I3, somebody else wrote"),
+            State::Done => holds(
                 after.state == State::Done && before.outcome == after.outcome,
                 "I2, an outcome was lost",
-                key,
             ),
             State::Parked => {
-                self.holds(after.state == State::Parked, "a parked record went on", key);
+                holds(after.state == State::Parked, "a parked record went on");
             }
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! What becomes of an error that the body returned.
 
 use super::*;
+use crate::harness::Owner;
 
 on_every_store![
     e01_error_releases,
@@ -104,10 +105,8 @@ async fn e03_error_policy_per_variant(world: World) {
         assert_eq!(call("replayed", no_funds()).await, Err(no_funds()));
         assert_eq!(call("released", Refused::Busy).await, Err(Refused::Busy));
     }
-    assert_eq!(
-        call("uncertain", Refused::CutOff).await,
-        Err(Refused::CutOff)
-    );
+    let cut_off = call("uncertain", Refused::CutOff).await;
+    assert_eq!(cut_off, Err(Refused::CutOff));
     let again = call("uncertain", Refused::CutOff).await;
 
     assert!(
@@ -122,10 +121,8 @@ async fn e03_error_policy_per_variant(world: World) {
         .run(|_| async { Err::<(), _>(Declined::Bank(std::io::Error::other("reset"))) })
         .await;
     assert!(matches!(answer, Err(Declined::Bank(_))));
-    let status = owner
-        .idem
-        .lookup("charge", None::<&str>, "unrecorded")
-        .await;
+    let status = owner.idem.lookup("charge", None::<&str>, "unrecorded");
+    let status = status.await;
     assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
 }
 
@@ -172,6 +169,14 @@ async fn e03_a_classifier_that_writes_a_log_releases_nothing(world: World) {
     assert_eq!(world.runs("k"), 1);
 }
 
+/// Asserts that one of two failed calls is released, and that the other one is uncertain.
+async fn are_not_stored(owner: &Owner) {
+    let status = owner.idem.lookup("outer", None::<&str>, "rerun").await;
+    assert!(matches!(status, Ok(Status::Unknown)), "{status:?}");
+    let status = owner.idem.lookup("outer", None::<&str>, "once").await;
+    assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
+}
+
 async fn e04_transient_not_stored(world: World) {
     let (holder, owner) = (world.owner().await, world.owner().await);
     let (inner, gate) = Charge::of(&world, &holder).key("inner").begun().await;
@@ -186,14 +191,8 @@ async fn e04_transient_not_stored(world: World) {
         matches!(answer, Err(Refused::Idempotency(Error::InProgress { .. }))),
         "{answer:?}"
     );
-    let status = owner.idem.lookup("outer", None::<&str>, "rerun").await;
-    assert!(
-        matches!(status, Ok(Status::Unknown)),
-        "released: {status:?}"
-    );
     assert!(outer("once", OnCrash::Uncertain).await.is_err());
-    let status = owner.idem.lookup("outer", None::<&str>, "once").await;
-    assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
+    are_not_stored(&owner).await;
 
     charges_behind(&gate, inner).await;
     assert_eq!(outer("rerun", OnCrash::Rerun).await, Ok("charged".into()));
@@ -228,14 +227,8 @@ async fn e04_what_encodes_a_refusal_in_other_words_is_not_stored(world: World) {
         call.run(|_| async { Err::<(), _>(Worded::from(Error::InvalidPolicy("nested"))) })
     };
     assert!(call("rerun", OnCrash::Rerun).await.is_err());
-    let status = owner.idem.lookup("outer", None::<&str>, "rerun").await;
-    assert!(
-        matches!(status, Ok(Status::Unknown)),
-        "released: {status:?}"
-    );
     assert!(call("once", OnCrash::Uncertain).await.is_err());
-    let status = owner.idem.lookup("outer", None::<&str>, "once").await;
-    assert!(matches!(status, Ok(Status::Uncertain)), "{status:?}");
+    are_not_stored(&owner).await;
 }
 
 /// As whoever sends an error of their own as JSON to a client finds out.
@@ -250,7 +243,7 @@ fn what_cannot_be_serialised_says_what_to_do() {
 
 async fn e05_error_type_roundtrip(world: World) {
     let (first, second) = (world.owner().await, world.owner().await);
-    let call = |owner: &crate::harness::Owner| {
+    let call = |owner: &Owner| {
         let call = owner.call("charge").key("k");
         call.run(|_| async { Err::<u8, _>(no_funds()) })
     };

@@ -3,12 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
+    Store,
     fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
+    identity::RecordId,
     policy::OnCrash,
     record::{
-        AttemptId, Draft, FencingToken, Holder, Moment, RawOutcome, State, Subject, TokenRule,
-        Version,
+        AttemptId, Draft, FencingToken, Holder, Moment, RawOutcome, Record, State, Subject,
+        TokenRule, Version,
     },
+    store::{Stamp, Swap},
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -42,15 +45,49 @@ pub(crate) fn claim() -> Draft {
     }
 }
 
-/// What its holder writes at the end.
-pub(crate) fn completion(of: &Draft, bytes: Vec<u8>) -> Draft {
+/// A first claim whose lease and expiry are over at once.
+pub(crate) fn abandoned() -> Draft {
+    Draft {
+        lease: Moment::In(Duration::ZERO),
+        expires: Moment::In(Duration::ZERO),
+        ..claim()
+    }
+}
+
+/// Its holder's heartbeat.
+pub(crate) fn heartbeat(of: &Draft) -> Draft {
     Draft {
         version: Version::random(),
         subject: None,
-        state: State::Done,
         token: TokenRule::Keep,
-        lease: Moment::Keep,
-        outcome: Some(RawOutcome::value(bytes)),
         ..of.clone()
     }
+}
+
+/// Its holder's last write.
+pub(crate) fn completion(of: &Draft, bytes: Vec<u8>) -> Draft {
+    Draft {
+        state: State::Done,
+        lease: Moment::Keep,
+        outcome: Some(RawOutcome::value(bytes)),
+        ..heartbeat(of)
+    }
+}
+
+/// Writes to a store, and asserts that the write is applied.
+pub(crate) async fn applied(
+    store: &dyn Store,
+    id: &RecordId,
+    seen: Option<Version>,
+    next: &Draft,
+) -> Stamp {
+    match store.swap(id, seen, next).await {
+        Ok(Swap::Applied(stamp)) => stamp,
+        other => panic!("it was not written: {other:?}"),
+    }
+}
+
+/// The first of the records that stand in a store.
+pub(crate) async fn only(store: &dyn Store) -> (RecordId, Arc<Record>) {
+    store.scan(None, 1).await.expect("a list").remove(0)
 }

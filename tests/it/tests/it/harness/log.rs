@@ -1,7 +1,7 @@
 //! What a handle reports, in the order in which it happened.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -39,9 +39,13 @@ impl Log {
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Every transition so far, heartbeats apart.
     pub(crate) fn steps(&self) -> Vec<RecordChange> {
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = self.lock();
         let steps = events.iter().filter_map(|event| match event {
             Event::RecordChange { step, .. } if *step != RecordChange::Heartbeat => Some(*step),
             _ => None,
@@ -51,7 +55,7 @@ impl Log {
 
     /// Every answer so far: one for each call.
     pub(crate) fn answers(&self) -> Vec<CallOutcome> {
-        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = self.lock();
         let answers = events.iter().filter_map(|event| match event {
             Event::CallOutcome { answer, .. } => Some(*answer),
             Event::RecordChange { .. } => None,
@@ -61,21 +65,13 @@ impl Log {
 
     /// Everything so far.
     pub(crate) fn events(&self) -> Vec<Event> {
-        self.events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.lock().clone()
     }
 
     /// How often this transition happened so far.
     pub(crate) fn count(&self, step: RecordChange) -> usize {
         let is_it = |event: &&Event| matches!(event, Event::RecordChange { step: happened, .. } if *happened == step);
-        self.events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .filter(is_it)
-            .count()
+        self.lock().iter().filter(is_it).count()
     }
 
     /// Waits until this transition has happened.
@@ -86,11 +82,8 @@ impl Log {
     /// Waits until this transition has happened `n` times.
     pub(crate) async fn await_steps(&self, step: RecordChange, n: usize) {
         // The sender lives in `self`, so the channel cannot close.
-        let _ = self
-            .count
-            .subscribe()
-            .wait_for(|_| self.count(step) >= n)
-            .await;
+        let happened = |_: &usize| self.count(step) >= n;
+        let _ = self.count.subscribe().wait_for(happened).await;
     }
 
     /// Waits until `n` calls have been answered.
@@ -100,7 +93,7 @@ impl Log {
     }
 
     fn push(&self, event: Event) {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.lock();
         events.push(event);
         let count = events.len();
         drop(events);

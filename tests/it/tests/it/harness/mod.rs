@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 #[cfg(unix)]
 pub(crate) use self::library::library;
 pub(crate) use self::{
-    drafts::{claim, completion},
+    drafts::{abandoned, applied, claim, completion, heartbeat, only},
     log::{Event, Log},
     owner::Owner,
     said::{Said, said_during, said_in_the_background},

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -111,28 +111,19 @@ impl World {
             true => store.peeking(),
             false => store,
         };
-        let timer = ManualClock::new();
-        self.timers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(timer.clone());
-        Owner::new(
-            &format!("owner-{number}"),
-            store,
-            timer,
-            self.log.clone(),
-            set_up,
-        )
+        let (timer, label) = (ManualClock::new(), format!("owner-{number}"));
+        self.timers().push(timer.clone());
+        Owner::new(&label, store, timer, self.log.clone(), set_up)
+    }
+
+    fn timers(&self) -> MutexGuard<'_, Vec<ManualClock>> {
+        self.timers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Moves the time of the store and of every owner.
     pub(crate) async fn advance(&self, by: Duration) {
         self.advance_store(by).await;
-        let timers = self
-            .timers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let timers = self.timers().clone();
         for timer in timers {
             timer.advance(by);
         }

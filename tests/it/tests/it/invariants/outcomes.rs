@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 use crate::{
-    answers::{is_not_replayable, is_reused},
+    answers::{is_not_replayable, is_parked, is_reused},
     charge::vanished_under,
 };
 
@@ -27,8 +27,7 @@ async fn i02_one_recorded_outcome_until_it_expires(world: World) {
         world.advance_store(LEASE).await;
     }
     let owner = world.owner().await;
-    let answer = Charge::of(&world, &owner).answers("last").call().await;
-    assert_eq!(answer, Ok("last".into()));
+    Charge::of(&world, &owner).answers("last").charges().await;
     let recorded = world.record().await;
 
     for (owner, (call, gate)) in zombies {
@@ -38,8 +37,7 @@ async fn i02_one_recorded_outcome_until_it_expires(world: World) {
         assert_eq!(world.record().await, recorded);
     }
     world.advance(DAY).await;
-    let answer = Charge::of(&world, &owner).answers("anew").call().await;
-    assert_eq!(answer, Ok("anew".into()));
+    Charge::of(&world, &owner).answers("anew").charges().await;
 }
 
 async fn i06_mismatch_is_found_in_every_state_that_binds(world: World) {
@@ -57,16 +55,13 @@ async fn i06_mismatch_is_found_in_every_state_that_binds(world: World) {
     world.advance_store(LEASE).await;
     owner.timer.advance(LEASE / 3);
     owner.log.await_step(RecordChange::Heartbeat).await;
-    let answer = charge("uncertain").call().await;
-    assert!(is_uncertain(&answer), "{answer:?}");
+    is_told(&charge("uncertain"), is_uncertain).await;
     let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    let answer = Charge::of(&world, &strict).key("parked").call().await;
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    is_told(&Charge::of(&world, &strict).key("parked"), is_parked).await;
 
     for key in ["done", "running", "over", "uncertain", "parked"] {
         let before = world.runs(key);
-        let answer = charge(key).amount(2).call().await;
-        assert!(is_reused(&answer), "{key}: {answer:?}");
+        is_told(&charge(key).amount(2), is_reused).await;
         assert_eq!(world.runs(key), before, "{key}");
     }
 
@@ -154,13 +149,7 @@ async fn i12_purge_removes_only_what_nobody_needs(world: World) {
     assert!(Charge::of(&world, &owner).key("done").call().await.is_ok());
     world.advance_store(LEASE).await;
     let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    assert!(
-        Charge::of(&world, &strict)
-            .key("parked")
-            .call()
-            .await
-            .is_err()
-    );
+    is_told(&Charge::of(&world, &strict).key("parked"), is_parked).await;
     owner.timer.advance(LEASE / 3);
     owner.log.await_step(RecordChange::Heartbeat).await;
     assert_eq!(owner.idem.purge().await, Ok(0), "nothing is old enough");

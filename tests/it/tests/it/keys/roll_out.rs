@@ -34,15 +34,19 @@ async fn charge(world: World, ends: Gate, order: &'static str) -> Result<usize, 
 /// What a call before keeps for twice as long is gone after three times as long.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// Runs the call as the build before does, until `ends` is opened: then it fails, and its error is not kept.
-fn runs_before(old: &Owner, ends: &Gate) -> JoinHandle<Result<(), Error>> {
-    let ends = ends.clone();
+/// Runs the call as the build before does, until the gate is opened. Then it fails, and its error
+/// is not kept.
+async fn runs_before(old: &Owner) -> (JoinHandle<Result<(), Error>>, Gate) {
+    let gate = Gate::new();
+    let ends = gate.clone();
     let call = old.call("roll_out.old").key("k").argument("order", "k");
     let call = call.ttl(SHORT * 2).lease(SHORT);
-    tokio::spawn(call.release_errors().run(move |_| async move {
+    let call = tokio::spawn(call.release_errors().run(move |_| async move {
         ends.pass().await;
         Err(Error::AlreadyInstalled)
-    }))
+    }));
+    gate.arrived(1).await;
+    (call, gate)
 }
 
 /// The first of two duplicates learns that the release has expired while the second one runs: it answers both.
@@ -64,9 +68,7 @@ async fn one_runs(world: World, first: &Owner, learns: Gate, before: impl AsyncF
 
 async fn b26_who_waited_under_the_old_name_goes_on_under_the_new_one(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
-    let fails = Gate::new();
-    let runs = runs_before(&old, &fails);
-    fails.arrived(1).await;
+    let (runs, fails) = runs_before(&old).await;
     // The first look finds the old name held; the second one comes after the wait.
     let learns = first.delays(Operation::Load, On::Call(2));
 
@@ -80,9 +82,7 @@ async fn b26_who_waited_under_the_old_name_goes_on_under_the_new_one(world: Worl
 
 async fn b26_who_saw_the_old_name_held_goes_on_under_the_new_one(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
-    let fails = Gate::new();
-    let runs = runs_before(&old, &fails);
-    fails.arrived(1).await;
+    let (runs, fails) = runs_before(&old).await;
     let learns = first.delays_answer(Operation::Load, On::Call(1));
 
     let released = async || {
@@ -197,9 +197,8 @@ async fn b26_what_both_names_have_the_old_one_answers(world: World) {
 /// Whoever goes on under the new name and goes away leaves nothing there that somebody would have to wait for.
 async fn b26_a_claim_under_the_new_name_is_given_up_under_it(world: World) {
     let (old, first) = (world.owner().await, world.owner().await);
-    let (fails, ends) = (Gate::new(), Gate::new());
-    let runs = runs_before(&old, &fails);
-    fails.arrived(1).await;
+    let ends = Gate::new();
+    let (runs, fails) = runs_before(&old).await;
     let learns = first.delays(Operation::Load, On::Call(2));
     let claims = first.delays_answer(Operation::Claim, On::Call(1));
     let waits = first.spawn(charge(world.clone(), ends.clone(), "k"));

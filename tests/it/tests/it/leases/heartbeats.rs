@@ -48,15 +48,11 @@ async fn d12_a_body_that_outlasts_the_ttl_is_not_forgotten_when_its_holder_vanis
     let short = |builder: Builder| builder.ttl(LEASE * 2);
     let (first, second) = (world.owner_with(short).await, world.owner_with(short).await);
     let (call, _gate) = Charge::of(&world, &first).begun().await;
-    for beat in 1..=15 {
-        world.advance(LEASE / 3).await;
-        first.log.await_steps(RecordChange::Heartbeat, beat).await;
-    }
+    beats(&world, &first, 15).await;
     first.die_in(call).await;
     world.advance(LEASE).await;
 
-    let other = Charge::of(&world, &second).amount(2).call().await;
-    assert!(matches!(other, Err(Error::KeyReused { .. })), "{other:?}");
+    is_told(&Charge::of(&world, &second).amount(2), is_reused).await;
     Charge::of(&world, &second).charges().await;
     let answers = second.log.answers();
     assert_eq!(answers[1], Outcome::ExecutedAfterTakeover);
@@ -69,17 +65,10 @@ async fn d13_heartbeat_stops(world: World) {
     let failed = owner.call("charge").key("error").release_errors();
     let failed = failed.run(|_| async { Err::<(), _>(Error::InvalidPolicy("nothing happened")) });
     assert!(failed.await.is_err());
-    assert!(
-        charge("panic")
-            .awaits(1)
-            .panics_at(0)
-            .spawn()
-            .await
-            .is_err()
-    );
+    let panics = charge("panic").awaits(1).panics_at(0).spawn();
+    assert!(panics.await.is_err());
     let (dropped, _gate) = charge("drop").begun().await;
-    dropped.abort();
-    assert!(dropped.await.is_err());
+    abort(dropped).await;
     owner.settled().await;
     let before = world.records().await;
     let beats = owner.store.calls(Operation::Heartbeat);
@@ -157,10 +146,7 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
 
     // Not in step with the tries, of which there is one every twelfth of a lease.
     world.advance(Duration::from_secs(11)).await;
-    owner
-        .log
-        .await_steps(RecordChange::HeartbeatFailed, 1)
-        .await;
+    owner.log.await_step(RecordChange::HeartbeatFailed).await;
     world.advance(Duration::from_millis(17_500)).await;
     owner
         .log
@@ -177,8 +163,7 @@ async fn d15_a_lease_is_given_up_when_it_ends_and_tried_for_further(world: World
     slow.arrived(1).await;
     slow.open();
     owner.log.await_step(RecordChange::Heartbeat).await;
-    let duplicate = Charge::of(&world, &other).rejecting().call().await;
-    assert!(is_in_progress(&duplicate), "{duplicate:?}");
+    is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     charges_behind(&gate, call).await;
     assert_eq!(world.runs("k"), 1);
 }
@@ -212,10 +197,7 @@ async fn d15_a_store_that_hangs_is_noticed_when_the_lease_ends(world: World) {
     world.advance(LEASE / 3).await;
     hangs.arrived(1).await;
     world.advance(LEASE / 3).await;
-    owner
-        .log
-        .await_steps(RecordChange::HeartbeatFailed, 1)
-        .await;
+    owner.log.await_step(RecordChange::HeartbeatFailed).await;
     world.advance(LEASE / 12).await;
     hangs.arrived(2).await;
     assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
@@ -233,11 +215,8 @@ async fn d16_extend_unknown_or_finished(world: World) {
     world
         .advance_store(LEASE + Duration::from_secs(24 * 60 * 60))
         .await;
-    assert_eq!(
-        other.idem.purge().await,
-        Ok(1),
-        "a run that may be repeated is forgotten"
-    );
+    // A run that may be repeated is forgotten.
+    assert_eq!(other.idem.purge().await, Ok(1));
 
     owner.timer.advance(LEASE / 3);
     owner.log.await_step(RecordChange::LeaseLost).await;
@@ -272,10 +251,7 @@ async fn a_body_that_outstays_the_maximum_hold_is_told(world: World) {
     world.advance(LEASE * 2 / 3).await;
     owner.log.await_step(RecordChange::LeaseLost).await;
 
-    assert_eq!(
-        Charge::of(&world, &other).answers("B").call().await,
-        Ok("B".into())
-    );
+    Charge::of(&world, &other).answers("B").charges().await;
     gate.open();
     assert_eq!(call.await.expect("no panic"), Ok("B".into()));
 }
@@ -287,12 +263,8 @@ async fn a_heartbeat_goes_on_while_the_outcome_is_being_written(world: World) {
     let call = Charge::of(&world, &owner).spawn();
     slow.arrived(1).await;
 
-    for beat in 1..=6 {
-        world.advance(LEASE / 3).await;
-        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
-    }
-    let answer = Charge::of(&world, &other).rejecting().call().await;
-    assert!(is_in_progress(&answer), "{answer:?}");
+    beats(&world, &owner, 6).await;
+    is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     charges_behind(&slow, call).await;
     owner.log.await_step(RecordChange::Recorded).await;
     Charge::of(&world, &other).charges().await;
@@ -328,8 +300,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
         let under_way = owner.delays(Operation::Heartbeat, On::Call(1));
         world.advance(LEASE / 3).await;
         under_way.arrived(1).await;
-        call.abort();
-        assert!(call.await.is_err());
+        abort(call).await;
         owner.settled().await;
         let left = world.records().await;
 
@@ -338,8 +309,7 @@ async fn a_heartbeat_under_way_prolongs_nothing_that_was_dropped(world: World) {
         for number in 0..3 {
             let after = Charge::of(&world, &owner).key(format!("{key} {number}"));
             let (after, _gate) = after.begun().await;
-            after.abort();
-            assert!(after.await.is_err());
+            abort(after).await;
             owner.settled().await;
         }
 

@@ -27,10 +27,7 @@ async fn a_heartbeat_under_way_says_nothing_of_the_lease_that_comes_after(world:
     while owner.store.under_way() > 0 {
         yield_now().await;
     }
-    for beat in 1..=3 {
-        world.advance(LEASE / 3).await;
-        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
-    }
+    beats(&world, &owner, 3).await;
 
     charges_behind(&gate, second).await;
     assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
@@ -50,8 +47,7 @@ async fn heartbeats_go_on_after_one_whose_answer_was_lost(world: World) {
         world.advance(LEASE / 3).await;
     }
 
-    let duplicate = Charge::of(&world, &other).rejecting().call().await;
-    assert!(is_in_progress(&duplicate), "{duplicate:?}");
+    is_told(&Charge::of(&world, &other).rejecting(), is_in_progress).await;
     charges_behind(&gate, call).await;
     assert_eq!(owner.log.count(RecordChange::LeaseLost), 0);
 }
@@ -85,7 +81,7 @@ async fn heartbeats_come_in_time_for_a_lease_that_is_shorter_than_others(world: 
 async fn heartbeats_come_again_after_the_thread_has_ended(world: World) {
     let owner = world.owner().await;
     let charge = |key: &str| Charge::of(&world, &owner).key(key);
-    assert_eq!(charge("first").call().await, Ok("charged".into()));
+    charge("first").charges().await;
     // It stays for a while when nothing is held, and then nobody waits for the time to go by.
     owner.timer.await_sleepers(1).await;
     let mut ended = 0;
@@ -101,10 +97,7 @@ async fn heartbeats_come_again_after_the_thread_has_ended(world: World) {
     }
 
     let (second, gate) = charge("second").begun().await;
-    for beat in 1..=3 {
-        world.advance(LEASE / 3).await;
-        owner.log.await_steps(RecordChange::Heartbeat, beat).await;
-    }
+    beats(&world, &owner, 3).await;
 
     charges_behind(&gate, second).await;
 }

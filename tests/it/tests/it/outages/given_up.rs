@@ -36,8 +36,7 @@ async fn a_claim_whose_answers_were_all_lost_is_given_up(world: World) {
     }
     lapsed(&world, Mode::Uncertain).await;
     let owner = world.owner().await;
-    let answer = Charge::of(&world, &owner).call().await;
-    assert!(is_uncertain(&answer), "{answer:?}");
+    is_told(&Charge::of(&world, &owner), is_uncertain).await;
     let mut states = world.states().await;
     states.retain(|state| *state == State::Uncertain);
     assert_eq!(states.len(), 1);

@@ -65,9 +65,8 @@ async fn every_connection_of_mariadb_is_killed() {
         for one in all {
             let kill = format!("KILL {}", one.get::<i64, _>(0));
             // It may have gone by itself.
-            let _ = sqlx::raw_sql(sqlx::AssertSqlSafe(kill))
-                .execute(&mut side)
-                .await;
+            let kill = sqlx::raw_sql(sqlx::AssertSqlSafe(kill));
+            let _ = kill.execute(&mut side).await;
         }
     })
     .await;
@@ -81,11 +80,7 @@ async fn every_client_of_redis_is_killed() {
     is_survived(server.store().await, async || {
         for kind in ["normal", "pubsub"] {
             let mut kill = redis::cmd("CLIENT");
-            kill.arg("KILL")
-                .arg("TYPE")
-                .arg(kind)
-                .arg("SKIPME")
-                .arg("yes");
+            kill.arg(&["KILL", "TYPE", kind, "SKIPME", "yes"][..]);
             let _: u64 = kill.query_async(&mut side).await.expect("a number");
         }
     })

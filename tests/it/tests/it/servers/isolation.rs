@@ -22,7 +22,7 @@ use super::{
     crowds::sixty_four_callers_meet,
     spare::{Product, Spare},
 };
-use crate::harness::{claim, in_time};
+use crate::harness::{applied, claim, in_time};
 
 /// What fails is tried again by whoever calls the store, and would not be seen there: so it is written down here.
 #[derive(Clone, Debug)]
@@ -222,10 +222,7 @@ async fn level_of(store: &dyn Store, prefix: &str, side: &mut MySqlConnection) -
     );
     let made = sqlx::raw_sql(AssertSqlSafe(told)).execute(&mut *side).await;
     made.expect("the trigger is made");
-    let swap = store
-        .swap(&RecordId::from_bytes([7; 32]), None, &claim())
-        .await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(store, &RecordId::from_bytes([7; 32]), None, &claim()).await;
     let level = format!("SELECT DISTINCT level FROM {prefix}told");
     let level = sqlx::raw_sql(AssertSqlSafe(level)).fetch_one(side).await;
     level.and_then(|row| row.try_get(0)).expect("a level")

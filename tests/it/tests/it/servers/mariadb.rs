@@ -88,6 +88,12 @@ fn options() -> MySqlConnectOptions {
     url().parse().expect("a URL of MariaDB")
 }
 
+/// A client of the tables of this prefix, which has not connected yet.
+fn lazy(prefix: &str, options: MySqlConnectOptions) -> MySqlStore {
+    let builder = MySqlStore::builder().table_prefix(prefix);
+    builder.options(options).expect("the options can be used")
+}
+
 async fn side(url: &str) -> MySqlConnection {
     let side = MySqlConnection::connect(url).await;
     side.expect("the server answers")

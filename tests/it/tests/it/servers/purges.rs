@@ -12,12 +12,11 @@ use idempotent_runtime::{
     Error, Idempotency, Store,
     identity::RecordId,
     record::{Draft, FencingToken, Moment, State, TokenRule, Version},
-    store::Swap,
 };
 use tokio::task::JoinSet;
 
 use super::{Server, on_every_server};
-use crate::harness::{claim, completion};
+use crate::harness::{applied, claim, completion, heartbeat};
 
 on_every_server![purgers_beside_calls_delete_what_is_expired_and_lose_nothing];
 
@@ -98,16 +97,10 @@ pub(super) async fn what_a_purge_goes_by_stays(
         expires: Moment::In(LEASE + TTL),
         ..claim()
     };
-    let beat = Draft {
-        version: Version::random(),
-        subject: None,
-        token: TokenRule::Keep,
-        ..begun.clone()
-    };
+    let beat = heartbeat(&begun);
     let takeover = Draft {
-        version: Version::random(),
         token: TokenRule::Above(FencingToken::from_u64(1)),
-        ..beat.clone()
+        ..heartbeat(&beat)
     };
     let done = Draft {
         expires: Moment::In(TTL),
@@ -123,11 +116,7 @@ pub(super) async fn what_a_purge_goes_by_stays(
         expires: Moment::In(TTL),
         ..completion(&done, b"w".to_vec())
     };
-    let swap = async |store: &Arc<dyn Store>, seen: Option<Version>, next: &Draft| {
-        let swap = store.swap(&id, seen, next).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
-    };
-    swap(&holder, None, &begun).await;
+    applied(&holder, &id, None, &begun).await;
     let said = purge_from().await;
 
     // The last one is written by who knows nothing of the record.
@@ -139,7 +128,7 @@ pub(super) async fn what_a_purge_goes_by_stays(
         (&holder, done.version, &released),
         (&stranger, released.version, &ended),
     ] {
-        swap(store, Some(seen), next).await;
+        applied(store, &id, Some(seen), next).await;
         assert_eq!(purge_from().await, said, "{:?}", next.state);
     }
 
@@ -147,7 +136,7 @@ pub(super) async fn what_a_purge_goes_by_stays(
         version: Version::random(),
         ..begun.clone()
     };
-    swap(&holder, Some(ended.version), &again).await;
+    applied(&holder, &id, Some(ended.version), &again).await;
     assert!(purge_from().await > said, "it begins anew");
 }
 
@@ -160,8 +149,7 @@ async fn abandon(store: &Arc<dyn Store>) {
             for number in (0..EXPIRED).filter(|number| number % 10 == tenth) {
                 let mut id = [0xc3; 32];
                 id[28..].copy_from_slice(&number.to_be_bytes());
-                let swap = store.swap(&RecordId::from_bytes(id), None, &claim()).await;
-                assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+                applied(&store, &RecordId::from_bytes(id), None, &claim()).await;
             }
         });
     }

@@ -15,7 +15,7 @@ use super::{
     costs::{charge, two_processes},
     on_every_server,
 };
-use crate::harness::{claim, completion};
+use crate::harness::{applied, claim, completion, heartbeat};
 
 on_every_server![
     a_first_call_costs_a_look_more_where_the_outcome_is_gone,
@@ -128,8 +128,7 @@ async fn what_was_written_over_a_seen_outcome_is_what_is_given(server: impl Subj
         (&here, Some(first.version), &done),
         (&elsewhere, Some(done.version), &over),
     ] {
-        let swap = store.swap(&id, seen, draft).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        applied(store, &id, seen, draft).await;
     }
 
     let swap = here.swap(&id, None, &claim()).await.expect("an answer");
@@ -176,11 +175,9 @@ fn histories() -> Vec<Vec<Draft>> {
     };
     let high = FencingToken::from_u64(u64::MAX / 4);
     let takeover = Draft {
-        version: Version::random(),
-        subject: None,
         token: TokenRule::Above(high),
         attempt: u32::MAX,
-        ..first.clone()
+        ..heartbeat(&first)
     };
     let released = Draft {
         state: State::Released,

@@ -7,10 +7,9 @@ use std::{
 };
 
 use idempotent_runtime::{
-    CallReport, Error, OnCrash, Store,
+    CallReport, Error, OnCrash,
     identity::RecordId,
     record::{AttemptId, Draft, OutcomeKind, Record, State, Subject},
-    store::Swap,
     testing::ManualClock,
 };
 
@@ -19,7 +18,7 @@ use super::{
     faults::{Entry, Fault, FaultProfile, Faults},
 };
 use crate::{
-    harness::{claim, completion},
+    harness::{applied, claim, completion},
     scripts::Say,
 };
 
@@ -358,12 +357,10 @@ async fn judge_beyond_the_budget(over: impl FnOnce(&Draft) -> Draft) {
             ..Subject::clone(&subject)
         })
     });
-    let claimed = conditions.swap(&id, None, &running).await;
-    assert!(matches!(claimed, Ok(Swap::Applied(_))), "{claimed:?}");
+    applied(&conditions, &id, None, &running).await;
     clock.advance(Duration::from_secs(3_600));
     let next = over(&running);
-    let written = conditions.swap(&id, Some(running.version), &next).await;
-    assert!(matches!(written, Ok(Swap::Applied(_))), "{written:?}");
+    applied(&conditions, &id, Some(running.version), &next).await;
     let evidence = Evidence {
         ledger: conditions.ledger(),
         deeds: Vec::new(),

@@ -243,11 +243,8 @@ impl Simulation {
         let last = self.process();
         self.processes.push(last);
         for key in 0..KEYS {
-            let call = Call::last(
-                key,
-                CALLS + key as usize,
-                on_crash.unwrap_or(OnCrash::Rerun),
-            );
+            let on_crash = on_crash.unwrap_or(OnCrash::Rerun);
+            let call = Call::last(key, CALLS + key as usize, on_crash);
             let answer = self.call(number, call).await.expect("nobody leaves");
             let refused = match &answer.result {
                 Err(Failure::Refused(error)) => Some(error),
@@ -292,18 +289,11 @@ impl Simulation {
 
     /// Waits until nobody holds anything, and everything that is under way has arrived.
     async fn drain(&mut self) {
-        for process in &mut self.processes {
-            process
-                .timer
-                .advance(process.missed.take().unwrap_or_default());
-        }
-        let handles: Vec<_> = self
-            .processes
-            .iter()
-            .map(|process| process.idem.clone())
-            .collect();
         let mut drained = JoinSet::new();
-        for idem in handles {
+        for process in &mut self.processes {
+            let missed = process.missed.take().unwrap_or_default();
+            process.timer.advance(missed);
+            let idem = process.idem.clone();
             drained.spawn(async move { idem.shutdown(Duration::MAX).await });
         }
         for _ in 0..10_000 {

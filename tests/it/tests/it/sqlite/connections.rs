@@ -3,7 +3,7 @@
 use idempotent_runtime::{Error, Idempotency};
 
 use super::*;
-use crate::harness::runtime_here;
+use crate::{answers::failed_as, harness::runtime_here};
 
 #[tokio::test]
 async fn what_is_in_memory_is_shared_by_clones_and_heartbeats_and_nobody_else() {
@@ -11,11 +11,7 @@ async fn what_is_in_memory_is_shared_by_clones_and_heartbeats_and_nobody_else() 
     let stranger = SqliteStore::in_memory().await.expect("memory opens");
     assert!(is_applied(store.swap(&ID, None, &claim()).await));
 
-    let heartbeats = store
-        .for_heartbeats()
-        .await
-        .expect("a connection")
-        .expect("a named memory has room for two");
+    let heartbeats = of_heartbeats(&store).await;
     assert!(stands(&*heartbeats).await);
     assert!(stands(&store.clone()).await);
     assert!(!stands(&stranger).await);
@@ -27,13 +23,8 @@ async fn what_is_in_memory_is_shared_by_clones_and_heartbeats_and_nobody_else() 
         .connect_with(SqliteConnectOptions::new())
         .await
         .expect("memory opens");
-    assert!(
-        SqliteStore::new(private)
-            .for_heartbeats()
-            .await
-            .expect("is answered")
-            .is_none()
-    );
+    let own = SqliteStore::new(private).for_heartbeats().await;
+    assert!(own.expect("is answered").is_none());
 }
 
 /// The future that has the store's one connection is never polled again, as when user code blocks its runtime.
@@ -50,19 +41,9 @@ async fn a_blocked_caller_does_not_keep_heartbeats_from_the_file() {
         }
     };
 
-    let heartbeats = store
-        .for_heartbeats()
-        .await
-        .expect("a connection")
-        .expect("a file has room for two");
+    let heartbeats = of_heartbeats(&store).await;
     let beat = std::thread::spawn(move || {
-        let runtime = runtime_here();
-        let beat = Draft {
-            version: Version::random(),
-            subject: None,
-            token: TokenRule::Keep,
-            ..draft.clone()
-        };
+        let (runtime, beat) = (runtime_here(), heartbeat(&draft));
         runtime.block_on(heartbeats.swap(&ID, Some(draft.version), &beat))
     });
     assert!(is_applied(beat.join().expect("the thread ends")));
@@ -136,8 +117,7 @@ async fn heartbeats_have_a_connection_of_their_own_also_where_the_file_is_locked
 #[tokio::test]
 async fn heartbeats_that_do_not_find_the_table_share_the_pool() {
     let folder = folder();
-    let path = folder.path().join("attached.db");
-    drop(SqliteStore::open(&path).await.expect("the file opens"));
+    let (path, _) = opened(&folder).await;
     let attach = format!("ATTACH '{}' AS attached", path.display());
     let pool = SqlitePoolOptions::new()
         .max_connections(1)
@@ -169,16 +149,13 @@ async fn a_transaction_that_the_application_left_open_in_the_pool_runs_no_body()
         call.run(|_| async { Ok::<_, Error>(7) })
     };
     for (begin, end) in [("BEGIN", "ROLLBACK"), ("SAVEPOINT s", "RELEASE s")] {
-        run(&mut pool.acquire().await.expect("a connection"), begin).await;
+        run_in(&pool, begin).await;
 
         let refused = call().await;
 
-        let kind = match &refused {
-            Err(Error::Store(error)) => Some(error.kind()),
-            _ => None,
-        };
-        assert_eq!(kind, Some(StoreErrorKind::Configuration), "{refused:?}");
-        run(&mut pool.acquire().await.expect("a connection"), end).await;
+        let configuration = StoreErrorKind::Configuration;
+        assert!(failed_as(&refused, configuration), "{refused:?}");
+        run_in(&pool, end).await;
     }
     assert_eq!(call().await, Ok(7));
 }
@@ -187,8 +164,7 @@ async fn a_transaction_that_the_application_left_open_in_the_pool_runs_no_body()
 #[tokio::test]
 async fn calls_that_nobody_polls_keep_no_other_one_from_the_file() {
     let folder = folder();
-    let store = SqliteStore::open(folder.path().join("records.db")).await;
-    let idem = Idempotency::new(store.expect("the file opens"));
+    let idem = Idempotency::new(opened(&folder).await.1);
     let call = |key: usize| {
         let call = idem.call("sqlite.buffered").key(&key);
         Box::pin(call.run(move |_| async move { Ok::<_, Error>(key) }))
@@ -213,8 +189,7 @@ async fn calls_that_nobody_polls_keep_no_other_one_from_the_file() {
 #[tokio::test]
 async fn a_purge_that_nobody_polls_keeps_no_call_from_the_file() {
     let folder = folder();
-    let store = SqliteStore::open(folder.path().join("records.db")).await;
-    let idem = Idempotency::new(store.expect("the file opens"));
+    let idem = Idempotency::new(opened(&folder).await.1);
     let mut purging = Box::pin(idem.purge());
     let mut context = Context::from_waker(Waker::noop());
     assert!(purging.as_mut().poll(&mut context).is_pending());

@@ -5,6 +5,8 @@ use idempotent_runtime::{Error, Idempotency, RawEnding, RawOutcome};
 use super::*;
 use crate::answers::failed_as;
 
+const OTHER: RecordId = RecordId::from_bytes([8; 32]);
+
 #[tokio::test]
 async fn e17_a_file_that_may_only_be_read_answers_looks_and_denies_writes() {
     let folder = folder();
@@ -16,8 +18,7 @@ async fn e17_a_file_that_may_only_be_read_answers_looks_and_denies_writes() {
     assert!(stands(&store).await);
     let duplicate = store.swap(&ID, None, &claim()).await;
     assert!(!is_applied(duplicate), "a replay is a look");
-    let other = RecordId::from_bytes([8; 32]);
-    let answer = store.swap(&other, None, &claim()).await;
+    let answer = store.swap(&OTHER, None, &claim()).await;
     assert_eq!(kind(answer), Some(StoreErrorKind::Denied));
     let ending = completion(&draft, vec![]);
     let answer = store.swap(&ID, Some(draft.version), &ending).await;
@@ -41,9 +42,7 @@ async fn a_file_that_somebody_locks_is_busy_until_the_lock_is_gone() {
     let mut other = side(&path).await;
     run(&mut other, "BEGIN IMMEDIATE").await;
 
-    let answer = store
-        .swap(&RecordId::from_bytes([8; 32]), None, &claim())
-        .await;
+    let answer = store.swap(&OTHER, None, &claim()).await;
     assert!(answer.as_ref().is_err_and(StoreError::is_transient));
     assert_eq!(kind(answer), Some(StoreErrorKind::Busy));
     let ending = completion(&draft, vec![]);
@@ -52,22 +51,18 @@ async fn a_file_that_somebody_locks_is_busy_until_the_lock_is_gone() {
     assert!(stands(&store).await, "a look needs no lock");
     let duplicate = store.swap(&ID, None, &claim()).await;
     assert!(!is_applied(duplicate), "a replay needs no lock");
-    soon.open(&path)
-        .await
-        .expect("a current file needs no lock to open");
+    let again = soon.open(&path).await;
+    again.expect("a current file needs no lock to open");
 
     run(&mut other, "ROLLBACK").await;
-    assert!(is_applied(
-        store.swap(&ID, Some(draft.version), &ending).await
-    ));
+    applied(&store, &ID, Some(draft.version), &ending).await;
 }
 
 /// What is dropped so is neither written nor shown, and would be asked for without end.
 #[tokio::test]
 async fn a_trigger_that_drops_claims_is_denied_and_runs_no_body() {
     let folder = folder();
-    let path = folder.path().join("records.db");
-    let store = SqliteStore::open(&path).await.expect("the file opens");
+    let (path, store) = opened(&folder).await;
     let trigger =
         "CREATE TRIGGER drops BEFORE INSERT ON idempotent_records BEGIN SELECT RAISE(IGNORE); END";
     run(&mut side(&path).await, trigger).await;
@@ -89,35 +84,20 @@ async fn a_full_file_refuses_the_outcome_and_keeps_the_claim() {
     let store = SqliteStore::new(pool.clone());
     store.migrate().await.expect("the tables are made");
     let draft = claim();
-    assert!(is_applied(store.swap(&ID, None, &draft).await));
-    run(
-        &mut pool.acquire().await.expect("a connection"),
-        "PRAGMA max_page_count = 20",
-    )
-    .await;
+    applied(&store, &ID, None, &draft).await;
+    run_in(&pool, "PRAGMA max_page_count = 20").await;
 
     let ending = completion(&draft, vec![7; 1 << 20]);
     let answer = store.swap(&ID, Some(draft.version), &ending).await;
     assert_eq!(kind(answer), Some(StoreErrorKind::Full));
-    let stands = store
-        .load(&ID)
-        .await
-        .expect("a look is answered")
-        .record
-        .expect("the claim stands");
+    let (_, stands) = only(&store).await;
     assert_eq!(
         (stands.state, stands.version),
         (State::Running, draft.version)
     );
 
-    run(
-        &mut pool.acquire().await.expect("a connection"),
-        "PRAGMA max_page_count = 100000",
-    )
-    .await;
-    assert!(is_applied(
-        store.swap(&ID, Some(draft.version), &ending).await
-    ));
+    run_in(&pool, "PRAGMA max_page_count = 100000").await;
+    applied(&store, &ID, Some(draft.version), &ending).await;
 }
 
 /// Every column, with values that do not belong there, in a table without a single constraint.
@@ -167,34 +147,23 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
     let columns = damages.iter().chain(&outcomes).map(|(column, _)| *column);
     let columns = columns.collect::<Vec<_>>().join(", ");
     let table = format!("CREATE TABLE lax_records (id, {columns}, purge_from, UNIQUE (id))");
-    run(&mut pool.acquire().await.expect("a connection"), table).await;
+    run_in(&pool, table).await;
 
     for (column, values) in damages.into_iter().chain(outcomes) {
         for value in values {
             let about = format!("{column} = {value}");
-            let emptied = "DELETE FROM lax_records";
-            run(&mut pool.acquire().await.expect("a connection"), emptied).await;
-            let draft = claim();
-            assert!(is_applied(store.swap(&ID, None, &draft).await));
-            assert!(is_applied(
-                store
-                    .swap(&ID, Some(draft.version), &completion(&draft, vec![1, 2]))
-                    .await
-            ));
-            let mut connection = pool.acquire().await.expect("a connection");
-            let statement = format!("UPDATE lax_records SET {column} = {value}");
-            run(&mut connection, statement).await;
-            drop(connection);
+            run_in(&pool, "DELETE FROM lax_records").await;
+            let draft = finished(&store, &ID, vec![1, 2]).await;
+            run_in(&pool, format!("UPDATE lax_records SET {about}")).await;
 
-            let answer = store.load(&ID).await;
-            assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt), "{about}");
-            let answer = store.swap(&ID, None, &claim()).await;
-            assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt), "{about}");
             let stale = completion(&draft, vec![]);
-            let answer = store.swap(&ID, Some(Version::random()), &stale).await;
-            assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt), "{about}");
-            let answer = store.scan(None, 10).await;
-            assert_eq!(kind(answer), Some(StoreErrorKind::Corrupt), "{about}");
+            let kinds = [
+                kind(store.load(&ID).await),
+                kind(store.swap(&ID, None, &claim()).await),
+                kind(store.swap(&ID, Some(Version::random()), &stale).await),
+                kind(store.scan(None, 10).await),
+            ];
+            assert_eq!(kinds, [Some(StoreErrorKind::Corrupt); 4], "{about}");
         }
     }
 }
@@ -202,8 +171,7 @@ async fn f20_f21_damaged_rows_are_a_typed_error() {
 #[tokio::test]
 async fn s_59n_a_fingerprint_of_another_version_is_compared_with_none() {
     let folder = folder();
-    let path = folder.path().join("records.db");
-    let store = SqliteStore::open(&path).await.expect("the file opens");
+    let (path, store) = opened(&folder).await;
     let idem = Idempotency::new(store);
     let receipt = RawOutcome::value("receipt");
     let call = |amount: u32| {
@@ -254,19 +222,12 @@ async fn f20_a_write_over_a_damaged_row_may_stand() {
 #[tokio::test]
 async fn f20_a_damaged_file_is_a_typed_error() {
     let folder = folder();
-    let path = folder.path().join("records.db");
-    let store = SqliteStore::open(&path).await.expect("the file opens");
+    let (path, store) = opened(&folder).await;
     let ids: Vec<_> = (0..200)
         .map(|number| RecordId::from_bytes([number; 32]))
         .collect();
     for id in &ids {
-        let draft = claim();
-        assert!(is_applied(store.swap(id, None, &draft).await));
-        assert!(is_applied(
-            store
-                .swap(id, Some(draft.version), &completion(&draft, vec![3; 5000]))
-                .await
-        ));
+        finished(&store, id, vec![3; 5000]).await;
     }
     run(&mut side(&path).await, "PRAGMA wal_checkpoint(TRUNCATE)").await;
     drop(store);
@@ -296,13 +257,8 @@ async fn f20_a_damaged_file_is_a_typed_error() {
                 for id in &ids {
                     kinds.extend(store.load(id).await.err().map(|error| error.kind()));
                 }
-                kinds.extend(
-                    store
-                        .scan(None, u32::MAX)
-                        .await
-                        .err()
-                        .map(|error| error.kind()),
-                );
+                let listed = store.scan(None, u32::MAX).await;
+                kinds.extend(listed.err().map(|error| error.kind()));
             }
         }
         assert!(!kinds.is_empty(), "damage {number} is found");

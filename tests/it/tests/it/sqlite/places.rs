@@ -99,11 +99,7 @@ async fn f24_the_pool_of_the_application_stays_open() {
     let pool = pool(&folder.path().join("records.db")).await;
     let store = SqliteStore::new(pool.clone());
     store.migrate().await.expect("the tables are made");
-    let heartbeats = store
-        .for_heartbeats()
-        .await
-        .expect("a connection")
-        .expect("a file has room for two");
+    let heartbeats = of_heartbeats(&store).await;
     assert!(is_applied(heartbeats.swap(&ID, None, &claim()).await));
     drop((store, heartbeats));
 

@@ -7,11 +7,8 @@ use crate::harness::says_that_records_are_missing;
 async fn f27_tables_of_a_newer_release_are_left_alone() {
     let folder = folder();
     let (path, store, _) = claimed(&folder).await;
-    run(
-        &mut side(&path).await,
-        "INSERT INTO idempotent_schema VALUES (99, 0, 99)",
-    )
-    .await;
+    let newer = "INSERT INTO idempotent_schema VALUES (99, 0, 99)";
+    run(&mut side(&path).await, newer).await;
 
     let error = SqliteStore::open(&path)
         .await
@@ -67,17 +64,10 @@ async fn f27_missing_tables_ask_for_a_migration_which_can_run_again() {
 #[tokio::test]
 async fn the_statements_as_text_make_the_tables_that_the_migrator_makes() {
     let folder = folder();
-    let (by_hand, migrated) = (
-        folder.path().join("hand.db"),
-        folder.path().join("migrated.db"),
-    );
+    let [by_hand, migrated] = ["hand.db", "migrated.db"].map(|name| folder.path().join(name));
     let pool = pool(&by_hand).await;
     let store = SqliteStore::new(pool.clone());
-    run(
-        &mut pool.acquire().await.expect("a connection"),
-        store.ddl(),
-    )
-    .await;
+    run_in(&pool, store.ddl()).await;
     store.check_schema().await.expect("the tables are right");
     SqliteStore::open(&migrated).await.expect("the file opens");
 
@@ -166,14 +156,8 @@ async fn f27_eight_first_starts_at_once_all_succeed() {
             );
         }
         let store = SqliteStore::open(&path).await.expect("the file opens");
-        assert_eq!(
-            store
-                .scan(None, 100)
-                .await
-                .expect("a scan is answered")
-                .len(),
-            8
-        );
+        let listed = store.scan(None, 100).await;
+        assert_eq!(listed.expect("a scan is answered").len(), 8);
     }
 }
 
@@ -183,15 +167,6 @@ async fn what_must_be_settled_stands_behind_what_a_purge_looks_at() {
     let folder = folder();
     let (path, store, claim) = claimed(&folder).await;
     let mut side = side(&path).await;
-    let then = |seen: &Draft, state, expires| Draft {
-        version: Version::random(),
-        subject: None,
-        state,
-        token: TokenRule::Keep,
-        lease: Moment::Keep,
-        expires,
-        ..seen.clone()
-    };
     let mut seen = claim;
     for (state, expires, is_behind) in [
         (State::Uncertain, Moment::Keep, true),
@@ -199,8 +174,13 @@ async fn what_must_be_settled_stands_behind_what_a_purge_looks_at() {
         (State::Parked, Moment::Keep, true),
         (State::Done, Moment::In(HOUR), false),
     ] {
-        let next = then(&seen, state, expires);
-        assert!(is_applied(store.swap(&ID, Some(seen.version), &next).await));
+        let next = Draft {
+            state,
+            lease: Moment::Keep,
+            expires,
+            ..heartbeat(&seen)
+        };
+        applied(&store, &ID, Some(seen.version), &next).await;
         seen = next;
 
         let (purge_from, expires): (i64, i64) =

@@ -1,8 +1,6 @@
 //! What a reconciling function says, and what becomes of the record then.
 
-use idempotent_runtime::testing::{Fault, On, Operation};
-
-use super::*;
+use super::{unbegun::left, *};
 
 on_every_store![
     d22_asking_in_vain_uses_up_no_budget,
@@ -19,10 +17,9 @@ async fn d22_asking_in_vain_uses_up_no_budget(world: World) {
     // The next one runs the body again, and vanishes in it.
     lapsed(&world, Mode::Reconcile(Found::Nothing)).await;
 
-    let mode = Mode::Reconcile(Found::Happened);
-    let answer = Charge::of(&world, &owner).mode(mode).call().await;
+    // It is not parked.
+    finds(&world, &owner).await;
 
-    assert_eq!(answer, Ok("found".into()), "it is not parked");
     assert_eq!(world.runs("k"), 2);
 }
 
@@ -35,8 +32,7 @@ async fn d22_a_body_that_ran_again_counts_as_an_attempt(world: World) {
         if way == "is dropped" {
             let charge = Charge::of(&world, &owner).key(way).mode(NOTHING);
             let (call, _gate) = charge.begun().await;
-            call.abort();
-            assert!(call.await.is_err());
+            abort(call).await;
         } else if way == "panics after it" {
             let call = owner.call("charge").key(way).arguments(&1);
             let call = call.classify_errors(|_: &Error| -> Verdict { panic!("planned") });
@@ -55,11 +51,7 @@ async fn d22_a_body_that_ran_again_counts_as_an_attempt(world: World) {
         }
         owner.settled().await;
 
-        let records = world.records().await;
-        let mut of_key = records
-            .iter()
-            .filter(|(_, record)| record.subject.key == way.as_bytes());
-        let left = of_key.next().map(|(_, left)| (left.state, left.attempt));
+        let left = left(&world, way).await;
         assert_eq!(left, Some((State::Uncertain, 2)), "{way}");
     }
 }
@@ -116,9 +108,7 @@ async fn d22_that_nobody_knows_is_never_an_outcome(world: World) {
     assert!(matches!(answer, Err(Heard::NoAnswer(_))), "{answer:?}");
     assert_eq!(owner.log.answers(), [CallOutcome::Uncertain]);
     assert_eq!(world.record().await.state, State::Uncertain);
-    let mode = Mode::Reconcile(Found::Happened);
-    let later = Charge::of(&world, &owner).mode(mode).call().await;
-    assert_eq!(later, Ok("found".into()));
+    finds(&world, &owner).await;
 }
 
 /// It is recognised as one's own for what it is: whoever took it for a first claim would not ask, and run the body again.

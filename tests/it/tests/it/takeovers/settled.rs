@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use idempotent_runtime::{
-    RawEnding, RawOutcome, Settle, Unrecorded, idempotent, record::Record, testing::Gate,
-};
+use idempotent_runtime::{RawEnding, RawOutcome, Unrecorded, idempotent, testing::Gate};
 
 use super::*;
 
@@ -75,24 +73,15 @@ async fn d23_an_error_is_settled_for_a_function_that_records_none(world: World) 
     assert_eq!(world.records().await.len(), 3);
 }
 
-fn settle<'a>(owner: &'a Owner, key: &str) -> Settle<'a> {
-    let settle = owner.idem.settle("charge", None::<&str>, key);
-    settle.expect("a key")
-}
-
 async fn d21_a_paused_holder_of_what_was_parked_has_lost(world: World) {
     let holder = world.owner().await;
     let (paused, gate) = Charge::of(&world, &holder).begun().await;
     world.advance_store(LEASE).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    let answer = Charge::of(&world, &owner).call().await;
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    is_told(&Charge::of(&world, &owner), is_parked).await;
     let parked = world.record().await;
 
-    gate.open();
-
-    let answer = paused.await.expect("no panic");
-    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    loses_behind(&gate, paused).await;
     assert_eq!(world.record().await, parked, "somebody must look at it");
 }
 
@@ -117,10 +106,7 @@ async fn d21_a_paused_takeover_that_releases_is_not_told_what_other_arguments_we
     let settled = settle(&second, "k").with_value(&"another's").await;
     assert!(settled.is_ok());
 
-    waits.open();
-
-    let answer = call.await.expect("no panic");
-    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    loses_behind(&waits, call).await;
 }
 
 async fn d21_a_paused_holder_of_what_was_resumed_has_lost(world: World) {
@@ -132,14 +118,10 @@ async fn d21_a_paused_holder_of_what_was_resumed_has_lost(world: World) {
     assert_eq!(settle(&owner, "k").resume().await, Ok(()));
     let resumed = world.record().await;
 
-    gate.open();
-
-    let answer = paused.await.expect("no panic");
-    assert!(matches!(answer, Err(Error::LeaseLost { .. })), "{answer:?}");
+    loses_behind(&gate, paused).await;
     assert_eq!(world.record().await, resumed);
     let next = world.owner().await;
-    let next = Charge::of(&world, &next).answers("resumed").call().await;
-    assert_eq!(next, Ok("resumed".into()));
+    Charge::of(&world, &next).answers("resumed").charges().await;
 }
 
 async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: World) {
@@ -147,8 +129,7 @@ async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: 
     Charge::of(&world, &owner().await).vanishes().await;
     world.advance(LEASE).await;
     let next = owner().await;
-    let answer = Charge::of(&world, &next).call().await;
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    is_told(&Charge::of(&world, &next), is_parked).await;
 
     assert_eq!(settle(&next, "k").resume().await, Ok(()));
     Charge::of(&world, &owner().await).vanishes().await;
@@ -161,22 +142,19 @@ async fn d21_what_was_resumed_is_tried_once_where_no_takeover_is_allowed(world: 
         "{answer:?}"
     );
     assert_eq!(settle(&next, "k").resume().await, Ok(()));
-    let answer = Charge::of(&world, &next).answers("resumed").call().await;
-    assert_eq!(answer, Ok("resumed".into()));
+    Charge::of(&world, &next).answers("resumed").charges().await;
 }
 
 async fn d21_what_must_be_asked_for_is_uncertain_when_it_is_resumed(world: World) {
     let mode = Mode::Reconcile(Found::Happened);
     lapsed(&world, mode).await;
     let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    let answer = Charge::of(&world, &owner).mode(mode).call().await;
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    is_told(&Charge::of(&world, &owner).mode(mode), is_parked).await;
 
     assert_eq!(settle(&owner, "k").resume().await, Ok(()));
 
     assert_eq!(world.record().await.state, State::Uncertain);
-    let answer = Charge::of(&world, &owner).mode(mode).call().await;
-    assert_eq!(answer, Ok("found".into()));
+    finds(&world, &owner).await;
     assert_eq!(world.runs("k"), 1);
 }
 
@@ -191,28 +169,19 @@ async fn d21_what_was_resumed_answers_for_as_long_as_its_call_chose(world: World
         charge.vanishes().await;
         world.advance(LEASE).await;
         let owner = world.owner_with(|builder| builder.max_takeovers(0)).await;
-        let answer = Charge::of(&world, &owner).key(key).mode(mode).call().await;
-        assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+        is_told(&Charge::of(&world, &owner).key(key).mode(mode), is_parked).await;
 
         assert_eq!(settle(&owner, key).resume().await, Ok(()));
 
-        let stands = of_key(&world, key).await;
+        let stands = world.record_of(key).await.expect("it stands");
         assert_eq!((stands.state, stands.ttl()), (resumed, MONTH), "{mode:?}");
     }
     let owner = world.owner().await;
     let settled = settle(&owner, "asks").with_value(&"settled").await;
     assert!(settled.is_ok());
-    let settled = of_key(&world, "asks").await;
+    let settled = world.record_of("asks").await.expect("it stands");
     let finished = settled.finished.expect("it is done");
     assert_eq!(settled.expires.since(finished), MONTH);
-}
-
-async fn of_key(world: &World, key: &str) -> Arc<Record> {
-    let records = world.records().await;
-    let mut of_key = records
-        .into_iter()
-        .filter(|(_, record)| record.subject.key == key.as_bytes());
-    of_key.next().expect("it stands").1
 }
 
 async fn d23_only_what_nobody_holds_and_nothing_answers_can_be_settled(world: World) {
@@ -243,14 +212,9 @@ async fn d23_only_what_nobody_holds_and_nothing_answers_can_be_settled(world: Wo
         let resumed = not_settled(settle().resume().await);
         assert_eq!([value, error, done, resumed], [Some(reason); 4], "{key}");
     }
-    let other = owner
-        .idem
-        .settle("chrage", None::<&str>, "done")
-        .expect("a key");
-    assert_eq!(
-        not_settled(other.as_done().await),
-        Some(NotSettled::UnknownOperation)
-    );
+    let other = owner.idem.settle("chrage", None::<&str>, "done");
+    let other = not_settled(other.expect("a key").as_done().await);
+    assert_eq!(other, Some(NotSettled::UnknownOperation));
     assert_eq!(world.records().await, before);
     assert_eq!(owner.log.count(RecordChange::Settled), 0);
     charges_behind(&gate, running).await;
@@ -275,11 +239,8 @@ async fn d23_what_a_vanished_holder_left_is_settled_before_any_call_comes(world:
     for (key, mode) in modes {
         vanished_under(&world, key, mode).await;
         let settled = settle(&owner, key).as_done().await;
-        assert_eq!(
-            not_settled(settled),
-            Some(NotSettled::StillRunning),
-            "{key}"
-        );
+        let reason = not_settled(settled);
+        assert_eq!(reason, Some(NotSettled::StillRunning), "{key}");
     }
     world.advance(LEASE).await;
 
@@ -291,11 +252,8 @@ async fn d23_what_a_vanished_holder_left_is_settled_before_any_call_comes(world:
         assert_eq!(answer, Ok("receipt".into()), "{key}");
         assert_eq!(world.runs(key), 1);
         let again = settle(&owner, key).with_value(&"another").await;
-        assert_eq!(
-            not_settled(again),
-            Some(NotSettled::AlreadySettled),
-            "{key}"
-        );
+        let reason = not_settled(again);
+        assert_eq!(reason, Some(NotSettled::AlreadySettled), "{key}");
     }
     assert_eq!(owner.log.count(RecordChange::Settled), modes.len());
 }
@@ -338,12 +296,10 @@ async fn d23_what_is_uncertain_already_is_told_of_once(world: World) {
     let (paused, _gate) = charge.begun().await;
     world.advance_store(LEASE).await;
     let owner = world.owner().await;
-    let answer = Charge::of(&world, &owner).call().await;
-    assert!(is_uncertain(&answer), "{answer:?}");
+    is_told(&Charge::of(&world, &owner), is_uncertain).await;
     let left = world.record().await;
 
-    paused.abort();
-    assert!(paused.await.is_err());
+    abort(paused).await;
     holder.settled().await;
 
     assert_eq!(world.record().await, left);

@@ -70,8 +70,7 @@ async fn d23_a_stricter_choice_stays_with_the_record(world: World) {
     lapsed(&world, Mode::Reconcile(Found::Nothing)).await;
 
     let owner = world.owner().await;
-    let answer = Charge::of(&world, &owner).mode(Mode::Rerun).call().await;
-
-    assert!(is_uncertain(&answer), "it must be asked for: {answer:?}");
+    // It must be asked for.
+    is_told(&Charge::of(&world, &owner).mode(Mode::Rerun), is_uncertain).await;
     assert_eq!(world.runs("k"), 2);
 }

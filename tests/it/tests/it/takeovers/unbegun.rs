@@ -1,9 +1,6 @@
 //! Takeovers that end before their body did anything: the holder before them may have begun something.
 
-use idempotent_runtime::{
-    RawEnding, RawOutcome,
-    testing::{Fault, Gate, On, Operation},
-};
+use idempotent_runtime::{RawEnding, RawOutcome, testing::Gate};
 
 use super::*;
 
@@ -26,8 +23,7 @@ pub(super) async fn left(world: &World, key: &str) -> Option<(State, u32)> {
 pub(super) async fn check(world: &World, key: &str, mode: Mode, expected: &str) {
     let owner = world.owner().await;
     let charge = Charge::of(world, &owner).key(key).mode(mode).rejecting();
-    let other = charge.clone().amount(2).call().await;
-    assert!(matches!(other, Err(Error::KeyReused { .. })), "{other:?}");
+    is_told(&charge.clone().amount(2), is_reused).await;
     assert_eq!(charge.call().await, Ok(expected.into()), "{mode:?}");
 }
 
@@ -49,8 +45,7 @@ async fn d02_a_takeover_whose_body_was_never_polled_releases_nothing(world: Worl
         let call = Charge::of(&world, &owner).key(key).mode(mode).spawn();
         unanswered.arrived(1).await;
 
-        call.abort();
-        assert!(call.await.is_err());
+        abort(call).await;
         owner.settled().await;
 
         assert_eq!(left(&world, key).await, Some(leaves), "{mode:?}");
@@ -130,9 +125,7 @@ async fn d21_a_takeover_that_has_not_begun_leaves_no_try_to_who_allows_none(worl
     has_no_room(&world.owner().await).await;
 
     let strict = world.owner_with(|builder| builder.max_takeovers(0)).await;
-    let answer = Charge::of(&world, &strict).call().await;
-
-    assert!(matches!(answer, Err(Error::Parked { .. })), "{answer:?}");
+    is_told(&Charge::of(&world, &strict), is_parked).await;
     assert_eq!(world.runs("k"), 1);
 }
 

@@ -20,10 +20,9 @@ async fn a24_a_replay_from_a_copy_asks_the_store_nothing() {
     for _ in 0..3 {
         assert_eq!(process.trips("k").await, 0);
     }
-    let id = process.primary.scan(None, 1).await.expect("a list")[0].0;
+    let (id, _) = only(&process.primary).await;
     let loads = process.primary.calls(Operation::Load);
-    let seen = process.store.load(&id).await.expect("a look");
-    assert_eq!(seen.record.expect("a copy").state, State::Done);
+    assert_eq!(shown(&process.store, &id).await.state, State::Done);
     assert_eq!(
         process.primary.calls(Operation::Load),
         loads,

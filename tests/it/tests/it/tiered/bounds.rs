@@ -42,10 +42,8 @@ async fn a_cache_forgets_by_age() {
     let cache = cache.clock(clock.clone());
     let primary = MemoryStore::with_clock(clock.clone());
     let id = RecordId::from_bytes([1; 32]);
-    let swap = primary.swap(&id, None, &claim()).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))));
-    let record = primary.load(&id).await.expect("a look").record;
-    let record = record.expect("a record");
+    applied(&primary, &id, None, &claim()).await;
+    let record = shown(&primary, &id).await;
     assert!(cache.put(&id, &record, SECOND).await.is_ok());
     clock.advance(SECOND - Duration::from_nanos(1));
     assert_eq!(cache.find(&id).await, Ok(Some(record)));

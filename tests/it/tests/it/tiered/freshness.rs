@@ -25,12 +25,7 @@ async fn a26_a_copy_is_not_given_once_it_has_expired() {
     process.clock.advance(SECOND - Duration::from_micros(1));
     assert_eq!(charge().await, first);
     assert_eq!(process.primary.round_trips(), before, "from the copy");
-    let (id, _) = process
-        .primary
-        .scan(None, 1)
-        .await
-        .expect("a list")
-        .remove(0);
+    let (id, _) = only(&process.primary).await;
     assert!(process.store.peek(&id).is_some(), "at hand");
 
     process.clock.advance(Duration::from_micros(1));
@@ -120,18 +115,9 @@ async fn a26_a_suspended_machine_gives_no_expired_copy() {
 async fn a28_a_suspended_machine_gives_no_copy_beyond_its_age() {
     let (process, wall) = with_wall_clock();
     process.warm("k").await;
-    let (id, record) = process
-        .primary
-        .scan(None, 1)
-        .await
-        .expect("a list")
-        .remove(0);
+    let (id, record) = only(&process.primary).await;
     let draft = completion(&claim(), b"2".to_vec());
-    let swap = process
-        .primary
-        .swap(&id, Some(record.version), &draft)
-        .await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&process.primary, &id, Some(record.version), &draft).await;
 
     wall.advance(AGE);
     process.warm("tells the time").await;
@@ -156,12 +142,7 @@ async fn a26_a_wall_clock_that_is_set_costs_a_look_at_most() {
 /// What writes another outcome over that of a call, which has an outcome and a copy of it.
 async fn another_outcome(process: &Process) -> (RecordId, Version, Draft) {
     process.warm("k").await;
-    let (id, record) = process
-        .primary
-        .scan(None, 1)
-        .await
-        .expect("a list")
-        .remove(0);
+    let (id, record) = only(&process.primary).await;
     (id, record.version, completion(&claim(), b"2".to_vec()))
 }
 
@@ -169,8 +150,7 @@ async fn another_outcome(process: &Process) -> (RecordId, Version, Draft) {
 async fn a28_what_is_written_elsewhere_is_seen_within_the_age() {
     let process = Process::new();
     let (id, seen, draft) = another_outcome(&process).await;
-    let swap = process.primary.swap(&id, Some(seen), &draft).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&process.primary, &id, Some(seen), &draft).await;
 
     process.clock.advance(AGE - SECOND);
     process.warm("keeps the time").await;
@@ -185,9 +165,8 @@ async fn a28_what_is_written_through_the_store_is_seen_at_once() {
     let process = Process::new();
     let (id, seen, draft) = another_outcome(&process).await;
 
-    let swap = process.store.swap(&id, Some(seen), &draft).await;
+    applied(&process.store, &id, Some(seen), &draft).await;
 
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
     assert_eq!(process.charge("k", 1).await, Ok(2));
 }
 
@@ -196,20 +175,16 @@ async fn what_heartbeats_write_is_seen_at_once() {
     let process = Process::new();
     let (id, seen, draft) = another_outcome(&process).await;
     // The memory store has none of its own to give: one that has is wrapped alike.
-    let own = process.store.for_heartbeats().await.expect("an answer");
-    assert!(own.is_none());
+    assert!(matches!(process.store.for_heartbeats().await, Ok(None)));
     let tiered = TieredStore::builder(WithAnother(process.primary.clone()), process.fast.clone());
     let tiered = tiered.timer(process.clock.clone()).build();
     assert!(tiered.load(&id).await.is_ok());
     assert!(tiered.load(&id).await.is_ok());
     let own = tiered.for_heartbeats().await.expect("an answer");
-    let own = own.expect("another");
 
-    let swap = own.swap(&id, Some(seen), &draft).await;
+    applied(&own.expect("another"), &id, Some(seen), &draft).await;
 
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
-    let stands = tiered.load(&id).await.expect("a look").record;
-    assert_eq!(stands.expect("a record").version, draft.version);
+    assert_eq!(shown(&tiered, &id).await.version, draft.version);
 }
 
 /// A store that has connections of its own for heartbeats.
@@ -248,12 +223,7 @@ impl Store for WithAnother {
 async fn a_copy_that_is_put_late_does_not_outlive_a_write() {
     let process = Process::new();
     assert_eq!(process.charge("k", 1).await, Ok(1));
-    let (id, record) = process
-        .primary
-        .scan(None, 1)
-        .await
-        .expect("a list")
-        .remove(0);
+    let (id, record) = only(&process.primary).await;
     let gate = Gate::new();
     process.fast.now(How::PutsLate(gate.clone()));
     let store = process.store.clone();
@@ -261,16 +231,13 @@ async fn a_copy_that_is_put_late_does_not_outlive_a_write() {
     gate.arrived(1).await;
 
     let draft = completion(&claim(), b"2".to_vec());
-    let swap = process.store.swap(&id, Some(record.version), &draft).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
-    let seen = process.store.load(&id).await.expect("a look").record;
-    assert_eq!(seen.expect("a record").version, draft.version);
+    applied(&process.store, &id, Some(record.version), &draft).await;
+    assert_eq!(shown(&process.store, &id).await.version, draft.version);
     gate.open();
     let looked = looking.await.expect("no panic").expect("a look").record;
     assert_eq!(looked.expect("a record").version, record.version);
 
-    let seen = process.store.load(&id).await.expect("a look").record;
-    assert_eq!(seen.expect("a record").version, draft.version);
+    assert_eq!(shown(&process.store, &id).await.version, draft.version);
 }
 
 #[tokio::test]
@@ -286,8 +253,7 @@ async fn a_write_is_not_answered_before_its_copy_is_forgotten() {
     }
     // Meanwhile nobody is given the copy, which is still there.
     assert!(process.store.peek(&id).is_none());
-    let seen = process.store.load(&id).await.expect("a look").record;
-    assert_eq!(seen.expect("a record").version, draft.version);
+    assert_eq!(shown(&process.store, &id).await.version, draft.version);
 
     gate.open();
 
@@ -299,12 +265,7 @@ async fn a_write_is_not_answered_before_its_copy_is_forgotten() {
 async fn a28_a_copy_is_as_old_as_the_question_that_found_it() {
     let process = Process::new();
     assert_eq!(process.charge("k", 1).await, Ok(1));
-    let (id, record) = process
-        .primary
-        .scan(None, 1)
-        .await
-        .expect("a list")
-        .remove(0);
+    let (id, record) = only(&process.primary).await;
     let slow = Gate::new();
     let slowly = Fault::DelayAnswer(slow.clone());
     process.primary.fault(Operation::Load, On::Next, slowly);
@@ -313,11 +274,7 @@ async fn a28_a_copy_is_as_old_as_the_question_that_found_it() {
     slow.arrived(1).await;
     // Something else is written after the question was answered.
     let draft = completion(&claim(), b"2".to_vec());
-    let swap = process
-        .primary
-        .swap(&id, Some(record.version), &draft)
-        .await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&process.primary, &id, Some(record.version), &draft).await;
     process.clock.advance(AGE / 2);
     slow.open();
     assert!(looking.await.expect("no panic").is_ok());

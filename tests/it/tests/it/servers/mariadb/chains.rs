@@ -1,13 +1,10 @@
 //! Servers on which the end of one transaction begins another, which nobody ends.
 
-use idempotent_runtime::{
-    identity::RecordId,
-    store::{Swap, mysql::as_mysql},
-};
+use idempotent_runtime::{identity::RecordId, store::mysql::as_mysql};
 
 use super::{Duration, MySqlStore, Store, side, text};
 use crate::{
-    harness::{claim, completion},
+    harness::{applied, claim, completion},
     servers::{
         prefix,
         spare::{Product, Spare},
@@ -33,8 +30,7 @@ async fn what_is_answered_after_a_purge_is_committed() {
         let ending = completion(&draft, b"v".to_vec());
         for (seen, draft) in [(None, &draft), (Some(draft.version), &ending)] {
             assert_eq!(store.purge(100, Duration::ZERO).await, Ok(0));
-            let swap = store.swap(&id, seen, draft).await;
-            assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+            applied(&store, &id, seen, draft).await;
             let snapshot = elsewhere.load(&id).await.expect("an answer");
             let version = snapshot.record.map(|record| record.version);
             assert_eq!(version, Some(draft.version), "what others see");

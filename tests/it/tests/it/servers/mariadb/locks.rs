@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::{Arc, Duration, MariaDb, Store, StoreErrorKind, Subject, kind, run, side, text};
 use crate::{
-    harness::{claim, completion, in_time},
+    harness::{applied, claim, completion, in_time},
     servers::purges::what_a_purge_goes_by_stays,
 };
 
@@ -32,8 +32,7 @@ async fn expired(store: &dyn Store, number: u32) {
         ..completion(&draft, vec![])
     };
     for (seen, draft) in [(None, &draft), (Some(draft.version), &ending)] {
-        let swap = store.swap(&id(number), seen, draft).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        applied(store, &id(number), seen, draft).await;
     }
 }
 
@@ -115,8 +114,7 @@ async fn a_deadlock_is_tried_again_and_busy_at_last() {
     );
     run(&mut side, deadlocks).await;
 
-    let swap = store.swap(&id(1), None, &claim()).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&store, &id(1), None, &claim()).await;
     let met = format!("SELECT CAST(COUNT(*) AS CHAR) FROM {prefix}met");
     assert_eq!(text(&mut side, met, 0).await, "3");
 
@@ -145,17 +143,13 @@ async fn triggers_of_the_application_change_no_answer() {
         database.run(trail + &triggers).await;
 
         let draft = claim();
-        let swap = store.swap(&id(1), None, &draft).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        applied(&store, &id(1), None, &draft).await;
         let swap = store.swap(&id(1), None, &claim()).await;
         assert!(matches!(swap, Ok(Swap::Refused(_))), "{swap:?}");
         let ending = completion(&draft, vec![]);
         let swap = store.swap(&id(1), Some(Version::random()), &ending).await;
         assert!(matches!(swap, Ok(Swap::Refused(_))), "{swap:?}");
-        let swap = store.swap(&id(1), Some(draft.version), &ending).await;
-        let Ok(Swap::Applied(stamp)) = swap else {
-            panic!("{swap:?}")
-        };
+        let stamp = applied(&store, &id(1), Some(draft.version), &ending).await;
         let Ok(Swap::Refused(replay)) = store.swap(&id(1), None, &claim()).await else {
             panic!("it is done")
         };
@@ -173,15 +167,11 @@ async fn triggers_of_the_application_change_no_answer() {
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
     let database = MariaDb::new().await;
-    let store = database
-        .builder()
-        .answer_timeout(Duration::from_secs(2))
-        .connect(&database.url)
-        .await
-        .expect("the server answers");
+    let builder = database.builder().answer_timeout(Duration::from_secs(2));
+    let store = builder.connect(&database.url).await;
+    let store = store.expect("the server answers");
     let draft = claim();
-    let swap = store.swap(&id(1), None, &draft).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&store, &id(1), None, &draft).await;
     let mut side = side(&database.url).await;
     let lock = format!(
         "START TRANSACTION; SELECT id FROM {}records FOR UPDATE",
@@ -198,8 +188,7 @@ async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
     assert!(began.elapsed() < Duration::from_secs(10));
 
     run(&mut side, "COMMIT".to_owned()).await;
-    let ended = store.swap(&id(1), Some(draft.version), &ending).await;
-    assert!(matches!(ended, Ok(Swap::Applied(_))), "{ended:?}");
+    applied(&store, &id(1), Some(draft.version), &ending).await;
 }
 
 /// The server gives up by itself: else it would wait on, in a connection that the store has left.
@@ -230,8 +219,7 @@ async fn a_write_that_waited_for_another_one_is_refused() {
         // Who knows the record says less, and who does not lets the server show it.
         for (number, writer) in [(1, &store), (2, &database.store().await)] {
             let draft = claim();
-            let swap = store.swap(&id(number), None, &draft).await;
-            assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+            applied(&store, &id(number), None, &draft).await;
             let other: u128 = rand::random();
             let write = format!(
                 "START TRANSACTION; UPDATE {prefix}records SET version = x'{:032x}' WHERE id = x'{}'",
@@ -300,15 +288,10 @@ async fn f19_a_purge_leaves_alone_what_somebody_has_locked() {
     );
     run(&mut side, lock).await;
 
-    assert_eq!(
-        store
-            .purge(10, Duration::ZERO)
-            .await
-            .expect("it does not wait"),
-        4
-    );
+    let purged = store.purge(10, Duration::ZERO).await;
+    assert_eq!(purged, Ok(4), "it does not wait");
     run(&mut side, "COMMIT".to_owned()).await;
-    assert_eq!(store.purge(10, Duration::ZERO).await.expect("an answer"), 1);
+    assert_eq!(store.purge(10, Duration::ZERO).await, Ok(1));
 }
 
 /// What refuses it here is a trigger; a foreign key or a limit on the time of statements does it, too.

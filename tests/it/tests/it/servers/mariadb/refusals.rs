@@ -2,19 +2,17 @@
 
 use std::time::Instant;
 
-use idempotent_runtime::{
-    Error, Idempotency, OnOutage, identity::RecordId, store::Swap, testing::Proxy,
-};
+use idempotent_runtime::{Error, Idempotency, OnOutage, identity::RecordId, testing::Proxy};
 use sqlx::mysql::MySqlConnectOptions;
 use tokio::net::TcpListener;
 
 use super::{
-    Duration, MariaDb, MySqlStore, Store, StoreErrorKind, Subject, kind, options, run, side, text,
-    url,
+    Duration, MariaDb, MySqlStore, Store, StoreErrorKind, Subject, kind, lazy, options, run, side,
+    text, url,
 };
 use crate::{
     answers::failed_as,
-    harness::{claim, completion, in_time},
+    harness::{applied, claim, completion, in_time},
     servers::{address, prefix, url_at},
 };
 
@@ -49,14 +47,12 @@ async fn e17_a_server_that_does_not_let_us_in_is_a_matter_of_configuration() {
     refused(store(options().password("wrong")), configuration).await;
     refused(store(options().username("nobody")), configuration).await;
     refused(store(options().database("no_such_database")), configuration).await;
-    let (_, database) = url()
-        .rsplit_once('/')
-        .map(|(_, name)| ((), name.to_owned()))
-        .expect("a database");
-    let other = url().replacen("mysql://", "postgres://", 1);
+    let whole = url();
+    let (_, database) = whole.rsplit_once('/').expect("a database");
+    let other = whole.replacen("mysql://", "postgres://", 1);
     let told = MySqlStore::connect(&other).await;
     assert_eq!(kind(told), configuration);
-    let without = url().trim_end_matches(&database).parse();
+    let without = whole.trim_end_matches(database).parse();
     refused(store(without.expect("a URL")), configuration).await;
 }
 
@@ -109,12 +105,8 @@ async fn forget(name: String) {
 async fn e17_a_user_who_may_create_nothing_is_denied_until_the_tables_are_there() {
     let database = MariaDb::new().await;
     let (name, options) = user("SELECT, INSERT, UPDATE, DELETE").await;
-    let new = MySqlStore::builder().table_prefix(&prefix());
-    let new = new.options(options.clone());
-    let denied = new.expect("the options can be used").migrate().await;
-    let there = MySqlStore::builder().table_prefix(&database.prefix);
-    let there = there.options(options);
-    let there = there.expect("the options can be used");
+    let denied = lazy(&prefix(), options.clone()).migrate().await;
+    let there = lazy(&database.prefix, options);
     let migrated = there.migrate().await;
     let call = Idempotency::new(there).call("charge").key("k");
     let answer = call.run(|_| async { Ok::<_, Error>(1) }).await;
@@ -136,9 +128,7 @@ async fn e17_a_user_who_may_only_look_replays_and_runs_nothing() {
     };
     assert_eq!(charge(&writer, "old", 1).await, Ok(1));
     let (name, options) = user("SELECT").await;
-    let reader = MySqlStore::builder().table_prefix(&database.prefix);
-    let reader = reader.options(options);
-    let store = reader.expect("the options can be used");
+    let store = lazy(&database.prefix, options);
     let reader = Idempotency::new(store.clone());
 
     let replay = charge(&reader, "old", 2).await;
@@ -169,10 +159,8 @@ async fn a_record_that_a_view_does_not_show_is_denied_at_once_and_runs_no_body()
          CREATE VIEW {tenant}records AS SELECT * FROM {all}records WHERE finished IS NULL"
     );
     run(&mut side(&url()).await, views).await;
-    let shown = MySqlStore::builder().table_prefix(&tenant);
-    let shown = shown.options(options());
 
-    let refused = in_time(charge(shown.expect("the options can be used"))).await;
+    let refused = in_time(charge(lazy(&tenant, options()))).await;
 
     assert!(failed_as(&refused, StoreErrorKind::Denied), "{refused:?}");
     let gone = format!("DROP VIEW {tenant}schema, {tenant}records");
@@ -187,16 +175,14 @@ async fn f15_an_outcome_that_no_packet_takes_is_refused_before_it_is_sent() {
     let most = "SELECT CAST(@@max_allowed_packet AS CHAR)".to_owned();
     let most = text(&mut side(&url()).await, most, 0).await;
     let draft = claim();
-    let swap = store.swap(&ID, None, &draft).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&store, &ID, None, &draft).await;
 
     let large = completion(&draft, vec![0; most.parse().expect("a number")]);
     let refused = store.swap(&ID, Some(draft.version), &large).await;
     assert_eq!(kind(refused), StoreErrorKind::Full);
 
     let small = completion(&draft, vec![0]);
-    let swap = store.swap(&ID, Some(draft.version), &small).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&store, &ID, Some(draft.version), &small).await;
 }
 
 /// Nobody knows then what became of a statement. A proxy gives its clients the numbers by which it was told itself that a server has

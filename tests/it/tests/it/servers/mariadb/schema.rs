@@ -5,7 +5,7 @@ use sqlx::MySqlPool;
 use tokio::task::JoinSet;
 
 use super::{
-    AssertSqlSafe, MariaDb, MySqlStore, StoreErrorKind, kind, options, run, side, text, url,
+    AssertSqlSafe, MariaDb, MySqlStore, StoreErrorKind, kind, lazy, options, run, side, text, url,
 };
 use crate::{
     harness::says_that_records_are_missing,
@@ -13,8 +13,7 @@ use crate::{
 };
 
 fn store(prefix: &str) -> MySqlStore {
-    let builder = MySqlStore::builder().table_prefix(prefix);
-    builder.options(options()).expect("the options can be used")
+    lazy(prefix, options())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -64,14 +63,10 @@ async fn the_statements_as_text_make_the_tables_that_the_migrator_makes() {
     let (by_hand, migrated) = (prefix(), prefix());
     let mut side = side(&url()).await;
     run(&mut side, store(&by_hand).ddl()).await;
-    store(&by_hand)
-        .check_schema()
-        .await
-        .expect("the tables are right");
-    store(&migrated)
-        .migrate()
-        .await
-        .expect("the tables are made");
+    let checked = store(&by_hand).check_schema().await;
+    checked.expect("the tables are right");
+    let made = store(&migrated).migrate().await;
+    made.expect("the tables are made");
 
     for table in ["schema", "records"] {
         let mut shown = Vec::new();

@@ -5,14 +5,14 @@ use std::time::Duration;
 use idempotent_runtime::{
     identity::RecordId,
     record::{Draft, Moment},
-    store::{Store, StoreErrorKind, Swap},
+    store::{Store, StoreErrorKind},
 };
 
 use sqlx::AssertSqlSafe;
 
 use super::{Postgres, URL, run, side};
 use crate::{
-    harness::{claim, completion, in_time},
+    harness::{applied, claim, completion, in_time},
     servers::{prefix, purges::what_a_purge_goes_by_stays, url},
 };
 
@@ -26,8 +26,7 @@ async fn expired(store: &dyn Store) -> [RecordId; 5] {
             ..completion(&draft, Vec::new())
         };
         for (seen, draft) in [(None, &draft), (Some(draft.version), &expired)] {
-            let swap = store.swap(id, seen, draft).await;
-            assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+            applied(store, id, seen, draft).await;
         }
     }
     ids

@@ -4,8 +4,8 @@ use std::{str::FromStr as _, sync::Arc, time::Duration};
 
 use idempotent_runtime::{
     identity::RecordId,
-    record::{Draft, Moment, TokenRule, Version},
-    store::{PostgresStore, Store, StoreError, Swap},
+    record::{Draft, Moment, Version},
+    store::{PostgresStore, Store, StoreError},
     testing::{Disconnect, Proxy, conformance::Subject},
 };
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::{Postgres, run, side};
 use crate::{
-    harness::{claim, completion, in_time},
+    harness::{applied, claim, completion, heartbeat, in_time},
     servers::Server as _,
 };
 
@@ -96,11 +96,6 @@ async fn held() -> Held {
     }
 }
 
-async fn applied(store: &PostgresStore, id: &RecordId, seen: Option<Version>, next: &Draft) {
-    let swap = store.swap(id, seen, next).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
-}
-
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_completion_is_told_where_somebody_waits() {
@@ -128,12 +123,7 @@ async fn a_lease_that_its_holder_ended_is_told_where_somebody_waits() {
     let mut held = held().await;
 
     for (id, claim) in &held.claims {
-        let beat = Draft {
-            version: Version::random(),
-            subject: None,
-            token: TokenRule::Keep,
-            ..claim.clone()
-        };
+        let beat = heartbeat(claim);
         applied(&held.holder, id, Some(claim.version), &beat).await;
         let stopped = Draft {
             version: Version::random(),

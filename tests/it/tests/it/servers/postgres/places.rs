@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use super::{Postgres, URL, run, side};
 use crate::{
     answers::failed_as,
-    harness::{claim, completion, in_time},
+    harness::{applied, claim, completion, in_time},
     servers::{address, prefix, url, url_at},
 };
 
@@ -34,30 +34,32 @@ fn kind<T>(answer: Result<T, StoreError>) -> Option<StoreErrorKind> {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn f25_a_server_that_cannot_be_used_is_said_in_time() {
+    use StoreErrorKind::{Configuration, Unavailable};
+
     let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let silent = silent.local_addr().expect("an address");
     let here = address(&url(URL));
     let cases = [
-        ("not a url".to_owned(), StoreErrorKind::Configuration),
+        ("not a url".to_owned(), Configuration),
         (
             format!("mysql://idempotent@{here}/idempotent"),
-            StoreErrorKind::Configuration,
+            Configuration,
         ),
         (
             format!("postgres://idempotent@{here}/nowhere"),
-            StoreErrorKind::Configuration,
+            Configuration,
         ),
         (
             format!("postgres://nobody@{here}/idempotent"),
-            StoreErrorKind::Configuration,
+            Configuration,
         ),
         (
             "postgres://idempotent@127.0.0.1:1/idempotent".to_owned(),
-            StoreErrorKind::Unavailable,
+            Unavailable,
         ),
         (
             format!("postgres://idempotent@{silent}/idempotent"),
-            StoreErrorKind::Unavailable,
+            Unavailable,
         ),
     ];
     for (url, expected) in cases {
@@ -65,15 +67,8 @@ async fn f25_a_server_that_cannot_be_used_is_said_in_time() {
         assert_eq!(kind(builder().connect(&url).await), Some(expected), "{url}");
         assert!(began.elapsed() < Duration::from_secs(20), "{url}");
     }
-    assert_eq!(
-        kind(
-            PostgresStore::builder()
-                .table_prefix("a; DROP")
-                .connect(&url(URL))
-                .await
-        ),
-        Some(StoreErrorKind::Configuration)
-    );
+    let answer = builder().table_prefix("a; DROP").connect(&url(URL)).await;
+    assert_eq!(kind(answer), Some(Configuration));
 }
 
 #[tokio::test]
@@ -139,8 +134,7 @@ async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
     let store = builder().table_prefix(&prefix).connect(&url(URL)).await;
     let store = store.expect("the server answers");
     let draft = claim();
-    let swap = store.swap(&ID, None, &draft).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&store, &ID, None, &draft).await;
     let mut side = side(&url(URL)).await;
     let statement = format!("BEGIN; SELECT FROM {prefix}records FOR UPDATE");
     run(&mut side, statement).await;
@@ -152,21 +146,14 @@ async fn a_locked_record_is_replayed_at_once_and_a_write_of_it_is_busy() {
     assert_eq!(kind(ended), Some(StoreErrorKind::Busy));
 
     run(&mut side, "COMMIT".to_owned()).await;
-    let ended = store.swap(&ID, Some(draft.version), &ending).await;
-    assert!(matches!(ended, Ok(Swap::Applied(_))), "{ended:?}");
+    applied(&store, &ID, Some(draft.version), &ending).await;
 }
 
 /// A user with some rights, and the URL by which it connects.
 pub(super) async fn user(side: &mut PgConnection, rights: &str) -> String {
     let (server, name) = (url(URL), prefix());
-    run(
-        side,
-        format!(
-            "CREATE ROLE {name} LOGIN; {}",
-            rights.replace("USER", &name)
-        ),
-    )
-    .await;
+    let rights = rights.replace("USER", &name);
+    run(side, format!("CREATE ROLE {name} LOGIN; {rights}")).await;
     server.replacen("idempotent@", &format!("{name}@"), 1)
 }
 
@@ -175,14 +162,16 @@ pub(super) async fn user(side: &mut PgConnection, rights: &str) -> String {
 async fn f26_a_user_without_rights_runs_no_body() {
     let mut side = side(&url(URL)).await;
     let prefix = prefix();
-    let store = |url: String| {
-        let prefix = prefix.clone();
-        async move {
-            PostgresStore::builder()
-                .table_prefix(&prefix)
-                .connect(&url)
-                .await
-        }
+    let store = async |url: String| {
+        let builder = PostgresStore::builder().table_prefix(&prefix);
+        builder.connect(&url).await
+    };
+    let is_denied = async |url: String| {
+        let idem = Idempotency::new(store(url).await.expect("the tables are there"));
+        let call = idem.call("charge").key("k");
+        let call = call.run(|_| async { panic!("the body runs") as Result<u32, Error> });
+        let refused = call.await;
+        assert!(failed_as(&refused, StoreErrorKind::Denied), "{refused:?}");
     };
 
     let nothing = user(&mut side, "REVOKE CREATE ON SCHEMA public FROM PUBLIC").await;
@@ -190,30 +179,13 @@ async fn f26_a_user_without_rights_runs_no_body() {
 
     store(url(URL)).await.expect("the tables are made");
     let rights = format!("GRANT SELECT ON {prefix}records, {prefix}schema TO USER");
-    let reader = user(&mut side, &rights).await;
-    let idem = Idempotency::new(store(reader).await.expect("the tables are there"));
-    let refused = idem
-        .call("charge")
-        .key("k")
-        .run(|_| async { panic!("the body runs") as Result<u32, Error> })
-        .await;
-    let Err(Error::Store(error)) = refused else {
-        panic!("{refused:?}")
-    };
-    assert_eq!(error.kind(), StoreErrorKind::Denied);
+    is_denied(user(&mut side, &rights).await).await;
 
     let rights = format!(
         "GRANT SELECT ON {prefix}records, {prefix}schema TO USER;
          ALTER ROLE USER SET default_transaction_read_only = on"
     );
-    let standby = user(&mut side, &rights).await;
-    let idem = Idempotency::new(store(standby).await.expect("the tables are there"));
-    let refused = idem
-        .call("charge")
-        .key("k")
-        .run(|_| async { panic!("the body runs") as Result<u32, Error> })
-        .await;
-    assert!(failed_as(&refused, StoreErrorKind::Denied), "{refused:?}");
+    is_denied(user(&mut side, &rights).await).await;
 }
 
 /// A claim needs less than a completion: without the rest the body would run, and nobody would ever know what came of it.

@@ -5,12 +5,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use idempotent_runtime::{
     Error, Idempotency, OnCrash, Reconciled,
     identity::RecordId,
-    record::{Draft, TokenRule, Version},
-    store::{Store, StoreErrorKind, Swap},
+    record::Draft,
+    store::{Store, StoreErrorKind},
 };
 
 use super::private::{Private, charge, kind};
-use crate::{harness::claim, servers::spare::Ending};
+use crate::{
+    harness::{applied, claim, heartbeat},
+    servers::spare::Ending,
+};
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
@@ -32,13 +35,9 @@ async fn at_most_once_is_refused_without_the_word() {
             panic!("{answer:?}");
         };
         assert_eq!(error.kind(), StoreErrorKind::Configuration);
-        let source = std::error::Error::source(&error)
-            .expect("it says why")
-            .to_string();
-        assert!(
-            source.contains("accept_at_most_once_until_failover"),
-            "{source}"
-        );
+        let why = std::error::Error::source(&error).map(ToString::to_string);
+        let names = |why: &String| why.contains("accept_at_most_once_until_failover");
+        assert!(why.as_ref().is_some_and(names), "{why:?}");
     }
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     let records: u64 = server.ask("DBSIZE").await;
@@ -53,19 +52,14 @@ async fn a_holder_says_without_the_word_that_nobody_is_to_run_it_again() {
     let server = Private::new().await;
     let (store, id) = (server.store().await, RecordId::from_bytes([1; 32]));
     let claim = claim();
-    let begun = store.swap(&id, None, &claim).await;
-    assert!(matches!(begun, Ok(Swap::Applied(_))), "{begun:?}");
+    applied(&store, &id, None, &claim).await;
     let answered = Draft {
-        version: Version::random(),
-        subject: None,
-        token: TokenRule::Keep,
         on_crash: OnCrash::Uncertain,
-        ..claim.clone()
+        ..heartbeat(&claim)
     };
 
-    let beat = store.swap(&id, Some(claim.version), &answered).await;
+    applied(&store, &id, Some(claim.version), &answered).await;
 
-    assert!(matches!(beat, Ok(Swap::Applied(_))), "{beat:?}");
     let stands = store.load(&id).await.map(|snapshot| snapshot.record);
     let stands = stands.expect("an answer").expect("a record");
     assert_eq!(stands.on_crash, OnCrash::Uncertain);
@@ -75,9 +69,7 @@ async fn a_holder_says_without_the_word_that_nobody_is_to_run_it_again() {
 #[ignore = "needs a server: cargo xtask test"]
 async fn at_most_once_runs_with_the_word_on_a_server_that_keeps_what_it_is_given() {
     let server = Private::new().await;
-    let made = server.builder().accept_at_most_once_until_failover();
-    let made = made.connect(&server.url()).await;
-    let idem = Idempotency::new(made.expect("the server is fit"));
+    let idem = Idempotency::new(server.strict().await.expect("the server is fit"));
     let runs = AtomicU32::new(0);
     for _ in 0..2 {
         assert_eq!(charge(&idem, OnCrash::Uncertain, &runs).await, Ok(1));
@@ -93,13 +85,9 @@ async fn the_word_is_refused_where_the_server_forgets_by_itself() {
         ["--appendonly", "yes", "--maxmemory-policy", "volatile-ttl"],
     ] {
         let server = Private::with(&settings).await;
-        let strict = server.builder().accept_at_most_once_until_failover();
-        let strict = strict.connect(&server.url()).await;
-        assert_eq!(
-            kind(strict),
-            Some(StoreErrorKind::Configuration),
-            "{settings:?}"
-        );
+        let refused = kind(server.strict().await);
+        let configuration = Some(StoreErrorKind::Configuration);
+        assert_eq!(refused, configuration, "{settings:?}");
         let idem = Idempotency::new(server.store().await);
         let answer = charge(&idem, OnCrash::Rerun, &AtomicU32::new(0)).await;
         assert_eq!(answer, Ok(1), "by lease: {settings:?}");

@@ -5,12 +5,12 @@ use std::{future::pending, time::Duration};
 use idempotent_runtime::{
     Error, Idempotency, OnCrash,
     identity::RecordId,
-    record::{Draft, Holder, Moment, State, TokenRule, Version},
-    store::{Store, Swap},
+    record::{Draft, Holder, Moment, State},
+    store::Store,
 };
 
 use super::private::Private;
-use crate::harness::{claim, completion};
+use crate::harness::{abandoned, applied, claim, completion, heartbeat, only};
 
 /// The time to live in milliseconds; -1 where there is none.
 async fn time_to_live(server: &Private) -> i64 {
@@ -23,24 +23,16 @@ async fn time_to_live(server: &Private) -> i64 {
 async fn only_what_is_done_or_released_expires_by_itself() {
     const HOUR: Duration = Duration::from_secs(3600);
     let server = Private::new().await;
-    let store = server
-        .builder()
-        .accept_at_most_once_until_failover()
-        .connect(&server.url())
-        .await
-        .expect("the server answers");
+    let store = server.strict().await.expect("the server answers");
     let idem = Idempotency::new(store.clone());
     let call = idem.call("charge").key("k").ttl(HOUR).lease("1m");
     let call = call.on_crash(OnCrash::Rerun);
     let running = tokio::spawn(call.run(|_| pending::<Result<(), Error>>()));
-    let claimed = async {
-        while store.scan(None, 1).await.expect("a list").is_empty() {
-            tokio::task::yield_now().await;
-        }
-    };
-    claimed.await;
+    while store.scan(None, 1).await.expect("a list").is_empty() {
+        tokio::task::yield_now().await;
+    }
     assert_eq!(time_to_live(&server).await, -1, "running");
-    let (id, record) = store.scan(None, 1).await.expect("a list").remove(0);
+    let (id, record) = only(&store).await;
 
     let mut seen = record.version;
     for (state, kept) in [
@@ -53,21 +45,14 @@ async fn only_what_is_done_or_released_expires_by_itself() {
         (State::Done, Duration::MAX),
     ] {
         let next = Draft {
-            version: Version::random(),
-            subject: None,
             state,
-            token: TokenRule::Keep,
-            attempt: 1,
             attempt_id: record.attempt_id,
             holder: record.holder.clone(),
-            on_crash: OnCrash::Rerun,
             lease: Moment::Keep,
             expires: Moment::In(kept),
-            keep: Duration::ZERO,
-            outcome: None,
+            ..heartbeat(&claim())
         };
-        let swap = store.swap(&id, Some(seen), &next).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        applied(&store, &id, Some(seen), &next).await;
         seen = next.version;
         let left = time_to_live(&server).await;
         if kept == HOUR && matches!(state, State::Done | State::Released) {
@@ -87,8 +72,7 @@ async fn nothing_is_forgotten_before_it_expires() {
     let server = Private::new().await;
     let store = server.store().await;
     let first = claim();
-    let swap = store.swap(&ID, None, &first).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&store, &ID, None, &first).await;
     let mut seen = first.version;
     for microseconds in (0..1_000).step_by(37) {
         let done = Draft {
@@ -96,11 +80,8 @@ async fn nothing_is_forgotten_before_it_expires() {
             ..completion(&first, Vec::new())
         };
 
-        let swap = store.swap(&ID, Some(seen), &done).await.expect("an answer");
+        let stamp = applied(&store, &ID, Some(seen), &done).await;
 
-        let Swap::Applied(stamp) = swap else {
-            panic!("{swap:?}")
-        };
         seen = stamp.version;
         let key = server.key().await;
         let forgotten: i64 = server.ask(&format!("PEXPIRETIME {key}")).await;
@@ -127,8 +108,7 @@ async fn a_claim_over_what_is_left_of_a_record_does_not_expire_with_it() {
         (None, &traced),
         (Some(traced.version), &completion(&traced, Vec::new())),
     ] {
-        let swap = store.swap(&ID, seen, draft).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        applied(&store, &ID, seen, draft).await;
     }
     let key = server.key().await;
     let gone: i64 = server.ask(&format!("HDEL {key} version")).await;
@@ -136,10 +116,7 @@ async fn a_claim_over_what_is_left_of_a_record_does_not_expire_with_it() {
 
     let next = claim();
     let other = server.store().await;
-    let swap = other.swap(&ID, None, &next).await;
-    let Ok(Swap::Applied(stamp)) = swap else {
-        panic!("{swap:?}")
-    };
+    let stamp = applied(&other, &ID, None, &next).await;
 
     assert_eq!(time_to_live(&server).await, -1);
     let stands = store.load(&ID).await.expect("a look is answered").record;
@@ -153,16 +130,11 @@ async fn a_claim_over_what_is_left_of_a_record_does_not_expire_with_it() {
 async fn a_purge_passes_by_what_is_left_of_a_record() {
     let server = Private::new().await;
     let store = server.store().await;
-    let abandoned = Draft {
-        lease: Moment::In(Duration::ZERO),
-        expires: Moment::In(Duration::ZERO),
-        ..claim()
-    };
+    let abandoned = abandoned();
     let mut torn = String::new();
     for number in 1..=4 {
         let id = RecordId::from_bytes([number; 32]);
-        let swap = store.swap(&id, None, &abandoned).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        applied(&store, &id, None, &abandoned).await;
         torn = format!("idempotent:{}", id.to_hex());
     }
     server.tell(&format!("HSET {torn} state 2")).await;
@@ -185,18 +157,11 @@ async fn keys_of_another_program_keep_no_purge_and_no_listing_from_going_on() {
         (id, format!("idempotent:{}", id.to_hex()))
     };
     server.tell(&format!("SET {} cached", key(1).1)).await;
-    let abandoned = Draft {
-        lease: Moment::In(Duration::ZERO),
-        expires: Moment::In(Duration::ZERO),
-        ..claim()
-    };
+    let abandoned = abandoned();
     for number in 2..=4 {
-        let swap = store.swap(&key(number).0, None, &abandoned).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        applied(&store, &key(number).0, None, &abandoned).await;
     }
-    let held = claim();
-    let swap = store.swap(&key(5).0, None, &held).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&store, &key(5).0, None, &claim()).await;
 
     let listed = store.scan(None, 10).await;
     assert_eq!(listed.map(|listed| listed.len()), Ok(4));

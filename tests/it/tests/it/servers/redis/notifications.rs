@@ -5,14 +5,14 @@ use std::time::Duration;
 use idempotent_runtime::{
     Error, Idempotency, InFlight,
     identity::RecordId,
-    record::{Draft, Moment, TokenRule, Version},
-    store::{RedisStore, Store, Swap},
+    record::Version,
+    store::{RedisStore, Store, StoreError},
     testing::Gate,
 };
 use tokio::task::JoinHandle;
 
 use super::private::Private;
-use crate::harness::{claim, completion};
+use crate::harness::{abandoned, applied, claim, completion, heartbeat, in_time};
 
 const ID: RecordId = RecordId::from_bytes([1; 32]);
 const OTHER: RecordId = RecordId::from_bytes([2; 32]);
@@ -52,7 +52,7 @@ impl Pair {
     async fn end(self) {
         self.gate.open();
         let ended = async { (self.holder.await, self.waiter.await) };
-        let (holder, waiter) = crate::harness::in_time(ended).await;
+        let (holder, waiter) = in_time(ended).await;
         let (holder, waiter) = (holder.expect("no panic"), waiter.expect("no panic"));
         assert_eq!((holder, waiter), (Ok(1), Ok(1)));
     }
@@ -69,35 +69,57 @@ async fn listeners(server: &Private, expected: u64) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    crate::harness::in_time(heard).await;
+    in_time(heard).await;
+}
+
+/// Whether the only record says that somebody waits for it.
+async fn is_marked(server: &Private) -> bool {
+    let key = server.key().await;
+    server.ask(&format!("HEXISTS {key} waited")).await
+}
+
+/// A process that waits for a record, and has begun to.
+async fn waits(
+    server: &Private,
+    store: RedisStore,
+    seen: Version,
+) -> JoinHandle<Result<(), StoreError>> {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let waiter = tokio::spawn(async move { store.wait(&ID, seen, HOUR).await });
+    listeners(server, 1).await;
+    while !is_marked(server).await {
+        tokio::task::yield_now().await;
+    }
+    waiter
+}
+
+/// A server of the test's own, and a pair over it, of which one listens.
+async fn listening() -> (Private, Pair) {
+    let server = Private::new().await;
+    let pair = Pair::of(server.store().await, server.store().await).await;
+    listeners(&server, 1).await;
+    (server, pair)
 }
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_waiter_is_told_by_one_publication() {
-    let server = Private::new().await;
-    let pair = Pair::of(server.store().await, server.store().await).await;
-    listeners(&server, 1).await;
+    let (server, pair) = listening().await;
     let before = server.ran("publish").await;
     pair.end().await;
     assert_eq!(server.ran("publish").await - before, 1);
-    let waited: bool = server
-        .ask(&format!("HEXISTS {} waited", server.key().await))
-        .await;
-    assert!(!waited, "who waits next says so again");
+    assert!(!is_marked(&server).await, "who waits next says so again");
 }
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_waiter_is_told_of_a_holder_that_was_dropped() {
-    let server = Private::new().await;
-    let pair = Pair::of(server.store().await, server.store().await).await;
-    listeners(&server, 1).await;
+    let (server, pair) = listening().await;
     let before = server.ran("publish").await;
 
     pair.holder.abort();
 
-    crate::harness::in_time(pair.gate.arrived(2)).await;
+    in_time(pair.gate.arrived(2)).await;
     assert_eq!(server.ran("publish").await - before, 1);
     pair.gate.open();
     assert_eq!(pair.waiter.await.expect("no panic"), Ok(1));
@@ -108,34 +130,15 @@ async fn a_waiter_is_told_of_a_holder_that_was_dropped() {
 async fn a_waiter_is_told_of_a_purge() {
     let server = Private::new().await;
     let (store, other) = (server.store().await, server.store().await);
-    let abandoned = Draft {
-        lease: Moment::In(Duration::ZERO),
-        expires: Moment::In(Duration::ZERO),
-        ..claim()
-    };
-    let abandoned_too = abandoned.clone();
-    let swap = store.swap(&ID, None, &abandoned).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
-    let waiter = tokio::spawn(async move {
-        let patience = Duration::from_secs(3600);
-        other.wait(&ID, abandoned.version, patience).await
-    });
-    listeners(&server, 1).await;
-    let says_so = format!("HEXISTS {} waited", server.key().await);
-    while !server.ask::<bool>(&says_so).await {
-        tokio::task::yield_now().await;
-    }
-    let unwaited = Draft {
-        version: Version::random(),
-        ..abandoned_too
-    };
-    let swap = store.swap(&OTHER, None, &unwaited).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let gone = abandoned();
+    applied(&store, &ID, None, &gone).await;
+    let waiter = waits(&server, other, gone.version).await;
+    applied(&store, &OTHER, None, &abandoned()).await;
     let before = server.ran("publish").await;
 
     assert_eq!(store.purge(10, Duration::ZERO).await, Ok(2));
 
-    let waited = crate::harness::in_time(waiter).await;
+    let waited = in_time(waiter).await;
     assert_eq!(waited.expect("no panic"), Ok(()));
     assert_eq!(server.ran("publish").await - before, 1);
 }
@@ -147,34 +150,19 @@ async fn a_heartbeat_is_told_nobody_and_leaves_the_mark() {
     let server = Private::new().await;
     let (store, other) = (server.store().await, server.store().await);
     let first = claim();
-    let swap = store.swap(&ID, None, &first).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
-    let seen = first.version;
-    let hour = Duration::from_secs(3600);
-    let waiter = tokio::spawn(async move { other.wait(&ID, seen, hour).await });
-    listeners(&server, 1).await;
-    let says_so = format!("HEXISTS {} waited", server.key().await);
-    while !server.ask::<bool>(&says_so).await {
-        tokio::task::yield_now().await;
-    }
+    applied(&store, &ID, None, &first).await;
+    let waiter = waits(&server, other, first.version).await;
     let before = server.ran("publish").await;
-    let beat = Draft {
-        version: Version::random(),
-        subject: None,
-        token: TokenRule::Keep,
-        ..first.clone()
-    };
+    let beat = heartbeat(&first);
 
-    let swap = store.swap(&ID, Some(seen), &beat).await;
+    applied(&store, &ID, Some(first.version), &beat).await;
 
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
     assert_eq!(server.ran("publish").await, before);
-    assert!(server.ask::<bool>(&says_so).await);
+    assert!(is_marked(&server).await);
     let done = completion(&beat, Vec::new());
-    let swap = store.swap(&ID, Some(beat.version), &done).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&store, &ID, Some(beat.version), &done).await;
     assert_eq!(server.ran("publish").await - before, 1);
-    let waited = crate::harness::in_time(waiter).await;
+    let waited = in_time(waiter).await;
     assert_eq!(waited.expect("no panic"), Ok(()));
 }
 
@@ -187,19 +175,17 @@ async fn who_waits_for_what_is_gone_leaves_no_mark() {
     let hour = Duration::from_secs(3600);
     let gone = async || {
         let wait = store.wait(&ID, Version::random(), hour);
-        assert_eq!(crate::harness::in_time(wait).await, Ok(()));
+        assert_eq!(in_time(wait).await, Ok(()));
     };
 
     gone().await;
 
     assert_eq!(server.ask::<u64>("DBSIZE").await, 0);
-    let swap = store.swap(&ID, None, &claim()).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    applied(&store, &ID, None, &claim()).await;
 
     gone().await;
 
-    let says_so = format!("HEXISTS {} waited", server.key().await);
-    assert!(!server.ask::<bool>(&says_so).await);
+    assert!(!is_marked(&server).await);
 }
 
 /// What was written stands and is answered so, whether or not anybody may be told.
@@ -212,25 +198,13 @@ async fn who_may_not_tell_writes_and_purges() {
         .await;
     let url = format!("{}?user=mute&pass=pass", server.url());
     let store = RedisStore::connect(&url).await.expect("it may connect");
-    let first = Draft {
-        lease: Moment::In(Duration::ZERO),
-        expires: Moment::In(Duration::ZERO),
-        ..claim()
-    };
-    let swap = store.swap(&ID, None, &first).await;
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+    let first = abandoned();
+    applied(&store, &ID, None, &first).await;
     let mark = format!("HSET {} waited 1", server.key().await);
     server.tell(&mark).await;
-    let ended = Draft {
-        version: Version::random(),
-        subject: None,
-        token: TokenRule::Keep,
-        ..first.clone()
-    };
 
-    let swap = store.swap(&ID, Some(first.version), &ended).await;
+    applied(&store, &ID, Some(first.version), &heartbeat(&first)).await;
 
-    assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
     server.tell(&mark).await;
     assert_eq!(store.purge(10, Duration::ZERO).await, Ok(1));
 }
@@ -238,9 +212,7 @@ async fn who_may_not_tell_writes_and_purges() {
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_waiter_whose_listener_is_killed_is_answered() {
-    let server = Private::new().await;
-    let pair = Pair::of(server.store().await, server.store().await).await;
-    listeners(&server, 1).await;
+    let (server, pair) = listening().await;
     server.tell("CLIENT KILL TYPE pubsub").await;
     pair.end().await;
 }
@@ -267,14 +239,8 @@ async fn a_connection_of_the_applications_is_the_only_one() {
         let made = RedisStore::builder().connection(manager).await;
         made.expect("the server answers")
     };
-    assert!(
-        bare()
-            .await
-            .for_heartbeats()
-            .await
-            .expect("an answer")
-            .is_none()
-    );
+    let own = bare().await.for_heartbeats().await;
+    assert!(own.expect("an answer").is_none());
     Pair::of(bare().await, bare().await).await.end().await;
     let listening: Vec<String> = server.ask("PUBSUB CHANNELS").await;
     assert_eq!(listening, [""; 0]);

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use idempotent_runtime::{
     Error, Idempotency, StoreErrorKind,
     identity::RecordId,
-    record::{RawOutcome, Record},
-    store::{MemoryStore, OutcomeTier, RedisOutcomes, RedisStore, Store, Swap, TieredStore},
+    record::{Draft, RawOutcome, Record},
+    store::{MemoryStore, OutcomeTier, RedisOutcomes, RedisStore, Store, TieredStore},
     testing::{FaultyStore, conformance::Subject},
 };
 
@@ -14,7 +14,7 @@ use super::{super::Postgres, Redis, RedisCluster, private::Private};
 use crate::{
     answers::is_reused,
     conformance::Memory,
-    harness::{claim, completion},
+    harness::{applied, claim, completion, only},
 };
 
 /// Longer than any busy machine takes to answer: where a copy is expected, it is not left alone for being slow.
@@ -118,7 +118,6 @@ async fn a_primary_store_without_a_usable_name_is_refused() {
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_copy_is_the_record_for_as_long_as_it_may_be_given() {
     const PLACE: RecordId = RecordId::from_bytes([9; 32]);
-    let primary = MemoryStore::new();
     let cluster = copies(&RedisCluster::new().open().await);
     let outcomes: [Box<dyn OutcomeTier>; 2] = [Box::new(outcomes().await), Box::new(cluster)];
     for (number, outcome) in [
@@ -134,21 +133,13 @@ async fn a_copy_is_the_record_for_as_long_as_it_may_be_given() {
         let id = RecordId::from_bytes([u8::try_from(number).expect("few"); 32]);
         let mut begun = claim();
         begun.holder.trace_parent = (number == 0).then(|| "00-ab-cd-01".into());
-        let swap = primary.swap(&id, None, &begun).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))));
         let mut done = completion(&begun, Vec::new());
         done.outcome = outcome;
-        let swap = primary.swap(&id, Some(begun.version), &done).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))));
-        let record = primary.load(&id).await.expect("a look").record;
-        let record = record.expect("a record");
+        let record = ended(id, &begun, &done).await;
         // All in one place: nothing of the copy before is left.
         for outcomes in &outcomes {
-            let hour = Duration::from_secs(3600);
-            outcomes
-                .put(&PLACE, &record, hour)
-                .await
-                .expect("it is put");
+            let put = outcomes.put(&PLACE, &record, HOUR).await;
+            put.expect("it is put");
             let found = outcomes.find(&PLACE).await;
             assert_eq!(found, Ok(Some(Arc::clone(&record))));
         }
@@ -184,16 +175,18 @@ async fn a_copy_has_an_expiry_and_is_no_record() {
     assert_eq!(store.scan(None, 10).await, Ok(Vec::new()));
 }
 
+/// A record that was begun and finished so.
+async fn ended(id: RecordId, begun: &Draft, done: &Draft) -> Arc<Record> {
+    let primary = MemoryStore::new();
+    applied(&primary, &id, None, begun).await;
+    applied(&primary, &id, Some(begun.version), done).await;
+    only(&primary).await.1
+}
+
 /// A finished record with an outcome of so many bytes.
 async fn finished(id: RecordId, bytes: usize) -> Arc<Record> {
-    let (primary, begun) = (MemoryStore::new(), claim());
-    let done = completion(&begun, vec![7; bytes]);
-    for (seen, next) in [(None, &begun), (Some(begun.version), &done)] {
-        let swap = primary.swap(&id, seen, next).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))));
-    }
-    let stands = primary.load(&id).await.expect("a look");
-    stands.record.expect("a record")
+    let begun = claim();
+    ended(id, &begun, &completion(&begun, vec![7; bytes])).await
 }
 
 const HOUR: Duration = Duration::from_secs(3600);

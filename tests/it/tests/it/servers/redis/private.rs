@@ -69,6 +69,12 @@ impl Private {
         made.expect("the server answers")
     }
 
+    /// A client over which calls may run at most once, where the server is fit for that.
+    pub(super) async fn strict(&self) -> Result<RedisStore, StoreError> {
+        let builder = self.builder().accept_at_most_once_until_failover();
+        builder.connect(&self.url()).await
+    }
+
     /// Asks past the library.
     pub(super) async fn ask<T: FromRedisValue>(&self, words: &str) -> T {
         let answer = self.try_ask(words).await;

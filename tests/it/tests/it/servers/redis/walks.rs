@@ -3,13 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_runtime::{
-    Idempotency, identity::RecordId, record::Moment, store::Store,
-    testing::conformance::Subject as _,
+    Idempotency, identity::RecordId, store::Store, testing::conformance::Subject as _,
 };
 use tokio::task::JoinSet;
 
 use super::{RedisCluster, private::Private};
-use crate::harness::claim;
+use crate::harness::{abandoned, claim};
 
 const RECORDS: u32 = 6_000;
 
@@ -22,11 +21,11 @@ async fn mixed(store: &Arc<dyn Store>) {
             for number in (0..RECORDS).filter(|number| number % 10 == tenth) {
                 let mut id = [0xa5; 32];
                 id[28..].copy_from_slice(&number.to_be_bytes());
-                let mut claim = claim();
-                if number % 2 == 0 {
-                    claim.lease = Moment::In(Duration::ZERO);
-                    claim.expires = Moment::In(Duration::ZERO);
-                }
+                let claim = if number % 2 == 0 {
+                    abandoned()
+                } else {
+                    claim()
+                };
                 let swap = store.swap(&RecordId::from_bytes(id), None, &claim).await;
                 swap.expect("a claim is answered");
             }

@@ -41,8 +41,7 @@ async fn a_proxy_that_pools_transactions_unsaid_never_answers_with_the_record_of
         let builder = || PostgresStore::builder().table_prefix(prefix);
         let said = builder().transaction_pooling().connect(&proxied).await;
         let said = said.expect("the tables are made");
-        let swap = said.swap(&id, None, &claim()).await;
-        assert!(matches!(swap, Ok(Swap::Applied(_))), "{swap:?}");
+        applied(&said, &id, None, &claim()).await;
         let unsaid = builder().options(proxied.parse().expect("a URL"));
         stores.push(unsaid.expect("the options can be used"));
     }
