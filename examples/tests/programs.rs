@@ -75,6 +75,11 @@ fn payments(arguments: &[&str]) -> String {
     run("payments", arguments, &env::temp_dir())
 }
 
+#[track_caller]
+fn says(printed: &str, text: &str) {
+    assert!(printed.contains(text), "{printed}");
+}
+
 /// The rows of the table for the unchanged charge that came back with this.
 fn rows(printed: &str, came_back: &str) -> usize {
     printed
@@ -86,62 +91,35 @@ fn rows(printed: &str, came_back: &str) -> usize {
 #[test]
 fn ten_payments_over_a_bad_network_and_a_killed_service_are_one_charge() {
     let printed = payments(&[]);
-    assert!(
-        printed.contains("The gateway saw 2 requests and made 1 charge:"),
-        "{printed}"
-    );
+    says(&printed, "The gateway saw 2 requests and made 1 charge:");
     assert_eq!(rows(&printed, "receipt ch_1"), 10, "{printed}");
     assert_eq!(rows(&printed, "refused"), 0, "{printed}");
-    assert!(
-        printed.contains("and got 10 receipts, all equal."),
-        "{printed}"
-    );
-    assert!(
-        printed.contains("with a changed amount, was refused. KeyReused"),
-        "{printed}"
-    );
+    says(&printed, "and got 10 receipts, all equal.");
+    says(&printed, "with a changed amount, was refused. KeyReused");
 }
 
 #[test]
 fn without_a_child_key_the_killed_service_costs_a_second_charge() {
     let printed = payments(&["--without-child-key"]);
-    assert!(
-        printed.contains("The gateway saw 2 requests and made 2 charges:"),
-        "{printed}"
-    );
+    says(&printed, "The gateway saw 2 requests and made 2 charges:");
     assert_eq!(rows(&printed, "receipt ch_2"), 10, "{printed}");
-    assert!(
-        printed.contains("and got 10 receipts, all equal."),
-        "{printed}"
-    );
+    says(&printed, "and got 10 receipts, all equal.");
 }
 
 #[test]
 fn on_crash_uncertain_nothing_runs_again_and_an_operator_settles() {
     let printed = payments(&["--on-crash", "uncertain"]);
-    assert!(
-        printed.contains("The gateway saw 1 request and made 1 charge:"),
-        "{printed}"
-    );
+    says(&printed, "The gateway saw 1 request and made 1 charge:");
     assert_eq!(rows(&printed, "refused: Uncertain"), 1, "{printed}");
-    assert!(
-        printed.contains("an operator finds ch_1 in the gateway's log"),
-        "{printed}"
-    );
+    says(&printed, "an operator finds ch_1 in the gateway's log");
     assert_eq!(rows(&printed, "receipt ch_1"), 10, "{printed}");
-    assert!(
-        printed.contains("and got 10 receipts, all equal."),
-        "{printed}"
-    );
+    says(&printed, "and got 10 receipts, all equal.");
 }
 
 #[test]
 fn without_a_child_key_an_uncertain_charge_is_still_one() {
     let printed = payments(&["--without-child-key", "--on-crash", "uncertain"]);
-    assert!(
-        printed.contains("The gateway saw 1 request and made 1 charge:"),
-        "{printed}"
-    );
+    says(&printed, "The gateway saw 1 request and made 1 charge:");
 }
 
 #[test]

@@ -12,7 +12,8 @@ use expect_test::Expect;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// What comes of `function`, which stands alone or in an `impl`. `::idempotent_runtime::__private` is abbreviated to `private`.
+/// First what is written, then what comes of it: `function` stands alone or in an `impl`.
+/// `::idempotent_runtime::__private` is abbreviated to `private`.
 fn picture(arguments: TokenStream, function: TokenStream, expected: &Expect) {
     let expanded = expand(arguments, function).to_string();
     let short = expanded.replace(":: idempotent_runtime :: __private ::", "private ::");

@@ -255,4 +255,4 @@ fn without_cors(value: &HeaderValue) -> Option<HeaderValue> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -257,35 +257,16 @@ pub fn refused_heartbeat(attempt_id: AttemptId, snapshot: &Snapshot) -> Beat {
 mod tests {
     use super::*;
     use crate::{
-        fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-        lease::{Decision, decide, first},
-        policy::OnExpired,
-        record::{Subject, Time},
+        lease::{Decision, decide, first, sample},
+        record::Time,
     };
 
     const LEASE: Duration = Duration::from_secs(30);
 
     fn claim(attempt_id: u128, on_crash: OnCrash) -> Claim {
-        let fingerprint =
-            Fingerprinted::stored(Fingerprint::from_bytes([0; 32]), ArgumentDigests::default());
         Claim {
-            subject: Arc::new(Subject {
-                operation: "payments.charge".into(),
-                scope: Vec::new(),
-                key: Vec::new(),
-                fingerprint,
-            }),
-            attempt_id: AttemptId::from_u128(attempt_id),
-            holder: Holder {
-                label: "here".into(),
-                trace_parent: None,
-            },
-            on_crash,
-            lease: LEASE,
             ttl: LEASE,
-            keep: Duration::ZERO,
-            on_expired: OnExpired::Run,
-            max_takeovers: 5,
+            ..sample::claim(AttemptId::from_u128(attempt_id), on_crash)
         }
     }
 

@@ -7,6 +7,8 @@
 
 mod decide;
 mod holding;
+#[cfg(test)]
+pub(crate) mod sample;
 mod settle;
 
 pub use self::{

@@ -72,6 +72,26 @@ fn ietf(progress: &Progress, observed: &Observed) -> Next {
     )
 }
 
+fn answered(progress: &Progress, answer: Answered) -> Next {
+    ietf(progress, &Observed::Answer(answer))
+}
+
+fn protected(protection: Protection) -> Progress {
+    Progress {
+        protection,
+        ..progress()
+    }
+}
+
+/// A call of which an attempt may have come through.
+fn sent(keyed: bool, protection: Protection) -> Progress {
+    Progress {
+        may_have_happened: true,
+        keyed,
+        ..protected(protection)
+    }
+}
+
 const HALF_A_SECOND: Next = Next::RetryAfter(Duration::from_millis(500));
 
 const GIVEN_UP: Next = Next::GiveUp(Happened::Perhaps);
@@ -202,10 +222,7 @@ fn cl24_the_vendor_s_word_counts_for_more_than_the_status() {
     assert_eq!(ietf(&progress(), &says(429, false)), Next::Return);
     assert_eq!(ietf(&progress(), &says(200, true)), Next::Return);
     // What a server says that may know nothing of keys is handed on.
-    let on_trial = Progress {
-        protection: Protection::KeyOnTrial,
-        ..progress()
-    };
+    let on_trial = protected(Protection::KeyOnTrial);
     assert_eq!(ietf(&on_trial, &says(503, false)), Next::Return);
 }
 
@@ -240,42 +257,30 @@ fn cl25_members_count_only_where_the_body_speaks_of_keys() {
 #[test]
 fn cl15_a_retry_after_of_nothing_is_no_hot_loop() {
     let quarter = Next::RetryAfter(Duration::from_millis(250));
-    assert_eq!(ietf(&progress(), &Observed::Answer(after(503, 0))), quarter);
+    assert_eq!(answered(&progress(), after(503, 0)), quarter);
 }
 
 #[test]
 fn cl16_a_retry_after_beyond_the_cap_or_the_deadline_is_told() {
     let stop = |seconds| Next::Stop(Stopped::RetryLater(Duration::from_secs(seconds)));
-    assert_eq!(
-        ietf(&progress(), &Observed::Answer(after(503, 61))),
-        stop(61)
-    );
-    assert_eq!(
-        ietf(&progress(), &Observed::Answer(after(503, u64::MAX))),
-        stop(u64::MAX)
-    );
+    assert_eq!(answered(&progress(), after(503, 61)), stop(61));
+    assert_eq!(answered(&progress(), after(503, u64::MAX)), stop(u64::MAX));
     let late = Progress {
         elapsed: Duration::from_secs(100),
         ..progress()
     };
-    assert_eq!(ietf(&late, &Observed::Answer(after(503, 20))), stop(20));
+    assert_eq!(answered(&late, after(503, 20)), stop(20));
     let wait = Next::RetryAfter(Duration::from_secs(19));
-    assert_eq!(ietf(&late, &Observed::Answer(after(503, 19))), wait);
+    assert_eq!(answered(&late, after(503, 19)), wait);
 }
 
 #[test]
 fn cl22_where_keys_may_mean_nothing_only_what_did_not_happen_is_sent_again() {
-    let on_trial = Progress {
-        protection: Protection::KeyOnTrial,
-        ..progress()
-    };
+    let on_trial = protected(Protection::KeyOnTrial);
     let told = unknown(StopReason::Undeclared);
     assert_eq!(ietf(&on_trial, &Observed::Lost), told);
     assert_eq!(ietf(&on_trial, &Observed::NotSent), HALF_A_SECOND);
-    assert_eq!(
-        ietf(&on_trial, &Observed::Answer(answer(500))),
-        Next::Return
-    );
+    assert_eq!(answered(&on_trial, answer(500)), Next::Return);
 }
 
 /// Neither a vendor's header nor a problem makes a server honour keys, or gives a call the key that it lacks.
@@ -293,10 +298,7 @@ fn cl22_no_word_of_the_server_s_protects_a_call() {
     for answer in [says_again, members, in_progress, in_use] {
         let answer = Observed::Answer(answer);
         let ends = |protection| {
-            let progress = Progress {
-                protection,
-                ..progress()
-            };
+            let progress = protected(protection);
             ietf(&progress, &answer)
         };
         let told = unknown(StopReason::Undeclared);
@@ -310,45 +312,28 @@ fn cl22_no_word_of_the_server_s_protects_a_call() {
 #[test]
 fn cl29_every_bound_ends_a_call_and_what_may_have_happened_is_not_forgotten() {
     let spent = [
-        (
-            StopReason::Attempts,
-            Progress {
-                attempts: 4,
-                ..progress()
-            },
-        ),
-        (
-            StopReason::Deadline,
-            Progress {
-                elapsed: Duration::from_secs(120),
-                ..progress()
-            },
-        ),
-        (
-            StopReason::Budget,
-            Progress {
-                budget_left: false,
-                ..progress()
-            },
-        ),
-        (
-            StopReason::Body,
-            Progress {
-                repeatable: false,
-                ..progress()
-            },
-        ),
+        (StopReason::Attempts, 4, 0, true, true),
+        (StopReason::Deadline, 1, 120, true, true),
+        (StopReason::Budget, 1, 0, false, true),
+        (StopReason::Body, 1, 0, true, false),
     ];
-    for (why, progress) in spent {
+    for (why, attempts, seconds, budget_left, repeatable) in spent {
+        let progress = Progress {
+            attempts,
+            elapsed: Duration::from_secs(seconds),
+            budget_left,
+            repeatable,
+            ..progress()
+        };
         let unknown = unknown(why);
         let exhausted = Next::Stop(Stopped::Exhausted(why));
         assert_eq!(ietf(&progress, &Observed::Lost), unknown);
         assert_eq!(ietf(&progress, &Observed::NotSent), exhausted);
-        let sent_before = Progress {
+        let sent_before = |progress: Progress| Progress {
             may_have_happened: true,
             ..progress
         };
-        assert_eq!(ietf(&sent_before, &Observed::NotSent), unknown);
+        assert_eq!(ietf(&sent_before(progress), &Observed::NotSent), unknown);
         let get = Progress {
             protection: Protection::Method,
             ..progress
@@ -356,11 +341,7 @@ fn cl29_every_bound_ends_a_call_and_what_may_have_happened_is_not_forgotten() {
         assert_eq!(ietf(&get, &Observed::Lost), GIVEN_UP);
         let unsent = Next::GiveUp(Happened::No);
         assert_eq!(ietf(&get, &Observed::NotSent), unsent);
-        let sent_before = Progress {
-            may_have_happened: true,
-            ..get
-        };
-        assert_eq!(ietf(&sent_before, &Observed::NotSent), GIVEN_UP);
+        assert_eq!(ietf(&sent_before(get), &Observed::NotSent), GIVEN_UP);
     }
 }
 
@@ -371,7 +352,7 @@ fn cl26_too_early_is_tried_once_more() {
         ..progress()
     };
     for answer in [answer(425), problem(425, Kind::TooEarly)] {
-        assert_eq!(ietf(&early, &Observed::Answer(answer)), Next::Return);
+        assert_eq!(answered(&early, answer), Next::Return);
     }
 }
 

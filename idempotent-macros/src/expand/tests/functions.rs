@@ -7,7 +7,6 @@ use super::{picture, picture_in_full};
 
 #[test]
 fn a_function_with_a_skipped_argument() {
-    // Input:
     picture_in_full(
         quote!(
             name = "payments.charge",
@@ -23,7 +22,6 @@ fn a_function_with_a_skipped_argument() {
                 gateway.charge(req).await
             }
         },
-        // Output:
         &expect![[r#"
             /// Charges once.
             #[must_use]
@@ -82,7 +80,6 @@ fn a_function_with_a_skipped_argument() {
 
 #[test]
 fn a_derived_name_and_a_pattern() {
-    // Input:
     picture(
         quote!(key = body.id, skip(app)),
         quote! {
@@ -91,7 +88,6 @@ fn a_derived_name_and_a_pattern() {
                 Ok(Json(body))
             }
         },
-        // Output:
         &expect![[r#"
             async fn create<T: Store>(
                 State(app): State<App<T>>,
@@ -136,7 +132,6 @@ fn a_derived_name_and_a_pattern() {
 
 #[test]
 fn a_method_that_async_trait_has_boxed() {
-    // Input:
     picture(
         quote!(name = "pay", key = (self.shop, body.id), skip(app)),
         quote! {
@@ -163,7 +158,6 @@ fn a_method_that_async_trait_has_boxed() {
                 })
             }
         },
-        // Output:
         &expect![[r#"
             impl Shop {
                 fn pay<'life0, 'life1, 'async_trait>(
@@ -232,13 +226,11 @@ fn a_method_that_async_trait_has_boxed() {
 
 #[test]
 fn a_wrong_attribute_leaves_the_function_as_written() {
-    // Input:
     picture(
         quote!(ttl = "1x", tll = 5),
         quote! {
             async fn charge(req: &Charge) -> Result<Receipt, PayError> { gateway.charge(req).await }
         },
-        // Output:
         &expect![[r#"
             compile_error! {
                 "unknown unit `x` in the duration `1x`; the units are `w`, `d`, `h`, `m`, `s` and `ms`, as in `\"24h\"`, `\"1h30m\"` or `\"500ms\"`"
@@ -258,7 +250,6 @@ fn a_wrong_attribute_leaves_the_function_as_written() {
 
 #[test]
 fn a_function_that_joins_a_transaction() {
-    // Input:
     picture(
         quote!(name = "ledger.post", key = transfer.id, tx = tx),
         quote! {
@@ -266,7 +257,6 @@ fn a_function_that_joins_a_transaction() {
                 transfer.apply(&mut tx).await
             }
         },
-        // Output:
         &expect![[r#"
             async fn post(tx: &mut PgConnection, transfer: &Transfer) -> Result<Receipt, PostError> {
                 let __idempotent_prepared = {

@@ -7,7 +7,6 @@ use super::picture;
 
 #[test]
 fn a_method_with_a_tuple_key() {
-    // Input:
     picture(
         quote!(
             name = "cart.add",
@@ -19,7 +18,6 @@ fn a_method_with_a_tuple_key() {
                 self.push(item).await
             }
         },
-        // Output:
         &expect![[r#"
             impl Shop {
                 async fn add(&self, item: u64) -> Result<(), CartError> {
@@ -63,7 +61,6 @@ fn a_method_with_a_tuple_key() {
 
 #[test]
 fn a_template_key_and_the_old_one() {
-    // Input:
     picture(
         quote!(
             key = "{req.cart}:{req.seq}",
@@ -73,7 +70,6 @@ fn a_template_key_and_the_old_one() {
         quote! {
             async fn put(req: Put) -> Result<u32, Error> { Ok(1) }
         },
-        // Output:
         &expect![[r#"
             async fn put(req: Put) -> Result<u32, Error> {
                 let __idempotent_prepared = {
@@ -128,7 +124,6 @@ fn a_template_key_and_the_old_one() {
 
 #[test]
 fn all_arguments_as_the_key() {
-    // Input:
     picture(
         quote!(
             key_from_arguments,
@@ -145,7 +140,6 @@ fn all_arguments_as_the_key() {
                 Ok(())
             }
         },
-        // Output:
         &expect![[r#"
             async fn send<const N: usize>(
                 #[cfg(feature = "mail")]

@@ -7,7 +7,6 @@ use super::picture;
 
 #[test]
 fn reconcile_asks_with_every_argument() {
-    // Input:
     picture(
         quote!(
             name = "payout",
@@ -19,7 +18,6 @@ fn reconcile_asks_with_every_argument() {
         quote! {
             async fn pay(&self, bank: &Bank, conn: Conn, req: Payout) -> Result<Paid, PayError> { bank.pay(req).await }
         },
-        // Output:
         &expect![[r#"
             impl Shop {
                 async fn pay(&self, bank: &Bank, conn: Conn, req: Payout) -> Result<Paid, PayError> {
@@ -66,7 +64,6 @@ fn reconcile_asks_with_every_argument() {
 
 #[test]
 fn a_reference_is_stored_in_place_of_the_value() {
-    // Input:
     picture(
         quote!(
             key = id,
@@ -76,7 +73,6 @@ fn a_reference_is_stored_in_place_of_the_value() {
         quote! {
             async fn make(mut id: u64) -> Result<Order, MakeError> { id += 1; Err(MakeError(id)) }
         },
-        // Output:
         &expect![[r#"
             async fn make(mut id: u64) -> Result<Order, MakeError> {
                 let __idempotent_prepared = {

@@ -7,7 +7,6 @@ use super::picture;
 
 #[test]
 fn every_policy() {
-    // Input:
     picture(
         quote!(
             name = "stock.reserve",
@@ -28,7 +27,6 @@ fn every_policy() {
         quote! {
             async fn reserve(app: App, req: Reserve) -> Result<Receipt, StockError> { app.stock.reserve(req).await }
         },
-        // Output:
         &expect![[r#"
             async fn reserve(app: App, req: Reserve) -> Result<Receipt, StockError> {
                 let __idempotent_prepared = {
@@ -72,7 +70,6 @@ fn every_policy() {
 
 #[test]
 fn computed_durations_and_a_fingerprint() {
-    // Input:
     picture(
         quote!(
             key = a + b,
@@ -85,7 +82,6 @@ fn computed_durations_and_a_fingerprint() {
         quote! {
             async fn add(a: u64, b: u64) -> anyhow::Result<u64> { Ok(a + b) }
         },
-        // Output:
         &expect![[r#"
             async fn add(a: u64, b: u64) -> anyhow::Result<u64> {
                 let __idempotent_prepared = {

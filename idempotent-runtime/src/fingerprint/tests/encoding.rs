@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::encode::DEEPEST;
 use super::super::{Arguments, FingerprintError, FingerprintKey};
-use super::fingerprint;
+use super::{fingerprint, finished};
 
 fn assert_all_differ(fingerprints: &[super::Fingerprint]) {
     for (index, one) in fingerprints.iter().enumerate() {
@@ -197,13 +197,11 @@ fn optional_fields_and_arguments_can_be_added() {
         with(()),
     ]);
 
-    let mut arguments = Arguments::new();
-    arguments.argument("added", &None::<u8>);
-    arguments.argument("value", &Old { id: 1 });
-    assert_eq!(
-        arguments.finish(None).expect("both are fine").fingerprint(),
-        old
-    );
+    let both = finished(|arguments| {
+        arguments.argument("added", &None::<u8>);
+        arguments.argument("value", &Old { id: 1 });
+    });
+    assert_eq!(both.fingerprint(), old);
 }
 
 #[test]
@@ -233,12 +231,8 @@ fn b01_the_order_of_fields_does_not_matter() {
 #[test]
 fn b01_the_order_of_arguments_does_not_matter() {
     let of = |names: &[&'static str]| {
-        let mut arguments = Arguments::new();
-        names.iter().for_each(|name| arguments.argument(name, name));
-        arguments
-            .finish(None)
-            .expect("text can be serialized")
-            .fingerprint()
+        let all = names.iter();
+        finished(|arguments| all.for_each(|name| arguments.argument(name, name))).fingerprint()
     };
     let names: Vec<&'static str> = vec!["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "kk"];
     let mut shuffled = names.clone();

@@ -8,13 +8,15 @@ mod value;
 
 use serde::Serialize;
 
-use super::{Arguments, Fingerprint};
+use super::{Arguments, Fingerprint, Fingerprinted};
 
 fn fingerprint<T: Serialize + ?Sized>(value: &T) -> Fingerprint {
+    finished(|arguments| arguments.argument("value", value)).fingerprint()
+}
+
+/// Finishes the arguments that are added.
+fn finished(add: impl FnOnce(&mut Arguments)) -> Fingerprinted {
     let mut arguments = Arguments::new();
-    arguments.argument("value", value);
-    arguments
-        .finish(None)
-        .expect("the value can be serialized")
-        .fingerprint()
+    add(&mut arguments);
+    arguments.finish(None).expect("they can be serialized")
 }

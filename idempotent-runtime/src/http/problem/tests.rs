@@ -281,7 +281,7 @@ fn a_base_does_not_run_into_the_names_of_problems() {
 #[tokio::test]
 async fn the_reasons_why_a_call_got_no_answer_are_problems() {
     let idem = Idempotency::memory();
-    let operation: Arc<str> = Arc::from("orders.place");
+    let at = || Arc::<str>::from("orders.place");
     let missing = idem
         .call("orders.place")
         .key(&None::<&str>)
@@ -290,99 +290,54 @@ async fn the_reasons_why_a_call_got_no_answer_are_problems() {
         .expect_err("no key");
     assert_eq!(Problem::from(&missing).kind(), Kind::KeyMissing);
     let invalid = |part, source| Error::InvalidKey {
-        operation: operation.clone(),
+        operation: at(),
         part,
         source,
     };
+    let id = crate::identity::RecordId::from_bytes([7; 32]);
+    let too_long = KeyError::TooLong {
+        bytes: 70_000,
+        limit: 65_536,
+    };
+    let uncertain = Error::Uncertain {
+        operation: at(),
+        id,
+    };
+    let parked = Error::Parked {
+        operation: at(),
+        attempts: 5,
+        id,
+    };
+    let lost = Error::LeaseLost { operation: at() };
+    let stopped = Error::Stopped { operation: at() };
+    let not_replayable = Error::NotReplayable { operation: at() };
+    let expired = Error::Expired { operation: at() };
+    let reused = Error::KeyReused {
+        operation: at(),
+        differing: vec!["cents".to_owned()],
+    };
+    let not_configured = Error::NotConfigured { operation: at() };
+    let (empty, long) = (Some(Reason::Empty), Some(Reason::TooLong));
     for (error, kind, reason) in [
-        (
-            invalid("key", KeyError::Empty),
-            Kind::KeyInvalid,
-            Some(Reason::Empty),
-        ),
-        (
-            invalid(
-                "key",
-                KeyError::TooLong {
-                    bytes: 70_000,
-                    limit: 65_536,
-                },
-            ),
-            Kind::KeyInvalid,
-            Some(Reason::TooLong),
-        ),
+        (invalid("key", KeyError::Empty), Kind::KeyInvalid, empty),
+        (invalid("key", too_long), Kind::KeyInvalid, long),
         (
             invalid("scope", KeyError::Missing),
             Kind::ScopeUnresolved,
             None,
         ),
-        (
-            Error::Uncertain {
-                operation: operation.clone(),
-                id: crate::identity::RecordId::from_bytes([7; 32]),
-            },
-            Kind::OutcomeUnknown,
-            None,
-        ),
-        (
-            Error::Parked {
-                operation: operation.clone(),
-                attempts: 5,
-                id: crate::identity::RecordId::from_bytes([7; 32]),
-            },
-            Kind::OutcomeUnknown,
-            None,
-        ),
-        (
-            Error::LeaseLost {
-                operation: operation.clone(),
-            },
-            Kind::RequestInProgress,
-            None,
-        ),
-        (
-            Error::Stopped {
-                operation: operation.clone(),
-            },
-            Kind::RequestInProgress,
-            None,
-        ),
-        (
-            Error::NotReplayable {
-                operation: operation.clone(),
-            },
-            Kind::ResultUnavailable,
-            None,
-        ),
-        (
-            Error::Expired {
-                operation: operation.clone(),
-            },
-            Kind::ResultExpired,
-            None,
-        ),
-        (
-            Error::KeyReused {
-                operation: operation.clone(),
-                differing: vec!["cents".to_owned()],
-            },
-            Kind::KeyReused,
-            None,
-        ),
-        (
-            Error::NotConfigured {
-                operation: operation.clone(),
-            },
-            Kind::Misconfigured,
-            None,
-        ),
+        (uncertain, Kind::OutcomeUnknown, None),
+        (parked, Kind::OutcomeUnknown, None),
+        (lost, Kind::RequestInProgress, None),
+        (stopped, Kind::RequestInProgress, None),
+        (not_replayable, Kind::ResultUnavailable, None),
+        (expired, Kind::ResultExpired, None),
+        (reused, Kind::KeyReused, None),
+        (not_configured, Kind::Misconfigured, None),
     ] {
         let problem = Problem::from(&error);
-        assert_eq!(
-            (problem.kind(), problem.reason()),
-            (kind, reason),
-            "{error}"
-        );
+        let found = (problem.kind(), problem.reason());
+        assert_eq!(found, (kind, reason), "{error}");
         assert!(!problem.detail().contains("cents"), "{error}");
     }
 }

@@ -3,16 +3,7 @@ use http_body_util::BodyExt as _;
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-
-fn map(fields: &[(&str, &[u8])]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in fields {
-        let name: HeaderName = name.parse().expect("a name");
-        let value = HeaderValue::from_bytes(value).expect("a value");
-        headers.append(name, value);
-    }
-    headers
-}
+use crate::http::headers::tests::map;
 
 fn plain(status: StatusCode, body: &'static [u8]) -> StoredResponse {
     StoredResponse::new(status, HeaderMap::new(), body, HeaderMap::new())

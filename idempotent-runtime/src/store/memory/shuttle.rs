@@ -7,17 +7,15 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Waker},
-    time::Duration,
 };
 
 use ::shuttle::{future::block_on, thread};
 
 use super::*;
 use crate::{
-    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    lease::{Claim, Decision, Ending, Holding, Meaning, decide, first},
-    policy::{OnCrash, OnExpired},
-    record::{AttemptId, Holder, RawOutcome, State, Subject},
+    lease::{Claim, Decision, Ending, Holding, Meaning, decide, first, sample},
+    policy::OnCrash,
+    record::{AttemptId, RawOutcome, State},
 };
 
 const SCHEDULES: usize = 5000;
@@ -34,28 +32,7 @@ impl Clock for Stopped {
 }
 
 fn claim(number: u128) -> Claim {
-    Claim {
-        subject: Arc::new(Subject {
-            operation: "payments.charge".into(),
-            scope: Vec::new(),
-            key: Vec::new(),
-            fingerprint: Fingerprinted::stored(
-                Fingerprint::from_bytes([0; 32]),
-                ArgumentDigests::default(),
-            ),
-        }),
-        attempt_id: AttemptId::from_u128(number),
-        holder: Holder {
-            label: "here".into(),
-            trace_parent: None,
-        },
-        on_crash: OnCrash::Rerun,
-        lease: Duration::from_secs(30),
-        ttl: Duration::from_secs(3600),
-        keep: Duration::ZERO,
-        on_expired: OnExpired::Run,
-        max_takeovers: 5,
-    }
+    sample::claim(AttemptId::from_u128(number), OnCrash::Rerun)
 }
 
 fn swap(store: &MemoryStore, seen: Option<Version>, draft: &Draft) -> Swap {

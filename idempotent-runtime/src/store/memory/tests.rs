@@ -7,13 +7,12 @@ use std::{
 
 use super::*;
 use crate::{
-    fingerprint::{ArgumentDigests, Arguments, Fingerprint, Fingerprinted},
-    lease::{Claim, Ending, Holding, Meaning, first},
-    policy::{OnCrash, OnExpired},
-    record::{AttemptId, Holder, RawOutcome, State, Subject},
+    fingerprint::Arguments,
+    lease::{Claim, Ending, Holding, Meaning, first, sample},
+    policy::OnCrash,
+    record::{AttemptId, RawOutcome, State, Subject, micros},
 };
 
-const LEASE: Duration = Duration::from_secs(30);
 const TTL: Duration = Duration::from_secs(3600);
 const ONE: RecordId = RecordId::from_bytes([1; 32]);
 
@@ -25,12 +24,10 @@ impl Hands {
         Self(Arc::new(AtomicI64::new(seconds * 1_000_000)))
     }
     fn turn(&self, by: Duration) {
-        self.0
-            .fetch_add(crate::record::micros(by), Ordering::SeqCst);
+        self.0.fetch_add(micros(by), Ordering::SeqCst);
     }
     fn turn_back(&self, by: Duration) {
-        self.0
-            .fetch_sub(crate::record::micros(by), Ordering::SeqCst);
+        self.0.fetch_sub(micros(by), Ordering::SeqCst);
     }
 }
 
@@ -41,28 +38,7 @@ impl Clock for Hands {
 }
 
 fn claim(on_crash: OnCrash) -> Claim {
-    Claim {
-        subject: Arc::new(Subject {
-            operation: "payments.charge".into(),
-            scope: Vec::new(),
-            key: Vec::new(),
-            fingerprint: Fingerprinted::stored(
-                Fingerprint::from_bytes([0; 32]),
-                ArgumentDigests::default(),
-            ),
-        }),
-        attempt_id: AttemptId::random(),
-        holder: Holder {
-            label: "here".into(),
-            trace_parent: None,
-        },
-        on_crash,
-        lease: LEASE,
-        ttl: TTL,
-        keep: Duration::ZERO,
-        on_expired: OnExpired::Run,
-        max_takeovers: 5,
-    }
+    sample::claim(AttemptId::random(), on_crash)
 }
 
 /// A record as a first claim leaves it.
@@ -82,12 +58,13 @@ fn id(number: u64) -> RecordId {
     RecordId::from_bytes(bytes)
 }
 
+async fn swapped(store: &MemoryStore, id: &RecordId, seen: Option<Version>, next: &Draft) -> Swap {
+    let swapped = store.swap(id, seen, next).await;
+    swapped.expect("memory does not fail")
+}
+
 async fn applied(store: &MemoryStore, id: &RecordId, seen: Option<Version>, next: &Draft) -> Stamp {
-    match store
-        .swap(id, seen, next)
-        .await
-        .expect("memory does not fail")
-    {
+    match swapped(store, id, seen, next).await {
         Swap::Applied(stamp) => stamp,
         Swap::Refused(snapshot) => panic!("refused because of {snapshot:?}"),
     }
@@ -99,11 +76,7 @@ async fn refused(
     seen: Option<Version>,
     next: &Draft,
 ) -> Snapshot {
-    match store
-        .swap(id, seen, next)
-        .await
-        .expect("memory does not fail")
-    {
+    match swapped(store, id, seen, next).await {
         Swap::Refused(snapshot) => snapshot,
         Swap::Applied(stamp) => panic!("applied with {stamp:?}"),
     }
@@ -111,6 +84,30 @@ async fn refused(
 
 async fn stands(store: &MemoryStore, id: &RecordId) -> Option<Arc<Record>> {
     store.load(id).await.expect("memory does not fail").record
+}
+
+/// Claims.
+async fn begin(store: &MemoryStore, id: &RecordId) -> Stamp {
+    let draft = first(&claim(OnCrash::Rerun), Version::random());
+    applied(store, id, None, &draft).await
+}
+
+/// A claim where something else stands, or a version is asked for that does not.
+async fn claim_refused(store: &MemoryStore, seen: Option<Version>) -> Snapshot {
+    let draft = first(&claim(OnCrash::Rerun), Version::random());
+    refused(store, &ONE, seen, &draft).await
+}
+
+/// How many it deletes.
+async fn purged(store: &MemoryStore, limit: u32) -> u64 {
+    let purged = store.purge(limit, Duration::ZERO).await;
+    purged.expect("memory does not fail")
+}
+
+/// A store whose clock is turned by hand.
+fn by_hand() -> (Hands, MemoryStore) {
+    let hands = Hands::at(100);
+    (hands.clone(), MemoryStore::with_clock(hands))
 }
 
 /// Claims and completes.
@@ -126,7 +123,7 @@ async fn a_swap_is_applied_only_over_the_version_that_it_saw() {
     let claim = claim(OnCrash::Rerun);
     let begun = applied(&store, &ONE, None, &first(&claim, Version::random())).await;
 
-    let snapshot = refused(&store, &ONE, None, &first(&claim, Version::random())).await;
+    let snapshot = claim_refused(&store, None).await;
     assert_eq!(
         snapshot.record.map(|record| record.version),
         Some(begun.version)
@@ -146,13 +143,7 @@ async fn a_swap_is_applied_only_over_the_version_that_it_saw() {
 async fn a_swap_over_a_version_is_refused_where_nothing_stands() {
     let store = MemoryStore::new();
 
-    let snapshot = refused(
-        &store,
-        &ONE,
-        Some(Version::random()),
-        &first(&claim(OnCrash::Rerun), Version::random()),
-    )
-    .await;
+    let snapshot = claim_refused(&store, Some(Version::random())).await;
 
     assert!(snapshot.record.is_none());
 }
@@ -168,18 +159,11 @@ async fn a_draft_without_a_subject_never_begins_a_record() {
 
 #[tokio::test]
 async fn an_expired_record_still_stands() {
-    let hands = Hands::at(100);
-    let store = MemoryStore::with_clock(hands.clone());
+    let (hands, store) = by_hand();
     let ended = finish(&store, &ONE).await;
     hands.turn(TTL * 2);
 
-    let snapshot = refused(
-        &store,
-        &ONE,
-        None,
-        &first(&claim(OnCrash::Rerun), Version::random()),
-    )
-    .await;
+    let snapshot = claim_refused(&store, None).await;
 
     let record = snapshot.record.expect("it stands");
     assert!(record.version == ended.version && record.is_expired(snapshot.now));
@@ -187,8 +171,7 @@ async fn an_expired_record_still_stands() {
 
 #[tokio::test]
 async fn a_purge_deletes_what_is_expired_and_no_more_than_it_is_told_to() {
-    let hands = Hands::at(100);
-    let store = MemoryStore::with_clock(hands.clone());
+    let (hands, store) = by_hand();
     for number in 0..200 {
         finish(&store, &id(number)).await;
     }
@@ -199,28 +182,10 @@ async fn a_purge_deletes_what_is_expired_and_no_more_than_it_is_told_to() {
 
     // However many each of its shards holds, which is about three.
     for _ in 0..75 {
-        assert_eq!(
-            store
-                .purge(2, Duration::ZERO)
-                .await
-                .expect("memory does not fail"),
-            2
-        );
+        assert_eq!(purged(&store, 2).await, 2);
     }
-    assert_eq!(
-        store
-            .purge(150, Duration::ZERO)
-            .await
-            .expect("memory does not fail"),
-        50
-    );
-    assert_eq!(
-        store
-            .purge(150, Duration::ZERO)
-            .await
-            .expect("memory does not fail"),
-        0
-    );
+    assert_eq!(purged(&store, 150).await, 50);
+    assert_eq!(purged(&store, 150).await, 0);
     for number in 200..210 {
         assert!(stands(&store, &id(number)).await.is_some());
     }
@@ -228,8 +193,7 @@ async fn a_purge_deletes_what_is_expired_and_no_more_than_it_is_told_to() {
 
 #[tokio::test]
 async fn i12_neither_purge_nor_sweep_removes_what_is_not_expired() {
-    let hands = Hands::at(100);
-    let store = MemoryStore::with_clock(hands.clone());
+    let (hands, store) = by_hand();
     let strict = claim(OnCrash::Uncertain);
     for number in 0..1000 {
         applied(
@@ -249,13 +213,7 @@ async fn i12_neither_purge_nor_sweep_removes_what_is_not_expired() {
     for number in 1000..3000 {
         finish(&store, &id(number)).await;
     }
-    assert_eq!(
-        store
-            .purge(u32::MAX, Duration::ZERO)
-            .await
-            .expect("memory does not fail"),
-        0
-    );
+    assert_eq!(purged(&store, u32::MAX).await, 0);
 
     for number in 0..1000 {
         assert!(stands(&store, &id(number)).await.is_some(), "{number}");
@@ -264,17 +222,10 @@ async fn i12_neither_purge_nor_sweep_removes_what_is_not_expired() {
 
 #[tokio::test]
 async fn i4_tokens_grow_over_a_purge_even_when_the_clock_steps_back() {
-    let hands = Hands::at(100);
-    let store = MemoryStore::with_clock(hands.clone());
+    let (hands, store) = by_hand();
     let before = finish(&store, &ONE).await;
     hands.turn(TTL * 2);
-    assert_eq!(
-        store
-            .purge(1, Duration::ZERO)
-            .await
-            .expect("memory does not fail"),
-        1
-    );
+    assert_eq!(purged(&store, 1).await, 1);
     hands.turn_back(TTL * 3);
 
     let after = finish(&store, &ONE).await;
@@ -284,8 +235,7 @@ async fn i4_tokens_grow_over_a_purge_even_when_the_clock_steps_back() {
 
 #[tokio::test]
 async fn new_records_sweep_expired_ones_so_that_memory_stays_bounded() {
-    let hands = Hands::at(100);
-    let store = MemoryStore::with_clock(hands.clone());
+    let (hands, store) = by_hand();
     for number in 0..100_000 {
         finish(&store, &id(number)).await;
         hands.turn(TTL / 1000);

@@ -45,6 +45,11 @@ fn in_seconds(seconds: u64) -> Moment {
     Moment::now().plus(Duration::from_secs(seconds))
 }
 
+#[track_caller]
+fn fails_as<T: std::fmt::Debug + PartialEq>(answer: Result<T, StoreError>, kind: StoreErrorKind) {
+    assert_eq!(answer.map_err(|error| error.kind()), Err(kind));
+}
+
 #[tokio::test]
 async fn a_connection_is_used_again_unless_it_is_broken() {
     let pool = ConnectionPool::new(Numbered::default(), Limits::default());
@@ -95,10 +100,7 @@ async fn it_is_done_twice_at_most() {
     let breaks =
         async |_: &mut u32| Err::<(), _>(StoreError::new(StoreErrorKind::Unavailable, "testing"));
     let answer = pool.run_again("testing", breaks).await;
-    assert_eq!(
-        answer.map_err(|error| error.kind()),
-        Err(StoreErrorKind::Unavailable)
-    );
+    fails_as(answer, StoreErrorKind::Unavailable);
     assert_eq!(numbered.0.load(Ordering::Relaxed), 2);
 }
 
@@ -108,10 +110,7 @@ async fn what_took_too_long_is_not_done_again() {
     let pool = ConnectionPool::new(numbered.clone(), Limits::default());
     let hangs = async |_: &mut u32| std::future::pending::<Result<(), _>>().await;
     let answer = pool.run_again("testing", hangs).await;
-    assert_eq!(
-        answer.map_err(|error| error.kind()),
-        Err(StoreErrorKind::Unavailable)
-    );
+    fails_as(answer, StoreErrorKind::Unavailable);
     assert_eq!(numbered.0.load(Ordering::Relaxed), 1);
 }
 
@@ -121,10 +120,7 @@ async fn a_statement_is_not_awaited_for_longer_than_it_may_take() {
     let hangs = async |_: &mut u32| std::future::pending::<Result<(), _>>().await;
     let began = tokio::time::Instant::now();
     let answer = pool.run("testing", hangs).await;
-    assert_eq!(
-        answer.map_err(|error| error.kind()),
-        Err(StoreErrorKind::Unavailable)
-    );
+    fails_as(answer, StoreErrorKind::Unavailable);
     assert_eq!(began.elapsed(), Limits::default().answer);
     let next = lent(&pool, Ok(()), 0).await;
     assert_eq!(next, 1, "nobody knows what is on its way");
@@ -140,10 +136,7 @@ async fn who_waits_for_a_connection_is_told_in_time_that_all_are_in_use() {
     let _in_use = pool.acquire("testing").await.expect("there is room");
     let began = tokio::time::Instant::now();
     let refused = pool.acquire("testing").await.map(drop);
-    assert_eq!(
-        refused.map_err(|error| error.kind()),
-        Err(StoreErrorKind::Busy)
-    );
+    fails_as(refused, StoreErrorKind::Busy);
     assert_eq!(began.elapsed(), limits.connect);
 }
 
@@ -164,10 +157,7 @@ async fn a_server_that_does_not_answer_is_not_awaited_for_longer_than_a_connecti
     let pool = ConnectionPool::new(Silent, Limits::default());
     let began = tokio::time::Instant::now();
     let refused = pool.acquire("testing").await.map(drop);
-    assert_eq!(
-        refused.map_err(|error| error.kind()),
-        Err(StoreErrorKind::Unavailable)
-    );
+    fails_as(refused, StoreErrorKind::Unavailable);
     assert_eq!(began.elapsed(), Limits::default().connect);
 }
 

@@ -1,7 +1,10 @@
 use super::*;
 use crate::{
     fingerprint::Arguments,
-    record::{FencingToken, Subject, TokenRule, draft::tests::claim},
+    record::{
+        FencingToken, Subject,
+        draft::tests::{self, claim},
+    },
 };
 
 const NOW: Time = Time::from_micros(1_000_000);
@@ -14,12 +17,8 @@ fn id(number: u64) -> RecordId {
 
 fn completion(of: &Draft) -> Draft {
     Draft {
-        version: Version::random(),
-        subject: None,
-        state: State::Done,
-        token: TokenRule::Keep,
-        outcome: Some(RawOutcome::value("receipt")),
-        ..of.clone()
+        lease: of.lease,
+        ..tests::completion(of, "receipt")
     }
 }
 

@@ -1,39 +1,15 @@
 use super::*;
 use crate::{
-    fingerprint::{ArgumentDigests, Fingerprint, Fingerprinted},
-    policy::OnCrash,
-    record::{AttemptId, Draft, FencingToken, Holder, Subject},
+    lease::{first, sample},
+    record::AttemptId,
     store::MemoryStore,
 };
 
 const ID: RecordId = RecordId::from_bytes([1; 32]);
 
 fn claim() -> Draft {
-    Draft {
-        version: Version::random(),
-        subject: Some(Arc::new(Subject {
-            operation: "op".into(),
-            scope: Vec::new(),
-            key: Vec::new(),
-            fingerprint: Fingerprinted::stored(
-                Fingerprint::from_bytes([0; 32]),
-                ArgumentDigests::from_bytes(&[1]).expect("no arguments"),
-            ),
-        })),
-        state: State::Running,
-        token: TokenRule::Above(FencingToken::from_u64(0)),
-        attempt: 1,
-        attempt_id: AttemptId::random(),
-        holder: Holder {
-            label: "h".into(),
-            trace_parent: None,
-        },
-        on_crash: OnCrash::Rerun,
-        lease: Moment::In(Duration::from_secs(30)),
-        expires: Moment::In(Duration::from_secs(60)),
-        keep: Duration::ZERO,
-        outcome: None,
-    }
+    let claim = sample::claim(AttemptId::random(), OnCrash::Rerun);
+    first(&claim, Version::random())
 }
 
 fn heartbeat(of: &Draft) -> Draft {
@@ -50,12 +26,8 @@ fn store() -> FaultyStore {
 }
 
 async fn stands(store: &FaultyStore) -> bool {
-    store
-        .load(&ID)
-        .await
-        .expect("a load is answered")
-        .record
-        .is_some()
+    let found = store.load(&ID).await;
+    found.expect("a load is answered").record.is_some()
 }
 
 #[tokio::test]
@@ -81,12 +53,8 @@ async fn an_outage_lasts_until_it_is_healed() {
     let store = store();
     store.outage(StoreErrorKind::Unavailable);
     for _ in 0..3 {
-        assert!(
-            store
-                .load(&ID)
-                .await
-                .is_err_and(|error| error.is_transient())
-        );
+        let found = store.load(&ID).await;
+        assert!(found.is_err_and(|error| error.is_transient()));
         assert!(store.swap(&ID, None, &claim()).await.is_err());
         assert!(store.purge(1, Duration::ZERO).await.is_err());
     }
@@ -130,12 +98,8 @@ async fn swaps_are_told_apart_by_what_they_are_for() {
     assert!(store.swap(&ID, None, &draft).await.is_ok());
     let beat = heartbeat(&draft);
     assert!(store.swap(&ID, Some(draft.version), &beat).await.is_ok());
-    assert!(
-        store
-            .swap(&ID, Some(beat.version), &heartbeat(&draft))
-            .await
-            .is_err()
-    );
+    let second = heartbeat(&draft);
+    assert!(store.swap(&ID, Some(beat.version), &second).await.is_err());
     let stopped = Draft {
         lease: Moment::In(Duration::ZERO),
         ..heartbeat(&draft)

@@ -9,7 +9,7 @@ use idempotent_runtime::{
 use tonic::{Code, Request, Response, Status};
 use tonic_types::StatusExt;
 
-use crate::harness::{open, order, with};
+use crate::harness::{Shop, open, order, with};
 
 /// It is a replay of `first`, with its message and its metadata.
 #[track_caller]
@@ -39,6 +39,11 @@ fn is_refused(status: Status, code: Code, reason: &str) -> tonic_types::ErrorDet
     assert!(!status.message().is_empty());
     assert!(!status.metadata().contains_key("idempotent-replayed"));
     details
+}
+
+async fn fails_precondition(shop: &Shop, order: Request<String>, reason: &str) {
+    let status = shop.fails(order).await;
+    is_refused(status, Code::FailedPrecondition, reason);
 }
 
 #[tokio::test]
@@ -106,11 +111,7 @@ async fn s_116_a_mark_among_the_extensions_is_the_handlers_word() {
     let shop = open(Rules::grpc_unary());
     let first = shop.place(order("second hand")).await;
     assert_eq!(first.expect("it is answered").get_ref(), "perhaps");
-    is_refused(
-        shop.fails(order("second hand")).await,
-        Code::FailedPrecondition,
-        "IDEMPOTENCY_OUTCOME_UNKNOWN",
-    );
+    fails_precondition(&shop, order("second hand"), "IDEMPOTENCY_OUTCOME_UNKNOWN").await;
     assert_eq!(shop.orders.runs(), 1);
 }
 
@@ -131,20 +132,14 @@ async fn s_116_a_key_that_is_missing_or_malformed_is_an_invalid_argument() {
     let details = is_refused(missing, Code::InvalidArgument, "IDEMPOTENCY_KEY_MISSING");
     assert!(details.retry_info().is_none());
     let malformed = with("idempotency-key", "\"k", Request::new("book".to_owned()));
-    let details = is_refused(
-        shop.fails(malformed).await,
-        Code::InvalidArgument,
-        "IDEMPOTENCY_KEY_INVALID",
-    );
+    let malformed = shop.fails(malformed).await;
+    let details = is_refused(malformed, Code::InvalidArgument, "IDEMPOTENCY_KEY_INVALID");
     let info = details.error_info().expect("it says what it is");
     assert_eq!(info.metadata["reason"], "unterminated");
     let nobody = with("caller", "nobody", order("book"));
     let nobody = shop.fails(nobody).await;
-    is_refused(
-        nobody,
-        Code::Unauthenticated,
-        "IDEMPOTENCY_SCOPE_UNRESOLVED",
-    );
+    let reason = "IDEMPOTENCY_SCOPE_UNRESOLVED";
+    is_refused(nobody, Code::Unauthenticated, reason);
     assert_eq!(shop.orders.runs(), 0);
 }
 
@@ -152,11 +147,7 @@ async fn s_116_a_key_that_is_missing_or_malformed_is_an_invalid_argument() {
 async fn s_116_another_message_with_the_key_is_a_failed_precondition() {
     let shop = open(Rules::grpc_unary());
     let first = shop.placed(order("book")).await;
-    is_refused(
-        shop.fails(order("pen")).await,
-        Code::FailedPrecondition,
-        "IDEMPOTENCY_KEY_REUSED",
-    );
+    fails_precondition(&shop, order("pen"), "IDEMPOTENCY_KEY_REUSED").await;
     let again = shop.placed(order("book")).await;
     replays(&again, &first);
     assert_eq!(shop.orders.runs(), 1);

@@ -9,22 +9,21 @@ use std::{
 };
 
 use axum::{Router, body::Body, routing};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, StatusCode};
 use idempotent_runtime::{
     http::{Presence, ReplayHint, Rules, problem::Problems},
-    testing::{Fault, Gate, ManualClock, On, Operation},
+    testing::{Gate, ManualClock},
 };
 use tower::{Layer, ServiceExt};
 
-use crate::harness::{Ask, Shop, by_caller, charge, on_a_clock, post, silent, spawn};
+use crate::harness::{Ask, Shop, charge, on_a_clock, post, respond, silent, vanished};
 
 #[tokio::test]
 async fn s_25_keys_count_for_post_and_patch() {
     for method in [Method::POST, Method::PATCH] {
         let shop = Shop::new(Rules::ietf());
         let request = Ask::new(method, "/charges").key("k");
-        let first = shop.send(request.clone()).await;
-        shop.send(request).await.replays(&first);
+        shop.keeps(request).await;
     }
 }
 
@@ -66,8 +65,7 @@ async fn s_27_put_and_delete_pass_unless_they_are_named() {
     for method in [Method::PUT, Method::DELETE] {
         let shop = Shop::new(Rules::ietf().methods([Method::PUT, Method::DELETE]));
         let request = Ask::new(method, "/charges/1").key("k");
-        let first = shop.send(request.clone()).await;
-        shop.send(request).await.replays(&first);
+        shop.keeps(request).await;
     }
 }
 
@@ -90,10 +88,7 @@ async fn s_30_it_links_to_the_documentation_of_the_service() {
         .base("https://api.example.com/problems/")
         .and_then(|problems| problems.documentation("https://api.example.com/docs#keys"))
         .expect("these are URIs");
-    let shop = Shop::layered(
-        |layer| layer.scope("caller", by_caller).problems(problems),
-        silent,
-    );
+    let shop = Shop::layered(|layer| layer.problems(problems), silent);
 
     let refused = shop.send(post("/charges")).await;
 
@@ -112,8 +107,7 @@ async fn s_30_it_links_to_the_documentation_of_the_service() {
 async fn s_31_without_an_optional_key_every_request_runs() {
     let shop = Shop::new(Rules::ietf().key(Presence::Optional));
     passes(&shop, post("/charges").body("amount=12")).await;
-    let first = shop.send(charge()).await;
-    shop.send(charge()).await.replays(&first);
+    shop.keeps(charge()).await;
 }
 
 #[tokio::test]
@@ -175,10 +169,7 @@ async fn s_33_nothing_is_left_after_a_lease_where_no_handler_is() {
 #[tokio::test]
 async fn s_33_a_takeover_that_finds_no_handler_leaves_what_it_found() {
     let (shop, gate, clock) = lent_for_ten_seconds();
-    shop.store
-        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
-    let vanished = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let vanished = vanished(&shop, &gate, charge()).await;
     clock.advance(Duration::from_secs(11));
     let without = Router::new()
         .route("/others", routing::get(|| async { "others" }))
@@ -202,12 +193,9 @@ async fn s_33_a_takeover_that_finds_no_handler_leaves_what_it_found() {
 #[tokio::test]
 async fn s_33_a_handlers_own_not_found_is_kept() {
     let shop = Shop::with(Rules::ietf(), |_, _| async {
-        let mut response = Response::new(Body::from("no such order"));
-        *response.status_mut() = StatusCode::NOT_FOUND;
-        response
+        respond(StatusCode::NOT_FOUND, "no such order")
     });
-    let first = shop.send(charge()).await;
-    shop.send(charge()).await.replays(&first);
+    shop.keeps(charge()).await;
 }
 
 /// What matches inside of a service is not seen from outside of it.
@@ -279,15 +267,13 @@ async fn s_34_a_request_for_another_protocol_passes() {
     passes(&shop, Ask::new(Method::CONNECT, "/proxy").key("k")).await;
 
     // Only a GET can become a WebSocket over HTTP/1.1, so the field alone does not free a POST from its key.
-    let first = shop.send(websocket(Method::POST)).await;
-    shop.send(websocket(Method::POST)).await.replays(&first);
+    shop.keeps(websocket(Method::POST)).await;
 
     // Some clients offer HTTP/2 with every request, and it is answered as any other.
     let offering = charge()
         .header("connection", "Upgrade, HTTP2-Settings")
         .header("upgrade", "h2c");
-    let first = shop.send(offering.clone()).await;
-    shop.send(offering).await.replays(&first);
+    shop.keeps(offering).await;
 }
 
 #[tokio::test]
@@ -295,7 +281,6 @@ async fn a_route_has_rules_of_its_own() {
     let shop = Shop::layered(
         |layer| {
             layer
-                .scope("caller", by_caller)
                 .route("/quotes/{id}", |rules| rules.key(Presence::Optional))
                 .route("/health/{*rest}", |rules| rules.key(Presence::Ignored))
         },
@@ -313,17 +298,14 @@ async fn of_several_rules_for_a_path_the_first_count() {
     let shop = Shop::layered(
         |layer| {
             layer
-                .scope("caller", by_caller)
                 .route("/quotes/{id}", |rules| rules.key(Presence::Optional))
                 .route("/{*rest}", |rules| rules.key(Presence::Unsupported))
         },
         silent,
     );
 
-    let first = shop.send(post("/quotes/1").key("k")).await;
+    let first = shop.keeps(post("/quotes/1").key("k")).await;
     first.is_fresh();
-    let again = shop.send(post("/quotes/1").key("k")).await;
-    again.replays(&first);
-    let other = shop.send(post("/quotes").key("l")).await;
-    other.is_problem(501, "not_supported");
+    let other = post("/quotes").key("l");
+    shop.refuses(other, 501, "not_supported").await;
 }

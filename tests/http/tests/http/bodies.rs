@@ -10,7 +10,10 @@ use idempotent_runtime::{Status, http::Rules, testing::Gate};
 use tokio::sync::mpsc;
 use tower::util::MapRequestLayer;
 
-use crate::harness::{Answer, Shop, charge, post, silent, spawn, stream};
+use crate::harness::{
+    Answer, Shop, charge, gated, held, live, polled_of, post, respond, silent, stream, stream_of,
+    with_field,
+};
 
 fn pieces(pieces: &[&'static str]) -> Vec<Result<Bytes, Infallible>> {
     pieces
@@ -55,39 +58,18 @@ async fn s_85_a_limit_outside_of_the_layer_is_a_limit() {
     assert_eq!((shop.runs(), shop.store.round_trips()), (0, 0));
 }
 
-/// Panics where anybody reads it.
-struct Unread;
-
-impl http_body::Body for Unread {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
-        panic!("nobody may read it")
-    }
-
-    fn size_hint(&self) -> http_body::SizeHint {
-        http_body::SizeHint::with_exact(9)
-    }
-}
-
 #[tokio::test]
 async fn s_84_s_97_what_is_refused_for_its_head_is_refused_unread() {
     let shop = Shop::new(Rules::ietf().max_request(8));
-    let unread = || Body::new(Unread);
-    let answer = shop
-        .send_as_is(post("/c").key("k").streaming(unread()))
-        .await;
-    answer.is_problem(413, "body_too_large");
-    let answer = shop.send_as_is(post("/c").streaming(unread())).await;
-    answer.is_problem(400, "key_missing");
-    let answer = shop
-        .send_as_is(post("/c").key("\"k").streaming(unread()))
-        .await;
-    answer.is_problem(400, "key_invalid");
+    let unread = || polled_of::<Infallible>(9, |_| panic!("nobody may read it"));
+    for (ask, status, code) in [
+        (post("/c").key("k"), 413, "body_too_large"),
+        (post("/c"), 400, "key_missing"),
+        (post("/c").key("\"k"), 400, "key_invalid"),
+    ] {
+        let answer = shop.send_as_is(ask.streaming(unread())).await;
+        answer.is_problem(status, code);
+    }
 }
 
 #[tokio::test]
@@ -150,21 +132,16 @@ async fn s_88_s_89_a_stream_is_given_on_as_it_comes_and_not_replayed() {
     let shop = Shop::with(Rules::ietf(), move |_, _| {
         let receiver = receiver.lock().expect("nobody panics").take();
         async move {
-            let mut response = Response::new(Body::new(Live(receiver.expect("it runs once"))));
-            let events = HeaderValue::from_static("text/event-stream");
-            response.headers_mut().insert("content-type", events);
-            response
+            let response = Response::new(live(receiver.expect("it runs once")));
+            with_field(response, "content-type", "text/event-stream")
         }
     });
     let response = shop.begin(charge()).await;
     let mut body = response.into_body();
 
     sender.send("event 1".into()).expect("it is read");
-    let first = body
-        .frame()
-        .await
-        .expect("it is there")
-        .expect("it is sound");
+    let first = body.frame().await.expect("it is there");
+    let first = first.expect("it is sound");
     assert_eq!(first.data_ref().expect("data"), "event 1");
     shop.refuses(charge(), 409, "request_in_progress").await;
 
@@ -172,10 +149,7 @@ async fn s_88_s_89_a_stream_is_given_on_as_it_comes_and_not_replayed() {
     drop(sender);
     let rest = body.collect().await.expect("it is whole").to_bytes();
     assert_eq!(rest, "event 2");
-    until_settled(&shop)
-        .await
-        .is_problem(409, "result_unavailable");
-    assert_eq!(shop.runs(), 1);
+    is_bound(&shop, "result_unavailable").await;
 }
 
 /// What is recorded of a stream is written after its end, in the background.
@@ -188,21 +162,10 @@ pub(crate) async fn until_settled(shop: &Shop) -> Answer {
     shop.send(charge()).await
 }
 
-/// What is sent, as it is sent.
-pub(crate) struct Live(pub(crate) mpsc::UnboundedReceiver<Bytes>);
-
-impl http_body::Body for Live {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
-        self.0
-            .poll_recv(cx)
-            .map(|piece| piece.map(|piece| Ok(http_body::Frame::data(piece))))
-    }
+/// Once that is recorded, a retry is refused with this problem, and no handler runs for it.
+pub(crate) async fn is_bound(shop: &Shop, code: &str) {
+    until_settled(shop).await.is_problem(409, code);
+    assert_eq!(shop.runs(), 1);
 }
 
 #[tokio::test]
@@ -212,10 +175,7 @@ async fn s_88_a_stream_whose_client_goes_away_is_not_replayed() {
     });
     let response = shop.begin(charge()).await;
     drop(response);
-    until_settled(&shop)
-        .await
-        .is_problem(409, "result_unavailable");
-    assert_eq!(shop.runs(), 1);
+    is_bound(&shop, "result_unavailable").await;
 }
 
 /// Time that is paused goes on when nothing else can: when the run would never end.
@@ -223,20 +183,14 @@ async fn s_88_a_stream_whose_client_goes_away_is_not_replayed() {
 async fn s_88_s_90_nothing_is_held_for_a_client_that_left_before_the_response_began() {
     for is_streamed in [true, false] {
         let gate = Gate::new();
-        let inside = gate.clone();
-        let shop = Shop::with(Rules::ietf().max_response(3), move |_, _| {
-            let gate = inside.clone();
-            async move {
-                gate.pass().await;
-                Response::new(if is_streamed {
-                    stream(pieces(&["event"]))
-                } else {
-                    Body::from("a long receipt")
-                })
-            }
-        });
-        let client = spawn(&shop, charge());
-        gate.arrived(1).await;
+        let answer = move |_| {
+            Response::new(match is_streamed {
+                true => stream(pieces(&["event"])),
+                false => Body::from("a long receipt"),
+            })
+        };
+        let shop = Shop::with(Rules::ietf().max_response(3), gated(&gate, answer));
+        let client = held(&shop, &gate, charge()).await;
         client.abort();
         let _gone = client.await;
 
@@ -263,38 +217,14 @@ async fn s_91_any_bytes_are_replayed() {
     shop.send(charge()).await.replays(&first);
 }
 
-/// A body that knows its length and breaks off before it.
-struct Broken(bool);
-
-impl http_body::Body for Broken {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, BoxError>>> {
-        let begun = std::mem::replace(&mut self.0, true);
-        std::task::Poll::Ready(Some(if begun {
-            Err("the disk is gone".into())
-        } else {
-            Ok(http_body::Frame::data("rec".into()))
-        }))
-    }
-
-    fn size_hint(&self) -> http_body::SizeHint {
-        http_body::SizeHint::with_exact(7)
-    }
-}
-
 #[tokio::test]
 async fn s_95_a_response_that_breaks_off_is_no_outcome() {
     for knows_its_length in [true, false] {
         let shop = Shop::with(Rules::ietf(), move |_, _| async move {
-            Response::new(if knows_its_length {
-                Body::new(Broken(false))
-            } else {
-                stream::<BoxError>(vec![Ok("rec".into()), Err("the disk is gone".into())])
+            let pieces = vec![Ok("rec".into()), Err("the disk is gone".into())];
+            Response::new(match knows_its_length {
+                true => stream_of::<BoxError>(7, pieces),
+                false => stream::<BoxError>(pieces),
             })
         });
         let response = shop.begin(charge()).await;
@@ -302,24 +232,16 @@ async fn s_95_a_response_that_breaks_off_is_no_outcome() {
         let begun = body.frame().await.expect("it begins").expect("it is sound");
         assert_eq!(begun.data_ref().expect("data"), "rec");
         assert!(body.frame().await.expect("it goes on").is_err());
-        until_settled(&shop)
-            .await
-            .is_problem(409, "outcome_unknown");
-        assert_eq!(shop.runs(), 1);
+        is_bound(&shop, "outcome_unknown").await;
     }
 }
 
 #[tokio::test]
 async fn s_96_a_part_is_kept_as_the_whole_part_that_it_is() {
     let shop = Shop::with(Rules::ietf(), |_, _| async {
-        let mut response = Response::new(Body::from("part"));
-        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-        let range = HeaderValue::from_static("bytes 0-3/9");
-        response.headers_mut().insert("content-range", range);
-        response
+        let part = respond(StatusCode::PARTIAL_CONTENT, "part");
+        with_field(part, "content-range", "bytes 0-3/9")
     });
-    let first = shop.send(charge().header("range", "bytes=0-3")).await;
-    let again = shop.send(charge().header("range", "bytes=0-3")).await;
-    again.replays(&first);
-    assert_eq!(again.headers["content-range"], "bytes 0-3/9");
+    let first = shop.keeps(charge().header("range", "bytes=0-3")).await;
+    assert_eq!(first.headers["content-range"], "bytes 0-3/9");
 }

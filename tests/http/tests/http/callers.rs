@@ -18,7 +18,7 @@ use idempotent_runtime::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::harness::{Answer, Ask, CALLER, Shop, by_caller, post};
+use crate::harness::{Answer, Ask, CALLER, Shop, layer_over, post};
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -119,17 +119,14 @@ impl Orders {
     }
 
     fn behind(&self, rules: Rules) -> Shop {
-        let layer = IdempotencyLayer::builder(self.idem.clone()).scope("caller", by_caller);
-        let layer = layer.rules(rules).build();
-        shop(self.router().layer(layer.expect("the settings are sound")))
+        let layer = layer_over(&self.idem, |layer| layer.rules(rules));
+        shop(self.router().layer(layer))
     }
 
     fn behind_one_space(&self) -> Shop {
         let layer = IdempotencyLayer::builder(self.idem.clone()).shared_by_all_callers();
-        shop(
-            self.router()
-                .layer(layer.build().expect("the settings are sound")),
-        )
+        let layer = layer.build().expect("the settings are sound");
+        shop(self.router().layer(layer))
     }
 
     async fn knows(&self, operation: &str) -> bool {

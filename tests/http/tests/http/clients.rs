@@ -11,8 +11,8 @@ use http::{Method, Request};
 use http_body_util::Full;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use idempotent_runtime::{
-    http::{LayerBuilder, MissingScope, Rules},
-    testing::{Fault, Gate, On, Operation, assert_idempotent},
+    http::{LayerBuilder, Rules, Scope},
+    testing::{Gate, assert_idempotent},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -22,7 +22,8 @@ use tokio::{
 use tower::{ServiceBuilder, ServiceExt};
 
 use crate::harness::{
-    Ask, Shop, by_caller, charge, first_held_at, held_at, on_a_clock, post, silent, spawn, waiting,
+    Ask, Shop, charge, first_held_at, held, held_at, live, on_a_clock, post, silent, vanished,
+    waiting,
 };
 
 /// Says when it is dropped.
@@ -155,12 +156,8 @@ async fn s_100_a_timeout_outside_changes_nothing() {
 #[tokio::test]
 async fn s_100_the_layer_counts_the_handlers_that_run() {
     let (shop, gate) = waiting(Rules::ietf());
-    let shop = shop.beside(
-        |layer| layer.scope("caller", by_caller).max_in_flight(1),
-        held_at(&gate),
-    );
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let shop = shop.beside(|layer| layer.max_in_flight(1), held_at(&gate));
+    let first = held(&shop, &gate, charge()).await;
     // Its client goes away, and it runs on.
     first.abort();
     let _gone = first.await;
@@ -180,10 +177,7 @@ async fn s_100_the_layer_counts_the_handlers_that_run() {
 
 /// The shop again, where each caller has room for one handler. The first one waits at the gate.
 fn with_room_for_one(shop: &Shop, gate: &Gate) -> Shop {
-    let room_for_one = |layer: LayerBuilder<MissingScope>| {
-        let layer = layer.scope("caller", by_caller);
-        layer.max_in_flight_per_caller(1)
-    };
+    let room_for_one = |layer: LayerBuilder<Scope>| layer.max_in_flight_per_caller(1);
     shop.beside(room_for_one, first_held_at(gate))
 }
 
@@ -191,8 +185,7 @@ fn with_room_for_one(shop: &Shop, gate: &Gate) -> Shop {
 async fn a_caller_has_a_bound_of_its_own() {
     let (shop, gate) = waiting(Rules::ietf());
     let shop = with_room_for_one(&shop, &gate);
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let first = held(&shop, &gate, charge()).await;
 
     let second = post("/charges").key("l");
     let refused = shop.send(second.clone()).await;
@@ -210,10 +203,7 @@ async fn a_caller_has_a_bound_of_its_own() {
 async fn who_takes_over_finds_room() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf());
     let shop = with_room_for_one(&shop, &gate);
-    let beats = Operation::Heartbeat;
-    shop.store.fault(beats, On::Every, Fault::LoseRequest);
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let first = vanished(&shop, &gate, charge()).await;
     clock.advance(Duration::from_secs(31));
 
     shop.send(charge()).await.is_fresh();
@@ -255,8 +245,8 @@ async fn another_response_to_an_equal_request_is_found() {
 async fn a_body_that_trickles_in_holds_no_key() {
     let shop = Shop::new(Rules::ietf());
     let (sender, receiver) = mpsc::unbounded_channel::<bytes::Bytes>();
-    let slow = Body::new(crate::bodies::Live(receiver));
-    let slow = tokio::spawn(shop.clone().send_owned(charge().streaming(slow)));
+    let slow = charge().streaming(live(receiver));
+    let slow = tokio::spawn(shop.clone().send_owned(slow));
     sender.send("amount".into()).expect("it is read");
 
     shop.send(charge()).await.is_fresh();

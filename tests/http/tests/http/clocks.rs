@@ -2,15 +2,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::body::Body;
-use http::Response;
 use idempotent_runtime::{
     Idempotency, MemoryStore, Time,
     http::Rules,
-    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
+    testing::{FaultyStore, Gate, ManualClock},
 };
 
-use crate::harness::{Shop, charge, spawn};
+use crate::harness::{Shop, charge, gated, receipt, vanished};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -37,15 +35,8 @@ fn machine(store: &FaultyStore, gate: &Gate) -> (Shop, ManualClock) {
         .timer(timer.clone())
         .build()
         .expect("the settings are sound");
-    let inside = gate.clone();
     let rules = Rules::ietf().ttl("5m").lease("30s");
-    let shop = Shop::over(store.clone(), idem, rules, move |run, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            Response::new(Body::from(format!("receipt {run}")))
-        }
-    });
+    let shop = Shop::over(store.clone(), idem, rules, gated(gate, receipt));
     (shop, timer)
 }
 
@@ -78,11 +69,8 @@ async fn s_112_a_lease_ends_by_the_clock_of_the_store() {
         let (store, clock) = off_by(minutes);
         let (waits, passes) = (Gate::new(), Gate::new());
         passes.open();
-        // This one will not be heard of again.
-        store.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
         let (vanishes, _) = machine(&store, &waits);
-        let first = spawn(&vanishes, charge());
-        waits.arrived(1).await;
+        let first = vanished(&vanishes, &waits, charge()).await;
         let (other, timer) = machine(&store, &passes);
 
         clock.advance(Duration::from_secs(29));

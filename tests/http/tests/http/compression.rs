@@ -2,13 +2,13 @@
 
 use axum::body::Body;
 use http::{
-    HeaderValue, Response,
+    Response,
     header::{CONTENT_ENCODING, CONTENT_TYPE},
 };
 use idempotent_runtime::http::{HeaderPolicy, Rules};
 
 use crate::{
-    harness::{Shop, by_caller, charge},
+    harness::{Ask, Shop, charge, with_field},
     said::warnings_of,
 };
 
@@ -16,14 +16,13 @@ use crate::{
 async fn s_93_compression_inside_of_the_layer_is_warned_of_once_a_route() {
     let sent = |name: &'static str, coding: Option<&'static str>| async move {
         let shop = Shop::layered(
-            |layer| layer.name(name).scope("caller", by_caller),
+            |layer| layer.name(name),
             move |_, _| async move {
-                let mut response = Response::new(Body::from("receipt"));
-                if let Some(coding) = coding {
-                    let coding = HeaderValue::from_static(coding);
-                    response.headers_mut().insert("content-encoding", coding);
+                let response = Response::new(Body::from("receipt"));
+                match coding {
+                    Some(coding) => with_field(response, "content-encoding", coding),
+                    None => response,
                 }
-                response
             },
         );
         let twice = async {
@@ -40,15 +39,21 @@ async fn s_93_compression_inside_of_the_layer_is_warned_of_once_a_route() {
     assert_eq!(sent("not-compressed", None).await, "");
 }
 
+/// A shop whose responses are compressed.
+fn compressed(rules: Rules) -> Shop {
+    Shop::with(rules, |_, _| async {
+        let response = Response::new(Body::from("compressed"));
+        with_field(response, "content-encoding", "gzip")
+    })
+}
+
+fn accepting(accepted: &str) -> Ask {
+    charge().header("accept-encoding", accepted)
+}
+
 #[tokio::test]
 async fn s_93_a_stored_coding_is_not_given_to_who_cannot_read_it() {
-    let shop = Shop::with(Rules::ietf(), |_, _| async {
-        let mut response = Response::new(Body::from("compressed"));
-        let coding = HeaderValue::from_static("gzip");
-        response.headers_mut().insert("content-encoding", coding);
-        response
-    });
-    let accepting = |accepted: &str| charge().header("accept-encoding", accepted);
+    let shop = compressed(Rules::ietf());
     let first = shop.send(accepting("gzip")).await;
     for accepted in ["br, gzip;q=0.5", "*", "*;q=0, gzip", "br;q=0, *;q=0.1"] {
         shop.send(accepting(accepted)).await.replays(&first);
@@ -72,30 +77,19 @@ async fn s_93_a_stored_coding_is_not_given_to_who_cannot_read_it() {
 /// RFC 9110, section 12.5.3: without the field any coding is acceptable. The first request was answered so, too.
 #[tokio::test]
 async fn s_93_who_names_no_coding_is_given_the_one_that_is_stored() {
-    let shop = Shop::with(Rules::ietf(), |_, _| async {
-        let mut response = Response::new(Body::from("compressed"));
-        let coding = HeaderValue::from_static("gzip");
-        response.headers_mut().insert("content-encoding", coding);
-        response
-    });
+    let shop = compressed(Rules::ietf());
 
-    let first = shop.send(charge()).await;
-
-    shop.send(charge()).await.replays(&first);
+    shop.keeps(charge()).await;
     assert_eq!(shop.runs(), 1);
 }
 
 #[tokio::test]
 async fn s_93_who_is_to_read_a_body_of_several_codings_accepts_each_of_them() {
     let shop = Shop::with(Rules::ietf(), |_, _| async {
-        let mut response = Response::new(Body::from("compressed twice"));
-        for coding in ["gzip", "br, identity"] {
-            let coding = HeaderValue::from_static(coding);
-            response.headers_mut().append("content-encoding", coding);
-        }
-        response
+        let response = Response::new(Body::from("compressed twice"));
+        let once = with_field(response, "content-encoding", "gzip");
+        with_field(once, "content-encoding", "br, identity")
     });
-    let accepting = |accepted: &str| charge().header("accept-encoding", accepted);
     let first = shop.send(charge()).await;
     for accepted in ["br, gzip", "gzip, *", "*, identity;q=0"] {
         shop.send(accepting(accepted)).await.replays(&first);
@@ -113,19 +107,9 @@ async fn s_80_s_93_a_replay_tells_the_coding_of_its_body_whatever_fields_are_kep
         HeaderPolicy::only([CONTENT_TYPE]),
         HeaderPolicy::new().leave_out(CONTENT_ENCODING),
     ] {
-        let shop = Shop::with(Rules::ietf().headers(policy), |_, _| async {
-            let mut response = Response::new(Body::from("compressed"));
-            let coding = HeaderValue::from_static("gzip");
-            response.headers_mut().insert(CONTENT_ENCODING, coding);
-            response
-        });
-        let accepting = |accepted: &str| charge().header("accept-encoding", accepted);
-        let first = shop.send(accepting("gzip")).await;
-
-        let again = shop.send(accepting("gzip")).await;
-
-        again.replays(&first);
-        assert_eq!(again.headers[CONTENT_ENCODING], "gzip");
+        let shop = compressed(Rules::ietf().headers(policy));
+        let first = shop.keeps(accepting("gzip")).await;
+        assert_eq!(first.headers[CONTENT_ENCODING], "gzip");
         shop.refuses(accepting("br"), 409, "result_unavailable")
             .await;
         assert_eq!(shop.runs(), 1);

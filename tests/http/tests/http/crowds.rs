@@ -13,11 +13,11 @@ use std::{
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use idempotent_runtime::http::{IdempotencyKey, Rules};
 
-use crate::harness::{Answer, Ask, CALLER, Shop, post};
+use crate::harness::{Answer, Ask, CALLER, Shop, post, respond};
 
 const CLIENTS: u64 = 64;
 const TENANTS: u64 = 8;
@@ -48,9 +48,7 @@ fn shop(runs: &Runs) -> Shop {
                 *run
             };
             assert_eq!(body.to_bytes(), amount(&key), "it is the first request");
-            let mut response = Response::new(Body::from(format!("{receipt}, run {run}")));
-            *response.status_mut() = StatusCode::CREATED;
-            response
+            respond(StatusCode::CREATED, format!("{receipt}, run {run}"))
         }
     })
 }

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
-use http::Response;
 use idempotent_runtime::{
-    Error, Idempotency, MemoryStore, OnExpired, RawEnding, RawOutcome,
+    Error, Idempotency, OnExpired, RawEnding, RawOutcome,
     http::{IdempotencyLayer, Rules},
-    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
+    testing::{Fault, Gate, On, Operation},
 };
 
-use crate::harness::{Shop, by_caller, charge, on_a_clock};
+use crate::harness::{Shop, by_caller, by_one_clock, charge, on_a_clock, receipt};
 
 #[tokio::test]
 async fn s_110_s_111_after_its_time_a_key_is_new_purged_or_not() {
@@ -30,17 +28,9 @@ async fn s_110_s_111_after_its_time_a_key_is_new_purged_or_not() {
 
 #[tokio::test]
 async fn s_110_a_key_whose_time_is_over_is_refused_where_that_is_said() {
-    let clock = ManualClock::new();
-    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-    let idem = Idempotency::builder(store.clone())
-        .timer(clock.clone())
-        .audit_retention("10h")
-        .build()
-        .expect("the settings are sound");
+    let (store, idem, clock) = by_one_clock(|handle| handle.audit_retention("10h"));
     let rules = Rules::ietf().ttl("36h").on_expired(OnExpired::Refuse);
-    let shop = Shop::over(store, idem, rules, |run, _| async move {
-        Response::new(Body::from(format!("receipt {run}")))
-    });
+    let shop = Shop::over(store, idem, rules, |run, _| async move { receipt(run) });
     let hours = |hours: u64| Duration::from_secs(hours * 60 * 60);
     let first = shop.send(charge()).await;
     clock.advance(hours(36) - Duration::from_secs(1));
@@ -77,13 +67,8 @@ async fn s_110_a_key_whose_time_is_over_is_refused_where_that_is_said() {
 
 #[tokio::test]
 async fn s_110_a_key_under_which_nothing_was_done_is_new_whatever_is_said() {
-    let clock = ManualClock::new();
-    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let (store, idem, clock) = by_one_clock(|handle| handle.audit_retention("900h"));
     store.fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
-    let idem = Idempotency::builder(store)
-        .timer(clock.clone())
-        .audit_retention("900h");
-    let idem = idem.build().expect("the settings are sound");
     let call = |amount: u32| {
         let call = idem.call("mail.send").key("k").arguments(&amount);
         call.on_expired(OnExpired::Refuse)

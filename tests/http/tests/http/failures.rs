@@ -6,14 +6,14 @@ use axum::{BoxError, body::Body, response::IntoResponse as _};
 use http::{Request, Response, StatusCode};
 use http_body_util::Empty;
 use idempotent_runtime::{
-    OnCrash, OnOutage, RawOutcome, Status,
-    http::{IdempotencyLayer, ReplayHint, Rules, ServerErrors, UnstorableResponse},
+    Idempotency, OnCrash, OnOutage, RawOutcome, Status,
+    http::{ReplayHint, Rules, ServerErrors, UnstorableResponse},
     store::StoreErrorKind,
     testing::{Fault, Gate, ManualClock, On, Operation},
 };
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::harness::{Shop, by_caller, charge, on_a_clock, spawn, stream};
+use crate::harness::{Shop, charge, held, layer_over, marked, on_a_clock, stream, vanished};
 
 fn panicking(rules: Rules) -> Shop {
     Shop::with(rules, |_, _| async { panic!("the handler of a test") })
@@ -48,12 +48,8 @@ async fn s_103_an_error_of_the_service_is_a_failure() {
         (ServerErrors::Release, OnCrash::Uncertain, 0),
         (ServerErrors::Uncertain, OnCrash::Rerun, 409),
     ] {
-        let shop = Shop::new(Rules::ietf());
-        let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope("caller", by_caller)
-            .rules(Rules::ietf().server_errors(errors).on_crash(on_crash))
-            .build()
-            .expect("the settings are sound");
+        let rules = Rules::ietf().server_errors(errors).on_crash(on_crash);
+        let layer = layer_over(&Idempotency::memory(), |layer| layer.rules(rules));
         let fails =
             service_fn(|_| async { Err::<Response<Empty<bytes::Bytes>>, _>("no connection") });
         let service = layer.layer(fails);
@@ -71,11 +67,7 @@ async fn s_103_an_error_of_the_service_is_a_failure() {
 async fn s_104_a_vanished_process_binds_a_key_for_one_lease() {
     for (on_crash, runs) in [(OnCrash::Rerun, 2), (OnCrash::Uncertain, 1)] {
         let (shop, gate, clock) = on_a_clock(Rules::ietf().on_crash(on_crash).lease("5s"));
-        // To the store, a process that is gone is one of which nothing more is heard.
-        shop.store
-            .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
-        let first = spawn(&shop, charge());
-        gate.arrived(1).await;
+        let first = vanished(&shop, &gate, charge()).await;
         shop.refuses(charge(), 409, "request_in_progress").await;
 
         clock.advance(Duration::from_secs(6));
@@ -98,12 +90,11 @@ fn sending_a_long_receipt(
 ) -> (Shop, ManualClock) {
     Shop::timed(rules, move |_, _| async move {
         let receipt = "a long receipt";
-        let mut response = Response::new(match is_known {
+        let response = Response::new(match is_known {
             true => Body::from(receipt),
             false => stream::<BoxError>(vec![Ok(receipt.into())]),
         });
-        mark.map(|mark| response.extensions_mut().insert(mark));
-        response
+        marked(response, mark)
     })
 }
 
@@ -127,14 +118,11 @@ async fn s_88_s_90_a_process_that_vanishes_while_it_sends_a_response_has_answere
         (again(), true, None, 2),
     ] {
         let (shop, clock) = sending_a_long_receipt(rules, is_known, mark);
-        let request = Request::<Body>::from(charge());
-        let sent = shop.router.clone().oneshot(request).await;
-        let sent = sent.expect("a router does not fail");
+        let sent = shop.begin(charge()).await;
         assert_eq!(sent.status(), 200);
 
         // To the store, a process that is gone is one of which nothing more is heard.
-        shop.store
-            .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
+        shop.lose_heartbeats();
         clock.advance(LEASE * 2);
         let answer = shop.send(charge()).await;
 
@@ -199,8 +187,7 @@ async fn s_104_a_response_that_is_only_to_be_recorded_is_treated_as_the_rules_sa
 #[tokio::test]
 async fn s_105_a_slow_handler_keeps_its_key() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf().lease("30s"));
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let first = held(&shop, &gate, charge()).await;
     for beats in 1..=6 {
         clock.await_sleepers(1).await;
         clock.advance(Duration::from_secs(10));
@@ -218,10 +205,7 @@ async fn s_105_a_slow_handler_keeps_its_key() {
 #[tokio::test]
 async fn s_106_who_lost_its_lease_gives_the_response_that_won() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf());
-    shop.store
-        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
-    let stale = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let stale = vanished(&shop, &gate, charge()).await;
     clock.advance(Duration::from_secs(31));
     let winner = shop.send(charge()).await;
     assert_eq!(winner.body, "receipt 2");

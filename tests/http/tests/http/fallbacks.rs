@@ -12,14 +12,10 @@ use axum::{
 use idempotent_runtime::http::{IdempotencyLayer, Rules};
 use tower::Layer;
 
-use crate::harness::{Answer, Ask, Shop, by_caller, post};
+use crate::harness::{Answer, Ask, Shop, layer_over, post};
 
 fn layer_of(shop: &Shop, rules: Rules) -> IdempotencyLayer {
-    IdempotencyLayer::builder(shop.idem.clone())
-        .scope("caller", by_caller)
-        .rules(rules)
-        .build()
-        .expect("the settings are sound")
+    layer_over(&shop.idem, |layer| layer.rules(rules))
 }
 
 /// Puts the layer into a router, or around one.

@@ -15,7 +15,7 @@ use http::StatusCode;
 use idempotent_runtime::{
     Error, Idempotency, RawEnding, RawOutcome,
     http::{
-        IdempotencyKey, IdempotencyLayer, Json, ReplayHint, Rules,
+        IdempotencyKey, Json, ReplayHint, Rules,
         problem::{Kind, Problem},
     },
     idempotent,
@@ -27,7 +27,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::harness::{Answer, Ask, Shop, by_caller, charge, post};
+use crate::harness::{Answer, Ask, Shop, charge, layer_over, post};
 
 /// What the handlers share.
 #[derive(Clone)]
@@ -220,9 +220,6 @@ async fn take(idem: &Idempotency, article: &str, amount: u32) -> Result<u32, Err
 async fn neither_a_mark_nor_an_error_of_ours_is_stored_by_a_layer() {
     let idem = Idempotency::memory();
     let runs = Arc::new(AtomicUsize::new(0));
-    let layer = IdempotencyLayer::builder(idem.clone())
-        .scope("caller", by_caller)
-        .build();
     let handler = {
         let (idem, runs) = (idem.clone(), Arc::clone(&runs));
         move || async move {
@@ -241,7 +238,7 @@ async fn neither_a_mark_nor_an_error_of_ours_is_stored_by_a_layer() {
     };
     let router = Router::new()
         .route("/charges", on_post(handler))
-        .layer(layer.expect("the settings are sound"));
+        .layer(layer_over(&idem, |layer| layer));
     let shop = shop(router);
     let sold_out = shop.send(charge()).await;
     assert_eq!(
@@ -290,8 +287,7 @@ async fn s_67_an_error_of_ours_frees_the_key_only_where_nothing_was_executed() {
     let shop = Shop::with(Rules::ietf(), |_, _| async {
         Problem::new(Kind::HandlerFailed).into_response()
     });
-    let first = shop.send(charge()).await;
-    shop.send(charge()).await.replays(&first);
+    shop.keeps(charge()).await;
 }
 
 /// A receipt in a database that is out of reach when it is asked for again.

@@ -12,12 +12,12 @@ use std::{
 use axum::{Router, body::Body, routing::any};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, request::Parts};
 use idempotent_runtime::{
-    Idempotency, MemoryStore, RawOutcome,
+    Builder, Idempotency, MemoryStore, RawOutcome,
     http::{IdempotencyLayer, LayerBuilder, MissingScope, Rules, Scope},
     identity::RecordId,
     record::{Draft, Moment, Record, TokenRule, Version},
     store::Swap,
-    testing::{FaultyStore, Gate, ManualClock},
+    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
 };
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -25,11 +25,13 @@ use tower::ServiceExt;
 
 pub(crate) use self::{
     answer::Answer,
-    ask::{Ask, charge, post, stream},
+    ask::{Ask, charge, post},
+    reply::{live, marked, polled, polled_of, receipt, respond, stream, stream_of, with_field},
 };
 
 mod answer;
 mod ask;
+mod reply;
 
 /// A service behind the layer, and what it has done.
 #[derive(Clone)]
@@ -78,9 +80,7 @@ impl Shop {
     /// A shop that answers with 201, a location and the bytes of its own, counted.
     pub(crate) fn new(rules: Rules) -> Self {
         Self::with(rules, |run, _| async move {
-            let body = format!("receipt {run}");
-            let mut response = Response::new(Body::from(body));
-            *response.status_mut() = StatusCode::CREATED;
+            let mut response = respond(StatusCode::CREATED, format!("receipt {run}"));
             let location = format!("/receipts/{run}")
                 .try_into()
                 .expect("a path is a value");
@@ -110,11 +110,7 @@ impl Shop {
         H: Fn(usize, Request<Body>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send,
     {
-        let layer = IdempotencyLayer::builder(idem.clone())
-            .scope("caller", by_caller)
-            .rules(rules)
-            .build()
-            .expect("the settings are sound");
+        let layer = layer_over(&idem, |layer| layer.rules(rules));
         Self::behind(layer, store, idem, handler)
     }
 
@@ -154,7 +150,7 @@ impl Shop {
 
     /// A shop behind a layer that is set up so.
     pub(crate) fn layered<H, F>(
-        set_up: impl FnOnce(LayerBuilder<MissingScope>) -> LayerBuilder<Scope>,
+        set_up: impl FnOnce(LayerBuilder<Scope>) -> LayerBuilder<Scope>,
         handler: H,
     ) -> Self
     where
@@ -166,6 +162,19 @@ impl Shop {
 
     /// Another shop over the same records, behind a layer that is set up so.
     pub(crate) fn beside<H, F>(
+        &self,
+        set_up: impl FnOnce(LayerBuilder<Scope>) -> LayerBuilder<Scope>,
+        handler: H,
+    ) -> Self
+    where
+        H: Fn(usize, Request<Body>) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = Response<Body>> + Send,
+    {
+        self.scoped_by(|layer| set_up(layer.scope("caller", by_caller)), handler)
+    }
+
+    /// The same, where the set-up says whose keys they are.
+    pub(crate) fn scoped_by<H, F>(
         &self,
         set_up: impl FnOnce(LayerBuilder<MissingScope>) -> LayerBuilder<Scope>,
         handler: H,
@@ -185,10 +194,7 @@ impl Shop {
         H: Fn(usize, Request<Body>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<Body>> + Send,
     {
-        let clock = ManualClock::new();
-        let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-        let idem = Idempotency::builder(store.clone()).timer(clock.clone());
-        let idem = idem.build().expect("the settings are sound");
+        let (store, idem, clock) = by_one_clock(|handle| handle);
         (Self::over(store, idem, rules, handler), clock)
     }
 
@@ -198,6 +204,12 @@ impl Shop {
         records.expect("the store answers")
     }
 
+    /// From now on the store hears of no heartbeat.
+    pub(crate) fn lose_heartbeats(&self) {
+        let beats = Operation::Heartbeat;
+        self.store.fault(beats, On::Every, Fault::LoseRequest);
+    }
+
     /// How often the handler was called.
     pub(crate) fn runs(&self) -> usize {
         self.runs.load(Ordering::SeqCst)
@@ -205,6 +217,13 @@ impl Shop {
 
     pub(crate) async fn send(&self, request: Ask) -> Answer {
         self.send_as_is(request.into()).await
+    }
+
+    /// It runs, and is replayed when it is sent again.
+    pub(crate) async fn keeps(&self, request: Ask) -> Answer {
+        let first = self.send(request.clone()).await;
+        self.send(request).await.replays(&first);
+        first
     }
 
     /// It is refused with this problem.
@@ -228,37 +247,99 @@ impl Shop {
     }
 }
 
+/// A layer for callers that name themselves, set up so.
+pub(crate) fn layer_over(
+    idem: &Idempotency,
+    set_up: impl FnOnce(LayerBuilder<Scope>) -> LayerBuilder<Scope>,
+) -> IdempotencyLayer {
+    let layer = IdempotencyLayer::builder(idem.clone()).scope("caller", by_caller);
+    set_up(layer).build().expect("the settings are sound")
+}
+
+/// A store and a handle, set up so, that go by a clock of the test's own.
+pub(crate) fn by_one_clock(
+    set_up: impl FnOnce(Builder) -> Builder,
+) -> (FaultyStore, Idempotency, ManualClock) {
+    let clock = ManualClock::new();
+    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
+    let handle = set_up(Idempotency::builder(store.clone()).timer(clock.clone()));
+    (
+        store,
+        handle.build().expect("the settings are sound"),
+        clock,
+    )
+}
+
 /// Sends a request from a task of its own, as another connection does.
 pub(crate) fn spawn(shop: &Shop, request: Ask) -> JoinHandle<Answer> {
     tokio::spawn(shop.clone().send_owned(request.into()))
+}
+
+/// The same, when its handler waits at the gate.
+pub(crate) async fn held(shop: &Shop, gate: &Gate, request: Ask) -> JoinHandle<Answer> {
+    let sent = spawn(shop, request);
+    gate.arrived(1).await;
+    sent
+}
+
+/// The same, of a process that vanishes then: the store hears nothing more of it.
+pub(crate) async fn vanished(shop: &Shop, gate: &Gate, request: Ask) -> JoinHandle<Answer> {
+    shop.lose_heartbeats();
+    held(shop, gate, request).await
 }
 
 /// A handler that waits at the gate, and then has nothing to say.
 pub(crate) fn held_at(
     gate: &Gate,
 ) -> impl Fn(usize, Request<Body>) -> BoxFuture<Response<Body>> + Clone + Send + Sync + 'static {
-    let gate = gate.clone();
-    move |_, _| {
-        let gate = gate.clone();
-        Box::pin(async move {
-            gate.pass().await;
-            Response::default()
-        })
-    }
+    gated(gate, |_| Response::default())
 }
 
 /// A handler that waits at the gate in its first run, and answers with a receipt.
 pub(crate) fn first_held_at(
     gate: &Gate,
 ) -> impl Fn(usize, Request<Body>) -> BoxFuture<Response<Body>> + Clone + Send + Sync + 'static {
+    first_gated(gate, receipt)
+}
+
+/// A handler that waits at the gate, and then answers so.
+pub(crate) fn gated<R>(
+    gate: &Gate,
+    answer: R,
+) -> impl Fn(usize, Request<Body>) -> BoxFuture<Response<Body>> + Clone + Send + Sync + 'static
+where
+    R: Fn(usize) -> Response<Body> + Clone + Send + Sync + 'static,
+{
+    held_in(gate, |_| true, answer)
+}
+
+/// The same, where only the first run waits.
+pub(crate) fn first_gated<R>(
+    gate: &Gate,
+    answer: R,
+) -> impl Fn(usize, Request<Body>) -> BoxFuture<Response<Body>> + Clone + Send + Sync + 'static
+where
+    R: Fn(usize) -> Response<Body> + Clone + Send + Sync + 'static,
+{
+    held_in(gate, |run| run == 1, answer)
+}
+
+fn held_in<R>(
+    gate: &Gate,
+    waits: fn(usize) -> bool,
+    answer: R,
+) -> impl Fn(usize, Request<Body>) -> BoxFuture<Response<Body>> + Clone + Send + Sync + 'static
+where
+    R: Fn(usize) -> Response<Body> + Clone + Send + Sync + 'static,
+{
     let gate = gate.clone();
     move |run, _| {
-        let gate = gate.clone();
+        let (gate, answer) = (gate.clone(), answer.clone());
         Box::pin(async move {
-            if run == 1 {
+            if waits(run) {
                 gate.pass().await;
             }
-            Response::new(Body::from(format!("receipt {run}")))
+            answer(run)
         })
     }
 }
@@ -279,8 +360,7 @@ pub(crate) fn waiting(rules: Rules) -> (Shop, Gate) {
 /// The same, while the first request runs.
 pub(crate) async fn running(rules: Rules) -> (Shop, Gate, JoinHandle<Answer>) {
     let (shop, gate) = waiting(rules);
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let first = held(&shop, &gate, charge()).await;
     (shop, gate, first)
 }
 

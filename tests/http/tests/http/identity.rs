@@ -2,7 +2,7 @@
 
 use axum::response::IntoResponse as _;
 use http::{Method, StatusCode};
-use idempotent_runtime::http::{KeyScope, LayerBuilder, MissingScope, Rules};
+use idempotent_runtime::http::{KeyScope, LayerBuilder, MissingScope, Rules, Scope};
 
 use crate::{
     harness::{Ask, Shop, charge, post, silent},
@@ -25,10 +25,15 @@ async fn s_51_callers_never_meet_each_other() {
     shop.send(charge().caller("B")).await.replays(&theirs);
 }
 
+/// A shop where the set-up says whose keys they are.
+fn scoped(set_up: impl FnOnce(LayerBuilder<MissingScope>) -> LayerBuilder<Scope>) -> Shop {
+    Shop::new(Rules::ietf()).scoped_by(set_up, silent)
+}
+
 /// That a layer without a scope does not compile is shown by the documentation of its builder.
 #[tokio::test]
 async fn s_52_only_the_explicit_word_shares_one_space() {
-    let shop = Shop::layered(LayerBuilder::shared_by_all_callers, silent);
+    let shop = scoped(LayerBuilder::shared_by_all_callers);
     let first = shop.send(charge().caller("A")).await;
     shop.send(charge().caller("B")).await.replays(&first);
 }
@@ -42,7 +47,7 @@ async fn s_53_who_is_nobody_is_refused() {
         let layer = layer.scope("caller", |_| None::<String>);
         layer.unscoped_status(StatusCode::UNAUTHORIZED)
     };
-    let unauthorized = shop.beside(nobody, silent);
+    let unauthorized = shop.scoped_by(nobody, silent);
     unauthorized
         .refuses(charge(), 401, "scope_unresolved")
         .await;
@@ -55,10 +60,7 @@ async fn s_53_who_is_nobody_is_refused() {
 #[tokio::test]
 async fn s_53_operators_are_told_once_that_nobody_is_refused() {
     let name = "outside of the authentication";
-    let shop = Shop::layered(
-        |layer| layer.name(name).scope("caller", |_| None::<String>),
-        silent,
-    );
+    let shop = scoped(|layer| layer.name(name).scope("caller", |_| None::<String>));
 
     let ((), said) = warnings_of(name, async {
         for _ in 0..2 {
@@ -74,14 +76,10 @@ async fn s_53_operators_are_told_once_that_nobody_is_refused() {
 #[tokio::test]
 async fn s_53_whose_name_cannot_be_one_is_nobody() {
     for name in [String::new(), "A".repeat(70_000)] {
-        let shop = Shop::layered(
-            |layer| {
-                layer
-                    .scope("caller", move |_| Some(name.clone()))
-                    .unscoped_status(StatusCode::UNAUTHORIZED)
-            },
-            silent,
-        );
+        let shop = scoped(|layer| {
+            let layer = layer.scope("caller", move |_| Some(name.clone()));
+            layer.unscoped_status(StatusCode::UNAUTHORIZED)
+        });
         let refused = shop.send(charge()).await;
         refused.is_problem(401, "scope_unresolved");
         assert_eq!((shop.runs(), shop.store.round_trips()), (0, 0));
@@ -115,15 +113,12 @@ async fn s_54_s_55_authentication_outside_decides_who_gets_a_replay() {
 
 #[tokio::test]
 async fn s_56_a_user_is_another_caller_in_another_organisation() {
-    let shop = Shop::layered(
-        |layer| {
-            layer.scope("caller", |request| {
-                let text = |name| request.headers.get(name)?.to_str().ok().map(str::to_owned);
-                Some((text("organisation")?, text("caller")?))
-            })
-        },
-        silent,
-    );
+    let shop = scoped(|layer| {
+        layer.scope("caller", |request| {
+            let text = |name| request.headers.get(name)?.to_str().ok().map(str::to_owned);
+            Some((text("organisation")?, text("caller")?))
+        })
+    });
     for organisation in ["x", "y"] {
         let request = charge().caller("A").header("organisation", organisation);
         shop.send(request).await.is_fresh();
@@ -191,7 +186,7 @@ async fn a_host_counts_only_where_it_is_part_of_the_scope() {
             Some((host.to_owned(), "A".to_owned()))
         })
     };
-    let shop = shop.beside(by_host, silent);
+    let shop = shop.scoped_by(by_host, silent);
     shop.send(at("a.example")).await.is_fresh();
     shop.send(at("b.example")).await.is_fresh();
     assert_eq!(shop.runs(), 2);

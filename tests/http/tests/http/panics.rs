@@ -1,6 +1,6 @@
 //! A8: bodies, seals and renderers that panic when the handler has answered.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, task::Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use http::{HeaderMap, Response, StatusCode};
 use idempotent_runtime::{
     BoxError, Idempotency, OnCrash,
     http::{
-        LayerBuilder, MissingScope, ReplayHint, Rules, Seal, ServerErrors,
+        LayerBuilder, ReplayHint, Rules, Scope, Seal, ServerErrors,
         problem::{Document, Problems, Rendered, Renderer},
     },
     identity::RecordId,
@@ -16,8 +16,8 @@ use idempotent_runtime::{
 };
 
 use crate::{
-    bodies::until_settled,
-    harness::{Shop, by_caller, charge, held_at, post, spawn},
+    bodies::is_bound,
+    harness::{Shop, charge, gated, held, held_at, marked, polled, post, respond, spawn},
 };
 
 /// A body that panics when it is asked for, and may know its length.
@@ -50,26 +50,11 @@ async fn s_95_a_stream_that_panics_is_no_outcome() {
     });
     let first = spawn(&shop, charge()).await;
     assert!(first.is_err_and(|panicked| panicked.is_panic()));
-    until_settled(&shop)
-        .await
-        .is_problem(409, "outcome_unknown");
-    assert_eq!(shop.runs(), 1);
+    is_bound(&shop, "outcome_unknown").await;
 }
 
 /// A body that panics when it is given up.
 struct Clings;
-
-impl http_body::Body for Clings {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
-        std::task::Poll::Pending
-    }
-}
 
 impl Drop for Clings {
     fn drop(&mut self) {
@@ -80,25 +65,22 @@ impl Drop for Clings {
 #[tokio::test]
 async fn s_98_a_response_that_nobody_took_and_that_panics_is_done() {
     let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::with(Rules::ietf(), move |_, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            Response::new(Body::new(Clings))
-        }
-    });
-    let client = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let clinging = |_| {
+        let clings = Clings;
+        let body = polled::<Infallible>(move |_| {
+            let _held = &clings;
+            Poll::Pending
+        });
+        Response::new(body)
+    };
+    let shop = Shop::with(Rules::ietf(), gated(&gate, clinging));
+    let client = held(&shop, &gate, charge()).await;
     client.abort();
     let _gone = client.await;
 
     gate.open();
 
-    until_settled(&shop)
-        .await
-        .is_problem(409, "result_unavailable");
-    assert_eq!(shop.runs(), 1);
+    is_bound(&shop, "result_unavailable").await;
 }
 
 #[tokio::test]
@@ -128,9 +110,8 @@ async fn s_102_a_panic_while_the_response_is_read_is_the_handlers() {
 async fn s_102_a_refusal_that_panics_is_a_refusal() {
     let rules = Rules::ietf().on_crash(OnCrash::Uncertain);
     let shop = Shop::with(rules, |_, _| async {
-        let mut response = Response::new(Body::new(Panics(http_body::SizeHint::default())));
-        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-        response
+        let body = Body::new(Panics(http_body::SizeHint::default()));
+        respond(StatusCode::METHOD_NOT_ALLOWED, body)
     });
     for runs in 1..=2 {
         let refused = spawn(&shop, charge()).await;
@@ -141,14 +122,12 @@ async fn s_102_a_refusal_that_panics_is_a_refusal() {
 
 #[tokio::test]
 async fn s_102_a_panic_never_says_more_than_the_handler_did() {
-    let outcome_unknown = |errors, mark| async move {
+    let outcome_unknown = |errors, mark: ReplayHint| async move {
         let shop = Shop::with(
             Rules::ietf().server_errors(errors),
             move |_, _| async move {
                 let sized = http_body::SizeHint::with_exact(4);
-                let mut response = Response::new(Body::new(Panics(sized)));
-                response.extensions_mut().insert::<ReplayHint>(mark);
-                response
+                marked(Response::new(Body::new(Panics(sized))), mark)
             },
         );
         shop.send(charge()).await.is_problem(500, "handler_failed");
@@ -198,12 +177,7 @@ async fn s_102_a_seal_that_panics_loses_the_response_and_nothing_else() {
         ServerErrors::Uncertain,
     ] {
         let shop = Shop::layered(
-            |layer| {
-                layer
-                    .scope("caller", by_caller)
-                    .rules(Rules::ietf().server_errors(errors))
-                    .seal(NoKey)
-            },
+            |layer| layer.rules(Rules::ietf().server_errors(errors)).seal(NoKey),
             |_, _| async { Response::new(Body::from("receipt")) },
         );
         let first = shop.send(charge()).await;
@@ -227,11 +201,7 @@ impl Renderer for NoTemplate {
 #[tokio::test]
 async fn s_102_a_failure_that_cannot_be_told_is_a_failure_nonetheless() {
     let shop = Shop::layered(
-        |layer| {
-            layer
-                .scope("caller", by_caller)
-                .problems(Problems::new().renderer(NoTemplate))
-        },
+        |layer| layer.problems(Problems::new().renderer(NoTemplate)),
         |_, _| async { panic!("the handler of a test") },
     );
     for _ in 0..2 {
@@ -244,15 +214,13 @@ async fn s_102_a_failure_that_cannot_be_told_is_a_failure_nonetheless() {
 #[tokio::test]
 async fn s_102_a_refusal_that_cannot_be_told_binds_no_key() {
     let gate = Gate::new();
-    let set_up = |layer: LayerBuilder<MissingScope>| {
+    let set_up = |layer: LayerBuilder<Scope>| {
         let rules = Rules::ietf().on_crash(OnCrash::Uncertain);
-        let layer = layer.scope("caller", by_caller).rules(rules);
         let problems = Problems::new().renderer(NoTemplate);
-        layer.problems(problems).max_in_flight(1)
+        layer.rules(rules).problems(problems).max_in_flight(1)
     };
     let shop = Shop::layered(set_up, held_at(&gate));
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let first = held(&shop, &gate, charge()).await;
     let second = post("/charges").key("l");
 
     let refused = spawn(&shop, second.clone()).await;

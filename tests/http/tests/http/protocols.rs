@@ -2,10 +2,9 @@
 
 use std::net::SocketAddr;
 
-use axum::body::Body;
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version,
+    HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Version,
     header::{CONNECTION, CONTENT_LENGTH, DATE},
 };
 use http_body_util::{BodyExt, Full};
@@ -16,7 +15,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::harness::{Answer, Shop};
+use crate::harness::{Answer, Shop, respond};
 
 const VERSIONS: [Version; 3] = [Version::HTTP_10, Version::HTTP_11, Version::HTTP_2];
 
@@ -36,8 +35,7 @@ fn shop() -> Shop {
         Rules::ietf().echo(KeyEcho::Key),
         |run, request| async move {
             let version = request.version();
-            let mut response = Response::new(Body::from(format!("receipt {run}")));
-            *response.status_mut() = StatusCode::CREATED;
+            let mut response = respond(StatusCode::CREATED, format!("receipt {run}"));
             let headers = response.headers_mut();
             headers.insert("location", HeaderValue::from_static("/receipts/1"));
             if version != Version::HTTP_2 {

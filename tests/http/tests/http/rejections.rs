@@ -2,7 +2,6 @@
 
 use axum::{
     Json, Router,
-    body::Body,
     extract::{FromRequestParts, Path},
     response::{IntoResponse, Response},
     routing::post as on_post,
@@ -14,7 +13,7 @@ use idempotent_runtime::{
 };
 use serde::Deserialize;
 
-use crate::harness::{Ask, Shop, by_caller, charge, post};
+use crate::harness::{Ask, Shop, by_caller, charge, layer_over, marked, post};
 
 #[derive(Deserialize)]
 struct Order {
@@ -38,11 +37,7 @@ async fn quote(ReleaseOnReject(Path(amount)): ReleaseOnReject<Path<u32>>) -> Str
 }
 
 fn shop(rules: Rules) -> Shop {
-    let layer = IdempotencyLayer::builder(Idempotency::memory())
-        .scope("caller", by_caller)
-        .rules(rules)
-        .build()
-        .expect("the settings are sound");
+    let layer = layer_over(&Idempotency::memory(), |layer| layer.rules(rules));
     let router = Router::new()
         .route("/plain", on_post(place))
         .route("/checked", on_post(place_checked))
@@ -93,10 +88,8 @@ async fn s_63_a_checked_extractor_may_stand_before_the_body() {
 #[tokio::test]
 async fn s_63_a_refusal_of_a_checked_handler_is_its_own() {
     let shop = shop(Rules::ietf());
-    let nothing = order("/checked", "{\"amount\":0}");
-    let first = shop.send(nothing.clone()).await;
+    let first = shop.keeps(order("/checked", "{\"amount\":0}")).await;
     assert_eq!(first.status, 422);
-    shop.send(nothing).await.replays(&first);
 }
 
 /// Rejects every request, with this hint.
@@ -106,12 +99,8 @@ impl<S: Sync> FromRequestParts<S> for Refuses {
     type Rejection = Response;
 
     async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Self, Response> {
-        let mut rejection = Response::new(Body::empty());
         let hint = head.extensions.get::<ReplayHint>().copied();
-        if let Some(hint) = hint {
-            rejection.extensions_mut().insert(hint);
-        }
-        Err(rejection)
+        Err(marked(Response::default(), hint))
     }
 }
 
@@ -144,8 +133,7 @@ async fn s_63_a_service_names_the_statuses_of_its_rejections() {
     let marked = Shop::with(rules(), |_, _| async {
         (StatusCode::UNPROCESSABLE_ENTITY, ReplayHint::Final, "no").into_response()
     });
-    let first = marked.send(charge()).await;
-    marked.send(charge()).await.replays(&first);
+    marked.keeps(charge()).await;
     let contract = marked.layer.contract().to_markdown();
     assert!(
         contract.contains("a retry after responses: 422 | is processed again"),

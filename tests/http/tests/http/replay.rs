@@ -11,7 +11,10 @@ use idempotent_runtime::{
     testing::{Fault, Gate, On, Operation},
 };
 
-use crate::harness::{Shop, by_caller, charge, held_at, post, running, spawn, stream};
+use crate::harness::{
+    Answer, Shop, by_caller, charge, held, held_at, post, receipt, respond, running, spawn, stream,
+    with_field,
+};
 
 #[tokio::test]
 async fn s_35_the_first_request_gets_the_handlers_own_response() {
@@ -29,12 +32,10 @@ async fn s_35_the_first_request_gets_the_handlers_own_response() {
 #[tokio::test]
 async fn s_36_a_retry_gets_the_same_response() {
     let shop = Shop::new(Rules::ietf());
-    let first = shop.send(charge()).await;
 
-    let again = shop.send(charge()).await;
+    let first = shop.keeps(charge()).await;
 
-    again.replays(&first);
-    assert_eq!(again.headers["location"], first.headers["location"]);
+    assert_eq!(first.headers["location"], "/receipts/1");
     assert_eq!(shop.runs(), 1);
 }
 
@@ -79,14 +80,9 @@ async fn s_41_another_request_while_the_first_runs_is_another_request() {
 #[tokio::test]
 async fn s_37_only_the_layer_says_that_a_response_is_a_replay() {
     let shop = Shop::with(Rules::ietf(), |_, _| async {
-        let mut response = Response::new(Body::from("receipt"));
-        let mark = "true".parse().expect("a value");
-        response.headers_mut().insert("idempotent-replayed", mark);
-        response
+        with_field(receipt(1), "idempotent-replayed", "true")
     });
-    let first = shop.send(charge()).await;
-    first.is_fresh();
-    shop.send(charge()).await.replays(&first);
+    shop.keeps(charge()).await.is_fresh();
 }
 
 #[tokio::test]
@@ -121,12 +117,9 @@ async fn s_38_a_replay_of_created_is_ok_where_that_is_said() {
     });
     assert_eq!(other.send(charge()).await.status, 201);
     let accepted = Shop::with(rules(), |_, _| async {
-        let mut response = Response::new(Body::empty());
-        *response.status_mut() = StatusCode::ACCEPTED;
-        response
+        respond(StatusCode::ACCEPTED, Body::empty())
     });
-    let first = accepted.send(charge()).await;
-    accepted.send(charge()).await.replays(&first);
+    accepted.keeps(charge()).await;
 }
 
 #[tokio::test]
@@ -190,15 +183,20 @@ fn a_duration_that_cannot_be_one_is_a_mistake_wherever_it_stands() {
     }
 }
 
+/// Until the store was asked so often to wait.
+async fn waits(shop: &Shop, calls: usize) {
+    while shop.store.calls(Operation::Wait) < calls {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
 async fn s_43_a_retry_that_may_wait_gets_the_replay() {
     let wait = InFlight::Wait(Duration::from_secs(3_600));
     let (shop, gate, first) = running(Rules::ietf().in_flight(wait)).await;
     let second = spawn(&shop, charge());
 
-    while shop.store.calls(Operation::Wait) == 0 {
-        tokio::task::yield_now().await;
-    }
+    waits(&shop, 1).await;
 
     gate.open();
 
@@ -212,12 +210,9 @@ async fn s_44_a_retry_waits_no_longer_than_it_may() {
     let wait = InFlight::Wait(Duration::from_secs(5));
     let gate = Gate::new();
     let (shop, clock) = Shop::timed(Rules::ietf().in_flight(wait), held_at(&gate));
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let first = held(&shop, &gate, charge()).await;
     let second = spawn(&shop, charge());
-    while shop.store.calls(Operation::Wait) == 0 {
-        tokio::task::yield_now().await;
-    }
+    waits(&shop, 1).await;
 
     let asked = |shop: &Shop| (shop.store.round_trips(), shop.store.calls(Operation::Wait));
     let before = asked(&shop);
@@ -249,9 +244,7 @@ async fn s_44_a_client_that_waits_and_goes_away_leaves_nothing_behind() {
     let (shop, gate, first) = running(Rules::ietf().in_flight(wait)).await;
     let loads = shop.store.calls(Operation::Wait);
     let second = spawn(&shop, charge());
-    while shop.store.calls(Operation::Wait) == loads {
-        tokio::task::yield_now().await;
-    }
+    waits(&shop, loads + 1).await;
 
     second.abort();
     assert!(second.await.is_err_and(|stopped| stopped.is_cancelled()));
@@ -272,7 +265,7 @@ async fn s_45_of_a_hundred_at_once_one_runs() {
                 shop.store.clone(),
                 Idempotency::new(shop.store.clone()),
                 Rules::ietf(),
-                |_, _| async { Response::new(Body::from("receipt")) },
+                |run, _| async move { receipt(run) },
             )
         })
         .collect();
@@ -296,10 +289,7 @@ async fn s_46_s_47_a_claim_whose_answer_was_lost_is_ones_own() {
     shop.store
         .fault(Operation::Claim, On::Call(1), Fault::LoseAnswer);
 
-    let first = shop.send(charge()).await;
-
-    first.is_fresh();
-    shop.send(charge()).await.replays(&first);
+    shop.keeps(charge()).await.is_fresh();
     assert_eq!(shop.runs(), 1);
 }
 
@@ -342,6 +332,16 @@ async fn s_49_the_handler_gets_the_key_and_its_attempt() {
     assert_ne!(mine.body, theirs.body, "downstream keys are scoped");
 }
 
+/// All of them, which have these statuses.
+#[track_caller]
+fn repeat_the_key(answers: &[Answer], expected: &[u16]) {
+    let statuses = answers.iter().map(|answer| answer.status.as_u16());
+    assert_eq!(statuses.collect::<Vec<_>>(), expected);
+    for answer in answers {
+        assert_eq!(answer.headers["idempotency-key"], "k", "{answer:?}");
+    }
+}
+
 #[tokio::test]
 async fn s_50_the_key_is_repeated_on_every_response_where_that_is_on() {
     let (shop, gate, first) = running(Rules::ietf().echo(KeyEcho::Key)).await;
@@ -352,14 +352,7 @@ async fn s_50_the_key_is_repeated_on_every_response_where_that_is_on() {
     gate.open();
     answers.push(first.await.expect("it is answered"));
     answers.push(shop.send(charge()).await);
-    let statuses: Vec<_> = answers
-        .iter()
-        .map(|answer| answer.status.as_u16())
-        .collect();
-    assert_eq!(statuses, [409, 422, 200, 200]);
-    for answer in answers {
-        assert_eq!(answer.headers["idempotency-key"], "k");
-    }
+    repeat_the_key(&answers, &[409, 422, 200, 200]);
     let small = Shop::new(Rules::ietf().echo(KeyEcho::Key).max_request(4));
     let broken = stream(vec![Err::<Bytes, _>(io::Error::other("it breaks off"))]);
     let mut refusals = vec![
@@ -372,22 +365,9 @@ async fn s_50_the_key_is_repeated_on_every_response_where_that_is_on() {
     ];
     small.layer.shutdown(Duration::ZERO).await;
     refusals.push(small.send(charge().body("")).await);
-    let statuses: Vec<_> = refusals
-        .iter()
-        .map(|answer| answer.status.as_u16())
-        .collect();
-    assert_eq!(statuses, [413, 413, 400, 400, 503]);
-    for answer in refusals {
-        assert_eq!(answer.headers["idempotency-key"], "k", "{answer:?}");
-    }
+    repeat_the_key(&refusals, &[413, 413, 400, 400, 503]);
     let malformed = small.send(post("/").key("\"k")).await;
     assert!(!malformed.headers.contains_key("idempotency-key"));
-    let silent = Shop::new(Rules::ietf());
-    assert!(
-        !silent
-            .send(charge())
-            .await
-            .headers
-            .contains_key("idempotency-key")
-    );
+    let silent = Shop::new(Rules::ietf()).send(charge()).await;
+    assert!(!silent.headers.contains_key("idempotency-key"));
 }

@@ -11,7 +11,7 @@ use idempotent_runtime::{
 };
 use tower::ServiceExt;
 
-use crate::harness::{Shop, by_caller, post};
+use crate::harness::{Shop, layer_over, post};
 
 /// A layer that has rules of its own for the paths of this pattern, and tells them by the contract.
 fn layer_with(pattern: &str) -> IdempotencyLayer {
@@ -187,11 +187,9 @@ async fn s_71_no_second_slash_has_a_secret_stored() {
         ("/users/{name}/tokens", "/users//tokens"),
     ] {
         let shop = Shop::new(Rules::ietf());
-        let layer = IdempotencyLayer::builder(shop.idem.clone())
-            .scope("caller", by_caller)
-            .route(pattern, |rules| rules.storage(Storage::Nothing))
-            .build()
-            .expect("it is a pattern");
+        let layer = layer_over(&shop.idem, |layer| {
+            layer.route(pattern, |rules| rules.storage(Storage::Nothing))
+        });
         let router = Router::new()
             .route(pattern, any(|| async { "secret" }))
             .layer(layer);

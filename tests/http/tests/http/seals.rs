@@ -1,14 +1,13 @@
 //! A5: seals that tell one record from another.
 
-use axum::body::Body;
 use http::{Response, StatusCode};
 use idempotent_runtime::{
     BoxError,
-    http::{KeyScope, LayerBuilder, MissingScope, ReplayHint, Rules, Seal},
+    http::{KeyScope, LayerBuilder, ReplayHint, Rules, Scope, Seal},
     identity::RecordId,
 };
 
-use crate::harness::{Shop, by_caller, charge};
+use crate::harness::{Shop, charge, marked, receipt};
 
 /// Stands for an encryption that authenticates: it opens nothing that was sealed for another record.
 #[derive(Debug)]
@@ -27,16 +26,10 @@ impl Seal for Bound {
 
 /// A shop that says which run it was, and where that is the third one, that nobody knows what happened.
 fn sealed(key_scope: KeyScope) -> Shop {
-    let set_up = |layer: LayerBuilder<MissingScope>| {
-        let rules = Rules::ietf().key_scope(key_scope);
-        layer.scope("caller", by_caller).rules(rules).seal(Bound)
-    };
+    let rules = Rules::ietf().key_scope(key_scope);
+    let set_up = |layer: LayerBuilder<Scope>| layer.rules(rules).seal(Bound);
     Shop::layered(set_up, |run, _| async move {
-        let mut response = Response::new(Body::from(format!("receipt {run}")));
-        if run == 3 {
-            response.extensions_mut().insert(ReplayHint::Uncertain);
-        }
-        response
+        marked(receipt(run), (run == 3).then_some(ReplayHint::Uncertain))
     })
 }
 

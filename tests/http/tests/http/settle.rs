@@ -3,17 +3,14 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use idempotent_runtime::{
     Idempotency, OnCrash, Status,
-    http::{
-        IdempotencyLayer, KeyScope, LayerBuilder, MissingScope, ReplayHint, Rules, StoredResponse,
-    },
-    testing::{Fault, On, Operation},
+    http::{KeyScope, LayerBuilder, ReplayHint, Rules, Scope, StoredResponse},
 };
 
 use crate::{
-    harness::{Shop, by_caller, charge, on_a_clock, spawn},
+    harness::{Shop, charge, layer_over, marked, on_a_clock, vanished},
     statuses::Mask,
 };
 
@@ -30,10 +27,7 @@ fn receipt() -> Response<&'static str> {
 async fn s_104_a_crash_is_settled_with_the_response_that_retries_get() {
     let rules = Rules::ietf().on_crash(OnCrash::Uncertain).lease("5s");
     let (shop, gate, clock) = on_a_clock(rules);
-    shop.store
-        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
-    let vanished = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let vanished = vanished(&shop, &gate, charge()).await;
     clock.advance(Duration::from_secs(6));
     shop.send(charge()).await.is_problem(409, "outcome_unknown");
 
@@ -61,16 +55,11 @@ async fn s_104_a_crash_is_settled_with_the_response_that_retries_get() {
 async fn s_65_a_settled_response_is_sealed_where_the_layer_seals() {
     let unsealed = Shop::new(Rules::ietf());
     for key_scope in [KeyScope::Caller, KeyScope::Route] {
-        let set_up = |layer: LayerBuilder<MissingScope>| {
+        let set_up = |layer: LayerBuilder<Scope>| {
             let rules = Rules::ietf().key_scope(key_scope);
-            let layer = layer.scope("caller", by_caller).rules(rules);
-            layer.seal(Mask(0x55))
+            layer.rules(rules).seal(Mask(0x55))
         };
-        let shop = unsealed.beside(set_up, |_, _| async {
-            let mut response = Response::new(Body::empty());
-            response.extensions_mut().insert(ReplayHint::Uncertain);
-            response
-        });
+        let shop = unsealed.beside(set_up, nobody_knows);
         let ask = || charge().caller(&format!("{key_scope:?}"));
         let caller = format!("{key_scope:?}");
         shop.send(ask()).await.is_fresh();
@@ -96,13 +85,13 @@ async fn s_65_a_settled_response_is_sealed_where_the_layer_seals() {
     }
 }
 
+async fn nobody_knows(_: usize, _: Request<Body>) -> Response<Body> {
+    marked(Response::default(), ReplayHint::Uncertain)
+}
+
 /// A shop of which nobody knows what came of a request.
 fn uncertain() -> Shop {
-    Shop::with(Rules::ietf(), |_, _| async {
-        let mut response = Response::new(Body::empty());
-        response.extensions_mut().insert(ReplayHint::Uncertain);
-        response
-    })
+    Shop::with(Rules::ietf(), nobody_knows)
 }
 
 /// Somebody copies the fields from a log, of a response that was longer.
@@ -133,13 +122,8 @@ async fn a_response_that_cannot_be_stored_settles_nothing() {
     let small = Idempotency::builder(shop.store.clone())
         .max_outcome(16)
         .build();
-    let layer = |seal| {
-        IdempotencyLayer::builder(small.clone().expect("the settings are sound"))
-            .scope("caller", by_caller)
-            .seal(Mask(seal))
-            .build()
-            .expect("the settings are sound")
-    };
+    let small = small.expect("the settings are sound");
+    let layer = |seal| layer_over(&small, |layer| layer.seal(Mask(seal)));
     shop.send(charge()).await.is_fresh();
     for layer in [layer(0), layer(1)] {
         let settle = layer.settle(Some("A"), "k").expect("these are keys");

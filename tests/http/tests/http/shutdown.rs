@@ -1,11 +1,6 @@
 //! A8: the end of a service.
 
-use std::{
-    convert::Infallible,
-    pin::Pin,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{convert::Infallible, task::Poll, time::Duration};
 
 use axum::body::Body;
 use http::{Request, Response, StatusCode};
@@ -23,7 +18,10 @@ use tower::ServiceExt;
 
 use crate::{
     clients::is_recorded,
-    harness::{Answer, Shop, charge, on_a_clock, post, running, spawn, waiting},
+    harness::{
+        Answer, Shop, charge, gated, held, marked, on_a_clock, polled, post, respond, running,
+        spawn, vanished, waiting,
+    },
 };
 
 #[tokio::test]
@@ -65,11 +63,14 @@ async fn s_101_a_shutdown_waits_for_what_is_being_recorded() {
 
 /// A request whose body is asked for, and what its client sends of it from then on.
 async fn begins_to_send(shop: &Shop) -> (JoinHandle<Answer>, mpsc::UnboundedSender<bytes::Bytes>) {
-    let (rest, receiver) = mpsc::unbounded_channel();
+    let (rest, mut pieces) = mpsc::unbounded_channel();
     let (asked, asks) = oneshot::channel();
-    let slow = Body::new(Asked {
-        body: crate::bodies::Live(receiver),
-        asked: Some(asked),
+    let mut asked = Some(asked);
+    let slow = polled::<Infallible>(move |cx| {
+        if let Some(asked) = asked.take() {
+            asked.send(()).expect("the test waits");
+        }
+        pieces.poll_recv(cx).map(|piece| piece.map(Ok))
     });
     let slow = tokio::spawn(shop.clone().send_owned(charge().streaming(slow)));
     asks.await.expect("the body is read");
@@ -93,10 +94,7 @@ async fn s_101_a_request_whose_body_arrives_after_the_shutdown_does_not_run() {
 #[tokio::test]
 async fn s_101_a_takeover_that_comes_too_late_leaves_the_key_bound() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf());
-    let beats = Operation::Heartbeat;
-    shop.store.fault(beats, On::Every, Fault::LoseRequest);
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let first = vanished(&shop, &gate, charge()).await;
     clock.advance(Duration::from_secs(31));
     let (slow, rest) = begins_to_send(&shop).await;
     assert!(!shop.layer.shutdown(Duration::ZERO).await, "a handler runs");
@@ -112,21 +110,6 @@ async fn s_101_a_takeover_that_comes_too_late_leaves_the_key_bound() {
     first.await.expect("it is answered");
 }
 
-/// A body that never ends.
-struct Endless;
-
-impl http_body::Body for Endless {
-    type Data = bytes::Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Infallible>>> {
-        Poll::Pending
-    }
-}
-
 #[test]
 fn s_101_a_handler_that_has_answered_does_not_run_again_for_a_runtime_that_ends() {
     let runtime = || tokio::runtime::Runtime::new().expect("a runtime");
@@ -138,12 +121,12 @@ fn s_101_a_handler_that_has_answered_does_not_run_again_for_a_runtime_that_ends(
         (Some(ReplayHint::Uncertain), "outcome_unknown"),
     ] {
         let shop = Shop::with(Rules::ietf().in_flight(wait), move |run, _| async move {
-            let mut response = match run {
-                1 => Response::new(Body::new(Endless)),
+            let response = match run {
+                // It never ends.
+                1 => Response::new(polled::<Infallible>(|_| Poll::Pending)),
                 _ => Response::default(),
             };
-            mark.map(|mark| response.extensions_mut().insert(mark));
-            response
+            marked(response, mark)
         });
         let first = runtime();
         let request: Request<Body> = charge().into();
@@ -161,44 +144,14 @@ fn s_101_a_handler_that_has_answered_does_not_run_again_for_a_runtime_that_ends(
     }
 }
 
-/// Says when it is asked for a piece.
-struct Asked {
-    body: crate::bodies::Live,
-    asked: Option<oneshot::Sender<()>>,
-}
-
-impl http_body::Body for Asked {
-    type Data = bytes::Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
-        if let Some(asked) = self.asked.take() {
-            asked.send(()).expect("the test waits");
-        }
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-}
-
 #[tokio::test]
 async fn s_101_a_retry_that_waits_does_not_run_after_the_shutdown() {
     let wait = InFlight::Wait(Duration::from_secs(3_600));
     let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::with(Rules::ietf().in_flight(wait), move |_, _| {
-        let gate = inside.clone();
-        async move {
-            gate.pass().await;
-            // Nothing has happened yet, so the key is free again.
-            let mut response = Response::default();
-            *response.status_mut() = StatusCode::UNAUTHORIZED;
-            response
-        }
-    });
-    let first = spawn(&shop, charge());
-    gate.arrived(1).await;
+    // Nothing has happened yet, so the key is free again.
+    let refuses = gated(&gate, |_| respond(StatusCode::UNAUTHORIZED, Body::empty()));
+    let shop = Shop::with(Rules::ietf().in_flight(wait), refuses);
+    let first = held(&shop, &gate, charge()).await;
     let second = spawn(&shop, charge());
     while shop.store.calls(Operation::Wait) == 0 {
         tokio::task::yield_now().await;

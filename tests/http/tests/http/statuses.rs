@@ -9,8 +9,8 @@ use idempotent_runtime::{
 };
 
 use crate::{
-    bodies::until_settled,
-    harness::{Answer, Ask, Shop, by_caller, charge, post, stream},
+    bodies::is_bound,
+    harness::{Answer, Ask, Shop, charge, marked, post, receipt, respond, stream, with_field},
 };
 
 mod key_status;
@@ -18,15 +18,9 @@ mod key_status;
 /// A shop that answers with this status, and with this mark.
 fn answering(rules: Rules, status: u16, mark: Option<ReplayHint>) -> Shop {
     Shop::with(rules, move |run, _| async move {
-        let mut response = Response::new(Body::from(format!("run {run}")));
-        *response.status_mut() = StatusCode::from_u16(status).expect("a status");
-        response
-            .headers_mut()
-            .insert("location", "/receipts/1".parse().expect("a value"));
-        if let Some(mark) = mark {
-            response.extensions_mut().insert(mark);
-        }
-        response
+        let status = StatusCode::from_u16(status).expect("a status");
+        let response = respond(status, format!("run {run}"));
+        marked(with_field(response, "location", "/receipts/1"), mark)
     })
 }
 
@@ -82,10 +76,7 @@ async fn is_uncertain(rules: Rules, status: u16, mark: Option<ReplayHint>) {
 /// A retry is told that there is a result, and the handler does not run for it.
 async fn is_unavailable(shop: &Shop) -> Answer {
     let first = shop.send(charge()).await;
-    until_settled(shop)
-        .await
-        .is_problem(409, "result_unavailable");
-    assert_eq!(shop.runs(), 1);
+    is_bound(shop, "result_unavailable").await;
     first
 }
 
@@ -150,9 +141,8 @@ async fn s_64_not_now_is_released() {
 async fn s_64_not_now_is_released_however_long_it_is_told() {
     let shop = Shop::with(Rules::ietf().max_response(3), |run, _| async move {
         let told = format!("not now, {run}");
-        let mut response = Response::new(stream::<axum::BoxError>(vec![Ok(told.into())]));
-        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-        response
+        let told = stream::<axum::BoxError>(vec![Ok(told.into())]);
+        respond(StatusCode::SERVICE_UNAVAILABLE, told)
     });
     let (first, again) = twice(&shop).await;
     assert_eq!(
@@ -211,11 +201,7 @@ async fn each_preset_does_what_its_table_says() {
 #[tokio::test]
 async fn s_68_no_store_is_for_caches() {
     let shop = Shop::with(Rules::ietf(), |_, _| async {
-        let mut response = Response::new(Body::from("receipt"));
-        response
-            .headers_mut()
-            .insert("cache-control", "no-store".parse().expect("a value"));
-        response
+        with_field(receipt(1), "cache-control", "no-store")
     });
     let (first, again) = twice(&shop).await;
     again.replays(&first);
@@ -293,14 +279,13 @@ impl Seal for Mask {
 async fn s_72_a_sealed_response_is_replayed_and_cannot_be_read_in_the_store() {
     let sealed_by = |shop: &Shop, seal| {
         shop.beside(
-            |layer| layer.scope("caller", by_caller).seal(seal),
+            |layer| layer.seal(seal),
             |_, _| async { Response::new(Body::from("receipt")) },
         )
     };
     let open = Shop::new(Rules::ietf());
     let shop = sealed_by(&open, Mask(0x55));
-    let first = shop.send(charge()).await;
-    shop.send(charge()).await.replays(&first);
+    shop.keeps(charge()).await;
     let records = shop.records().await;
     let outcome = records[0].1.outcome.clone().expect("it is stored");
     let text = b"receipt";

@@ -1,7 +1,10 @@
 //! A1: what is a key, and what is refused before anything is looked up.
 
 use http::HeaderName;
-use idempotent_runtime::http::{KeyPolicy, KeyReader, Presence, Rules, Syntax};
+use idempotent_runtime::{
+    Status,
+    http::{KeyPolicy, KeyReader, Presence, Rules, Syntax},
+};
 
 use crate::harness::{Answer, Ask, Shop, charge, post};
 
@@ -18,10 +21,17 @@ fn keyed(value: impl AsRef<[u8]>) -> Ask {
 /// The value is a key, and a retry with it is a replay.
 async fn is_a_key(rules: Rules, value: impl AsRef<[u8]>) {
     let shop = Shop::new(rules);
-    let first = shop.send(keyed(&value)).await;
-    first.is_fresh();
-    shop.send(keyed(&value)).await.replays(&first);
+    shop.keeps(keyed(&value)).await.is_fresh();
     assert_eq!(shop.runs(), 1);
+}
+
+/// It was carried out under this key.
+async fn is_done(shop: &Shop, key: &str) {
+    let found = shop.idem.lookup("http", Some(&("caller", "A")), key).await;
+    assert!(
+        matches!(found, Ok(Status::Completed(_))),
+        "{key}: {found:?}"
+    );
 }
 
 /// The request is refused before the handler runs and before the store is asked.
@@ -40,12 +50,7 @@ async fn s_01_a_quoted_uuid_is_a_key_without_its_quotes() {
     let shop = Shop::new(strict());
     let first = shop.send(keyed(format!("\"{UUID}\""))).await;
     first.is_fresh();
-    let found = shop.idem.lookup("http", Some(&("caller", "A")), UUID).await;
-    let found = found.expect("the store answers");
-    assert!(
-        matches!(found, idempotent_runtime::Status::Completed(_)),
-        "{found:?}"
-    );
+    is_done(&shop, UUID).await;
 }
 
 #[tokio::test]
@@ -80,12 +85,7 @@ async fn s_07_escapes_stand_for_what_they_escape() {
     let shop = Shop::new(Rules::ietf());
     for (value, key) in [("\"a\\\"b\"", "a\"b"), ("\"a\\\\b\"", "a\\b")] {
         shop.send(keyed(value)).await.is_fresh();
-        let found = shop.idem.lookup("http", Some(&("caller", "A")), key).await;
-        let found = found.expect("the store answers");
-        assert!(
-            matches!(found, idempotent_runtime::Status::Completed(_)),
-            "{key}"
-        );
+        is_done(&shop, key).await;
     }
     assert_eq!(shop.runs(), 2);
 }
@@ -137,9 +137,8 @@ async fn s_11_parameters_are_read_and_do_not_count() {
     let shop = Shop::new(strict());
     let first = shop.send(keyed("\"abc\"")).await;
     shop.send(keyed("\"abc\";v=1;foo")).await.replays(&first);
-    shop.send(keyed("\"abc\";V=1"))
-        .await
-        .is_problem(400, "key_invalid");
+    let upper = keyed("\"abc\";V=1");
+    shop.refuses(upper, 400, "key_invalid").await;
 }
 
 #[tokio::test]
@@ -177,12 +176,8 @@ async fn s_15_an_empty_key_is_malformed_and_not_missing() {
 async fn s_16_a_key_has_at_most_255_bytes() {
     is_a_key(strict(), format!("\"{}\"", "k".repeat(255))).await;
     is_a_key(Rules::ietf(), "k".repeat(255)).await;
-    is_refused(
-        strict(),
-        keyed(format!("\"{}\"", "k".repeat(256))),
-        "too_long",
-    )
-    .await;
+    let quoted = keyed(format!("\"{}\"", "k".repeat(256)));
+    is_refused(strict(), quoted, "too_long").await;
     is_refused(Rules::ietf(), keyed("k".repeat(256)), "too_long").await;
 }
 
@@ -274,12 +269,7 @@ async fn s_23_two_names_with_different_keys_are_refused() {
 
 #[tokio::test]
 async fn s_24_a_malformed_key_is_refused_where_keys_are_optional() {
-    let rules = Rules::ietf().key(Presence::Optional);
-    is_refused(rules, charge().key("again"), "multiple_field_lines").await;
-    is_refused(
-        Rules::ietf().key(Presence::Optional),
-        keyed("\"abc"),
-        "unterminated",
-    )
-    .await;
+    let rules = || Rules::ietf().key(Presence::Optional);
+    is_refused(rules(), charge().key("again"), "multiple_field_lines").await;
+    is_refused(rules(), keyed("\"abc"), "unterminated").await;
 }

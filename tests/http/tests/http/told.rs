@@ -6,17 +6,17 @@ use std::{
 };
 
 use axum::{Router, body::Body, routing::post as posted};
-use http::{Request, Response};
+use http::Request;
 use idempotent_runtime::{
-    CallEvent, Error, FrontEndEvent, Idempotency, MemoryStore, Observer,
-    http::{IdempotencyKey, IdempotencyLayer, Json, Replayable, Replayed, Rules},
+    CallEvent, Error, FrontEndEvent, Idempotency, Observer,
+    http::{IdempotencyKey, Json, Replayable, Replayed, Rules},
     idempotent,
-    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
+    testing::{Gate, ManualClock},
 };
 use tower::ServiceExt;
 
 use crate::{
-    harness::{Shop, by_caller, charge, post, spawn, stream},
+    harness::{Shop, by_one_clock, charge, first_held_at, layer_over, post, stream, vanished},
     said::said_during,
 };
 
@@ -43,30 +43,11 @@ impl Observer for Told {
 
 /// A shop of this name, whose first run waits at the gate.
 fn shop(name: &str, observer: &Told) -> (Shop, Gate, ManualClock) {
-    let clock = ManualClock::new();
-    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-    let idem = Idempotency::builder(store.clone())
-        .timer(clock.clone())
-        .observer(observer.clone())
-        .build()
-        .expect("the settings are sound");
-    let layer = IdempotencyLayer::builder(idem.clone())
-        .name(name)
-        .scope("caller", by_caller)
-        .rules(Rules::ietf().max_request(16))
-        .build()
-        .expect("the settings are sound");
+    let (store, idem, clock) = by_one_clock(|handle| handle.observer(observer.clone()));
+    let rules = Rules::ietf().max_request(16);
+    let layer = layer_over(&idem, |layer| layer.name(name).rules(rules));
     let gate = Gate::new();
-    let inside = gate.clone();
-    let shop = Shop::behind(layer, store, idem, move |run, _| {
-        let gate = inside.clone();
-        async move {
-            if run == 1 {
-                gate.pass().await;
-            }
-            Response::default()
-        }
-    });
+    let shop = Shop::behind(layer, store, idem, first_held_at(&gate));
     (shop, gate, clock)
 }
 
@@ -131,11 +112,8 @@ async fn first_hour_16_takeovers_reused_keys_and_refused_scopes_are_said_aloud_a
 {
     const NAME: &str = "told.operators";
     let (shop, gate, clock) = shop(NAME, &Told::default());
-    shop.store
-        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
     let ((), said) = said_during(async {
-        let vanished = spawn(&shop, charge());
-        gate.arrived(1).await;
+        let vanished = vanished(&shop, &gate, charge()).await;
         clock.advance(Duration::from_secs(31));
         shop.send(charge()).await.is_fresh();
         vanished.abort();

@@ -20,7 +20,7 @@ use axum::{
 use http::{HeaderMap, Method, Response, StatusCode};
 use idempotent_runtime::{
     InFlight,
-    http::{IdempotencyLayer, Rules, UnstorableResponse},
+    http::{Rules, UnstorableResponse},
 };
 use tower::{Layer, Service, ServiceBuilder};
 use tower_http::{
@@ -31,7 +31,7 @@ use tower_http::{
 };
 
 use crate::{
-    harness::{Ask, Shop, by_caller, charge, post, stream, waiting},
+    harness::{Ask, Shop, charge, layer_over, post, stream, waiting},
     said::warnings_of,
 };
 
@@ -80,16 +80,12 @@ fn zipped(path: &str, key: &str) -> Ask {
 async fn first_hour_14_compression_inside_is_warned_of_once_a_route() {
     let name = "tower-http.compression-inside";
     let shop = Shop::new(Rules::ietf());
-    let layer = IdempotencyLayer::builder(shop.idem.clone())
-        .name(name)
-        .scope("caller", by_caller)
-        .rules(Rules::ietf())
-        .build();
+    let layer = layer_over(&shop.idem, |layer| layer.name(name));
     let router = Router::new()
         .route("/refunds/{id}", post_to(RECEIPT))
         .route("/orders", post_to(RECEIPT))
         .layer(CompressionLayer::new())
-        .layer(layer.expect("the settings are sound"));
+        .layer(layer);
     let shop = shop.routed_by(router);
 
     let ((), warnings) = warnings_of(name, async {
@@ -115,7 +111,7 @@ async fn first_hour_14_compression_inside_is_warned_of_once_a_route() {
 async fn first_hour_14_what_is_not_kept_is_warned_of_with_what_to_do() {
     let streamed = |name: &'static str, rules: Rules, body: fn() -> Body| async move {
         let shop = Shop::layered(
-            |layer| layer.name(name).scope("caller", by_caller).rules(rules),
+            |layer| layer.name(name).rules(rules),
             move |_, _| async move { Response::new(body()) },
         );
         let twice = async {
@@ -220,8 +216,7 @@ async fn first_hour_14_a_trace_outside_sees_the_first_response_and_its_replay() 
     );
     let shop = within(Shop::new(Rules::ietf()), trace);
 
-    let first = shop.send(charge()).await;
-    shop.send(charge()).await.replays(&first);
+    shop.keeps(charge()).await;
 
     let seen = seen.lock().expect("nobody panics").clone();
     let created = StatusCode::CREATED;
@@ -246,8 +241,7 @@ async fn first_hour_14_the_layer_composes_with_from_fn_in_one_service_builder() 
         .layer(layers);
     let shop = shop.routed_by(router);
 
-    let first = shop.send(charge()).await;
-    shop.send(charge()).await.replays(&first);
+    let first = shop.keeps(charge()).await;
 
     assert_eq!(first.body, RECEIPT);
     assert_eq!(outside.load(Ordering::SeqCst), 2);

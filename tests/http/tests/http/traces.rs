@@ -7,12 +7,12 @@ use http::HeaderValue;
 use idempotent_runtime::{
     CallEvent, CallOutcome, Idempotency, MemoryStore, Observer, RawOutcome, RecordEvent,
     StoreErrorKind,
-    http::{LayerBuilder, MissingScope, Rules, ServerErrors},
+    http::{LayerBuilder, Rules, Scope, ServerErrors},
     testing::{FaultyStore, Gate},
 };
 
 use crate::{
-    harness::{Ask, Shop, by_caller, held_at, post, spawn},
+    harness::{Ask, Shop, held, held_at, post},
     said::said_during,
 };
 
@@ -43,8 +43,7 @@ async fn s_119_every_answer_is_counted_and_no_key_is_told() {
     let gate = Gate::new();
     let shop = Shop::over(store, idem.expect("sound"), Rules::ietf(), held_at(&gate));
     let keyed = || post("/charges").key("secret-key").body("secret-body");
-    let first = spawn(&shop, keyed());
-    gate.arrived(1).await;
+    let first = held(&shop, &gate, keyed()).await;
     shop.send(keyed()).await;
     shop.send(keyed().body("other")).await;
     gate.open();
@@ -71,10 +70,7 @@ const NAME: &str = "said.confidential";
 
 /// A shop that waits at the gate, and answers as the request asks.
 fn confidential(rules: Rules, gate: &Gate) -> Shop {
-    let named = |layer: LayerBuilder<MissingScope>| {
-        let layer = layer.name(NAME).scope("caller", by_caller);
-        layer.rules(rules)
-    };
+    let named = |layer: LayerBuilder<Scope>| layer.name(NAME).rules(rules);
     let inside = gate.clone();
     Shop::layered(named, move |_, request| {
         let gate = inside.clone();
@@ -106,8 +102,7 @@ fn asked() -> Ask {
 /// A key, and all that can become of it.
 async fn a_life(gate: &Gate) {
     let shop = confidential(Rules::ietf(), gate);
-    let first = spawn(&shop, asked());
-    gate.arrived(1).await;
+    let first = held(&shop, gate, asked()).await;
     let early = shop.send(asked()).await;
     early.is_problem(409, "request_in_progress");
     let other = shop.send(asked().body("secret-other")).await;

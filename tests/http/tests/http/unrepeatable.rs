@@ -2,17 +2,16 @@
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::Response;
 use idempotent_runtime::{
     BoxError, Idempotency,
     http::{ReplayHint, Rules, Storage, UnstorableResponse},
 };
 use tokio::sync::mpsc;
-use tower::ServiceExt;
 
 use crate::{
-    bodies::{Live, until_settled},
-    harness::{Shop, by_caller, charge, stream},
+    bodies::{is_bound, until_settled},
+    harness::{Shop, charge, live, marked, stream},
     statuses::Mask,
 };
 
@@ -23,11 +22,7 @@ fn again() -> Rules {
 fn streaming(mark: Option<ReplayHint>) -> Shop {
     Shop::with(again(), move |run, _| async move {
         let piece = Bytes::from(format!("event {run}"));
-        let mut response = Response::new(stream::<BoxError>(vec![Ok(piece)]));
-        if let Some(mark) = mark {
-            response.extensions_mut().insert(mark);
-        }
-        response
+        marked(Response::new(stream::<BoxError>(vec![Ok(piece)])), mark)
     })
 }
 
@@ -55,12 +50,7 @@ async fn s_89_what_cannot_be_repeated_runs_again_where_that_is_said() {
     ))
     .await;
     let unsealable = shop.beside(
-        |layer| {
-            layer
-                .scope("caller", by_caller)
-                .rules(again())
-                .seal(Mask(0))
-        },
+        |layer| layer.rules(again()).seal(Mask(0)),
         |run, _| async move { Response::new(Body::from(format!("{run}"))) },
     );
     runs_again(&unsealable).await;
@@ -69,8 +59,7 @@ async fn s_89_what_cannot_be_repeated_runs_again_where_that_is_said() {
 #[tokio::test]
 async fn s_89_what_can_be_repeated_is() {
     let shop = Shop::new(again());
-    let first = shop.send(charge()).await;
-    shop.send(charge()).await.replays(&first);
+    shop.keeps(charge()).await;
 }
 
 #[tokio::test]
@@ -80,11 +69,9 @@ async fn s_89_the_key_is_bound_while_the_response_goes_on_and_free_when_its_clie
     let receiver = std::sync::Arc::new(receiver);
     let shop = Shop::with(again(), move |_, _| {
         let receiver = receiver.lock().expect("nobody panics").take();
-        async move { Response::new(receiver.map_or_else(Body::empty, |live| Body::new(Live(live)))) }
+        async move { Response::new(receiver.map_or_else(Body::empty, live)) }
     });
-    let request = Request::<Body>::from(charge());
-    let response = shop.router.clone().oneshot(request).await;
-    let response = response.expect("a router does not fail");
+    let response = shop.begin(charge()).await;
     shop.refuses(charge(), 409, "request_in_progress").await;
 
     drop((response, sender));
@@ -102,19 +89,14 @@ async fn s_89_the_handlers_word_and_a_failure_count_more() {
     ] {
         let shop = streaming(Some(mark));
         shop.send(charge()).await.is_fresh();
-        until_settled(&shop).await.is_problem(409, code);
-        assert_eq!(shop.runs(), 1, "{mark:?}");
+        is_bound(&shop, code).await;
     }
     let shop = Shop::with(again(), |_, _| async {
         Response::new(stream::<BoxError>(vec![Err("the disk is gone".into())]))
     });
-    let request = Request::<Body>::from(charge());
-    let response = shop.router.clone().oneshot(request).await;
-    let body = response.expect("a router does not fail").into_body();
+    let body = shop.begin(charge()).await.into_body();
     assert!(axum::body::to_bytes(body, 64).await.is_err());
-    until_settled(&shop)
-        .await
-        .is_problem(409, "outcome_unknown");
+    is_bound(&shop, "outcome_unknown").await;
 }
 
 #[test]

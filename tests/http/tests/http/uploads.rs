@@ -1,47 +1,29 @@
 //! A8: bodies that arrive slowly.
 
-use std::{
-    pin::{Pin, pin},
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{convert::Infallible, pin::pin, time::Duration};
 
 use axum::body::Body;
 use bytes::Bytes;
 use http::Request;
-use http_body::Frame;
-use idempotent_runtime::{
-    Idempotency, MemoryStore,
-    http::{IdempotencyLayer, LayerBuilder, Rules, Scope},
-    testing::{FaultyStore, ManualClock},
-};
+use idempotent_runtime::http::{LayerBuilder, Rules, Scope};
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::JoinHandle,
 };
 
-use crate::harness::{Answer, Ask, Shop, by_caller, charge, on_a_clock, post};
+use crate::harness::{
+    Answer, Ask, Shop, by_one_clock, charge, layer_over, on_a_clock, polled, post,
+};
 
 /// A body of what is sent to it, which says when it is waited for.
-struct Upload {
-    pieces: UnboundedReceiver<Bytes>,
-    waits: UnboundedSender<()>,
-}
-
-impl http_body::Body for Upload {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let polled = self.pieces.poll_recv(cx);
-        if polled.is_pending() {
-            let _nobody_asks_any_more = self.waits.send(());
+fn upload(mut pieces: UnboundedReceiver<Bytes>, waits: UnboundedSender<()>) -> Body {
+    polled::<Infallible>(move |cx| {
+        let piece = pieces.poll_recv(cx);
+        if piece.is_pending() {
+            let _nobody_asks_any_more = waits.send(());
         }
-        polled.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
-    }
+        piece.map(|piece| piece.map(Ok))
+    })
 }
 
 /// A request whose body is under way.
@@ -56,11 +38,8 @@ impl Slow {
     async fn begin(shop: &Shop, ask: Ask) -> Self {
         let (pieces, arriving) = unbounded_channel();
         let (waits, waited_for) = unbounded_channel();
-        let body = Body::new(Upload {
-            pieces: arriving,
-            waits,
-        });
-        let answer = tokio::spawn(shop.clone().send_owned(ask.streaming(body)));
+        let request = ask.streaming(upload(arriving, waits));
+        let answer = tokio::spawn(shop.clone().send_owned(request));
         let mut slow = Self {
             pieces,
             waited_for,
@@ -131,12 +110,8 @@ async fn first_hour_17_a_body_that_drips_has_ten_minutes_in_all() {
 }
 
 fn shop_of(set_up: impl FnOnce(LayerBuilder<Scope>) -> LayerBuilder<Scope>) -> Shop {
-    let clock = ManualClock::new();
-    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-    let idem = Idempotency::builder(store.clone()).timer(clock);
-    let idem = idem.build().expect("the settings are sound");
-    let layer = IdempotencyLayer::builder(idem.clone()).scope("caller", by_caller);
-    let layer = set_up(layer).build().expect("the settings are sound");
+    let (store, idem, _) = by_one_clock(|handle| handle);
+    let layer = layer_over(&idem, set_up);
     Shop::behind(layer, store, idem, |_, request: Request<Body>| async {
         http::Response::new(request.into_body())
     })
@@ -149,10 +124,7 @@ async fn first_hour_17_a_body_that_arrives_takes_the_place_of_a_handler() {
 
     let (_held, arriving) = unbounded_channel();
     let (waits, _) = unbounded_channel();
-    let another = Body::new(Upload {
-        pieces: arriving,
-        waits,
-    });
+    let another = upload(arriving, waits);
     let another = post("/charges").key("another").streaming(another);
     shop.send_as_is(another).await.is_problem(503, "overloaded");
     let whole = || post("/charges").key("whole").body("all of it");

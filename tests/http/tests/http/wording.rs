@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use axum::{Router, extract::State, routing::post as posted};
 use idempotent_runtime::{
-    Error, Idempotency, MemoryStore,
+    Error, Idempotency,
     http::{IdempotencyLayer, Json, Rules, problem::Problems},
     idempotent,
-    testing::{Fault, FaultyStore, Gate, ManualClock, On, Operation},
+    testing::{Gate, ManualClock},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::harness::{Answer, Ask, Shop, by_caller, charge, on_a_clock, post, spawn};
+use crate::harness::{
+    Answer, Ask, Shop, by_caller, by_one_clock, charge, held, on_a_clock, post, vanished,
+};
 
 #[derive(Serialize, Deserialize)]
 struct Order {
@@ -42,10 +44,7 @@ async fn place(State(orders): State<Orders>, Json(order): Json<Order>) -> Result
 
 /// A shop whose handler is annotated, and has its key of the body.
 fn annotated() -> (Shop, Gate, ManualClock) {
-    let clock = ManualClock::new();
-    let store = FaultyStore::new(MemoryStore::with_clock(clock.clone()));
-    let idem = Idempotency::builder(store.clone()).timer(clock.clone());
-    let idem = idem.build().expect("the settings are sound");
+    let (store, idem, clock) = by_one_clock(|handle| handle);
     let gate = Gate::new();
     let orders = Orders {
         idem: idem.clone(),
@@ -68,8 +67,7 @@ fn document(answer: &Answer) -> Value {
 #[tokio::test]
 async fn first_hour_15_no_problem_of_a_key_in_the_body_names_a_header_field() {
     let (shop, gate, _) = annotated();
-    let running = spawn(&shop, order("\"a\"", 1));
-    gate.arrived(1).await;
+    let running = held(&shop, &gate, order("\"a\"", 1)).await;
     let long = format!("\"{}\"", "a".repeat(100_000));
     for (ask, status, code) in [
         (order("null", 1), 400, "key_missing"),
@@ -107,10 +105,7 @@ async fn first_hour_15_a_retry_after_a_crash_is_sent_to_the_end_of_the_lease() {
             order("\"a\"", 1),
         ),
     ] {
-        shop.store
-            .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
-        let vanished = spawn(&shop, ask.clone());
-        gate.arrived(1).await;
+        let vanished = vanished(&shop, &gate, ask.clone()).await;
         for (seconds, wait) in [(0, 1), (9, 1), (11, 10), (8, 2)] {
             clock.advance(Duration::from_secs(seconds));
             let answer = shop.send(ask.clone()).await;

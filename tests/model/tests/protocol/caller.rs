@@ -18,13 +18,7 @@ impl Protocol {
             &claim(world.workers[worker].caller, FRESH),
             version(FRESH),
         ));
-        let request = Request {
-            by: FRESH,
-            seen: None,
-            draft,
-            kind: Kind::Claim(Meaning::Fresh),
-        };
-        world.workers[worker].phase = Phase::Claiming(FRESH, request);
+        world.workers[worker].phase = claiming(FRESH, None, draft, Meaning::Fresh);
         world.calls_left -= 1;
         self.send(world, worker, delivery);
     }
@@ -149,33 +143,13 @@ impl Protocol {
                 if self.fault == Fault::TakeoverDoesNotCount && meaning == Meaning::Takeover {
                     draft.attempt -= 1;
                 }
-                let kind = Kind::Claim(meaning);
-                Phase::Claiming(
-                    attempt_id,
-                    Request {
-                        by: attempt_id,
-                        seen,
-                        draft,
-                        kind,
-                    },
-                )
+                claiming(attempt_id, seen, draft, meaning)
             }
             // The answer came so late that the lease is over: it claims once more what it won.
             Decision::Mine(record) if record.lease_is_over(snapshot.now) => {
                 let draft = Draft::of(&claim.renew(&record, version(FRESH)));
-                let (seen, kind) = (
-                    Some(name(record.version)),
-                    Kind::Claim(Meaning::won(&record)),
-                );
-                Phase::Claiming(
-                    attempt_id,
-                    Request {
-                        by: attempt_id,
-                        seen,
-                        draft,
-                        kind,
-                    },
-                )
+                let seen = Some(name(record.version));
+                claiming(attempt_id, seen, draft, Meaning::won(&record))
             }
             Decision::Mine(record) => Phase::Holding(Held {
                 attempt_id,
@@ -202,6 +176,20 @@ impl Protocol {
             | Decision::Parked(_) => Phase::Idle,
         };
     }
+}
+
+/// A worker that sends this claim.
+fn claiming(by: Name, seen: Option<Name>, draft: Draft, meaning: Meaning) -> Phase {
+    let kind = Kind::Claim(meaning);
+    Phase::Claiming(
+        by,
+        Request {
+            by,
+            seen,
+            draft,
+            kind,
+        },
+    )
 }
 
 impl Held {

@@ -6,8 +6,8 @@ use idempotent_runtime::{
     StoreError, StoreErrorKind,
     store::{RedisStore, redis::RedisBuilder},
 };
-use redis::{Client, TlsCertificates};
-use tokio_stream::StreamExt;
+use redis::{Client, Msg, TlsCertificates};
+use tokio_stream::{Stream, StreamExt};
 
 use super::{
     AUTHORITY, CONNECT_TIMEOUT, choose_cryptography, in_time, is_refused, prefix, variable,
@@ -36,6 +36,20 @@ pub(super) fn builder(prefix: &str) -> RedisBuilder {
     builder.connect_timeout(CONNECT_TIMEOUT)
 }
 
+/// Listens to this channel.
+pub(super) async fn listen(client: &Client, channel: &str) -> impl Stream<Item = Msg> + Unpin {
+    let told = client.get_async_pubsub().await;
+    let mut told = told.expect("the server answers");
+    told.subscribe(channel).await.expect("it listens");
+    told.into_on_message()
+}
+
+/// The store's own word that it listens.
+pub(super) async fn says_hello(told: &mut (impl Stream<Item = Msg> + Unpin)) {
+    let hello = told.next().await.expect("the server tells");
+    assert_eq!(hello.get_payload_bytes(), b"hello");
+}
+
 /// Whoever waits listens, on a server that has no port without encryption.
 async fn encrypts_all(holder: RedisStore, waiter: RedisStore, prefix: &str) {
     let client = client();
@@ -45,16 +59,11 @@ async fn encrypts_all(holder: RedisStore, waiter: RedisStore, prefix: &str) {
     let plain = command.arg("GET").arg("port");
     let plain: (String, u16) = plain.query_async(&mut connection).await.expect("an answer");
     assert_eq!(plain, ("port".to_owned(), 0));
-    let told = client.get_async_pubsub().await;
-    let mut told = told.expect("the server answers");
     let channel = format!("{prefix}moved");
-    told.subscribe(&channel).await.expect("it listens");
-    let mut told = told.into_on_message();
+    let mut told = listen(&client, &channel).await;
 
     let sees = async || {
-        // The store's own word that it listens.
-        let hello = told.next().await.expect("the server tells");
-        assert_eq!(hello.get_payload_bytes(), b"hello");
+        says_hello(&mut told).await;
         let mut listening = redis::cmd("PUBSUB");
         let listening = listening.arg("NUMSUB").arg(&channel);
         let listening = listening.query_async(&mut connection).await;

@@ -5,7 +5,7 @@ use tokio_stream::StreamExt;
 
 use super::{
     choose_cryptography, in_time, is_refused, prefix,
-    redis::{builder, certificates, nobody_answers},
+    redis::{builder, certificates, listen, nobody_answers, says_hello},
     variable, where_the_authority_is_trusted, works,
 };
 
@@ -63,18 +63,14 @@ async fn every_connection_of_urls_is_encrypted() {
         let channel = format!("{prefix}moved");
         // The store listens at the first node, and what it is told comes to the last one by way of the others.
         let last = nodes.last().expect("there are six");
-        let mut told = last.get_async_pubsub().await.expect("the node answers");
-        told.subscribe(&channel).await.expect("it listens");
-        let mut told = told.into_on_message();
+        let mut told = listen(last, &channel).await;
         let open = async || {
             let made = builder(&prefix).connect_cluster(urls(URLS)).await;
             made.expect("the cluster answers")
         };
 
         let sees = async || {
-            // The store's own word that it listens.
-            let hello = told.next().await.expect("the node tells");
-            assert_eq!(hello.get_payload_bytes(), b"hello");
+            says_hello(&mut told).await;
             let question = format!("PUBSUB NUMSUB {channel}");
             let listening = each::<(String, u64)>(&nodes, &question).await;
             let listening: u64 = listening.iter().map(|(_, count)| count).sum();

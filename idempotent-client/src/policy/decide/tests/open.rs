@@ -20,23 +20,19 @@ fn cl11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() 
         stripe(409, "invalid_request_error", "idempotency_key_in_use"),
     ];
     for answer in open {
-        assert_eq!(
-            ietf(&last, &Observed::Answer(answer.clone())),
-            GIVEN_UP,
-            "{answer:?}"
-        );
+        assert_eq!(answered(&last, answer.clone()), GIVEN_UP, "{answer:?}");
     }
     let unreadable = Observed::Answer(problem(400, Kind::BodyUnreadable));
     assert_eq!(ietf(&last, &unreadable), Next::GiveUp(Happened::No));
     for outcome in [answer(404), answer(409), answer(200)] {
-        assert_eq!(ietf(&last, &Observed::Answer(outcome)), Next::Return);
+        assert_eq!(answered(&last, outcome), Next::Return);
     }
 }
 
 /// The attempt before may have changed what the condition asks for: then it was carried out, and so is refused.
 #[test]
 fn cl21_a_condition_that_fails_at_a_later_attempt_tells_nothing_where_only_the_method_protects() {
-    let unknown = Next::Stop(Stopped::Unknown(StopReason::Refused));
+    let unknown = unknown(StopReason::Refused);
     for (keyed, protection, may_have_happened, answer, expected) in [
         (true, Protection::Method, true, answer(412), unknown),
         (false, Protection::Method, true, answer(412), GIVEN_UP),
@@ -46,12 +42,10 @@ fn cl21_a_condition_that_fails_at_a_later_attempt_tells_nothing_where_only_the_m
         (true, Protection::Key, true, answer(412), Next::Return),
     ] {
         let progress = Progress {
-            keyed,
-            protection,
             may_have_happened,
-            ..progress()
+            ..sent(keyed, protection)
         };
-        let next = ietf(&progress, &Observed::Answer(answer));
+        let next = answered(&progress, answer);
         assert_eq!(next, expected, "{progress:?}");
     }
 }
@@ -68,9 +62,9 @@ fn cl21_nothing_to_delete_at_a_later_attempt_tells_nothing_where_only_the_method
                 may_have_happened,
                 ..progress()
             };
-            ietf(&progress, &Observed::Answer(answer))
+            answered(&progress, answer)
         };
-        let unknown = Next::Stop(Stopped::Unknown(StopReason::Refused));
+        let unknown = unknown(StopReason::Refused);
         assert_eq!(ends(true, method, true, answer(status)), unknown);
         assert_eq!(ends(false, method, true, answer(status)), Next::Return);
         assert_eq!(ends(true, method, false, answer(status)), Next::Return);
@@ -83,15 +77,12 @@ fn cl21_nothing_to_delete_at_a_later_attempt_tells_nothing_where_only_the_method
 fn cl34_a_failure_of_what_a_call_was_led_on_to_leaves_it_open() {
     let ends = |keyed, protection, answer: Answered| {
         let led_on = Progress {
-            may_have_happened: true,
             led_on: true,
-            keyed,
-            protection,
-            ..progress()
+            ..sent(keyed, protection)
         };
-        ietf(&led_on, &Observed::Answer(answer))
+        answered(&led_on, answer)
     };
-    let unknown = Next::Stop(Stopped::Unknown(StopReason::Refused));
+    let unknown = unknown(StopReason::Refused);
     let failures = [
         answer(400),
         answer(404),
@@ -115,17 +106,11 @@ fn cl34_a_failure_of_what_a_call_was_led_on_to_leaves_it_open() {
 
 #[test]
 fn cl13_a_bare_conflict_is_the_answer_only_while_nothing_else_may_be_running() {
-    let sent = Progress {
-        may_have_happened: true,
-        ..progress()
-    };
-    assert_eq!(
-        ietf(&progress(), &Observed::Answer(answer(409))),
-        Next::Return
-    );
+    let sent = sent(true, Protection::Key);
+    assert_eq!(answered(&progress(), answer(409)), Next::Return);
     for protection in [Protection::Key, Protection::Method] {
         let sent = Progress { protection, ..sent };
-        assert_eq!(ietf(&sent, &Observed::Answer(answer(409))), HALF_A_SECOND);
+        assert_eq!(answered(&sent, answer(409)), HALF_A_SECOND);
         let recorded = Observed::Answer(replayed(409));
         assert_eq!(ietf(&sent, &recorded), Next::Return);
     }
@@ -134,27 +119,25 @@ fn cl13_a_bare_conflict_is_the_answer_only_while_nothing_else_may_be_running() {
         protection: Protection::Method,
         ..sent
     };
-    assert_eq!(ietf(&unkeyed, &Observed::Answer(answer(409))), Next::Return);
+    assert_eq!(answered(&unkeyed, answer(409)), Next::Return);
     let last = Progress {
         attempts: 4,
         ..sent
     };
-    let unknown = Next::Stop(Stopped::Unknown(StopReason::Attempts));
-    assert_eq!(ietf(&last, &Observed::Answer(answer(409))), unknown);
+    let unknown = unknown(StopReason::Attempts);
+    assert_eq!(answered(&last, answer(409)), unknown);
 }
 
 #[test]
 fn cl34_a_target_that_is_elsewhere_is_no_outcome() {
-    let unknown = Next::Stop(Stopped::Unknown(StopReason::Moved));
+    let unknown = unknown(StopReason::Moved);
     for may_have_happened in [false, true] {
         let ends = |keyed, protection, answer: Answered| {
             let sent = Progress {
                 may_have_happened,
-                keyed,
-                protection,
-                ..progress()
+                ..sent(keyed, protection)
             };
-            ietf(&sent, &Observed::Answer(answer))
+            answered(&sent, answer)
         };
         for status in [301, 302] {
             for protection in [Protection::Key, Protection::KeyOnTrial] {
@@ -179,32 +162,11 @@ fn cl34_a_target_that_is_elsewhere_is_no_outcome() {
 /// A refusal is about one attempt, and says nothing about another one that came through.
 #[test]
 fn cl21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
-    let ends = |keyed, protection, answer: Answered| {
-        let sent = Progress {
-            may_have_happened: true,
-            keyed,
-            protection,
-            ..progress()
-        };
-        ietf(&sent, &Observed::Answer(answer))
-    };
-    let refusals = [
-        answer(401),
-        answer(403),
-        answer(405),
-        answer(407),
-        answer(411),
-        answer(413),
-        answer(414),
-        answer(415),
-        answer(417),
-        answer(421),
-        answer(426),
-        answer(428),
-        answer(429),
-        answer(431),
-        answer(308),
-        answer(501),
+    let ends = |keyed, protection, answer| answered(&sent(keyed, protection), answer);
+    let statuses = [
+        401, 403, 405, 407, 411, 413, 414, 415, 417, 421, 426, 428, 429, 431, 308, 501,
+    ];
+    let problems = [
         problem(501, Kind::NotSupported),
         problem(400, Kind::NotSupported),
         problem(400, Kind::KeyMissing),
@@ -212,8 +174,8 @@ fn cl21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
         problem(413, Kind::BodyTooLarge),
         problem(500, Kind::Misconfigured),
     ];
-    let unknown = Next::Stop(Stopped::Unknown(StopReason::Refused));
-    for refusal in refusals {
+    let unknown = unknown(StopReason::Refused);
+    for refusal in statuses.map(answer).into_iter().chain(problems) {
         for protection in [Protection::Key, Protection::KeyOnTrial, Protection::Method] {
             let ended = ends(true, protection, refusal.clone());
             assert_eq!(ended, unknown, "{refusal:?}");
@@ -239,18 +201,15 @@ fn cl23_a_refusal_that_was_recorded_is_the_outcome() {
             assert_eq!(ietf(&sent, &recorded), Next::Return, "{status}");
         }
         let recorded = Observed::Answer(replayed(501));
-        let frozen = Next::Stop(Stopped::Unknown(StopReason::Recorded));
+        let frozen = unknown(StopReason::Recorded);
         assert_eq!(ietf(&sent, &recorded), frozen);
     }
 }
 
 #[test]
 fn cl20_what_is_hopeless_is_unknown_once_something_was_sent() {
-    let sent = Progress {
-        may_have_happened: true,
-        ..progress()
-    };
-    let unknown = Next::Stop(Stopped::Unknown(StopReason::Hopeless));
+    let sent = sent(true, Protection::Key);
+    let unknown = unknown(StopReason::Hopeless);
     assert_eq!(ietf(&sent, &Observed::Hopeless), unknown);
 }
 
@@ -263,27 +222,20 @@ fn cl37_a_result_that_is_out_of_reach_is_no_refusal() {
         ..progress()
     };
     let next = ietf(&last, &out_of_reach);
-    assert_eq!(next, Next::Stop(Stopped::Unknown(StopReason::Attempts)));
-    let on_trial = Progress {
-        protection: Protection::KeyOnTrial,
-        ..progress()
-    };
+    assert_eq!(next, unknown(StopReason::Attempts));
+    let on_trial = protected(Protection::KeyOnTrial);
     let next = ietf(&on_trial, &out_of_reach);
-    assert_eq!(next, Next::Stop(Stopped::Unknown(StopReason::Undeclared)));
+    assert_eq!(next, unknown(StopReason::Undeclared));
 }
 
 #[test]
 fn cl22_what_an_earlier_attempt_may_have_done_is_not_sent_again_unprotected() {
     let limited = Observed::Answer(after(429, 0));
     let ends = |protection| {
-        let progress = Progress {
-            protection,
-            may_have_happened: true,
-            ..progress()
-        };
+        let progress = sent(true, protection);
         ietf(&progress, &limited)
     };
-    let unknown = Next::Stop(Stopped::Unknown(StopReason::Undeclared));
+    let unknown = unknown(StopReason::Undeclared);
     assert_eq!(ends(Protection::KeyOnTrial), unknown);
     assert_eq!(ends(Protection::None), GIVEN_UP);
 }

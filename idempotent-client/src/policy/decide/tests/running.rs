@@ -48,7 +48,7 @@ fn cl12_what_is_running_is_waited_for_until_the_deadline() {
             elapsed: Duration::from_millis(119_800),
             ..waiting
         };
-        let unknown = Next::Stop(Stopped::Unknown(StopReason::Deadline));
+        let unknown = unknown(StopReason::Deadline);
         assert_eq!(ietf(&over, &running), unknown);
     }
 }
@@ -87,7 +87,7 @@ fn cl12_what_was_waited_for_used_up_no_attempt() {
     let lost = |attempts| ietf(&waited(attempts), &Observed::Lost);
     assert_eq!(lost(21), HALF_A_SECOND);
     assert_eq!(lost(22), Next::RetryAfter(Duration::from_secs(1)));
-    let unknown = Next::Stop(Stopped::Unknown(StopReason::Attempts));
+    let unknown = unknown(StopReason::Attempts);
     assert_eq!(lost(24), unknown);
 }
 
@@ -96,7 +96,7 @@ fn cl12_who_sends_nothing_again_does_not_wait_either() {
     let once = Limits::default().attempts(1);
     for running in in_progress(Some(1)) {
         let next = decide(&Profile::ietf(), &once, &progress(), &running, 0.0);
-        assert_eq!(next, Next::Stop(Stopped::Unknown(StopReason::Attempts)));
+        assert_eq!(next, unknown(StopReason::Attempts));
     }
 }
 

@@ -1,15 +1,8 @@
-//! Requests to a shop, and the bodies that they may stream.
+//! Requests to a shop.
 
-use std::{
-    collections::VecDeque,
-    pin::Pin,
-    task::{Context, Poll},
-};
-
-use axum::{BoxError, body::Body};
+use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
-use http_body::Frame;
 
 /// A request to be sent.
 #[derive(Clone, Debug)]
@@ -80,27 +73,3 @@ impl From<Ask> for Request<Body> {
         request
     }
 }
-
-/// A body of these pieces, whose length nobody knows.
-pub(crate) fn stream<E>(pieces: Vec<Result<Bytes, E>>) -> Body
-where
-    E: Into<BoxError> + Send + 'static,
-{
-    Body::new(Pieces(pieces.into()))
-}
-
-struct Pieces<E>(VecDeque<Result<Bytes, E>>);
-
-impl<E> http_body::Body for Pieces<E> {
-    type Data = Bytes;
-    type Error = E;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
-        Poll::Ready(self.0.pop_front().map(|piece| piece.map(Frame::data)))
-    }
-}
-
-impl<E> Unpin for Pieces<E> {}

@@ -10,11 +10,11 @@ use idempotent_runtime::{
         ReplayHint, Rules,
         problem::{Kind, Problem},
     },
-    testing::{Fault, FaultyStore, Gate, On, Operation},
+    testing::{FaultyStore, Gate},
 };
 
 use super::{says_of_its_key, twice};
-use crate::harness::{Shop, charge, post, spawn};
+use crate::harness::{Shop, charge, first_gated, marked, post, receipt, vanished, with_field};
 
 /// Clients that remember what a call came to ask again where the key is free, and never where it is not.
 #[tokio::test]
@@ -22,11 +22,8 @@ async fn s_67_only_the_layer_says_that_a_key_is_free() {
     let claims = |mark: Option<ReplayHint>| {
         Shop::with(Rules::acp(), move |_, request| async move {
             assert!(request.uri() != "/panics", "it panics");
-            let mut response = Response::new(Body::from("receipt"));
-            let claimed = "released".parse().expect("a value");
-            response.headers_mut().insert("idempotency-status", claimed);
-            mark.map(|mark| response.extensions_mut().insert(mark));
-            response
+            let claims = with_field(receipt(1), "idempotency-status", "released");
+            marked(claims, mark)
         })
     };
     for mark in [
@@ -63,24 +60,17 @@ async fn s_67_a_problem_about_another_call_does_not_say_that_a_key_is_free() {
     }
 }
 
+fn sold_out() -> Response<Body> {
+    (StatusCode::CONFLICT, ReplayHint::Retryable, "sold out").into_response()
+}
+
 /// Nothing happened this time; what the handler before it did, which vanished, is another question.
 #[tokio::test]
 async fn s_67_a_takeover_does_not_say_that_a_key_is_free() {
     let gate = Gate::new();
-    let inside = gate.clone();
-    let (shop, clock) = Shop::timed(Rules::ietf().lease("5s"), move |run, _| {
-        let inside = inside.clone();
-        async move {
-            if run == 1 {
-                inside.pass().await;
-            }
-            (StatusCode::CONFLICT, ReplayHint::Retryable, "sold out").into_response()
-        }
-    });
-    shop.store
-        .fault(Operation::Heartbeat, On::Every, Fault::LoseRequest);
-    let vanished = spawn(&shop, charge());
-    gate.arrived(1).await;
+    let rules = Rules::ietf().lease("5s");
+    let (shop, clock) = Shop::timed(rules, first_gated(&gate, |_| sold_out()));
+    let vanished = vanished(&shop, &gate, charge()).await;
     clock.advance(Duration::from_secs(6));
 
     // The second one is no less a takeover: nobody has found out meanwhile what the first handler did.
@@ -103,7 +93,7 @@ async fn s_67_a_key_that_the_store_could_not_free_is_not_said_to_be_free() {
     let breaks = store.clone();
     let shop = Shop::over(store, idem, Rules::ietf(), move |_, _| {
         breaks.outage(StoreErrorKind::Unavailable);
-        async { (StatusCode::CONFLICT, ReplayHint::Retryable, "sold out").into_response() }
+        async { sold_out() }
     });
     let answer = shop.send(charge()).await;
     assert_eq!(

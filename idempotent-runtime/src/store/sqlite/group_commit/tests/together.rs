@@ -2,18 +2,21 @@
 
 use super::*;
 
+/// All of these are applied, with so many commits.
+async fn are_all_applied(held: &Held, writes: &[Job], expected: usize) {
+    let (answers, commits) = held.all(writes).await;
+    assert!(are_applied(&answers), "{answers:?}");
+    assert_eq!(commits, expected);
+}
+
 #[tokio::test]
 async fn writes_that_stand_in_line_stand_after_one_commit() {
     let held = Held::new().await;
     let claims = some_claims(6);
-    let (answers, commits) = held.all(&claims).await;
-    assert!(are_applied(&answers), "{answers:?}");
-    assert_eq!(commits, 1);
+    are_all_applied(&held, &claims, 1).await;
 
     let completions = completions(&claims, |_| vec![1]);
-    let (answers, commits) = held.all(&completions).await;
-    assert!(are_applied(&answers), "{answers:?}");
-    assert_eq!(commits, 1);
+    are_all_applied(&held, &completions, 1).await;
 
     for (number, (_, completion)) in completions.iter().enumerate() {
         let stands = held.store.load(&id(number)).await.expect("it is read");
@@ -31,18 +34,14 @@ async fn claims_and_completions_that_stand_in_line_stand_after_a_commit_each() {
     let claims = held.claimed(2).await;
 
     let mixed = [completions(&claims, |_| vec![1]), some_claims(2)].concat();
-    let (answers, commits) = held.all(&mixed).await;
-    assert!(are_applied(&answers), "{answers:?}");
-    assert_eq!(commits, 2);
+    are_all_applied(&held, &mixed, 2).await;
 }
 
 #[tokio::test]
 async fn more_than_fit_into_one_message_stand_after_several() {
     let held = Held::new().await;
     let claims = some_claims(2 * MOST_TOGETHER + 1);
-    let (answers, commits) = held.all(&claims).await;
-    assert!(are_applied(&answers), "{answers:?}");
-    assert_eq!(commits, 3);
+    are_all_applied(&held, &claims, 3).await;
 }
 
 /// The file is locked while they are written.
@@ -51,9 +50,7 @@ async fn outcomes_that_are_large_stand_alone() {
     let held = Held::new().await;
     let claims = held.claimed(4).await;
     let completions = completions(&claims, |number| vec![7; [1, 1, MOST_BYTES, 1][number]]);
-    let (answers, commits) = held.all(&completions).await;
-    assert!(are_applied(&answers), "{answers:?}");
-    assert_eq!(commits, 2);
+    are_all_applied(&held, &completions, 2).await;
 }
 
 /// One that is closed takes them along.
