@@ -8,6 +8,8 @@
 mod builder;
 mod raw;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod transact;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod transaction;
 
 use std::{future::Future, pin::Pin};

@@ -125,6 +125,31 @@ pub enum Error {
         operation: Arc<str>,
     },
 
+    /// The database refused the commit of `CallBuilder::transact`, and trying again would not help. Nothing
+    /// stands, and the key is free.
+    #[error("the transaction of `{operation}` could not be committed, so nothing of it stands")]
+    #[non_exhaustive]
+    Commit {
+        /// The operation.
+        operation: Arc<str>,
+        /// What the database said.
+        #[source]
+        source: StoreError,
+    },
+
+    /// The answer to the commit of `CallBuilder::transact` was lost, and the database did not tell in time
+    /// whether it was carried out. The same call with the same key finds that out, unless it runs unprotected.
+    #[error(
+        "nobody knows yet whether the transaction of `{operation}` was committed, call again with the same key for what became of it"
+    )]
+    #[non_exhaustive]
+    CommitUnknown {
+        /// The operation.
+        operation: Arc<str>,
+        /// Whether a record tells the next call.
+        has_record: bool,
+    },
+
     /// The call happened earlier, but its stored outcome, or its stored reference, cannot be decoded. It is not run again.
     #[error(
         "the stored outcome of `{operation}` (schema version {schema}) cannot be decoded, keep its type compatible or give `version` and `upgrade`"
@@ -281,6 +306,7 @@ impl Error {
         match self {
             Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => true,
             Error::Store(error) => error.is_transient(),
+            Error::CommitUnknown { has_record, .. } => *has_record,
             Error::NotLoaded { source, .. } => match source.inner().downcast_ref::<Error>() {
                 Some(ours) => ours.is_retryable(),
                 None => true,

@@ -60,6 +60,8 @@ pub enum RecordChange {
     TakenOver,
     /// A claim over a holder that vanished stands: the reconciling function is about to be asked.
     Reconciling,
+    /// Another transaction was in the way of a call that owns one, and it is tried again.
+    TriedAgain,
     /// A duplicate waits for the call that runs.
     Waiting,
     /// The outcome is recorded.

@@ -13,6 +13,9 @@ use crate::{
     note = "`on_error` takes `replay`, `release`, `uncertain`, or a function from `&{E}` to `Verdict` (with serde on `{E}`) or to `Unrecorded` (without)"
 )]
 pub trait OnError<E> {
+    /// Whether no error is ever recorded.
+    #[doc(hidden)]
+    const RELEASES: bool = false;
     /// Decides. `usual` is the handle's default.
     fn verdict(&self, error: &E, usual: Verdict) -> Verdict;
     /// Encodes an error that is to be recorded.
@@ -34,12 +37,13 @@ fn not_stored<E>() -> Result<E, BoxError> {
 }
 
 macro_rules! on_error {
-    ($(#[$doc:meta])* $name:ident as $stored:ty $(where $bound:ident)?, $verdict:expr) => {
+    ($(#[$doc:meta])* $name:ident as $stored:ty $(where $bound:ident)?, $verdict:expr $(, $releases:literal)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
 
         impl<E $(: $bound)?> OnError<E> for $name {
+            $(const RELEASES: bool = $releases;)?
             fn verdict(&self, _: &E, usual: Verdict) -> Verdict {
                 let verdict: fn(Verdict) -> Verdict = $verdict;
                 verdict(usual)
@@ -70,7 +74,7 @@ on_error!(
 );
 on_error!(
     /// An error says that nothing happened.
-    Released as Unrecorded, |_| Verdict::Release
+    Released as Unrecorded, |_| Verdict::Release, true
 );
 on_error!(
     /// An error says that nobody knows.

@@ -368,7 +368,9 @@ fn answer_of(error: &Error) -> CallOutcome {
             CallOutcome::NotReplayable
         }
         Error::Expired { .. } => CallOutcome::Expired,
-        Error::Store(_) => CallOutcome::StoreFailed,
+        Error::Store(_) | Error::Commit { .. } | Error::CommitUnknown { .. } => {
+            CallOutcome::StoreFailed
+        }
         Error::TransactionEnded { .. } => CallOutcome::TransactionEnded,
         _ => CallOutcome::Refused,
     }

@@ -30,13 +30,16 @@ use crate::{
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use self::transaction::Joined;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use self::transaction::{join, run_in};
 pub use self::typed::reconcile;
 pub(crate) use self::{
     active_call::ActiveCall,
     raw::{run_raw, run_raw_detached},
     typed::{Typed, run_detached, run_pinned, run_typed},
+};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) use self::{
+    active_call::Instead,
+    transaction::{Claimed, join, run_in},
 };
 
 /// Puts `next` where version `seen` stands.

@@ -8,6 +8,7 @@ use std::{
     fmt,
     pin::{Pin, pin},
     sync::Arc,
+    time::Duration,
 };
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     observe::{CallReport, RecordChange},
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::OnCrash,
-    record::{State, Version},
+    record::{AttemptId, State, Version},
     request::{Protection, Request},
     run::{
         active_call::{ActiveCall, Instead, executed, within},
@@ -33,10 +34,12 @@ use crate::{
 };
 
 /// A claim that stands in a transaction.
-struct Claimed {
-    attempt: Attempt,
+pub(crate) struct Claimed {
+    pub(crate) attempt: Attempt,
     holding: Holding,
     version: Version,
+    /// What observers are told of it.
+    pub(crate) change: RecordChange,
 }
 
 /// How often a claim is decided upon: a transaction that sees something else than what stands may never see the end of it.
@@ -64,15 +67,22 @@ where
     P: OnError<R::Error>,
     K: Keep<R::Value> + Clone,
 {
-    let prepared = request.in_transaction(connection).await;
+    let is_recorded = request.in_transaction();
     let mut call = ActiveCall::new(request);
-    let admitted = match prepared {
+    let open = match is_recorded {
+        true => check_open(connection).await,
+        false => Ok(()),
+    };
+    let admitted = match open {
         Ok(()) => call.admit_in(connection.connection()).await,
         Err(error) => Err(Instead::Refused(error)),
     };
     let instead = match admitted {
         Err(instead) => instead,
         Ok((attempt, claimed)) => {
+            if let Some(claimed) = &claimed {
+                call.tell_in(&claimed.attempt, claimed.change);
+            }
             let claimed = match claimed {
                 None => Ok(None),
                 Some(claimed) => Savepoint::set(connection)
@@ -147,17 +157,23 @@ where
     joined.end(connection, own).await
 }
 
+impl Claimed {
+    pub(crate) fn attempt_id(&self) -> AttemptId {
+        self.holding.attempt_id()
+    }
+}
+
 impl Request {
-    /// Makes it one that a transaction can hold.
-    async fn in_transaction(&mut self, connection: &mut impl SqlConnection) -> Result<(), Error> {
+    /// Makes it one that a transaction can hold; whether it has a record.
+    pub(crate) fn in_transaction(&mut self) -> bool {
         let Protection::Record(asked) = &mut self.protection else {
-            return Ok(());
+            return false;
         };
         // What another way of calling left behind is for its own policy.
         asked.on_crash = OnCrash::Rerun;
         // Where something of ours is no outcome to keep, and its rows are committed all the same, nobody runs it again by himself.
         self.on_crash = OnCrash::Uncertain;
-        check_open(connection).await
+        true
     }
 }
 
@@ -191,13 +207,12 @@ impl Admitting<'_> {
                         }
                     };
                     let (id, number, token) = (self.id, draft.attempt, Some(stamp.token));
-                    let observers = request.handle.observers();
-                    observers.transition(&request.operation, &id, number, step);
                     let holding = Holding::new(claim, number, draft.on_crash, meaning);
                     return Ok(Claimed {
                         attempt: Attempt::new(id, operation(), number, token, Stage::Body),
                         holding,
                         version: stamp.version,
+                        change: step,
                     });
                 }
             };
@@ -222,7 +237,7 @@ impl Admitting<'_> {
 
 impl ActiveCall {
     /// Claims inside a transaction: the attempt that is to run the body, with its claim where it has one, or what answers instead.
-    async fn admit_in(
+    pub(crate) async fn admit_in(
         &mut self,
         connection: &mut (dyn Any + Send),
     ) -> Result<(Attempt, Option<Claimed>), Instead> {
@@ -240,17 +255,19 @@ impl ActiveCall {
         }
     }
 
-    /// Writes how the body ended, to stand from the commit on; whether the claim was there still.
-    async fn end_in(
+    /// Writes how the body ended, to stand from the commit on: what observers are to be told, and nothing
+    /// where the claim was gone.
+    pub(crate) async fn end_in(
         &self,
         connection: &mut impl SqlConnection,
         claimed: &Claimed,
         ending: &Ending,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<RecordChange>, StoreError> {
         let Claimed {
             attempt,
             holding,
             version,
+            ..
         } = claimed;
         let draft = holding.end(ending, Version::random());
         let (handle, connection) = (&self.request.handle, connection.connection());
@@ -258,12 +275,16 @@ impl ActiveCall {
         let swapping = store.swap_in(connection, attempt.id(), Some(*version), &draft);
         let answer = within(self.span(), pin!(swapping)).await;
         if let Swap::Refused(_) = answered(Some(*version), answer)? {
-            return Ok(false);
+            return Ok(None);
         }
-        let (operation, step) = (attempt.operation(), step(ending, draft.state));
-        let observers = handle.observers();
-        observers.transition(operation, attempt.id(), attempt.number(), step);
-        Ok(true)
+        Ok(Some(step(ending, draft.state)))
+    }
+
+    /// Tells observers of a change of the record.
+    pub(crate) fn tell_in(&self, attempt: &Attempt, change: RecordChange) {
+        let (operation, number) = (attempt.operation(), attempt.number());
+        let observers = self.request.handle.observers();
+        observers.transition(operation, attempt.id(), number, change);
     }
 
     /// Undoes the rows of the body, and frees the key, where the transaction still takes that.
@@ -274,12 +295,15 @@ impl ActiveCall {
         savepoint: &Savepoint,
     ) {
         if savepoint.roll_back(connection).await.is_ok() {
-            let _whoever_commits_this_finds_it_uncertain =
-                self.end_in(connection, claimed, &Ending::Release).await;
+            // Where that fails, too, whoever commits all the same leaves it uncertain.
+            let released = self.end_in(connection, claimed, &Ending::Release).await;
+            if let Ok(Some(change)) = released {
+                self.tell_in(&claimed.attempt, change);
+            }
         }
     }
 
-    fn executed_in(&mut self, claimed: &Claimed, recorded: bool) {
+    pub(crate) fn executed_in(&mut self, claimed: &Claimed, recorded: bool) {
         let Claimed {
             attempt, holding, ..
         } = claimed;
@@ -287,7 +311,20 @@ impl ActiveCall {
         self.executed(attempt, outcome, recorded);
     }
 
-    fn transaction_ended(&self) -> Error {
+    /// Another transaction, of which nothing is seen, has held the key for as long as this call has waited.
+    pub(crate) fn held_in_a_transaction(&self, waited: Duration) -> Error {
+        Error::InProgress {
+            operation: Arc::clone(&self.request.operation),
+            since: waited,
+            retry_after: Duration::ZERO,
+            silent: false,
+            attempt: 1,
+            holder: "".into(),
+            trace_parent: None,
+        }
+    }
+
+    pub(crate) fn transaction_ended(&self) -> Error {
         let operation = Arc::clone(&self.request.operation);
         Error::TransactionEnded { operation }
     }
@@ -324,17 +361,21 @@ impl<P, K> Joined<P, K> {
             true => Ending::Release,
             false => typed.leave(call, &claimed.attempt, &mut own).await,
         };
-        let refusal = match call.end_in(connection, &claimed, &ending).await {
+        let ended = call.end_in(connection, &claimed, &ending).await;
+        if let Ok(Some(change)) = ended {
+            call.tell_in(&claimed.attempt, change);
+        }
+        let refusal = match ended {
             // What failed in the body is mostly why nothing more can be written, or nothing is left.
             recorded if own.is_err() => {
-                call.executed_in(&claimed, recorded.unwrap_or(false));
+                call.executed_in(&claimed, matches!(recorded, Ok(Some(_))));
                 None
             }
-            Ok(true) => {
+            Ok(Some(_)) => {
                 call.executed_in(&claimed, true);
                 None
             }
-            Ok(false) => Some(call.transaction_ended()),
+            Ok(None) => Some(call.transaction_ended()),
             Err(error) if says_aborted(&error) => Some(call.transaction_ended()),
             Err(error) => Some(error.into()),
         };

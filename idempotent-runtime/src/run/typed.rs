@@ -160,7 +160,7 @@ impl<P, K> Typed<P, K> {
     }
 
     /// Decides, as a part of the attempt, how what the body returned ends the call.
-    pub(super) async fn leave<T, E>(
+    pub(crate) async fn leave<T, E>(
         &self,
         call: &ActiveCall,
         attempt: &Attempt,
@@ -176,7 +176,7 @@ impl<P, K> Typed<P, K> {
 
     /// Answers with what the body returned, or with what its `reference` leads to. Loading that is no part of the attempt, as it is
     /// none in a replay.
-    pub(super) async fn own<R>(
+    pub(crate) async fn own<R>(
         &self,
         call: &mut ActiveCall,
         mut own: Result<R::Value, R::Error>,
@@ -195,7 +195,7 @@ impl<P, K> Typed<P, K> {
         (R::from_result(own), call.answered(None))
     }
 
-    pub(super) async fn instead<R>(
+    pub(crate) async fn instead<R>(
         &self,
         call: &mut ActiveCall,
         instead: Instead,

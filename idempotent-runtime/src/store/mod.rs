@@ -61,15 +61,21 @@ use async_trait::async_trait;
 #[cfg(feature = "mysql")]
 #[cfg_attr(docsrs, doc(cfg(feature = "mysql")))]
 pub use self::mysql::MySqlStore;
+#[cfg(feature = "mysql")]
+pub(crate) use self::mysql::failure::of as mysql_failure;
 #[cfg(feature = "postgres")]
 #[cfg_attr(docsrs, doc(cfg(feature = "postgres")))]
 pub use self::postgres::PostgresStore;
+#[cfg(feature = "postgres")]
+pub(crate) use self::postgres::failure::of as postgres_failure;
 #[cfg(feature = "redis")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redis")))]
 pub use self::redis::{RedisOutcomes, RedisStore};
 #[cfg(feature = "sqlite")]
 #[cfg_attr(docsrs, doc(cfg(feature = "sqlite")))]
 pub use self::sqlite::SqliteStore;
+#[cfg(feature = "sqlite")]
+pub(crate) use self::sqlite::failure::of as sqlite_failure;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #[cfg_attr(
     docsrs,
@@ -77,7 +83,7 @@ pub use self::sqlite::SqliteStore;
 )]
 pub use self::transaction::SqlConnection;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use self::transaction::{Savepoint, check_open, is_aborted, says_aborted};
+pub(crate) use self::transaction::{Savepoint, check_open, is_aborted, says_aborted, sealed};
 pub use self::{
     error::{StoreError, StoreErrorKind},
     memory::MemoryStore,

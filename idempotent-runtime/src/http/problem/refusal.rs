@@ -26,7 +26,8 @@ impl From<&Error> for Problem {
             Error::InvalidKey { part: "scope", .. } => Self::new(Kind::ScopeUnresolved),
             Error::InvalidKey { source, .. } => invalid(source),
             Error::Store(_) => Self::new(Kind::StoreUnavailable),
-            Error::TransactionEnded { .. } => Self::new(Kind::HandlerFailed),
+            Error::TransactionEnded { .. } | Error::Commit { .. } => Self::new(Kind::HandlerFailed),
+            Error::CommitUnknown { .. } => Self::new(Kind::OutcomeUnknown),
             Error::Recursive { .. }
             | Error::DuplicateOperation { .. }
             | Error::InvalidArguments { .. }

@@ -9,7 +9,7 @@ use sqlx::{
 use crate::store::{StoreError, StoreErrorKind, sql::kind_on_the_way};
 
 /// Gives an error its kind, and keeps it as the source.
-pub(in crate::store) fn of(error: Error, doing: &'static str) -> StoreError {
+pub(crate) fn of(error: Error, doing: &'static str) -> StoreError {
     let kind = kind(&error);
     StoreError::new(kind, doing).with_source(error)
 }

@@ -30,7 +30,7 @@ impl http_body::Body for Panics {
     fn poll_frame(
         self: std::pin::Pin<&mut Self>,
         _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
         panic!("the body of a test")
     }
 

@@ -184,7 +184,7 @@ fn a_duration_that_cannot_be_one_is_a_mistake_wherever_it_stands() {
 }
 
 /// Until the store was asked so often to wait.
-async fn waits(shop: &Shop, calls: usize) {
+async fn waits(shop: &Shop, calls: u64) {
     while shop.store.calls(Operation::Wait) < calls {
         tokio::task::yield_now().await;
     }

@@ -30,6 +30,7 @@ mod isolation;
 mod leftovers;
 mod meetings;
 mod outcomes;
+mod owned;
 mod refusals;
 mod savepoints;
 mod shapes;

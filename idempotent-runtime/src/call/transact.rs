@@ -1,0 +1,114 @@
+//! A call in a transaction of its own.
+
+use std::error::Error as StdError;
+
+use super::{CallBuilder, refused};
+use crate::{
+    error::Error,
+    outcome::{FromRefusal, Keep, OnError, Outcome},
+    run::Typed,
+    transaction::{IntoTransact, RetryIf, transact},
+};
+
+impl<P, K> CallBuilder<P, K> {
+    /// Runs the call in a transaction of its own: it begins one on the pool, runs the body in it, and commits
+    /// the record together with the rows. It takes one of the SQL stores, and a pool on the database in which
+    /// the store keeps its records.
+    ///
+    /// `pool` is `&pool`, or a [`Transact`](crate::transaction::Transact) with how often and in which isolation.
+    ///
+    /// * **The body may run more than once**, after the rows of the try before were rolled back: where another
+    ///   transaction was in the way (a deadlock, a serialization failure, a lock that was waited for too long),
+    ///   and where the connection broke before the commit. So the closure is `Clone`: what it moves is
+    ///   cloned for each try. After 5 tries the caller gets the last error, and the key is free.
+    /// * **A commit whose answer is lost** is found out by the record: the caller gets what its body
+    ///   returned, or the body runs again. Where the database does not tell in the time that a duplicate
+    ///   waits, it is [`Error::CommitUnknown`].
+    /// * **An `Err`** undoes the rows of the body. Under [`release_errors`](Self::release_errors) nothing is
+    ///   recorded; else the error is, by what was said of errors. An `Err` for which another transaction is the
+    ///   cause is never recorded: it is found in its [`source`](StdError::source) chain.
+    /// * **A duplicate** waits for the first one's transaction, 10 seconds unless
+    ///   [`in_flight`](Self::in_flight) says else; then it is [`Error::InProgress`].
+    ///
+    /// `lease`, `on_crash`, `on_outage` and `also_accept_…` are refused, because the transaction holds the key.
+    /// What the body does outside the database happens at least once. [Observers](crate::Observer) are told
+    /// after the commit. Unprotected, the body runs in a transaction all the same.
+    ///
+    /// On MariaDB and MySQL the transaction runs with `autocommit = 0`, and the connection goes back with the
+    /// server's default. A `COMMIT` of the body's own, and DDL on MariaDB and MySQL, cannot be seen.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "sqlite")]
+    /// # mod listing {
+    /// use idempotent_runtime::{Error, Idempotency};
+    /// use sqlx::SqlitePool;
+    ///
+    /// #[derive(Debug, thiserror::Error)]
+    /// enum PlaceError {
+    ///     #[error(transparent)]
+    ///     Idempotency(#[from] Error),
+    ///     #[error(transparent)]
+    ///     Database(#[from] sqlx::Error),
+    /// }
+    ///
+    /// async fn place(idem: &Idempotency, pool: &SqlitePool, order: &str, item: &str) -> Result<i64, PlaceError> {
+    ///     idem.call("orders.place")
+    ///         .key(order)
+    ///         .arguments(item)
+    ///         .release_errors()
+    ///         .transact(pool, async |tx| {
+    ///             let placed = sqlx::query("INSERT INTO orders (item) VALUES (?)").bind(item);
+    ///             Ok(placed.execute(tx).await?.last_insert_rowid())
+    ///         })
+    ///         .await
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The body's own, or one of ours, after which nothing of the call stands: those of [`run`](Self::run),
+    /// [`Error::TransactionEnded`] where the body has swallowed the end of its transaction, and
+    /// [`Error::Commit`]. After [`Error::CommitUnknown`] the next call with the same key tells.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped at any time, record and rows stand together, or neither does. The connection is closed then,
+    /// and does not go back to the pool.
+    #[cfg_attr(
+        docsrs,
+        doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
+    )]
+    pub async fn transact<T, R, F>(mut self, pool: T, body: F) -> R
+    where
+        T: IntoTransact,
+        T::RetryIf: RetryIf<R::Error>,
+        R: Outcome,
+        R::Error: FromRefusal + StdError + 'static,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+        F: AsyncFnOnce(&mut <T::Database as sqlx::Database>::Connection) -> R + Clone,
+    {
+        let policy = self.call.policy();
+        if policy.lease.is_some() || policy.on_crash.is_some() || policy.on_outage.is_some() {
+            self.call.refuse(Error::InvalidPolicy(
+                "`lease`, `on_crash` and `on_outage` have no meaning in a transaction, which holds the key itself: leave them out",
+            ));
+        }
+        if self.call.has_old_identity() {
+            self.call.refuse(Error::InvalidPolicy(
+                "`also_accept_name` and `also_accept_key` are not looked up in a transaction, where a look does not wait for another one that is open: leave them out",
+            ));
+        }
+        let typed = Typed {
+            on_error: self.on_error,
+            keep: self.keep,
+        };
+        match self.call.prepare() {
+            Ok(request) => transact(request, typed, pool.into_transact(), body).await.0,
+            Err(error) => refused(error),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The databases whose transactions the library can own, and what their errors mean for one.
+
+use std::error::Error as StdError;
+
+use sqlx::error::DatabaseError;
+
+use super::Isolation;
+use crate::store::{SqlConnection, StoreError};
+
+/// A database of sqlx whose transactions [`transact`](crate::CallBuilder::transact) runs: Postgres,
+/// MySQL (which stands for MariaDB, too) or SQLite.
+pub trait SqlDatabase: sqlx::Database<Connection: SqlConnection> + sealed::Dialect {}
+
+pub(crate) mod sealed {
+    use super::{Isolation, StdError, StoreError};
+
+    pub trait Dialect {
+        /// The statements before a transaction begins.
+        fn before(isolation: Option<Isolation>) -> Vec<String>;
+
+        /// The statement by which it begins.
+        fn begin(isolation: Option<Isolation>) -> String;
+
+        /// The statement after it has ended, before another one uses the connection.
+        const AFTER: Option<&'static str>;
+
+        /// Whether this error, or a cause of another one, says that another transaction was in the way.
+        fn is_conflict(cause: &(dyn StdError + 'static)) -> bool;
+
+        /// Whether the connection is gone, so that nobody knows what became of what was sent.
+        fn is_broken(error: &sqlx::Error) -> bool;
+
+        /// The same error as one of the store's.
+        fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError;
+    }
+}
+
+/// The code of an error of the driver, `D`: itself, or inside one of sqlx. A transparent wrapper around
+/// that one shows the box in which sqlx keeps it.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+fn code<D: DatabaseError>(
+    cause: &(dyn StdError + 'static),
+    code: impl Fn(&D) -> i64,
+) -> Option<i64> {
+    let boxed = cause.downcast_ref::<Box<dyn DatabaseError>>();
+    let inside = match cause.downcast_ref::<sqlx::Error>() {
+        Some(error) => error.as_database_error(),
+        None => boxed.map(|boxed| &**boxed),
+    };
+    let said = match inside {
+        Some(inside) => inside.try_downcast_ref(),
+        None => cause.downcast_ref(),
+    };
+    said.map(code)
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn words(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::ReadCommitted => "READ COMMITTED",
+        Isolation::RepeatableRead => "REPEATABLE READ",
+        Isolation::Serializable => "SERIALIZABLE",
+    }
+}
+
+fn is_cut(error: &sqlx::Error) -> bool {
+    matches!(
+        error,
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed
+    )
+}
+
+#[cfg(feature = "postgres")]
+impl SqlDatabase for sqlx::Postgres {}
+
+#[cfg(feature = "postgres")]
+impl sealed::Dialect for sqlx::Postgres {
+    fn before(_: Option<Isolation>) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn begin(isolation: Option<Isolation>) -> String {
+        match isolation {
+            None => "BEGIN".to_owned(),
+            Some(isolation) => format!("BEGIN ISOLATION LEVEL {}", words(isolation)),
+        }
+    }
+
+    const AFTER: Option<&'static str> = None;
+
+    /// `serialization_failure` and `deadlock_detected`.
+    fn is_conflict(cause: &(dyn StdError + 'static)) -> bool {
+        let is_one = |said: &sqlx::postgres::PgDatabaseError| {
+            i64::from(matches!(said.code(), "40001" | "40P01"))
+        };
+        code(cause, is_one) == Some(1)
+    }
+
+    /// Class 08, and a server that shuts down or ended the connection.
+    fn is_broken(error: &sqlx::Error) -> bool {
+        let is_one = |said: &sqlx::postgres::PgDatabaseError| {
+            i64::from(said.code().starts_with("08") || said.code().starts_with("57P0"))
+        };
+        is_cut(error) || code(error, is_one) == Some(1)
+    }
+
+    fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError {
+        crate::store::postgres_failure(error, doing)
+    }
+}
+
+#[cfg(feature = "mysql")]
+impl SqlDatabase for sqlx::MySql {}
+
+/// Without `autocommit`, what a body does after the database has undone its transaction is a part of another
+/// one, which is rolled back.
+#[cfg(feature = "mysql")]
+impl sealed::Dialect for sqlx::MySql {
+    fn before(isolation: Option<Isolation>) -> Vec<String> {
+        let set = |isolation| format!("SET TRANSACTION ISOLATION LEVEL {}", words(isolation));
+        let autocommit = "SET autocommit = 0".to_owned();
+        [autocommit].into_iter().chain(isolation.map(set)).collect()
+    }
+
+    fn begin(_: Option<Isolation>) -> String {
+        "START TRANSACTION".to_owned()
+    }
+
+    const AFTER: Option<&'static str> = Some("SET autocommit = DEFAULT");
+
+    /// A deadlock, a lock that was waited for too long, and a record that has changed since it was read.
+    fn is_conflict(cause: &(dyn StdError + 'static)) -> bool {
+        let number = |said: &sqlx::mysql::MySqlDatabaseError| i64::from(said.number());
+        matches!(code(cause, number), Some(1213 | 1205 | 1020))
+    }
+
+    /// A server that shuts down, and a connection that was killed or timed out.
+    fn is_broken(error: &sqlx::Error) -> bool {
+        let number = |said: &sqlx::mysql::MySqlDatabaseError| i64::from(said.number());
+        is_cut(error) || matches!(code(error, number), Some(1053 | 1927 | 4031))
+    }
+
+    fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError {
+        crate::store::mysql_failure(error, doing)
+    }
+}
+
+#[cfg(feature = "sqlite")]
+impl SqlDatabase for sqlx::Sqlite {}
+
+#[cfg(feature = "sqlite")]
+impl sealed::Dialect for sqlx::Sqlite {
+    fn before(_: Option<Isolation>) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn begin(_: Option<Isolation>) -> String {
+        "BEGIN IMMEDIATE".to_owned()
+    }
+
+    const AFTER: Option<&'static str> = None;
+
+    /// `SQLITE_BUSY` and `SQLITE_LOCKED`, with their extended codes.
+    fn is_conflict(cause: &(dyn StdError + 'static)) -> bool {
+        let number = |said: &sqlx::sqlite::SqliteError| {
+            let code = said.code().and_then(|code| code.parse::<i64>().ok());
+            code.unwrap_or_default() & 0xff
+        };
+        matches!(code(cause, number), Some(5 | 6))
+    }
+
+    fn is_broken(error: &sqlx::Error) -> bool {
+        is_cut(error)
+    }
+
+    fn store_error(error: sqlx::Error, doing: &'static str) -> StoreError {
+        crate::store::sqlite_failure(error, doing)
+    }
+}

@@ -1,0 +1,175 @@
+//! Tries until a transaction has committed, and finds out what became of a commit without an answer.
+
+use std::{error::Error as StdError, time::Duration};
+
+use super::{
+    RetryIf, SqlDatabase, Transact,
+    turn::{Last, Lost, Try, Turn},
+};
+use crate::{
+    error::Error,
+    observe::{CallReport, RecordChange},
+    outcome::{FromRefusal, Keep, OnError, Outcome},
+    policy::InFlight,
+    request::Request,
+    run::{ActiveCall, Instead, Typed},
+};
+
+/// How long a claim waits in the database at least.
+const SHORTEST: Duration = Duration::from_millis(250);
+
+/// How long a try waits after one that another transaction was in the way of.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Runs a call in a transaction of its own.
+pub(crate) async fn transact<DB, Q, R, P, K, F>(
+    mut request: Request,
+    typed: Typed<P, K>,
+    how: Transact<DB, Q>,
+    body: F,
+) -> (R, CallReport)
+where
+    DB: SqlDatabase,
+    R: Outcome,
+    R::Error: FromRefusal + StdError + 'static,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+    Q: RetryIf<R::Error>,
+    F: AsyncFnOnce(&mut DB::Connection) -> R + Clone,
+{
+    request.in_transaction();
+    let mut call = ActiveCall::new(request);
+    let mut tries = Tries::new(&call, how.tries);
+    let mut lost: Option<Lost<R::Value, R::Error>> = None;
+    loop {
+        let next = Try {
+            call: &mut call,
+            typed: &typed,
+            how: &how,
+            patience: tries.patience.max(SHORTEST),
+            lost: lost.as_ref().map(|lost| lost.claimed.attempt_id()),
+        };
+        let instead = match Box::pin(next.run::<R, F>(body.clone())).await {
+            Turn::Own(own) => return typed.own(&mut call, own, None).await,
+            Turn::Stands => {
+                let Some(lost) = lost else { continue };
+                lost.tell(&mut call);
+                return typed.own(&mut call, lost.own, None).await;
+            }
+            Turn::Lost(now) => {
+                tries.waits_from(&call);
+                lost = Some(now);
+                continue;
+            }
+            Turn::Again(_) if lost.is_some() && tries.may_wait(&call) => {
+                tries.pause(&call, PAUSE).await;
+                continue;
+            }
+            Turn::Held(error) => match tries.wait_outside(&call).await {
+                true => continue,
+                false => Instead::Refused(error),
+            },
+            Turn::Again(last) => {
+                if lost.is_none() && tries.has_another() {
+                    tell_again(&call);
+                    tries.pause(&call, PAUSE).await;
+                    continue;
+                }
+                match last {
+                    Last::Own(own) if lost.is_none() => {
+                        return typed.own(&mut call, own, None).await;
+                    }
+                    Last::Error(error) if lost.is_none() => Instead::Refused(error),
+                    _ => unknown(&call),
+                }
+            }
+            Turn::Instead(instead) => instead,
+        };
+        // Where a commit has no answer, only a record tells that it was rolled back.
+        let instead = match (&instead, &lost) {
+            (Instead::Refused(Error::InProgress { .. } | Error::Store(_)), Some(_)) => {
+                unknown(&call)
+            }
+            _ => instead,
+        };
+        return typed.instead(&mut call, instead).await;
+    }
+}
+
+fn unknown(call: &ActiveCall) -> Instead {
+    Instead::Refused(Error::CommitUnknown {
+        operation: call.request.operation.clone(),
+        has_record: true,
+    })
+}
+
+fn tell_again(call: &ActiveCall) {
+    let request = &call.request;
+    let observers = request.handle.observers();
+    observers.transition(&request.operation, &request.id, 1, RecordChange::TriedAgain);
+}
+
+/// How many tries are left, and until when it waits.
+struct Tries {
+    left: u32,
+    /// How long a duplicate waits.
+    patience: Duration,
+    /// Until when it waits now.
+    until: Option<Duration>,
+}
+
+impl Tries {
+    fn new(call: &ActiveCall, tries: u32) -> Self {
+        let patience = match call.request.in_flight {
+            InFlight::Wait(at_most) => at_most,
+            InFlight::Reject => Duration::ZERO,
+        };
+        Self {
+            left: tries,
+            patience,
+            until: None,
+        }
+    }
+
+    fn has_another(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        self.left > 0
+    }
+
+    /// It waits from now on.
+    fn waits_from(&mut self, call: &ActiveCall) -> Duration {
+        let now = call.request.handle.timer().now();
+        *self.until.get_or_insert(now.saturating_add(self.patience))
+    }
+
+    fn may_wait(&mut self, call: &ActiveCall) -> bool {
+        self.waits_from(call) > call.request.handle.timer().now()
+    }
+
+    async fn pause(&self, call: &ActiveCall, pause: Duration) {
+        call.request.handle.timer().sleep(pause).await;
+    }
+
+    /// Waits until the record of a call outside may have changed; false where it has waited for long enough.
+    async fn wait_outside(&mut self, call: &ActiveCall) -> bool {
+        let request = &call.request;
+        let (store, timer) = (request.handle.store(), request.handle.timer());
+        let until = self.waits_from(call);
+        let left = until.saturating_sub(timer.now());
+        if left.is_zero() {
+            return false;
+        }
+        match store.load(&request.id).await {
+            Ok(snapshot) => {
+                let Some(record) = snapshot.record else {
+                    return true;
+                };
+                let lease = record.lease_end.since(snapshot.now);
+                let waited = store.wait(&request.id, record.version, left.min(lease.max(PAUSE)));
+                let _the_next_try_looks_itself = waited.await;
+            }
+            Err(_) => timer.sleep(PAUSE).await,
+        }
+        true
+    }
+}

@@ -1,0 +1,353 @@
+//! One try: a connection, a claim, the body, the record, and the commit.
+
+use std::{error::Error as StdError, pin::pin, time::Duration};
+
+use sqlx::{AssertSqlSafe, Connection, Database, Transaction, pool::PoolConnection};
+
+use super::{RetryIf, SqlDatabase, Transact};
+use crate::{
+    attempt::Attempt,
+    error::Error,
+    lease::Ending,
+    observe::RecordChange,
+    outcome::{FromRefusal, Keep, OnError, Outcome},
+    policy::OnCrash,
+    record::AttemptId,
+    run::{ActiveCall, Claimed, Instead, Typed, race},
+    store::{
+        Savepoint, StoreError, says_aborted,
+        sealed::{self, Sealed as _},
+    },
+};
+
+/// What came of a try.
+pub(super) enum Turn<T, E> {
+    /// It has committed, or rolled back: this is what the caller gets.
+    Own(Result<T, E>),
+    /// Something else answers the call.
+    Instead(Instead),
+    /// Another transaction was in the way: the body may run again. What the caller gets where it may not.
+    Again(Last<T, E>),
+    /// Nobody knows whether it has committed.
+    Lost(Lost<T, E>),
+    /// The transaction of before, whose commit had no answer, has committed.
+    Stands,
+    /// A call outside a transaction holds the key; what refuses this one where it is waited for too long.
+    Held(Error),
+}
+
+/// What the caller gets after the last try.
+pub(super) enum Last<T, E> {
+    Own(Result<T, E>),
+    Error(Error),
+}
+
+/// A transaction whose commit was sent and has no answer.
+pub(super) struct Lost<T, E> {
+    pub(super) claimed: Claimed,
+    pub(super) ended: RecordChange,
+    pub(super) own: Result<T, E>,
+}
+
+/// A connection out of the pool, which it does not get back but by [`give_back`](Self::give_back): it is
+/// closed elsewhere, so that no transaction is left open on it.
+struct Held<DB: Database>(Option<PoolConnection<DB>>);
+
+impl<DB: Database> Held<DB> {
+    fn give_back(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<DB: Database> Drop for Held<DB> {
+    fn drop(&mut self) {
+        if let Some(connection) = &mut self.0 {
+            connection.close_on_drop();
+        }
+    }
+}
+
+const DOING: &str = "running a transaction";
+
+/// What one try needs to know.
+pub(super) struct Try<'a, DB: SqlDatabase, Q, P, K> {
+    pub(super) call: &'a mut ActiveCall,
+    pub(super) typed: &'a Typed<P, K>,
+    pub(super) how: &'a Transact<DB, Q>,
+    /// How long the claim may wait in the database.
+    pub(super) patience: Duration,
+    /// The attempt whose commit had no answer.
+    pub(super) lost: Option<AttemptId>,
+}
+
+impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
+    pub(super) async fn run<R, F>(mut self, body: F) -> Turn<R::Value, R::Error>
+    where
+        R: Outcome,
+        R::Error: FromRefusal + StdError + 'static,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+        Q: RetryIf<R::Error>,
+        F: AsyncFnOnce(&mut DB::Connection) -> R,
+    {
+        let pooled = match self.acquire().await {
+            Ok(pooled) => pooled,
+            Err(error) => return Self::failed(error),
+        };
+        let mut held = Held(Some(pooled));
+        let Some(connection) = held.0.as_deref_mut() else {
+            return Self::failed(sqlx::Error::PoolClosed);
+        };
+        let (turn, mut is_clean) = self.in_transaction::<R, F>(connection, body).await;
+        if let Some(after) = DB::AFTER
+            && is_clean
+        {
+            is_clean = connection.execute(after.to_owned()).await.is_ok();
+        }
+        if is_clean {
+            held.give_back();
+        }
+        turn
+    }
+
+    /// While a commit is found out, no longer than that may take.
+    async fn acquire(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
+        let acquired = self.how.pool.acquire();
+        if self.lost.is_none() {
+            return acquired.await;
+        }
+        let limit = self.call.request.handle.timer().sleep(self.patience);
+        let acquired = race(acquired, limit).await;
+        acquired.unwrap_or_else(|| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
+    }
+
+    /// What came of it, and whether the transaction has ended, so that the connection can be used again.
+    async fn in_transaction<R, F>(
+        &mut self,
+        connection: &mut DB::Connection,
+        body: F,
+    ) -> (Turn<R::Value, R::Error>, bool)
+    where
+        R: Outcome,
+        R::Error: FromRefusal + StdError + 'static,
+        P: OnError<R::Error>,
+        K: Keep<R::Value> + Clone,
+        Q: RetryIf<R::Error>,
+        F: AsyncFnOnce(&mut DB::Connection) -> R,
+    {
+        for before in DB::before(self.how.isolation) {
+            if let Err(error) = connection.execute(before).await {
+                return (Self::refused(error), false);
+            }
+        }
+        let begin = AssertSqlSafe(DB::begin(self.how.isolation));
+        let mut tx = match connection.begin_with(begin).await {
+            Ok(tx) => tx,
+            Err(error) => return (Self::failed(error), false),
+        };
+        let (attempt, claimed) = match self.claim(&mut tx, P::RELEASES).await {
+            Ok(claimed) => claimed,
+            Err(Refused::Undone(turn)) => return (turn, tx.rollback().await.is_ok()),
+            Err(Refused::Written(turn)) => return (turn, tx.commit().await.is_ok()),
+            Err(Refused::Broken(turn)) => return (turn, false),
+        };
+        let own = {
+            let body = pin!(Some(self.call.make(&attempt, |_| body(&mut *tx))));
+            self.call.run(&attempt, body).await
+        };
+        let (call, typed) = (&mut *self.call, self.typed);
+        let mut own = own.into_result();
+        // What the body's error says of the database counts before any verdict.
+        if let Err(error) = &own {
+            let is_conflict =
+                causes(error).any(DB::is_conflict) || self.how.retry_if.is_reason(error);
+            if is_conflict {
+                return (Turn::Again(Last::Own(own)), tx.rollback().await.is_ok());
+            }
+        }
+        let probe = match &own {
+            Ok(_) => Ok(()),
+            Err(_) => tx.execute("SELECT 1".to_owned()).await,
+        };
+        if let Err(error) = &probe
+            && Self::is_broken(error)
+        {
+            return (Turn::Again(Last::Own(own)), false);
+        }
+        let Some((claimed, savepoint)) = claimed else {
+            if own.is_err() {
+                return (Turn::Own(own), tx.rollback().await.is_ok());
+            }
+            return match tx.commit().await {
+                Ok(()) => (Turn::Own(own), true),
+                Err(error) => (self.uncommitted(error, None), false),
+            };
+        };
+        if own.is_err() {
+            // Its rows are undone, so nothing stands that a second run could double.
+            call.request.on_crash = OnCrash::Rerun;
+        }
+        let ending = match probe {
+            Ok(()) => typed.leave(call, &claimed.attempt, &mut own).await,
+            Err(_) => Ending::Release,
+        };
+        if own.is_err() {
+            let is_gone = match &savepoint {
+                _ if ending == Ending::Release => true,
+                None => true,
+                Some(savepoint) => savepoint.roll_back(&mut *tx).await.is_err(),
+            };
+            if is_gone {
+                call.executed_in(&claimed, false);
+                return (Turn::Own(own), tx.rollback().await.is_ok());
+            }
+        }
+        let ended = match call.end_in(&mut *tx, &claimed, &ending).await {
+            Ok(Some(ended)) => ended,
+            Ok(None) => {
+                let error = Instead::Refused(call.transaction_ended());
+                return (Turn::Instead(error), tx.rollback().await.is_ok());
+            }
+            Err(error) if says_aborted(&error) => {
+                let error = Instead::Refused(call.transaction_ended());
+                return (Turn::Instead(error), tx.rollback().await.is_ok());
+            }
+            Err(error) => return (Self::refused(error), tx.rollback().await.is_ok()),
+        };
+        let lost = Lost {
+            claimed,
+            ended,
+            own,
+        };
+        match tx.commit().await {
+            Ok(()) => (self.committed(lost), true),
+            Err(error) => (self.uncommitted(error, Some(lost)), false),
+        }
+    }
+
+    /// Claims, and marks the place before the body, unless no `Err` will ever be recorded.
+    async fn claim<T, E>(
+        &mut self,
+        tx: &mut Transaction<'_, DB>,
+        releases: bool,
+    ) -> Result<(Attempt, Option<(Claimed, Option<Savepoint>)>), Refused<T, E>> {
+        // What a try before this one found out of its `Err` does not count.
+        self.call.request.on_crash = OnCrash::Uncertain;
+        let handle = self.call.request.handle.clone();
+        let limit = handle.timer().sleep(self.patience);
+        let connection = sealed::Sealed::connection(&mut **tx);
+        let admitted = race(self.call.admit_in(connection), limit).await;
+        let (attempt, claimed) = match admitted {
+            Some(Ok(admitted)) => admitted,
+            Some(Err(instead)) => return Err(self.answered(instead)),
+            None => {
+                let error = self.call.held_in_a_transaction(self.patience);
+                return Err(Refused::Broken(Turn::Instead(Instead::Refused(error))));
+            }
+        };
+        let Some(claimed) = claimed else {
+            return Ok((attempt, None));
+        };
+        let savepoint = match releases {
+            true => None,
+            false => match Savepoint::set(&mut **tx).await {
+                Ok(savepoint) => Some(savepoint),
+                Err(error) => return Err(Refused::Undone(Self::refused(error))),
+            },
+        };
+        Ok((attempt, Some((claimed, savepoint))))
+    }
+
+    /// What answers the call in place of a body, and what is to become of the transaction.
+    fn answered<T, E>(&self, instead: Instead) -> Refused<T, E> {
+        match instead {
+            Instead::Recorded(record) if self.lost == Some(record.attempt_id) => {
+                Refused::Undone(Turn::Stands)
+            }
+            Instead::Refused(error @ Error::InProgress { .. }) => {
+                Refused::Undone(Turn::Held(error))
+            }
+            // Such a refusal may have been written.
+            Instead::Refused(Error::Uncertain { .. } | Error::Parked { .. })
+                if self.lost.is_some() =>
+            {
+                Refused::Undone(Turn::Stands)
+            }
+            instead @ Instead::Refused(Error::Uncertain { .. } | Error::Parked { .. }) => {
+                Refused::Written(Turn::Instead(instead))
+            }
+            Instead::Refused(Error::Store(error)) => Refused::Undone(Self::refused(error)),
+            instead => Refused::Undone(Turn::Instead(instead)),
+        }
+    }
+
+    /// Tells what has been committed.
+    fn committed<T, E>(&mut self, lost: Lost<T, E>) -> Turn<T, E> {
+        lost.tell(self.call);
+        Turn::Own(lost.own)
+    }
+
+    /// The answer to a COMMIT was an error: nothing stands where the database says so.
+    fn uncommitted<T, E>(&self, error: sqlx::Error, lost: Option<Lost<T, E>>) -> Turn<T, E> {
+        let operation = self.call.request.operation.clone();
+        let is_refused = error.as_database_error().is_some() && !DB::is_broken(&error);
+        match (is_refused, lost) {
+            (true, _) if DB::is_conflict(&error) => Self::failed(error),
+            (true, _) => {
+                let source = DB::store_error(error, "committing a transaction");
+                Turn::Instead(Instead::Refused(Error::Commit { operation, source }))
+            }
+            (false, Some(lost)) => Turn::Lost(lost),
+            (false, None) => Turn::Instead(Instead::Refused(Error::CommitUnknown {
+                operation,
+                has_record: false,
+            })),
+        }
+    }
+
+    /// An error of the database before the body ran.
+    fn failed<T, E>(error: sqlx::Error) -> Turn<T, E> {
+        Self::refused(DB::store_error(error, DOING))
+    }
+
+    fn refused<T, E>(error: StoreError) -> Turn<T, E> {
+        match causes(&error).any(DB::is_conflict) || Self::is_broken(&error) {
+            true => Turn::Again(Last::Error(error.into())),
+            false => Turn::Instead(Instead::Refused(error.into())),
+        }
+    }
+
+    fn is_broken(error: &StoreError) -> bool {
+        let mut causes = causes(error).filter_map(|cause| cause.downcast_ref());
+        causes.any(DB::is_broken)
+    }
+}
+
+impl<T, E> Lost<T, E> {
+    /// Tells observers what has happened, in order.
+    pub(super) fn tell(&self, call: &mut ActiveCall) {
+        let attempt = &self.claimed.attempt;
+        call.tell_in(attempt, self.claimed.change);
+        call.tell_in(attempt, self.ended);
+        call.executed_in(&self.claimed, true);
+    }
+}
+
+/// What is to become of a transaction whose body does not run.
+enum Refused<T, E> {
+    /// It has written nothing that is to stand.
+    Undone(Turn<T, E>),
+    /// It may have written what refuses the call.
+    Written(Turn<T, E>),
+    /// It may still wait in the database.
+    Broken(Turn<T, E>),
+}
+
+/// An error and what lies behind it.
+fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |cause: &&'a (dyn StdError + 'static)| {
+        (*cause).source()
+    })
+}

@@ -1,0 +1,444 @@
+//! Transactions that the library owns: `transact` begins, commits, tries again, and finds a lost commit out.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use idempotent_runtime::{
+    CallOutcome, Error, Idempotency, InFlight,
+    transaction::{Isolation, SqlDatabase, Transact},
+};
+use sqlx::Database;
+
+use super::{PlaceError, Placed, begin_outside, is_refused, ours, outside, shop::Shop};
+use crate::{answers::is_reused, harness::Log};
+
+on_every_database![
+    g01_i14_a_call_commits_its_record_with_its_rows,
+    g02_a_replay_runs_no_body,
+    g03_an_error_is_recorded_and_its_rows_are_undone,
+    g03_an_error_that_is_released_leaves_nothing,
+    g04_sixty_four_duplicates_place_one_order,
+    g04_a_call_outside_that_holds_the_key_is_waited_for,
+    g07_transfers_in_opposite_order_are_each_applied_once,
+    g07_increments_in_serializable_transactions_all_count,
+    g07_an_error_that_hides_its_cause_is_tried_again_where_the_caller_says_so,
+    g08_a_conflict_at_every_try_is_the_caller_s,
+    g13_a_call_that_is_dropped_at_any_moment_leaves_nothing,
+    a_body_that_rolls_back_inside_is_told_that_its_transaction_ended,
+    an_unprotected_call_commits_too,
+    observers_are_told_once_and_after_the_commit,
+    what_a_transaction_does_itself_cannot_be_chosen,
+    a_call_of_the_body_joins_its_transaction,
+];
+
+/// An error that shows its cause, though a transparent wrapper stands in front of it.
+#[derive(Debug, thiserror::Error)]
+enum LedgerError {
+    #[error(transparent)]
+    Idempotency(#[from] Error),
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+mod cut;
+
+type Connection<S> = <<S as Shop>::Database as Database>::Connection;
+
+async fn place<S: Shop<Database: SqlDatabase>>(
+    shop: &S,
+    idem: &Idempotency,
+    key: &str,
+    item: i64,
+) -> Placed {
+    let call = idem.call("orders.place").key(key).arguments(&item);
+    call.transact(shop.pool(), async |tx| {
+        shop.order(tx, item).await?;
+        Ok(item)
+    })
+    .await
+}
+
+async fn g01_i14_a_call_commits_its_record_with_its_rows<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+
+    assert_eq!(ours(place(&shop, &idem, "k", 7).await), Ok(7));
+
+    assert_eq!(shop.orders().await, [7]);
+    assert_eq!(ours(outside(&idem, "k", 7).await), Ok(7));
+}
+
+async fn g02_a_replay_runs_no_body<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    for _ in 0..3 {
+        assert_eq!(ours(place(&shop, &idem, "k", 7).await), Ok(7));
+    }
+    let other = ours(place(&shop, &idem, "k", 8).await);
+    assert!(is_reused(&other), "{other:?}");
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn g03_an_error_is_recorded_and_its_rows_are_undone<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    let runs = AtomicU32::new(0);
+    for _ in 0..2 {
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let placed: Placed = call
+            .transact(shop.pool(), async |tx| {
+                runs.fetch_add(1, Ordering::SeqCst);
+                shop.order(tx, 7).await?;
+                Err(PlaceError::SoldOut)
+            })
+            .await;
+        assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
+    }
+    assert_eq!(runs.into_inner(), 1);
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+async fn g03_an_error_that_is_released_leaves_nothing<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    let runs = AtomicU32::new(0);
+    for answer in [None, Some(7)] {
+        let call = idem.call("orders.place").key("k").arguments(&7_i64);
+        let placed: Placed = call
+            .release_errors()
+            .transact(shop.pool(), async |tx| {
+                runs.fetch_add(1, Ordering::SeqCst);
+                shop.order(tx, 7).await?;
+                answer.ok_or(PlaceError::SoldOut)
+            })
+            .await;
+        assert_eq!(placed.ok(), answer);
+    }
+    assert_eq!(runs.into_inner(), 2);
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn g04_sixty_four_duplicates_place_one_order<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let (idem, shop) = (Idempotency::new(shop.store()), Arc::new(shop));
+    let callers = (0..64).map(|_| {
+        let (shop, idem) = (Arc::clone(&shop), idem.clone());
+        tokio::spawn(async move { ours(place(&*shop, &idem, "k", 7).await) })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        assert_eq!(caller.await.expect("no panic"), Ok(7));
+    }
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn g04_a_call_outside_that_holds_the_key_is_waited_for<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    let idem = Idempotency::new(shop.store());
+    let (gate, running) = begin_outside(&idem).await;
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let refused: Placed = call
+        .in_flight(InFlight::Reject)
+        .transact(shop.pool(), async |_| Ok(2))
+        .await;
+    let refused = ours(refused);
+    assert!(
+        matches!(refused, Err(Error::InProgress { .. })),
+        "{refused:?}"
+    );
+
+    let waiting = place(&shop, &idem, "k", 7);
+    let (waited, ()) = tokio::join!(waiting, async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        gate.open();
+    });
+    assert_eq!(ours(waited), Ok(1), "the outcome of the other one");
+    assert_eq!(running.await.expect("no panic").ok(), Some(1));
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+/// Locks both orders, the first one first.
+async fn swap<S: Shop<Database: SqlDatabase>>(
+    shop: &S,
+    tx: &mut Connection<S>,
+    (from, to): (usize, usize),
+) -> sqlx::Result<()> {
+    let orders = shop.prefix();
+    for (account, change) in [(from, -1), (to, 1)] {
+        let update =
+            format!("UPDATE {orders}accounts SET cents = cents + {change} WHERE id = {account}");
+        S::run(tx, update).await?;
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+async fn accounts<S: Shop>(shop: &S) {
+    let prefix = shop.prefix();
+    let mut connection = shop.pool().acquire().await.expect("a connection");
+    let create =
+        format!("CREATE TABLE {prefix}accounts (id BIGINT PRIMARY KEY, cents BIGINT NOT NULL)");
+    S::run(&mut connection, create).await.expect("a table");
+    let values: Vec<String> = (0..8).map(|id| format!("({id}, 100)")).collect();
+    let fill = format!("INSERT INTO {prefix}accounts VALUES {}", values.join(", "));
+    S::run(&mut connection, fill).await.expect("accounts");
+}
+
+async fn cents<S: Shop>(shop: &S) -> Vec<i64> {
+    let query = format!("SELECT cents FROM {}accounts ORDER BY id", shop.prefix());
+    let mut connection = shop.pool().acquire().await.expect("a connection");
+    S::numbers(&mut connection, query)
+        .await
+        .expect("the accounts are read")
+}
+
+async fn g07_transfers_in_opposite_order_are_each_applied_once<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    accounts(&shop).await;
+    let (idem, shop) = (Idempotency::new(shop.store()), Arc::new(shop));
+    let mut expected = vec![100_i64; 8];
+    let callers: Vec<_> = (0..64_usize)
+        .map(|number| {
+            let (low, high) = (number % 8, (number + 1 + number / 8 % 7) % 8);
+            let pair = if number % 2 == 0 {
+                (low, high)
+            } else {
+                (high, low)
+            };
+            expected[pair.0] -= 1;
+            expected[pair.1] += 1;
+            let (shop, idem) = (Arc::clone(&shop), idem.clone());
+            tokio::spawn(async move {
+                let how = || Transact::new(shop.pool()).tries(50);
+                for _ in 0..2 {
+                    let call = idem.call("ledger.swap").key(&number);
+                    let swapped: Result<i64, LedgerError> = call
+                        .release_errors()
+                        .transact(how(), async |tx| {
+                            swap(&*shop, tx, pair).await?;
+                            Ok(1)
+                        })
+                        .await;
+                    assert_eq!(swapped.expect("it is applied"), 1, "{number}");
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.expect("no panic");
+    }
+    assert_eq!(cents(&*shop).await, expected);
+}
+
+async fn g07_increments_in_serializable_transactions_all_count<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    accounts(&shop).await;
+    let (idem, shop) = (Idempotency::new(shop.store()), Arc::new(shop));
+    let callers = (0..16_u32).map(|number| {
+        let (shop, idem) = (Arc::clone(&shop), idem.clone());
+        tokio::spawn(async move {
+            let how = Transact::new(shop.pool()).tries(100);
+            let prefix = shop.prefix();
+            let call = idem.call("ledger.increment").key(&number);
+            let counted: Result<i64, LedgerError> = call
+                .release_errors()
+                .transact(how.isolation(Isolation::Serializable), async |tx| {
+                    let read = format!("SELECT cents FROM {prefix}accounts WHERE id = 0");
+                    let read = S::numbers(tx, read).await?;
+                    tokio::task::yield_now().await;
+                    let next = read[0] + 1;
+                    S::run(
+                        tx,
+                        format!("UPDATE {prefix}accounts SET cents = {next} WHERE id = 0"),
+                    )
+                    .await?;
+                    Ok(next)
+                })
+                .await;
+            counted.expect("it is counted");
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.expect("no panic");
+    }
+    assert_eq!(cents(&*shop).await[0], 116);
+}
+
+async fn g07_an_error_that_hides_its_cause_is_tried_again_where_the_caller_says_so<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let idem = Idempotency::new(shop.store());
+    let runs = AtomicU32::new(0);
+    let how = Transact::new(shop.pool())
+        .retry_if(|error: &PlaceError| matches!(error, PlaceError::SoldOut));
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call
+        .transact(how, async |tx| {
+            shop.order(tx, 7).await?;
+            match runs.fetch_add(1, Ordering::SeqCst) {
+                0 | 1 => Err(PlaceError::SoldOut),
+                _ => Ok(7),
+            }
+        })
+        .await;
+    assert_eq!(ours(placed), Ok(7));
+    assert_eq!(runs.into_inner(), 3);
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn g08_a_conflict_at_every_try_is_the_caller_s<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    let runs = AtomicU32::new(0);
+    let how = Transact::new(shop.pool()).tries(3);
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call
+        .transact(how.retry_if(|_: &PlaceError| true), async |tx| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            shop.order(tx, 7).await?;
+            Err(PlaceError::SoldOut)
+        })
+        .await;
+    assert!(matches!(placed, Err(PlaceError::SoldOut)), "{placed:?}");
+    assert_eq!(runs.into_inner(), 3);
+
+    assert_eq!(
+        ours(place(&shop, &idem, "k", 7).await),
+        Ok(7),
+        "the key is free"
+    );
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn g13_a_call_that_is_dropped_at_any_moment_leaves_nothing<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    let idem = Idempotency::new(shop.store());
+    for item in 0..40_i64 {
+        let key = item.to_string();
+        let call = place(&shop, &idem, &key, item);
+        let dropped = tokio::time::timeout(Duration::from_micros(200) * item as u32, call).await;
+        let stands = shop.orders().await.contains(&item);
+        if dropped.is_ok() {
+            assert!(stands, "{item} was answered");
+        }
+        assert_eq!(ours(place(&shop, &idem, &key, item).await), Ok(item));
+    }
+    assert_eq!(shop.orders().await, Vec::from_iter(0..40));
+}
+
+async fn a_body_that_rolls_back_inside_is_told_that_its_transaction_ended<
+    S: Shop<Database: SqlDatabase>,
+>(
+    shop: S,
+) {
+    let idem = Idempotency::new(shop.store());
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call
+        .transact(shop.pool(), async |tx| {
+            shop.order(tx, 7).await?;
+            S::run(tx, "ROLLBACK".to_owned()).await?;
+            Ok(7)
+        })
+        .await;
+    let placed = ours(placed);
+    assert!(
+        matches!(placed, Err(Error::TransactionEnded { .. })),
+        "{placed:?}"
+    );
+
+    assert_eq!(ours(place(&shop, &idem, "k", 7).await), Ok(7));
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn an_unprotected_call_commits_too<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    for (answer, orders) in [(Err(PlaceError::SoldOut), 0), (Ok(7), 1), (Ok(7), 2)] {
+        let expected = answer.as_ref().ok().copied();
+        let answer = std::sync::Mutex::new(Some(answer));
+        let call = idem
+            .call("orders.place")
+            .key("k")
+            .arguments(&7_i64)
+            .unprotected();
+        let placed: Placed = call
+            .transact(shop.pool(), async |tx| {
+                shop.order(tx, 7).await?;
+                answer
+                    .lock()
+                    .expect("no panic")
+                    .take()
+                    .expect("it runs once")
+            })
+            .await;
+        assert_eq!(placed.ok(), expected);
+        assert_eq!(shop.orders().await.len(), orders);
+    }
+}
+
+async fn observers_are_told_once_and_after_the_commit<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let log = Log::new();
+    let idem = Idempotency::builder(shop.store()).observer(log.clone());
+    let idem = idem.build().expect("a handle");
+    let runs = AtomicU32::new(0);
+    let how = Transact::new(shop.pool()).retry_if(|_: &PlaceError| true);
+    let call = idem.call("orders.place").key("k").arguments(&7_i64);
+    let placed: Placed = call
+        .transact(how, async |tx| {
+            shop.order(tx, 7).await?;
+            let is_first = runs.fetch_add(1, Ordering::SeqCst) == 0;
+            if is_first {
+                Err(PlaceError::SoldOut)
+            } else {
+                Ok(7)
+            }
+        })
+        .await;
+    assert_eq!(ours(placed), Ok(7));
+    assert_eq!(ours(place(&shop, &idem, "k", 7).await), Ok(7));
+
+    let steps: Vec<String> = log.steps().iter().map(|step| format!("{step:?}")).collect();
+    assert_eq!(steps, ["TriedAgain", "Claimed", "Recorded"]);
+    assert_eq!(
+        log.answers(),
+        [CallOutcome::Executed, CallOutcome::Replayed]
+    );
+}
+
+async fn what_a_transaction_does_itself_cannot_be_chosen<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    let call = || idem.call("orders.place").key("k").arguments(&7_i64);
+    for call in [
+        call().lease("30s"),
+        call().on_crash(idempotent_runtime::OnCrash::Uncertain),
+        call().on_outage(idempotent_runtime::OnOutage::Open),
+        call().also_accept_name("orders.old"),
+    ] {
+        let placed: Placed = call.transact(shop.pool(), async |_| Ok(7)).await;
+        assert!(is_refused(&placed), "{placed:?}");
+    }
+}
+
+async fn a_call_of_the_body_joins_its_transaction<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    for _ in 0..2 {
+        let outer = idem.call("orders.place").key("outer").arguments(&7_i64);
+        let placed: Placed = outer
+            .transact(shop.pool(), async |tx| {
+                let inner = idem.call("orders.place").key("inner").arguments(&7_i64);
+                inner
+                    .run_in(tx, async |tx| {
+                        shop.order(tx, 7).await?;
+                        Ok::<_, PlaceError>(7)
+                    })
+                    .await
+            })
+            .await;
+        assert_eq!(ours(placed), Ok(7));
+    }
+    assert_eq!(shop.orders().await, [7]);
+    assert_eq!(ours(outside(&idem, "inner", 7).await), Ok(7));
+}

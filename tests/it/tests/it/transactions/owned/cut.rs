@@ -1,0 +1,141 @@
+//! Connections that are cut under a transaction of the library's.
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use idempotent_runtime::{
+    Error, Idempotency, InFlight,
+    testing::{Disconnect, Proxy},
+    transaction::SqlDatabase,
+};
+
+use super::{Placed, ours, place};
+use crate::transactions::shop::{MariaDbShop, PostgresShop, Remote, Shop};
+
+/// The connection is cut at each message of the call, before the server has it and before its answer.
+async fn tells_the_truth_whatever_is_cut<S: Remote + Shop<Database: SqlDatabase>>() {
+    let server = crate::servers::address(&crate::servers::url(S::URL));
+    let proxy = Proxy::to(server).await.expect("a proxy");
+    let shop = S::through(proxy.address()).await;
+    let idem = Idempotency::new(shop.store());
+    let mut item = 0;
+    for cut in [Disconnect::BeforeRequest, Disconnect::BeforeAnswer] {
+        let mut runs_seen = Vec::new();
+        for message in 0..16 {
+            item += 1;
+            let key = item.to_string();
+            let (runs, mut calls) = (AtomicU32::new(0), 0);
+            proxy.cut_after(message, cut);
+            let placed = loop {
+                calls += 1;
+                let call = idem.call("orders.place").key(&key).arguments(&item);
+                let placed: Placed = call
+                    .transact(shop.pool(), async |tx| {
+                        runs.fetch_add(1, Ordering::SeqCst);
+                        shop.order(tx, item).await?;
+                        Ok(item)
+                    })
+                    .await;
+                match ours(placed) {
+                    Err(error) if error.is_retryable() && calls < 3 => {}
+                    placed => break placed,
+                }
+            };
+            assert_eq!(placed, Ok(item), "{cut:?} at message {message}");
+            runs_seen.push(runs.into_inner());
+        }
+        assert!(
+            runs_seen.contains(&1) && runs_seen.contains(&2),
+            "{cut:?}: {runs_seen:?}"
+        );
+    }
+    assert_eq!(shop.orders().await, Vec::from_iter(1..=item));
+    shop.pool().close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn g10_i14_a_transaction_of_postgres_that_is_cut_is_found_out() {
+    crate::harness::in_time(tells_the_truth_whatever_is_cut::<PostgresShop>()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn g10_i14_a_transaction_of_mariadb_that_is_cut_is_found_out() {
+    crate::harness::in_time(tells_the_truth_whatever_is_cut::<MariaDbShop>()).await;
+}
+
+/// The commit has no answer, and the server is away for longer than the call waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn g10_a_commit_that_cannot_be_found_out_in_time_is_unknown() {
+    let server = crate::servers::address(&crate::servers::url(PostgresShop::URL));
+    let proxy = Proxy::to(server).await.expect("a proxy");
+    let shop = PostgresShop::through(proxy.address()).await;
+    let idem = Idempotency::new(shop.store());
+    let place = async |key: &str, item: i64, last: &dyn Fn()| -> Result<i64, Error> {
+        let call = idem.call("orders.place").key(key).arguments(&item);
+        let call = call.in_flight(InFlight::Wait(Duration::from_millis(400)));
+        let placed: Placed = call
+            .transact(shop.pool(), async |tx| {
+                shop.order(tx, item).await?;
+                last();
+                Ok(item)
+            })
+            .await;
+        ours(placed)
+    };
+    // The body runs again where any message before the commit is cut.
+    let mut commit = 0;
+    loop {
+        let runs = AtomicU32::new(0);
+        let cut = || {
+            if runs.fetch_add(1, Ordering::SeqCst) == 0 {
+                proxy.cut_after(commit, Disconnect::BeforeAnswer);
+            }
+        };
+        assert_eq!(place(&format!("a{commit}"), 1, &cut).await, Ok(1));
+        if runs.into_inner() == 1 {
+            break;
+        }
+        commit += 1;
+    }
+    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let nowhere = nowhere.local_addr().expect("an address");
+    // A connection comes back a moment after its call, and one that is open already goes by no new address.
+    while shop.pool().num_idle() < shop.pool().size() as usize {
+        tokio::task::yield_now().await;
+    }
+    let open: Vec<_> = std::iter::from_fn(|| shop.pool().try_acquire()).collect();
+    let cut = || {
+        proxy.cut_after(commit, Disconnect::BeforeAnswer);
+        proxy.move_to(nowhere);
+    };
+    let unknown = place("b", 2, &cut).await.expect_err("nobody knows");
+    assert!(
+        matches!(unknown, Error::CommitUnknown { .. }),
+        "{unknown:?}"
+    );
+    assert!(unknown.is_retryable());
+
+    drop(open);
+    proxy.move_to(server);
+    assert_eq!(place("b", 2, &|| ()).await, Ok(2));
+    assert_eq!(shop.orders().await.last(), Some(&2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs a server: cargo xtask test"]
+async fn a_connection_of_mariadb_goes_back_with_autocommit() {
+    let shop = MariaDbShop::new().await;
+    let idem = Idempotency::new(shop.store());
+    for key in ["a", "b"] {
+        assert_eq!(ours(place(&shop, &idem, key, 7).await), Ok(7));
+        let mut connection = shop.pool().acquire().await.expect("a connection");
+        let query = "SELECT @@autocommit".to_owned();
+        let numbers = MariaDbShop::numbers(&mut connection, query).await;
+        assert_eq!(numbers.expect("it is told"), [1]);
+    }
+}
