@@ -42,14 +42,18 @@ where
     let mut tries = Tries::new(&call, how.tries);
     let mut lost: Option<Lost<R::Value, R::Error>> = None;
     loop {
+        let mut lost_attempt = lost.as_ref().map(|lost| lost.claimed.attempt_id());
         let next = Try {
             call: &mut call,
             typed: &typed,
             how: &how,
             patience: tries.patience.max(SHORTEST),
-            lost: lost.as_ref().map(|lost| lost.claimed.attempt_id()),
+            lost: &mut lost_attempt,
         };
-        let instead = match Box::pin(next.run::<R, F>(body.clone())).await {
+        let turn = Box::pin(next.run::<R, F>(body.clone())).await;
+        // A claim that stood says that the commit of before was rolled back.
+        lost = lost.filter(|_| lost_attempt.is_some());
+        let instead = match turn {
             Turn::Own(own) => return typed.own(&mut call, own, None).await,
             Turn::Stands => {
                 let Some(lost) = lost else { continue };
@@ -61,28 +65,16 @@ where
                 lost = Some(now);
                 continue;
             }
-            Turn::Again(_) if lost.is_some() && tries.may_wait(&call) => {
-                tries.pause(&call, PAUSE).await;
-                continue;
-            }
             Turn::Held(error) => match tries.wait_outside(&call).await {
                 true => continue,
                 false => Instead::Refused(error),
             },
-            Turn::Again(last) => {
-                if lost.is_none() && tries.has_another() {
-                    tell_again(&call);
-                    tries.pause(&call, PAUSE).await;
-                    continue;
-                }
-                match last {
-                    Last::Own(own) if lost.is_none() => {
-                        return typed.own(&mut call, own, None).await;
-                    }
-                    Last::Error(error) if lost.is_none() => Instead::Refused(error),
-                    _ => unknown(&call),
-                }
+            Turn::Again(_) if tries.again(&call, lost.is_some()).await => continue,
+            Turn::Again(Last::Own(own)) if lost.is_none() => {
+                return typed.own(&mut call, own, None).await;
             }
+            Turn::Again(Last::Error(error)) if lost.is_none() => Instead::Refused(error),
+            Turn::Again(_) => unknown(&call),
             Turn::Instead(instead) => instead,
         };
         // Where a commit has no answer, only a record tells that it was rolled back.
@@ -131,23 +123,28 @@ impl Tries {
         }
     }
 
-    fn has_another(&mut self) -> bool {
-        self.left = self.left.saturating_sub(1);
-        self.left > 0
+    /// Whether the call is tried again, after a pause. Finding out a commit is no try: it has its time.
+    async fn again(&mut self, call: &ActiveCall, finds_out: bool) -> bool {
+        let timer = call.request.handle.timer();
+        let again = if finds_out {
+            self.waits_from(call) > timer.now()
+        } else {
+            self.left = self.left.saturating_sub(1);
+            self.left > 0
+        };
+        if again && !finds_out {
+            tell_again(call);
+        }
+        if again {
+            timer.sleep(PAUSE).await;
+        }
+        again
     }
 
     /// It waits from now on.
     fn waits_from(&mut self, call: &ActiveCall) -> Duration {
         let now = call.request.handle.timer().now();
         *self.until.get_or_insert(now.saturating_add(self.patience))
-    }
-
-    fn may_wait(&mut self, call: &ActiveCall) -> bool {
-        self.waits_from(call) > call.request.handle.timer().now()
-    }
-
-    async fn pause(&self, call: &ActiveCall, pause: Duration) {
-        call.request.handle.timer().sleep(pause).await;
     }
 
     /// Waits until the record of a call outside may have changed; false where it has waited for long enough.

@@ -76,8 +76,8 @@ pub(super) struct Try<'a, DB: SqlDatabase, Q, P, K> {
     pub(super) how: &'a Transact<DB, Q>,
     /// How long the claim may wait in the database.
     pub(super) patience: Duration,
-    /// The attempt whose commit had no answer.
-    pub(super) lost: Option<AttemptId>,
+    /// The attempt whose commit had no answer, until a claim tells that it was rolled back.
+    pub(super) lost: &'a mut Option<AttemptId>,
 }
 
 impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
@@ -155,74 +155,95 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             let body = pin!(Some(self.call.make(&attempt, |_| body(&mut *tx))));
             self.call.run(&attempt, body).await
         };
-        let (call, typed) = (&mut *self.call, self.typed);
-        let mut own = own.into_result();
-        // What the body's error says of the database counts before any verdict.
+        self.after(tx, own.into_result(), claimed).await
+    }
+
+    /// Goes on behind the body. What its error says of the database counts before any verdict.
+    async fn after<T, E>(
+        &mut self,
+        mut tx: Transaction<'_, DB>,
+        own: Result<T, E>,
+        claimed: Option<(Claimed, Option<Savepoint>)>,
+    ) -> (Turn<T, E>, bool)
+    where
+        E: StdError + 'static,
+        P: OnError<E>,
+        K: Keep<T> + Clone,
+        Q: RetryIf<E>,
+    {
+        let mut is_aborted = false;
         if let Err(error) = &own {
-            let is_conflict =
-                causes(error).any(DB::is_conflict) || self.how.retry_if.is_reason(error);
-            if is_conflict {
+            if causes(error).any(DB::is_conflict) || self.how.retry_if.is_reason(error) {
                 return (Turn::Again(Last::Own(own)), tx.rollback().await.is_ok());
             }
-        }
-        let probe = match &own {
-            Ok(_) => Ok(()),
-            Err(_) => tx.execute("SELECT 1".to_owned()).await,
-        };
-        if let Err(error) = &probe
-            && Self::is_broken(error)
-        {
-            return (Turn::Again(Last::Own(own)), false);
-        }
-        let Some((claimed, savepoint)) = claimed else {
-            if own.is_err() {
-                return (Turn::Own(own), tx.rollback().await.is_ok());
+            let probe = tx.execute("SELECT 1".to_owned()).await;
+            if probe.as_ref().is_err_and(Self::is_broken) {
+                return (Turn::Again(Last::Own(own)), false);
             }
-            return match tx.commit().await {
+            is_aborted = probe.is_err();
+        }
+        match claimed {
+            Some((claimed, savepoint)) => {
+                if is_aborted {
+                    self.call.executed_in(&claimed, false);
+                    return (Turn::Own(own), tx.rollback().await.is_ok());
+                }
+                self.record(tx, own, claimed, savepoint).await
+            }
+            None if own.is_err() => (Turn::Own(own), tx.rollback().await.is_ok()),
+            None => match tx.commit().await {
                 Ok(()) => (Turn::Own(own), true),
                 Err(error) => (self.uncommitted(error, None), false),
-            };
-        };
+            },
+        }
+    }
+
+    /// Writes the record, and commits it with the rows, or without those of an `Err`.
+    async fn record<T, E>(
+        &mut self,
+        mut tx: Transaction<'_, DB>,
+        mut own: Result<T, E>,
+        claimed: Claimed,
+        savepoint: Option<Savepoint>,
+    ) -> (Turn<T, E>, bool)
+    where
+        P: OnError<E>,
+        K: Keep<T> + Clone,
+    {
+        let (call, typed) = (&mut *self.call, self.typed);
         if own.is_err() {
             // Its rows are undone, so nothing stands that a second run could double.
             call.request.on_crash = OnCrash::Rerun;
         }
-        let ending = match probe {
-            Ok(()) => typed.leave(call, &claimed.attempt, &mut own).await,
-            Err(_) => Ending::Release,
-        };
+        let ending = typed.leave(call, &claimed.attempt, &mut own).await;
         if own.is_err() {
-            let is_gone = match &savepoint {
-                _ if ending == Ending::Release => true,
-                None => true,
-                Some(savepoint) => savepoint.roll_back(&mut *tx).await.is_err(),
+            let undone = match &savepoint {
+                Some(savepoint) if ending != Ending::Release => {
+                    savepoint.roll_back(&mut *tx).await.is_ok()
+                }
+                _ => false,
             };
-            if is_gone {
+            if !undone {
                 call.executed_in(&claimed, false);
                 return (Turn::Own(own), tx.rollback().await.is_ok());
             }
         }
-        let ended = match call.end_in(&mut *tx, &claimed, &ending).await {
-            Ok(Some(ended)) => ended,
-            Ok(None) => {
-                let error = Instead::Refused(call.transaction_ended());
-                return (Turn::Instead(error), tx.rollback().await.is_ok());
+        let turn = match call.end_in(&mut *tx, &claimed, &ending).await {
+            Ok(Some(ended)) => {
+                let lost = Lost {
+                    claimed,
+                    ended,
+                    own,
+                };
+                return match tx.commit().await {
+                    Ok(()) => (self.committed(lost), true),
+                    Err(error) => (self.uncommitted(error, Some(lost)), false),
+                };
             }
-            Err(error) if says_aborted(&error) => {
-                let error = Instead::Refused(call.transaction_ended());
-                return (Turn::Instead(error), tx.rollback().await.is_ok());
-            }
-            Err(error) => return (Self::refused(error), tx.rollback().await.is_ok()),
+            Err(error) if !says_aborted(&error) => Self::refused(error),
+            _ended => Turn::Instead(Instead::Refused(call.transaction_ended())),
         };
-        let lost = Lost {
-            claimed,
-            ended,
-            own,
-        };
-        match tx.commit().await {
-            Ok(()) => (self.committed(lost), true),
-            Err(error) => (self.uncommitted(error, Some(lost)), false),
-        }
+        (turn, tx.rollback().await.is_ok())
     }
 
     /// Claims, and marks the place before the body, unless no `Err` will ever be recorded.
@@ -245,6 +266,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
                 return Err(Refused::Broken(Turn::Instead(Instead::Refused(error))));
             }
         };
+        *self.lost = None;
         let Some(claimed) = claimed else {
             return Ok((attempt, None));
         };
@@ -261,7 +283,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     /// What answers the call in place of a body, and what is to become of the transaction.
     fn answered<T, E>(&self, instead: Instead) -> Refused<T, E> {
         match instead {
-            Instead::Recorded(record) if self.lost == Some(record.attempt_id) => {
+            Instead::Recorded(record) if *self.lost == Some(record.attempt_id) => {
                 Refused::Undone(Turn::Stands)
             }
             Instead::Refused(error @ Error::InProgress { .. }) => {
