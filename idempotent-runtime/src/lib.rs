@@ -100,6 +100,7 @@ mod duration;
 mod error;
 pub mod fingerprint;
 mod framing;
+pub mod guide;
 mod handle;
 #[cfg(feature = "tower")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tower")))]

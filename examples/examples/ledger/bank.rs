@@ -18,7 +18,7 @@ const BALANCE: i64 = 10_000;
 const TRANSFERS: u32 = 200;
 const KILLS: u32 = 10;
 
-/// What the bank has seen.
+/// All that the bank has seen.
 #[derive(Default)]
 struct Seen {
     sent: u32,
@@ -28,7 +28,7 @@ struct Seen {
     cut: usize,
 }
 
-/// What stands in the file, by plain SQL.
+/// The books as they stand in the file, by plain SQL.
 struct Books {
     /// How often each transfer was applied.
     applied: BTreeMap<u32, i64>,
@@ -63,8 +63,8 @@ pub(super) fn run(protected: bool) -> Result<ExitCode, Failure> {
     Ok(report(&plan, planned, &seen, &books))
 }
 
-/// Starts the ledger, and reads what it says. It is killed when it has begun some calls, until there
-/// were enough kills; one counts only where a call was open.
+/// Starts the ledger, and reads what it says. It is killed when it has begun some calls, until
+/// there were enough kills; one counts only where a call was open.
 fn work_until_killed(
     work: &Work,
     open: &mut BTreeMap<usize, Transfer>,

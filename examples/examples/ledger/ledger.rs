@@ -80,7 +80,7 @@ async fn handle(
     Ok(ran.into_inner())
 }
 
-/// What this process is called on its command line.
+/// The name of this process on its command line.
 pub(super) const ROLE: &str = "--ledger";
 
 /// The transfers that this process is to book, by the number of their delivery.
@@ -101,8 +101,8 @@ pub(super) async fn open(file: &Path) -> Result<SqlitePool, sqlx::Error> {
     SqlitePoolOptions::new().connect_with(options).await
 }
 
-/// Books all of them in eight tasks. It says `begin` and the number before each one, and `applied` or
-/// `replayed` after it.
+/// Books all of them in eight tasks. It says `begin` and the number before each one, and `applied`
+/// or `replayed` after it.
 #[tokio::main]
 pub(super) async fn run(work: Work) -> Result<(), Failure> {
     let pool = open(&work.file).await?;

@@ -6,9 +6,10 @@
 //! cargo run --example ledger -- --unprotected     # the same plan without the attribute: money moves too often
 //! ```
 //!
-//! Two processes are at work, both from this one program. This one is the [bank]: it plans transfers,
-//! and sends each one to three times. It starts the [ledger], which books them in an SQLite file, and
-//! kills it ten times with SIGKILL. Read `ledger.rs` first: its function `post` has the attribute.
+//! Two processes are at work, both from this one program. This one is the [bank]: it plans
+//! transfers, and sends each one to three times. It starts the [ledger], which books them in an
+//! SQLite file, and kills it ten times with SIGKILL. Read `ledger.rs` first: its function `post`
+//! has the attribute.
 
 mod ledger;
 

@@ -70,7 +70,7 @@ impl Expansion<'_> {
         }
     }
 
-    /// What the body calls the transaction, with the user's own tokens.
+    /// Binds the transaction in the body, with the user's own tokens.
     pub(super) fn bound(&self, tx: &Argument) -> TokenStream {
         let lent = ours("lent");
         let Argument {

@@ -11,31 +11,36 @@ use crate::{
 };
 
 impl<P, K> CallBuilder<P, K> {
-    /// Runs the call in a transaction of its own: it begins one on the pool, runs the body in it, and commits
-    /// the record together with the rows. It takes one of the SQL stores, and a pool on the database in which
-    /// the store keeps its records.
+    /// Runs the call in a transaction of its own: it begins one on the pool, runs the body in it,
+    /// and commits the record together with the rows. It takes one of the SQL stores, and a pool on
+    /// the database in which the store keeps its records.
     ///
-    /// `pool` is `&pool`, or a [`Transact`](crate::transaction::Transact) with how often and in which isolation.
+    /// `pool` is `&pool`, or a [`Transact`](crate::transaction::Transact) with how often and in
+    /// which isolation.
     ///
-    /// * **The body may run more than once**, after the rows of the try before were rolled back: where another
-    ///   transaction was in the way (a deadlock, a serialization failure, a lock that was waited for too long),
-    ///   and where the connection broke before the commit. So the closure is `Clone`: what it moves is
-    ///   cloned for each try. After 5 tries the caller gets the last error, and the key is free.
-    /// * **A commit whose answer is lost** is found out by the record: the caller gets what its body
-    ///   returned, or the body runs again. Where the database does not tell in the time that a duplicate
-    ///   waits, it is [`Error::CommitUnknown`].
-    /// * **An `Err`** undoes the rows of the body. Under [`release_errors`](Self::release_errors) nothing is
-    ///   recorded; else the error is, by what was said of errors. An `Err` for which another transaction is the
-    ///   cause is never recorded: it is found in its [`source`](StdError::source) chain.
+    /// * **The body may run more than once**, after the rows of the try before were rolled back:
+    ///   where another transaction was in the way (a deadlock, a serialization failure, a lock that
+    ///   was waited for too long), and where the connection broke before the commit. So the closure
+    ///   is `Clone`: what it moves is cloned for each try. After 5 tries the caller gets the last
+    ///   error, and the key is free.
+    /// * **A commit whose answer is lost** is found out by the record: the caller gets what its
+    ///   body returned, or the body runs again. Where the database does not tell in the time that a
+    ///   duplicate waits, it is [`Error::CommitUnknown`].
+    /// * **An `Err`** undoes the rows of the body. Under [`release_errors`](Self::release_errors)
+    ///   nothing is recorded; else the error is, by what was said of errors. An `Err` for which
+    ///   another transaction is the cause is never recorded: it is found in its
+    ///   [`source`](StdError::source) chain.
     /// * **A duplicate** waits for the first one's transaction, 10 seconds unless
     ///   [`in_flight`](Self::in_flight) says else; then it is [`Error::InProgress`].
     ///
-    /// `lease`, `on_crash`, `on_outage` and `also_accept_…` are refused, because the transaction holds the key.
-    /// What the body does outside the database happens at least once. [Observers](crate::Observer) are told
-    /// after the commit. Unprotected, the body runs in a transaction all the same.
+    /// `lease`, `on_crash`, `on_outage` and `also_accept_…` are refused, because the transaction
+    /// holds the key. Effects of the body outside the database happen at least once.
+    /// [Observers](crate::Observer) are told after the commit. Unprotected, the body runs in a
+    /// transaction all the same.
     ///
-    /// On MariaDB and MySQL the transaction runs with `autocommit = 0`, and the connection goes back with the
-    /// server's default. A `COMMIT` of the body's own, and DDL on MariaDB and MySQL, cannot be seen.
+    /// On MariaDB and MySQL the transaction runs with `autocommit = 0`, and the connection goes
+    /// back with the server's default. A `COMMIT` of the body's own, and DDL on MariaDB and MySQL,
+    /// cannot be seen.
     ///
     /// # Examples
     ///
@@ -69,14 +74,15 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// # Errors
     ///
-    /// The body's own, or one of ours, after which nothing of the call stands: those of [`run`](Self::run),
-    /// [`Error::TransactionEnded`] where the body has swallowed the end of its transaction, and
-    /// [`Error::Commit`]. After [`Error::CommitUnknown`] the next call with the same key tells.
+    /// The body's own, or one of ours, after which nothing of the call stands: those of
+    /// [`run`](Self::run), [`Error::TransactionEnded`] where the body has swallowed the end of its
+    /// transaction, and [`Error::Commit`]. After [`Error::CommitUnknown`] the next call with the
+    /// same key tells.
     ///
     /// # Cancel safety
     ///
-    /// Dropped at any time, record and rows stand together, or neither does. The connection is closed then,
-    /// and does not go back to the pool.
+    /// Dropped at any time, record and rows stand together, or neither does. The connection is
+    /// closed then, and does not go back to the pool.
     #[cfg_attr(
         docsrs,
         doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))

@@ -40,68 +40,74 @@ impl Call {
 
 impl<P, K> CallBuilder<P, K> {
     /// Runs the call as a part of a transaction of the application's, in the database in which the
-    /// handle's store keeps its records. The record commits with the rows that the body writes there, or
-    /// rolls back with them. The attribute says the same with `tx`.
+    /// handle's store keeps its records. The record commits with the rows that the body writes
+    /// there, or rolls back with them. The attribute says the same with `tx`.
     ///
     /// `connection` is `&mut transaction` or `&mut *transaction`, and the body gets it. The caller
-    /// commits. Where the call gave an `Err`, or the commit failed, there may have been no call: roll back,
-    /// as dropping a `sqlx::Transaction` does, and call again with the same key. Where the answer to the
-    /// commit was lost, the call that is made again gets the outcome, or runs.
+    /// commits. Where the call gave an `Err`, or the commit failed, there may have been no call:
+    /// roll back, as dropping a `sqlx::Transaction` does, and call again with the same key. Where
+    /// the answer to the commit was lost, the call that is made again gets the outcome, or runs.
     ///
-    /// A duplicate waits in the database until the first call's transaction has ended. Then it gets the
-    /// outcome, or runs. The session's own time-outs decide how long it waits.
+    /// A duplicate waits in the database until the first call's transaction has ended. Then it gets
+    /// the outcome, or runs. The session's own time-outs decide how long it waits.
     ///
     /// **Make all calls of an operation in transactions, or none.** A call outside waits for the
     /// transaction with a connection of the store's, whatever its `in_flight` says. It gets
     /// [`Error::Store`] where the store gives up first, or runs unprotected under
-    /// [`OnOutage::Open`](crate::OnOutage::Open). Many that wait keep heartbeats of other calls waiting, too.
+    /// [`OnOutage::Open`](crate::OnOutage::Open). Many that wait keep heartbeats of other calls
+    /// waiting, too.
     ///
-    /// The transaction holds the key, so neither a lease nor a heartbeat does: `lease`, `in_flight`,
-    /// `on_crash`, `on_outage` and `also_accept_…` are refused. A record that a call outside left behind is
-    /// taken over as that call had chosen; while it still runs, this one is [`Error::InProgress`] at once.
-    /// The fencing token says little: of attempts that were rolled back nothing is left that the next token
-    /// could be above. The ttl counts from the end of the body. A [`reference`](Self::reference) is not
-    /// loaded for the first caller. [Observers](crate::Observer) are told before the commit.
+    /// The transaction holds the key, so neither a lease nor a heartbeat does: `lease`,
+    /// `in_flight`, `on_crash`, `on_outage` and `also_accept_…` are refused. A record that a call
+    /// outside left behind is taken over as that call had chosen; while it still runs, this one is
+    /// [`Error::InProgress`] at once. The fencing token says little: of attempts that were rolled
+    /// back nothing is left that the next token could be above. The ttl counts from the end of the
+    /// body. A [`reference`](Self::reference) is not loaded for the first caller.
+    /// [Observers](crate::Observer) are told before the commit.
     ///
     /// Effects outside the database happen at least once, as everywhere: hand
-    /// [`child_key`](crate::Attempt::child_key) on, and act after the commit where you can. A call of another
-    /// key inside the body is a part of the transaction where it is made on the same connection.
+    /// [`child_key`](crate::Attempt::child_key) on, and act after the commit where you can. A call
+    /// of another key inside the body is a part of the transaction where it is made on the same
+    /// connection.
     ///
     /// # An `Err` of the body
     ///
-    /// The body runs behind a savepoint. An `Err` undoes its rows, and those that the caller wrote before
-    /// stay. Then the verdict of `on_error` is written: the error as the outcome, *released*, or
-    /// *uncertain*. It stands once the caller commits.
+    /// The body runs behind a savepoint. An `Err` undoes its rows, and those that the caller wrote
+    /// before stay. Then the verdict of `on_error` is written: the error as the outcome,
+    /// *released*, or *uncertain*. It stands once the caller commits.
     ///
     /// * An error of ours inside the `Err` is no outcome: the record is released.
-    /// * On Postgres a statement that failed leaves the transaction aborted. A conflict with another
-    ///   transaction may be the cause, so an `Err` behind it is released. Go back to a savepoint of your own
-    ///   before you return an `Err` that is to be recorded.
-    /// * Where the database has undone the whole transaction, as MariaDB does after a deadlock, nothing is
-    ///   recorded.
+    /// * On Postgres a statement that failed leaves the transaction aborted. A conflict with
+    ///   another transaction may be the cause, so an `Err` behind it is released. Go back to a
+    ///   savepoint of your own before you return an `Err` that is to be recorded.
+    /// * Where the database has undone the whole transaction, as MariaDB does after a deadlock,
+    ///   nothing is recorded.
     /// * A body that swallows such an error, or rolls back by itself, and returns `Ok`, gets
     ///   [`Error::TransactionEnded`]. Its rows are undone where they still can be.
-    /// * A body that stops half-way, and whose caller commits all the same, leaves *uncertain* behind.
+    /// * A body that stops half-way, and whose caller commits all the same, leaves *uncertain*
+    ///   behind.
     ///
-    /// A `COMMIT` of the body's own, and DDL on MariaDB and MySQL, cannot be seen everywhere: the rows
-    /// before it stand by themselves.
+    /// A `COMMIT` of the body's own, and DDL on MariaDB and MySQL, cannot be seen everywhere: the
+    /// rows before it stand by themselves.
     ///
     /// # Each database
     ///
     /// Any isolation level will do. Under REPEATABLE READ and SERIALIZABLE on Postgres, with
-    /// `innodb_snapshot_isolation` on MariaDB, and without `BEGIN IMMEDIATE` on SQLite, the database refuses a
-    /// duplicate that meets what was committed after its transaction began. Calls of several keys may meet in
-    /// a deadlock. Where the claim or the record meets one of these, it is [`Error::Store`], and transient;
-    /// elsewhere it is an error of the body's statements, or of the commit. Run the whole transaction again.
+    /// `innodb_snapshot_isolation` on MariaDB, and without `BEGIN IMMEDIATE` on SQLite, the
+    /// database refuses a duplicate that meets what was committed after its transaction began.
+    /// Calls of several keys may meet in a deadlock. Where the claim or the record meets one of
+    /// these, it is [`Error::Store`], and transient; elsewhere it is an error of the body's
+    /// statements, or of the commit. Run the whole transaction again.
     ///
-    /// * MariaDB and MySQL: a replay asks over a connection of the store's whether the outcome is committed,
-    ///   because READ UNCOMMITTED shows what may be rolled back. The settings of your session hold for the
-    ///   record: after `SET timestamp = …` it is made, and expires, by that clock; under MariaDB's
-    ///   `EMPTY_STRING_IS_NULL` a call without a scope is refused with an [`Error::Store`] of the kind
-    ///   [`Schema`](crate::store::StoreErrorKind::Schema). `LAST_INSERT_ID()` tells of the record afterwards.
-    /// * SQLite: leave `read_uncommitted` off for connections that share a cache. `last_insert_rowid()` tells
-    ///   of the record afterwards. After an error of the database, close the connection: sqlx 0.9.0 goes on
-    ///   counting the transaction.
+    /// * MariaDB and MySQL: a replay asks over a connection of the store's whether the outcome is
+    ///   committed, because READ UNCOMMITTED shows what may be rolled back. The settings of your
+    ///   session hold for the record: after `SET timestamp = …` it is made, and expires, by that
+    ///   clock; under MariaDB's `EMPTY_STRING_IS_NULL` a call without a scope is refused with an
+    ///   [`Error::Store`] of the kind [`Schema`](crate::store::StoreErrorKind::Schema).
+    ///   `LAST_INSERT_ID()` tells of the record afterwards.
+    /// * SQLite: leave `read_uncommitted` off for connections that share a cache.
+    ///   `last_insert_rowid()` tells of the record afterwards. After an error of the database,
+    ///   close the connection: sqlx 0.9.0 goes on counting the transaction.
     ///
     /// # Examples
     ///
@@ -140,18 +146,19 @@ impl<P, K> CallBuilder<P, K> {
     /// # Errors
     ///
     /// The body's own, or one of ours, after which nothing of the call is to be committed: those of
-    /// [`run`](Self::run), [`Error::InvalidPolicy`] where no transaction is open, [`Error::TransactionEnded`],
-    /// and [`Error::Store`], of the kind [`Configuration`](crate::StoreErrorKind::Configuration) where the
-    /// store keeps its records in another kind of database. Another *database* of the same kind is not known:
-    /// where the store's table is missing there, that is an error; where there is one, records stand in two
+    /// [`run`](Self::run), [`Error::InvalidPolicy`] where no transaction is open,
+    /// [`Error::TransactionEnded`], and [`Error::Store`], of the kind
+    /// [`Configuration`](crate::StoreErrorKind::Configuration) where the store keeps its records in
+    /// another kind of database. Another *database* of the same kind is not known: where the
+    /// store's table is missing there, that is an error; where there is one, records stand in two
     /// places.
     ///
     /// # Cancel safety
     ///
-    /// Dropped at any time, it has written nothing that stands, so long as the transaction is not committed.
-    /// On MariaDB and MySQL, sqlx 0.9.0 falls out of step with the server where it is dropped while it
-    /// prepares a statement, as every call of it may be, and the rollback then never comes back: close the
-    /// connection instead, or give the rollback a time-out.
+    /// Dropped at any time, it has written nothing that stands, so long as the transaction is not
+    /// committed. On MariaDB and MySQL, sqlx 0.9.0 falls out of step with the server where it is
+    /// dropped while it prepares a statement, as every call of it may be, and the rollback then
+    /// never comes back: close the connection instead, or give the rollback a time-out.
     #[cfg_attr(
         docsrs,
         doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))

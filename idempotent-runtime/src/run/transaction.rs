@@ -1,7 +1,9 @@
-//! A call as a part of a transaction of the application's: its record commits and rolls back with the rows of the body.
+//! A call as a part of a transaction of the application's: its record commits and rolls back with
+//! the rows of the body.
 //!
-//! Nobody else sees what is written before the commit. So nothing beats, nothing is given up and nothing is tried again here:
-//! whoever comes meanwhile waits in the database, and where the transaction ends without a commit, there was no call.
+//! Nobody else sees what is written before the commit. So nothing beats, nothing is given up and
+//! nothing is tried again here: whoever comes meanwhile waits in the database, and where the
+//! transaction ends without a commit, there was no call.
 
 use std::{
     any::Any,
@@ -42,7 +44,8 @@ pub(crate) struct Claimed {
     pub(crate) change: RecordChange,
 }
 
-/// How often a claim is decided upon: a transaction that sees something else than what stands may never see the end of it.
+/// How often a claim is decided upon: a transaction that sees something else than what stands may
+/// never see the end of it.
 const ROUNDS: u32 = 16;
 
 /// A call that has joined a transaction: it runs the body, and then writes how that ended.
@@ -171,7 +174,8 @@ impl Request {
         };
         // What another way of calling left behind is for its own policy.
         asked.on_crash = OnCrash::Rerun;
-        // Where something of ours is no outcome to keep, and its rows are committed all the same, nobody runs it again by himself.
+        // Where something of ours is no outcome to keep, and its rows are committed all the same,
+        // nobody runs it again by himself.
         self.on_crash = OnCrash::Uncertain;
         true
     }
@@ -191,7 +195,8 @@ impl Admitting<'_> {
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
         for _ in 0..ROUNDS {
             if draft.state == State::Running {
-                // Whoever commits a body that stopped half-way commits half of its rows: nobody may run it again by himself.
+                // Whoever commits a body that stopped half-way commits half of its rows: nobody may
+                // run it again by himself.
                 draft.on_crash = OnCrash::Uncertain;
             }
             let sent_at = timer.now();
@@ -217,7 +222,8 @@ impl Admitting<'_> {
                 }
             };
             match self.decide(&snapshot, sent_at) {
-                // Also what refuses the call is written: what was seen may be older than the transaction, and a write is not.
+                // Also what refuses the call is written: what was seen may be older than the
+                // transaction, and a write is not.
                 Next::Write(next) => {
                     (seen, draft, meaning) = (next.seen, next.draft, next.meaning);
                 }
@@ -236,7 +242,8 @@ impl Admitting<'_> {
 }
 
 impl ActiveCall {
-    /// Claims inside a transaction: the attempt that is to run the body, with its claim where it has one, or what answers instead.
+    /// Claims inside a transaction: the attempt that is to run the body, with its claim where it
+    /// has one, or what answers instead.
     pub(crate) async fn admit_in(
         &mut self,
         connection: &mut (dyn Any + Send),
@@ -255,8 +262,8 @@ impl ActiveCall {
         }
     }
 
-    /// Writes how the body ended, to stand from the commit on: what observers are to be told, and nothing
-    /// where the claim was gone.
+    /// Writes how the body ended, to stand from the commit on: what observers are to be told, and
+    /// nothing where the claim was gone.
     pub(crate) async fn end_in(
         &self,
         connection: &mut impl SqlConnection,
@@ -311,7 +318,8 @@ impl ActiveCall {
         self.executed(attempt, outcome, recorded);
     }
 
-    /// Another transaction, of which nothing is seen, has held the key for as long as this call has waited.
+    /// Another transaction, of which nothing is seen, has held the key for as long as this call has
+    /// waited.
     pub(crate) fn held_in_a_transaction(&self, waited: Duration) -> Error {
         Error::InProgress {
             operation: Arc::clone(&self.request.operation),
@@ -333,8 +341,9 @@ impl ActiveCall {
 impl<P, K> Joined<P, K> {
     /// Writes how the body ended; what the caller gets.
     ///
-    /// The rows of an `Err` are undone first. Where they cannot be, the transaction is gone, and so is the claim. An `Err` that has
-    /// left the transaction aborted may come from a conflict with another one, so it is no outcome.
+    /// The rows of an `Err` are undone first. Where they cannot be, the transaction is gone, and so
+    /// is the claim. An `Err` that has left the transaction aborted may come from a conflict with
+    /// another one, so it is no outcome.
     pub(crate) async fn end<C, R>(mut self, connection: &mut C, own: R) -> (R, CallReport)
     where
         C: SqlConnection,
@@ -366,7 +375,8 @@ impl<P, K> Joined<P, K> {
             call.tell_in(&claimed.attempt, change);
         }
         let refusal = match ended {
-            // What failed in the body is mostly why nothing more can be written, or nothing is left.
+            // What failed in the body is mostly why nothing more can be written, or nothing is
+            // left.
             recorded if own.is_err() => {
                 call.executed_in(&claimed, matches!(recorded, Ok(Some(_))));
                 None

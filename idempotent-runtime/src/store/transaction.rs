@@ -1,4 +1,5 @@
-//! The connections of the application whose transactions a call can share, and how a store knows its own kind.
+//! The connections of the application whose transactions a call can share, and how a store knows
+//! its own kind.
 
 use std::any::Any;
 
@@ -27,7 +28,8 @@ pub(crate) mod sealed {
         /// As its store knows it again.
         fn connection(&mut self) -> &mut (dyn Any + Send);
 
-        /// Whether a transaction is open on it, as sqlx knows and, where the database may have ended it by itself, as that does.
+        /// Whether a transaction is open on it, as sqlx knows and, where the database may have
+        /// ended it by itself, as that does.
         fn is_in_transaction(&mut self) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
         /// Runs a statement that answers nothing.
@@ -52,11 +54,13 @@ macro_rules! connections {
             }
 
             async fn is_in_transaction(&mut self) -> Result<bool, StoreError> {
-                // An error may be how a database says, and only once, that it has ended the transaction.
+                // An error may be how a database says, and only once, that it has ended the
+                // transaction.
                 $(if !$has_transaction(self, "writing a record").await? {
                     return Ok(false);
                 })?
-                // Only now: what counts a transaction of SQLite that was dropped is a thread, which has answered.
+                // Only now: what counts a transaction of SQLite that was dropped is a thread, which
+                // has answered.
                 Ok(sqlx::Connection::is_in_transaction(self))
             }
 
@@ -118,7 +122,8 @@ impl Savepoint {
         Ok(Self(name))
     }
 
-    /// Undoes the rows of the body. It fails where the transaction has ended, or has gone back behind the place.
+    /// Undoes the rows of the body. It fails where the transaction has ended, or has gone back
+    /// behind the place.
     pub(crate) async fn roll_back(
         &self,
         connection: &mut impl SqlConnection,
@@ -145,7 +150,8 @@ pub(crate) async fn is_aborted(connection: &mut impl SqlConnection) -> bool {
     connection.execute("SELECT 1".to_owned()).await.is_err()
 }
 
-/// Whether a statement was refused because an earlier one had failed: `in_failed_sql_transaction` of Postgres.
+/// Whether a statement was refused because an earlier one had failed: `in_failed_sql_transaction`
+/// of Postgres.
 pub(crate) fn says_aborted(error: &StoreError) -> bool {
     let source = std::error::Error::source(error);
     let source = source.and_then(|source| source.downcast_ref::<sqlx::Error>());

@@ -24,7 +24,8 @@ pub(crate) mod sealed {
         /// The statement after it has ended, before another one uses the connection.
         const AFTER: Option<&'static str>;
 
-        /// Whether this error, or a cause of another one, says that another transaction was in the way.
+        /// Whether this error, or a cause of another one, says that another transaction was in the
+        /// way.
         fn is_conflict(cause: &(dyn StdError + 'static)) -> bool;
 
         /// Whether the connection is gone, so that nobody knows what became of what was sent.
@@ -35,8 +36,8 @@ pub(crate) mod sealed {
     }
 }
 
-/// The code of an error of the driver, `D`: itself, or inside one of sqlx. A transparent wrapper around
-/// that one shows the box in which sqlx keeps it.
+/// The code of an error of the driver, `D`: itself, or inside one of sqlx. A transparent wrapper
+/// around that one shows the box in which sqlx keeps it.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 fn code<D: DatabaseError>(
     cause: &(dyn StdError + 'static),
@@ -112,8 +113,8 @@ impl sealed::Dialect for sqlx::Postgres {
 #[cfg(feature = "mysql")]
 impl SqlDatabase for sqlx::MySql {}
 
-/// Without `autocommit`, what a body does after the database has undone its transaction is a part of another
-/// one, which is rolled back.
+/// Without `autocommit`, what a body does after the database has undone its transaction is a part
+/// of another one, which is rolled back.
 #[cfg(feature = "mysql")]
 impl sealed::Dialect for sqlx::MySql {
     fn before(isolation: Option<Isolation>) -> Vec<String> {
@@ -128,7 +129,8 @@ impl sealed::Dialect for sqlx::MySql {
 
     const AFTER: Option<&'static str> = Some("SET autocommit = DEFAULT");
 
-    /// A deadlock, a lock that was waited for too long, and a record that has changed since it was read.
+    /// A deadlock, a lock that was waited for too long, and a record that has changed since it was
+    /// read.
     fn is_conflict(cause: &(dyn StdError + 'static)) -> bool {
         let number = |said: &sqlx::mysql::MySqlDatabaseError| i64::from(said.number());
         matches!(code(cause, number), Some(1213 | 1205 | 1020))

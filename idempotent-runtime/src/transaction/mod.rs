@@ -1,4 +1,5 @@
-//! A transaction that the library owns: it begins it, runs the body in it, commits, and tries again.
+//! A transaction that the library owns: it begins it, runs the body in it, commits, and tries
+//! again.
 
 mod database;
 mod run;
@@ -9,7 +10,7 @@ use sqlx::Pool;
 pub use self::database::SqlDatabase;
 pub(crate) use self::run::transact;
 
-/// What a transaction sees of others that run at the same time.
+/// How much a transaction sees of others that run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Isolation {
@@ -54,8 +55,8 @@ impl<DB: SqlDatabase> Transact<DB> {
 }
 
 impl<DB: SqlDatabase, Q> Transact<DB, Q> {
-    /// Sets how often the body may run where another transaction is in its way, the first time counted;
-    /// at least once.
+    /// Sets how often the body may run where another transaction is in its way, the first time
+    /// counted; at least once.
     #[must_use]
     pub fn tries(self, tries: u32) -> Self {
         let tries = tries.max(1);
@@ -112,7 +113,7 @@ impl<E, F: Fn(&E) -> bool> RetryIf<E> for When<F> {
 pub trait IntoTransact {
     /// The database of the pool.
     type Database: SqlDatabase;
-    /// What [`Transact::retry_if`] was given.
+    /// The function of [`Transact::retry_if`].
     type RetryIf;
     /// Says how transactions are run.
     fn into_transact(self) -> Transact<Self::Database, Self::RetryIf>;

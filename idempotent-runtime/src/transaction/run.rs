@@ -1,4 +1,5 @@
-//! Tries until a transaction has committed, and finds out what became of a commit without an answer.
+//! Tries until a transaction has committed, and finds out what became of a commit without an
+//! answer.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -123,7 +124,8 @@ impl Tries {
         }
     }
 
-    /// Whether the call is tried again, after a pause. Finding out a commit is no try: it has its time.
+    /// Whether the call is tried again, after a pause. Finding out a commit is no try: it has its
+    /// time.
     async fn again(&mut self, call: &ActiveCall, finds_out: bool) -> bool {
         let timer = call.request.handle.timer();
         let again = if finds_out {
@@ -147,7 +149,8 @@ impl Tries {
         *self.until.get_or_insert(now.saturating_add(self.patience))
     }
 
-    /// Waits until the record of a call outside may have changed; false where it has waited for long enough.
+    /// Waits until the record of a call outside may have changed; false where it has waited for
+    /// long enough.
     async fn wait_outside(&mut self, call: &ActiveCall) -> bool {
         let request = &call.request;
         let (store, timer) = (request.handle.store(), request.handle.timer());

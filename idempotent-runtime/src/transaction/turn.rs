@@ -20,23 +20,25 @@ use crate::{
     },
 };
 
-/// What came of a try.
+/// How a try ended.
 pub(super) enum Turn<T, E> {
     /// It has committed, or rolled back: this is what the caller gets.
     Own(Result<T, E>),
     /// Something else answers the call.
     Instead(Instead),
-    /// Another transaction was in the way: the body may run again. What the caller gets where it may not.
+    /// Another transaction was in the way: the body may run again. Inside is the answer where it
+    /// may not.
     Again(Last<T, E>),
     /// Nobody knows whether it has committed.
     Lost(Lost<T, E>),
     /// The transaction of before, whose commit had no answer, has committed.
     Stands,
-    /// A call outside a transaction holds the key; what refuses this one where it is waited for too long.
+    /// A call outside a transaction holds the key; what refuses this one where it is waited for too
+    /// long.
     Held(Error),
 }
 
-/// What the caller gets after the last try.
+/// The answer after the last try.
 pub(super) enum Last<T, E> {
     Own(Result<T, E>),
     Error(Error),
@@ -49,8 +51,8 @@ pub(super) struct Lost<T, E> {
     pub(super) own: Result<T, E>,
 }
 
-/// A connection out of the pool, which it does not get back but by [`give_back`](Self::give_back): it is
-/// closed elsewhere, so that no transaction is left open on it.
+/// A connection out of the pool, which it does not get back but by [`give_back`](Self::give_back):
+/// it is closed elsewhere, so that no transaction is left open on it.
 struct Held<DB: Database>(Option<PoolConnection<DB>>);
 
 impl<DB: Database> Held<DB> {
@@ -69,7 +71,7 @@ impl<DB: Database> Drop for Held<DB> {
 
 const DOING: &str = "running a transaction";
 
-/// What one try needs to know.
+/// All that one try needs.
 pub(super) struct Try<'a, DB: SqlDatabase, Q, P, K> {
     pub(super) call: &'a mut ActiveCall,
     pub(super) typed: &'a Typed<P, K>,
@@ -121,7 +123,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         acquired.unwrap_or_else(|| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
     }
 
-    /// What came of it, and whether the transaction has ended, so that the connection can be used again.
+    /// Tells how it went, and whether the transaction has ended, so that the connection can be used
+    /// again.
     async fn in_transaction<R, F>(
         &mut self,
         connection: &mut DB::Connection,
@@ -158,7 +161,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         self.after(tx, own.into_result(), claimed).await
     }
 
-    /// Goes on behind the body. What its error says of the database counts before any verdict.
+    /// Goes on behind the body. A conflict that its error tells of counts before any verdict.
     async fn after<T, E>(
         &mut self,
         mut tx: Transaction<'_, DB>,
@@ -252,7 +255,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         tx: &mut Transaction<'_, DB>,
         releases: bool,
     ) -> Result<(Attempt, Option<(Claimed, Option<Savepoint>)>), Refused<T, E>> {
-        // What a try before this one found out of its `Err` does not count.
+        // A try before this one may have set it, for its own `Err`.
         self.call.request.on_crash = OnCrash::Uncertain;
         let handle = self.call.request.handle.clone();
         let limit = handle.timer().sleep(self.patience);
@@ -280,7 +283,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Ok((attempt, Some((claimed, savepoint))))
     }
 
-    /// What answers the call in place of a body, and what is to become of the transaction.
+    /// Tells how a transaction ends in which something else answers the call.
     fn answered<T, E>(&self, instead: Instead) -> Refused<T, E> {
         match instead {
             Instead::Recorded(record) if *self.lost == Some(record.attempt_id) => {
@@ -355,7 +358,7 @@ impl<T, E> Lost<T, E> {
     }
 }
 
-/// What is to become of a transaction whose body does not run.
+/// How a transaction ends whose body does not run.
 enum Refused<T, E> {
     /// It has written nothing that is to stand.
     Undone(Turn<T, E>),

@@ -24,6 +24,7 @@ mod crash_points;
 mod failures;
 mod fingerprints;
 mod first_hour;
+mod guide;
 mod in_flight;
 mod invariants;
 mod keeping;

@@ -1,4 +1,5 @@
-//! Transactions that the library owns: `transact` begins, commits, tries again, and finds a lost commit out.
+//! Transactions that the library owns: `transact` begins, commits, tries again, and finds a lost
+//! commit out.
 
 use std::{
     sync::{
@@ -10,7 +11,7 @@ use std::{
 
 use idempotent_runtime::{
     CallOutcome, Error, Idempotency, InFlight,
-    transaction::{Isolation, SqlDatabase, Transact},
+    transaction::{SqlDatabase, Transact},
 };
 use sqlx::Database;
 
@@ -24,8 +25,6 @@ on_every_database![
     g03_an_error_that_is_released_leaves_nothing,
     g04_sixty_four_duplicates_place_one_order,
     g04_a_call_outside_that_holds_the_key_is_waited_for,
-    g07_transfers_in_opposite_order_are_each_applied_once,
-    g07_increments_in_serializable_transactions_all_count,
     g07_an_error_that_hides_its_cause_is_tried_again_where_the_caller_says_so,
     g08_a_conflict_at_every_try_is_the_caller_s,
     g13_a_call_that_is_dropped_at_any_moment_leaves_nothing,
@@ -36,15 +35,7 @@ on_every_database![
     a_call_of_the_body_joins_its_transaction,
 ];
 
-/// An error that shows its cause, though a transparent wrapper stands in front of it.
-#[derive(Debug, thiserror::Error)]
-enum LedgerError {
-    #[error(transparent)]
-    Idempotency(#[from] Error),
-    #[error(transparent)]
-    Database(#[from] sqlx::Error),
-}
-
+mod conflicts;
 mod cut;
 
 type Connection<S> = <<S as Shop>::Database as Database>::Connection;
@@ -155,115 +146,6 @@ async fn g04_a_call_outside_that_holds_the_key_is_waited_for<S: Shop<Database: S
     assert_eq!(ours(waited), Ok(1), "the outcome of the other one");
     assert_eq!(running.await.expect("no panic").ok(), Some(1));
     assert_eq!(shop.orders().await, [0_i64; 0]);
-}
-
-/// Locks both orders, the first one first.
-async fn swap<S: Shop<Database: SqlDatabase>>(
-    shop: &S,
-    tx: &mut Connection<S>,
-    (from, to): (usize, usize),
-) -> sqlx::Result<()> {
-    let orders = shop.prefix();
-    for (account, change) in [(from, -1), (to, 1)] {
-        let update =
-            format!("UPDATE {orders}accounts SET cents = cents + {change} WHERE id = {account}");
-        S::run(tx, update).await?;
-        tokio::task::yield_now().await;
-    }
-    Ok(())
-}
-
-async fn accounts<S: Shop>(shop: &S) {
-    let prefix = shop.prefix();
-    let mut connection = shop.pool().acquire().await.expect("a connection");
-    let create =
-        format!("CREATE TABLE {prefix}accounts (id BIGINT PRIMARY KEY, cents BIGINT NOT NULL)");
-    S::run(&mut connection, create).await.expect("a table");
-    let values: Vec<String> = (0..8).map(|id| format!("({id}, 100)")).collect();
-    let fill = format!("INSERT INTO {prefix}accounts VALUES {}", values.join(", "));
-    S::run(&mut connection, fill).await.expect("accounts");
-}
-
-async fn cents<S: Shop>(shop: &S) -> Vec<i64> {
-    let query = format!("SELECT cents FROM {}accounts ORDER BY id", shop.prefix());
-    let mut connection = shop.pool().acquire().await.expect("a connection");
-    S::numbers(&mut connection, query)
-        .await
-        .expect("the accounts are read")
-}
-
-async fn g07_transfers_in_opposite_order_are_each_applied_once<S: Shop<Database: SqlDatabase>>(
-    shop: S,
-) {
-    accounts(&shop).await;
-    let (idem, shop) = (Idempotency::new(shop.store()), Arc::new(shop));
-    let mut expected = vec![100_i64; 8];
-    let callers: Vec<_> = (0..64_usize)
-        .map(|number| {
-            let (low, high) = (number % 8, (number + 1 + number / 8 % 7) % 8);
-            let pair = if number % 2 == 0 {
-                (low, high)
-            } else {
-                (high, low)
-            };
-            expected[pair.0] -= 1;
-            expected[pair.1] += 1;
-            let (shop, idem) = (Arc::clone(&shop), idem.clone());
-            tokio::spawn(async move {
-                let how = || Transact::new(shop.pool()).tries(50);
-                for _ in 0..2 {
-                    let call = idem.call("ledger.swap").key(&number);
-                    let swapped: Result<i64, LedgerError> = call
-                        .release_errors()
-                        .transact(how(), async |tx| {
-                            swap(&*shop, tx, pair).await?;
-                            Ok(1)
-                        })
-                        .await;
-                    assert_eq!(swapped.expect("it is applied"), 1, "{number}");
-                }
-            })
-        })
-        .collect();
-    for caller in callers {
-        caller.await.expect("no panic");
-    }
-    assert_eq!(cents(&*shop).await, expected);
-}
-
-async fn g07_increments_in_serializable_transactions_all_count<S: Shop<Database: SqlDatabase>>(
-    shop: S,
-) {
-    accounts(&shop).await;
-    let (idem, shop) = (Idempotency::new(shop.store()), Arc::new(shop));
-    let callers = (0..16_u32).map(|number| {
-        let (shop, idem) = (Arc::clone(&shop), idem.clone());
-        tokio::spawn(async move {
-            let how = Transact::new(shop.pool()).tries(100);
-            let prefix = shop.prefix();
-            let call = idem.call("ledger.increment").key(&number);
-            let counted: Result<i64, LedgerError> = call
-                .release_errors()
-                .transact(how.isolation(Isolation::Serializable), async |tx| {
-                    let read = format!("SELECT cents FROM {prefix}accounts WHERE id = 0");
-                    let read = S::numbers(tx, read).await?;
-                    tokio::task::yield_now().await;
-                    let next = read[0] + 1;
-                    S::run(
-                        tx,
-                        format!("UPDATE {prefix}accounts SET cents = {next} WHERE id = 0"),
-                    )
-                    .await?;
-                    Ok(next)
-                })
-                .await;
-            counted.expect("it is counted");
-        })
-    });
-    for caller in callers.collect::<Vec<_>>() {
-        caller.await.expect("no panic");
-    }
-    assert_eq!(cents(&*shop).await[0], 116);
 }
 
 async fn g07_an_error_that_hides_its_cause_is_tried_again_where_the_caller_says_so<

@@ -14,7 +14,8 @@ use idempotent_runtime::{
 use super::{Placed, ours, place};
 use crate::transactions::shop::{MariaDbShop, PostgresShop, Remote, Shop};
 
-/// The connection is cut at each message of the call, before the server has it and before its answer.
+/// The connection is cut at each message of the call, before the server has it and before its
+/// answer.
 async fn tells_the_truth_whatever_is_cut<S: Remote + Shop<Database: SqlDatabase>>() {
     let server = crate::servers::address(&crate::servers::url(S::URL));
     let proxy = Proxy::to(server).await.expect("a proxy");
@@ -104,7 +105,8 @@ async fn g10_a_commit_that_cannot_be_found_out_in_time_is_unknown() {
     }
     let nowhere = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let nowhere = nowhere.local_addr().expect("an address");
-    // A connection comes back a moment after its call, and one that is open already goes by no new address.
+    // A connection comes back a moment after its call, and one that is open already goes by no new
+    // address.
     while shop.pool().num_idle() < shop.pool().size() as usize {
         tokio::task::yield_now().await;
     }

@@ -1,0 +1,34 @@
+//! Recipes: how a repeated request stays safe, with this library and without it.
+//!
+//! Many operations need no record of ours, because the database can tell a duplicate by itself.
+//! Start at the top of this list, and stop at the first row that fits.
+//!
+//! | when | recipe |
+//! |---|---|
+//! | the business has a number for it | [`natural_keys`] |
+//! | the duplicate would insert the same row again | [`unique_constraint`] |
+//! | the last writer may win | [`upsert`], [`put`] |
+//! | a writer must have seen the present version | [`optimistic_locking`] |
+//! | the outcome itself must be repeated | [`idempotent`](macro@crate::idempotent), with [`choosing_keys`] |
+//! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
+
+#[doc = include_str!("guide/natural_keys.md")]
+pub mod natural_keys {}
+
+#[doc = include_str!("guide/unique_constraint.md")]
+pub mod unique_constraint {}
+
+#[doc = include_str!("guide/upsert.md")]
+pub mod upsert {}
+
+#[doc = include_str!("guide/optimistic_locking.md")]
+pub mod optimistic_locking {}
+
+#[doc = include_str!("guide/put.md")]
+pub mod put {}
+
+#[doc = include_str!("guide/choosing_keys.md")]
+pub mod choosing_keys {}
+
+#[doc = include_str!("guide/two_phase_commit.md")]
+pub mod two_phase_commit {}
