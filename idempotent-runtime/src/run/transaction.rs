@@ -44,8 +44,7 @@ pub(crate) struct Claimed {
     pub(crate) change: RecordChange,
 }
 
-/// How often a claim is decided upon: a transaction that sees something else than what stands may
-/// never see the end of it.
+/// How often a claim is decided upon at most: a transaction may never see the record that stands.
 const ROUNDS: u32 = 16;
 
 /// A call that has joined a transaction: it runs the body, and then writes how that ended.
@@ -222,8 +221,7 @@ impl Admitting<'_> {
                 }
             };
             match self.decide(&snapshot, sent_at) {
-                // Also what refuses the call is written: what was seen may be older than the
-                // transaction, and a write is not.
+                // A refusal is written, too: a look may be too old, and a write is not.
                 Next::Write(next) => {
                     (seen, draft, meaning) = (next.seen, next.draft, next.meaning);
                 }
@@ -242,8 +240,7 @@ impl Admitting<'_> {
 }
 
 impl ActiveCall {
-    /// Claims inside a transaction: the attempt that is to run the body, with its claim where it
-    /// has one, or what answers instead.
+    /// Claims inside a transaction: the attempt that runs the body, and its claim where it has one.
     pub(crate) async fn admit_in(
         &mut self,
         connection: &mut (dyn Any + Send),
