@@ -69,8 +69,10 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
             )
         };
         assert!(is_told(not_settled(settled)), "{mode:?}");
-        let resumed = settle(&owner, key).resume().await;
-        assert!(is_told(not_settled(resumed)), "{mode:?}");
+        // It may have looked just before that was written: then it finds a record that is not parked.
+        let resumed = not_settled(settle(&owner, key).resume().await);
+        let is_not_parked = resumed == Some(NotSettled::NotParked);
+        assert!(is_not_parked || is_told(resumed), "{mode:?}: {resumed:?}");
 
         charge.charges().await;
         assert_eq!(world.runs(key), 1, "{mode:?}");

@@ -78,7 +78,7 @@ async fn g10_a_commit_that_cannot_be_found_out_in_time_is_unknown() {
     let idem = Idempotency::new(shop.store());
     let place = async |key: &str, item: i64, last: &dyn Fn()| -> Result<i64, Error> {
         let call = idem.call("orders.place").key(key).arguments(&item);
-        let call = call.in_flight(InFlight::Wait(Duration::from_millis(400)));
+        let call = call.in_flight(InFlight::Wait(Duration::from_secs(2)));
         let placed: Placed = call
             .transact(shop.pool(), async |tx| {
                 shop.order(tx, item).await?;
