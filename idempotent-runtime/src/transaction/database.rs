@@ -15,20 +15,19 @@ pub(crate) mod sealed {
     use super::{Isolation, StdError, StoreError};
 
     pub trait Dialect {
-        /// The statements before a transaction begins.
-        fn before(isolation: Option<Isolation>) -> Vec<String>;
+        /// The statements that prepare the session, before a transaction begins.
+        fn prepare(isolation: Option<Isolation>) -> Vec<String>;
 
         /// The statement by which it begins.
         fn begin(isolation: Option<Isolation>) -> String;
 
-        /// The statement after it has ended, before another one uses the connection.
-        const AFTER: Option<&'static str>;
+        /// The statement that undoes them, after the transaction.
+        const RESTORE: Option<&'static str>;
 
-        /// Whether this error, or a cause of another one, says that another transaction was in the
-        /// way.
+        /// Whether this error says that another transaction was in the way.
         fn is_conflict(cause: &(dyn StdError + 'static)) -> bool;
 
-        /// Whether the connection is gone, so that nobody knows what became of what was sent.
+        /// Whether the connection is gone. The last statement may or may not have been carried out.
         fn is_broken(error: &sqlx::Error) -> bool;
 
         /// The same error as one of the store's.
@@ -56,7 +55,7 @@ fn code<D: DatabaseError>(
 }
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-fn words(isolation: Isolation) -> &'static str {
+fn level(isolation: Isolation) -> &'static str {
     match isolation {
         Isolation::ReadCommitted => "READ COMMITTED",
         Isolation::RepeatableRead => "REPEATABLE READ",
@@ -76,18 +75,18 @@ impl SqlDatabase for sqlx::Postgres {}
 
 #[cfg(feature = "postgres")]
 impl sealed::Dialect for sqlx::Postgres {
-    fn before(_: Option<Isolation>) -> Vec<String> {
+    fn prepare(_: Option<Isolation>) -> Vec<String> {
         Vec::new()
     }
 
     fn begin(isolation: Option<Isolation>) -> String {
         match isolation {
             None => "BEGIN".to_owned(),
-            Some(isolation) => format!("BEGIN ISOLATION LEVEL {}", words(isolation)),
+            Some(isolation) => format!("BEGIN ISOLATION LEVEL {}", level(isolation)),
         }
     }
 
-    const AFTER: Option<&'static str> = None;
+    const RESTORE: Option<&'static str> = None;
 
     /// `serialization_failure` and `deadlock_detected`.
     fn is_conflict(cause: &(dyn StdError + 'static)) -> bool {
@@ -113,12 +112,12 @@ impl sealed::Dialect for sqlx::Postgres {
 #[cfg(feature = "mysql")]
 impl SqlDatabase for sqlx::MySql {}
 
-/// Without `autocommit`, what a body does after the database has undone its transaction is a part
-/// of another one, which is rolled back.
+/// The database may undo a transaction while the body goes on. Without `autocommit`, the statements
+/// after that are a part of another transaction, which is rolled back.
 #[cfg(feature = "mysql")]
 impl sealed::Dialect for sqlx::MySql {
-    fn before(isolation: Option<Isolation>) -> Vec<String> {
-        let set = |isolation| format!("SET TRANSACTION ISOLATION LEVEL {}", words(isolation));
+    fn prepare(isolation: Option<Isolation>) -> Vec<String> {
+        let set = |isolation| format!("SET TRANSACTION ISOLATION LEVEL {}", level(isolation));
         let autocommit = "SET autocommit = 0".to_owned();
         [autocommit].into_iter().chain(isolation.map(set)).collect()
     }
@@ -127,7 +126,7 @@ impl sealed::Dialect for sqlx::MySql {
         "START TRANSACTION".to_owned()
     }
 
-    const AFTER: Option<&'static str> = Some("SET autocommit = DEFAULT");
+    const RESTORE: Option<&'static str> = Some("SET autocommit = DEFAULT");
 
     /// A deadlock, a lock that was waited for too long, and a record that has changed since it was
     /// read.
@@ -152,7 +151,7 @@ impl SqlDatabase for sqlx::Sqlite {}
 
 #[cfg(feature = "sqlite")]
 impl sealed::Dialect for sqlx::Sqlite {
-    fn before(_: Option<Isolation>) -> Vec<String> {
+    fn prepare(_: Option<Isolation>) -> Vec<String> {
         Vec::new()
     }
 
@@ -160,7 +159,7 @@ impl sealed::Dialect for sqlx::Sqlite {
         "BEGIN IMMEDIATE".to_owned()
     }
 
-    const AFTER: Option<&'static str> = None;
+    const RESTORE: Option<&'static str> = None;
 
     /// `SQLITE_BUSY` and `SQLITE_LOCKED`, with their extended codes.
     fn is_conflict(cause: &(dyn StdError + 'static)) -> bool {

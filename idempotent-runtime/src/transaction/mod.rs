@@ -1,5 +1,4 @@
-//! A transaction that the library owns: it begins it, runs the body in it, commits, and tries
-//! again.
+//! Transactions that the library owns. It begins one, runs the body, commits, and tries again.
 
 mod database;
 mod run;
@@ -29,12 +28,12 @@ pub enum Isolation {
 /// # fn listing(pool: &sqlx::SqlitePool) {
 /// use idempotent_runtime::transaction::{Isolation, Transact};
 ///
-/// let how = Transact::new(pool).tries(3).isolation(Isolation::Serializable);
-/// # let _ = how;
+/// let settings = Transact::new(pool).tries(3).isolation(Isolation::Serializable);
+/// # let _ = settings;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Transact<DB: SqlDatabase, Q = Never> {
+pub struct Transact<DB: SqlDatabase, Q = DatabaseErrorsOnly> {
     pool: Pool<DB>,
     tries: u32,
     isolation: Option<Isolation>,
@@ -49,14 +48,13 @@ impl<DB: SqlDatabase> Transact<DB> {
             pool: pool.clone(),
             tries: 5,
             isolation: None,
-            retry_if: Never,
+            retry_if: DatabaseErrorsOnly,
         }
     }
 }
 
 impl<DB: SqlDatabase, Q> Transact<DB, Q> {
-    /// Sets how often the body may run where another transaction is in its way, the first time
-    /// counted; at least once.
+    /// Sets how often the body may run where other transactions are in its way. The first run counts.
     #[must_use]
     pub fn tries(self, tries: u32) -> Self {
         let tries = tries.max(1);
@@ -70,26 +68,26 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         Self { isolation, ..self }
     }
 
-    /// Runs the body again also after an `Err` for which this says yes: where the type hides from
-    /// [`source`](std::error::Error::source) that the database gave way to another transaction.
+    /// Runs the body again after an `Err` for which this function gives `true`. It is for error types
+    /// that do not show the error of the database as their [`source`](std::error::Error::source).
     #[must_use]
-    pub fn retry_if<E, F: Fn(&E) -> bool>(self, retry_if: F) -> Transact<DB, When<F>> {
+    pub fn retry_if<E, F: Fn(&E) -> bool>(self, retry_if: F) -> Transact<DB, RetryFunction<F>> {
         Transact {
             pool: self.pool,
             tries: self.tries,
             isolation: self.isolation,
-            retry_if: When(retry_if),
+            retry_if: RetryFunction(retry_if),
         }
     }
 }
 
-/// No error but those of the database is a reason to run the body again.
+/// No error of the application's is a reason to run the body again.
 #[derive(Clone, Copy, Debug)]
-pub struct Never;
+pub struct DatabaseErrorsOnly;
 
 /// An error is a reason to run the body again where the function says so.
 #[derive(Clone, Copy, Debug)]
-pub struct When<F>(F);
+pub struct RetryFunction<F>(F);
 
 /// Tells which errors of a body are a reason to run it again.
 pub trait RetryIf<E> {
@@ -97,13 +95,13 @@ pub trait RetryIf<E> {
     fn is_reason(&self, error: &E) -> bool;
 }
 
-impl<E> RetryIf<E> for Never {
+impl<E> RetryIf<E> for DatabaseErrorsOnly {
     fn is_reason(&self, _: &E) -> bool {
         false
     }
 }
 
-impl<E, F: Fn(&E) -> bool> RetryIf<E> for When<F> {
+impl<E, F: Fn(&E) -> bool> RetryIf<E> for RetryFunction<F> {
     fn is_reason(&self, error: &E) -> bool {
         (self.0)(error)
     }
@@ -121,7 +119,7 @@ pub trait IntoTransact {
 
 impl<DB: SqlDatabase> IntoTransact for &Pool<DB> {
     type Database = DB;
-    type RetryIf = Never;
+    type RetryIf = DatabaseErrorsOnly;
     fn into_transact(self) -> Transact<DB> {
         Transact::new(self)
     }

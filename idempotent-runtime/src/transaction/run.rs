@@ -1,5 +1,4 @@
-//! Tries until a transaction has committed, and finds out what became of a commit without an
-//! answer.
+//! Tries until a transaction has committed, and finds out a commit without an answer.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -19,14 +18,14 @@ use crate::{
 /// How long a claim waits in the database at least.
 const SHORTEST: Duration = Duration::from_millis(250);
 
-/// How long a try waits after one that another transaction was in the way of.
+/// How long the call waits before it tries again.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Runs a call in a transaction of its own.
 pub(crate) async fn transact<DB, Q, R, P, K, F>(
     mut request: Request,
     typed: Typed<P, K>,
-    how: Transact<DB, Q>,
+    settings: Transact<DB, Q>,
     body: F,
 ) -> (R, CallReport)
 where
@@ -40,19 +39,19 @@ where
 {
     request.in_transaction();
     let mut call = ActiveCall::new(request);
-    let mut tries = Tries::new(&call, how.tries);
+    let mut tries = Tries::new(&call, settings.tries);
     let mut lost: Option<Lost<R::Value, R::Error>> = None;
     loop {
         let mut lost_attempt = lost.as_ref().map(|lost| lost.claimed.attempt_id());
         let next = Try {
             call: &mut call,
             typed: &typed,
-            how: &how,
+            settings: &settings,
             patience: tries.patience.max(SHORTEST),
             lost: &mut lost_attempt,
         };
         let turn = Box::pin(next.run::<R, F>(body.clone())).await;
-        // A claim that stood says that the commit of before was rolled back.
+        // A new claim stood, so the earlier transaction was rolled back.
         lost = lost.filter(|_| lost_attempt.is_some());
         let instead = match turn {
             Turn::Own(own) => return typed.own(&mut call, own, None).await,
@@ -66,7 +65,7 @@ where
                 lost = Some(now);
                 continue;
             }
-            Turn::Held(error) => match tries.wait_outside(&call).await {
+            Turn::KeyHeld(error) => match tries.wait_outside(&call).await {
                 true => continue,
                 false => Instead::Refused(error),
             },
@@ -78,7 +77,7 @@ where
             Turn::Again(_) => unknown(&call),
             Turn::Instead(instead) => instead,
         };
-        // Where a commit has no answer, only a record tells that it was rolled back.
+        // An error of the store does not tell what became of a commit without an answer.
         let instead = match (&instead, &lost) {
             (Instead::Refused(Error::InProgress { .. } | Error::Store(_)), Some(_)) => {
                 unknown(&call)

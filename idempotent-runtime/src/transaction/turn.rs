@@ -35,7 +35,7 @@ pub(super) enum Turn<T, E> {
     Stands,
     /// A call outside a transaction holds the key; what refuses this one where it is waited for too
     /// long.
-    Held(Error),
+    KeyHeld(Error),
 }
 
 /// The answer after the last try.
@@ -53,15 +53,15 @@ pub(super) struct Lost<T, E> {
 
 /// A connection out of the pool, which it does not get back but by [`give_back`](Self::give_back):
 /// it is closed elsewhere, so that no transaction is left open on it.
-struct Held<DB: Database>(Option<PoolConnection<DB>>);
+struct OwnedConnection<DB: Database>(Option<PoolConnection<DB>>);
 
-impl<DB: Database> Held<DB> {
+impl<DB: Database> OwnedConnection<DB> {
     fn give_back(mut self) {
         self.0 = None;
     }
 }
 
-impl<DB: Database> Drop for Held<DB> {
+impl<DB: Database> Drop for OwnedConnection<DB> {
     fn drop(&mut self) {
         if let Some(connection) = &mut self.0 {
             connection.close_on_drop();
@@ -75,7 +75,7 @@ const DOING: &str = "running a transaction";
 pub(super) struct Try<'a, DB: SqlDatabase, Q, P, K> {
     pub(super) call: &'a mut ActiveCall,
     pub(super) typed: &'a Typed<P, K>,
-    pub(super) how: &'a Transact<DB, Q>,
+    pub(super) settings: &'a Transact<DB, Q>,
     /// How long the claim may wait in the database.
     pub(super) patience: Duration,
     /// The attempt whose commit had no answer, until a claim tells that it was rolled back.
@@ -96,25 +96,25 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             Ok(pooled) => pooled,
             Err(error) => return Self::failed(error),
         };
-        let mut held = Held(Some(pooled));
-        let Some(connection) = held.0.as_deref_mut() else {
+        let mut owned = OwnedConnection(Some(pooled));
+        let Some(connection) = owned.0.as_deref_mut() else {
             return Self::failed(sqlx::Error::PoolClosed);
         };
         let (turn, mut is_clean) = self.in_transaction::<R, F>(connection, body).await;
-        if let Some(after) = DB::AFTER
+        if let Some(statement) = DB::RESTORE
             && is_clean
         {
-            is_clean = connection.execute(after.to_owned()).await.is_ok();
+            is_clean = connection.execute(statement.to_owned()).await.is_ok();
         }
         if is_clean {
-            held.give_back();
+            owned.give_back();
         }
         turn
     }
 
     /// While a commit is found out, no longer than that may take.
     async fn acquire(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
-        let acquired = self.how.pool.acquire();
+        let acquired = self.settings.pool.acquire();
         if self.lost.is_none() {
             return acquired.await;
         }
@@ -138,12 +138,12 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Q: RetryIf<R::Error>,
         F: AsyncFnOnce(&mut DB::Connection) -> R,
     {
-        for before in DB::before(self.how.isolation) {
-            if let Err(error) = connection.execute(before).await {
+        for statement in DB::prepare(self.settings.isolation) {
+            if let Err(error) = connection.execute(statement).await {
                 return (Self::refused(error), false);
             }
         }
-        let begin = AssertSqlSafe(DB::begin(self.how.isolation));
+        let begin = AssertSqlSafe(DB::begin(self.settings.isolation));
         let mut tx = match connection.begin_with(begin).await {
             Ok(tx) => tx,
             Err(error) => return (Self::failed(error), false),
@@ -176,7 +176,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     {
         let mut is_aborted = false;
         if let Err(error) = &own {
-            if causes(error).any(DB::is_conflict) || self.how.retry_if.is_reason(error) {
+            if causes(error).any(DB::is_conflict) || self.settings.retry_if.is_reason(error) {
                 return (Turn::Again(Last::Own(own)), tx.rollback().await.is_ok());
             }
             let probe = tx.execute("SELECT 1".to_owned()).await;
@@ -290,7 +290,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
                 Refused::Undone(Turn::Stands)
             }
             Instead::Refused(error @ Error::InProgress { .. }) => {
-                Refused::Undone(Turn::Held(error))
+                Refused::Undone(Turn::KeyHeld(error))
             }
             // Such a refusal may have been written.
             Instead::Refused(Error::Uncertain { .. } | Error::Parked { .. })

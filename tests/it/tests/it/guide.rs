@@ -4,25 +4,28 @@ use sqlx::{AssertSqlSafe, MySqlPool, PgPool};
 
 use crate::servers::{prefix, url};
 
-async fn postgres(create: &str) -> (PgPool, String) {
+/// A name for the table of one test, and the statement that creates it.
+fn named(create: &str) -> (String, AssertSqlSafe<String>) {
     let table = format!("{}guide", prefix());
+    let create = create.replace("TABLE", &format!("TABLE {table}"));
+    (table, AssertSqlSafe(create))
+}
+
+async fn postgres(create: &str) -> (PgPool, String) {
+    let (table, create) = named(create);
     let pool = PgPool::connect(&url("IDEMPOTENT_TEST_POSTGRES_URL")).await;
     let pool = pool.expect("the server answers");
-    let create = sqlx::raw_sql(AssertSqlSafe(
-        create.replace("TABLE", &format!("TABLE {table}")),
-    ));
-    create.execute(&pool).await.expect("a table");
+    let created = sqlx::raw_sql(create).execute(&pool).await;
+    created.expect("a table");
     (pool, table)
 }
 
 async fn mariadb(create: &str) -> (MySqlPool, String) {
-    let table = format!("{}guide", prefix());
+    let (table, create) = named(create);
     let pool = MySqlPool::connect(&url("IDEMPOTENT_TEST_MARIADB_URL")).await;
     let pool = pool.expect("the server answers");
-    let create = sqlx::raw_sql(AssertSqlSafe(
-        create.replace("TABLE", &format!("TABLE {table}")),
-    ));
-    create.execute(&pool).await.expect("a table");
+    let created = sqlx::raw_sql(create).execute(&pool).await;
+    created.expect("a table");
     (pool, table)
 }
 
