@@ -9,6 +9,8 @@ pub(crate) mod heartbeat;
 mod held;
 mod job;
 mod lease;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod open_transaction;
 mod raw;
 mod retries;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -39,6 +41,7 @@ pub(crate) use self::{
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::{
     active_call::Instead,
+    open_transaction::{OpenTransaction, RecordedIn},
     transaction::{Claimed, join, run_in},
 };
 

@@ -27,6 +27,7 @@ use crate::{
         admit::{Admission, Admitting, Next},
         answered,
         ending::step,
+        open_transaction::{self, RecordedIn},
         typed::Typed,
     },
     store::{
@@ -281,6 +282,14 @@ impl ActiveCall {
         if let Swap::Refused(_) = answered(Some(*version), answer)? {
             return Ok(None);
         }
+        if draft.state == State::Done {
+            open_transaction::note(connection, || RecordedIn {
+                handle: handle.clone(),
+                operation: Arc::clone(&self.request.operation),
+                id: *attempt.id(),
+                draft: draft.clone(),
+            });
+        }
         Ok(Some(step(ending, draft.state)))
     }
 
@@ -389,7 +398,10 @@ impl<P, K> Joined<P, K> {
         if refusal.is_some() {
             call.undo_in(connection, &claimed, &savepoint).await;
         }
-        savepoint.release(connection).await;
+        if let Err(error) = savepoint.release(connection).await {
+            // So does the commit.
+            tracing::debug!(%error, "a savepoint is not released");
+        }
         match refusal {
             // What a reference leads to is not read back: it may be what is only being written.
             None => typed.own(call, own, None).await,

@@ -2,9 +2,12 @@
 
 use std::{error::Error as StdError, pin::pin, time::Duration};
 
-use sqlx::{AssertSqlSafe, Connection, Database, Transaction, pool::PoolConnection};
+use sqlx::Transaction;
 
-use super::{RetryIf, SqlDatabase, Transact};
+use super::{
+    RetryIf, SqlDatabase, Transact,
+    connection::{CommitFailure, OwnedConnection, is_broken, is_conflict},
+};
 use crate::{
     attempt::Attempt,
     error::Error,
@@ -51,26 +54,6 @@ pub(super) struct Lost<T, E> {
     pub(super) own: Result<T, E>,
 }
 
-/// A connection out of the pool, which it does not get back but by [`give_back`](Self::give_back):
-/// it is closed elsewhere, so that no transaction is left open on it.
-struct OwnedConnection<DB: Database>(Option<PoolConnection<DB>>);
-
-impl<DB: Database> OwnedConnection<DB> {
-    fn give_back(mut self) {
-        self.0 = None;
-    }
-}
-
-impl<DB: Database> Drop for OwnedConnection<DB> {
-    fn drop(&mut self) {
-        if let Some(connection) = &mut self.0 {
-            connection.close_on_drop();
-        }
-    }
-}
-
-const DOING: &str = "running a transaction";
-
 /// All that one try needs.
 pub(super) struct Try<'a, DB: SqlDatabase, Q, P, K> {
     pub(super) call: &'a mut ActiveCall,
@@ -92,42 +75,39 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Q: RetryIf<R::Error>,
         F: AsyncFnOnce(&mut DB::Connection) -> R,
     {
-        let pooled = match self.acquire().await {
-            Ok(pooled) => pooled,
-            Err(error) => return Self::failed(error),
+        let mut owned = match self.acquire().await {
+            Ok(owned) => owned,
+            Err(error) => return Self::refused(error),
         };
-        let mut owned = OwnedConnection(Some(pooled));
-        let Some(connection) = owned.0.as_deref_mut() else {
-            return Self::failed(sqlx::Error::PoolClosed);
+        let (turn, is_clean) = match owned.begin(self.settings.isolation).await {
+            Ok(tx) => self.in_transaction::<R, F>(tx, body).await,
+            Err(error) => (Self::refused(error), false),
         };
-        let (turn, mut is_clean) = self.in_transaction::<R, F>(connection, body).await;
-        if let Some(statement) = DB::RESTORE
-            && is_clean
-        {
-            is_clean = connection.execute(statement.to_owned()).await.is_ok();
-        }
         if is_clean {
-            owned.give_back();
+            owned.give_back().await;
         }
         turn
     }
 
     /// While a commit is found out, no longer than that may take.
-    async fn acquire(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
-        let acquired = self.settings.pool.acquire();
+    async fn acquire(&self) -> Result<OwnedConnection<DB>, StoreError> {
+        let acquired = OwnedConnection::acquire(&self.settings.pool);
         if self.lost.is_none() {
             return acquired.await;
         }
         let limit = self.call.request.handle.timer().sleep(self.patience);
         let acquired = race(acquired, limit).await;
-        acquired.unwrap_or_else(|| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
+        acquired.unwrap_or_else(|| {
+            let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+            Err(DB::store_error(late.into(), "running a transaction"))
+        })
     }
 
     /// Tells how it went, and whether the transaction has ended, so that the connection can be used
     /// again.
     async fn in_transaction<R, F>(
         &mut self,
-        connection: &mut DB::Connection,
+        mut tx: Transaction<'_, DB>,
         body: F,
     ) -> (Turn<R::Value, R::Error>, bool)
     where
@@ -138,16 +118,6 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Q: RetryIf<R::Error>,
         F: AsyncFnOnce(&mut DB::Connection) -> R,
     {
-        for statement in DB::prepare(self.settings.isolation) {
-            if let Err(error) = connection.execute(statement).await {
-                return (Self::refused(error), false);
-            }
-        }
-        let begin = AssertSqlSafe(DB::begin(self.settings.isolation));
-        let mut tx = match connection.begin_with(begin).await {
-            Ok(tx) => tx,
-            Err(error) => return (Self::failed(error), false),
-        };
         let (attempt, claimed) = match self.claim(&mut tx, P::RELEASES).await {
             Ok(claimed) => claimed,
             Err(Refused::Undone(turn)) => return (turn, tx.rollback().await.is_ok()),
@@ -176,11 +146,11 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     {
         let mut is_aborted = false;
         if let Err(error) = &own {
-            if causes(error).any(DB::is_conflict) || self.settings.retry_if.is_reason(error) {
+            if is_conflict::<DB>(error) || self.settings.retry_if.is_reason(error) {
                 return (Turn::Again(Last::Own(own)), tx.rollback().await.is_ok());
             }
             let probe = tx.execute("SELECT 1".to_owned()).await;
-            if probe.as_ref().is_err_and(Self::is_broken) {
+            if probe.as_ref().is_err_and(|error| is_broken::<DB>(error)) {
                 return (Turn::Again(Last::Own(own)), false);
             }
             is_aborted = probe.is_err();
@@ -315,36 +285,24 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     /// The answer to a COMMIT was an error: nothing stands where the database says so.
     fn uncommitted<T, E>(&self, error: sqlx::Error, lost: Option<Lost<T, E>>) -> Turn<T, E> {
         let operation = self.call.request.operation.clone();
-        let is_refused = error.as_database_error().is_some() && !DB::is_broken(&error);
-        match (is_refused, lost) {
-            (true, _) if DB::is_conflict(&error) => Self::failed(error),
-            (true, _) => {
-                let source = DB::store_error(error, "committing a transaction");
-                Turn::Instead(Instead::Refused(Error::Commit { operation, source }))
-            }
-            (false, Some(lost)) => Turn::Lost(lost),
-            (false, None) => Turn::Instead(Instead::Refused(Error::CommitUnknown {
+        let instead = match (CommitFailure::of::<DB>(error), lost) {
+            (CommitFailure::Conflict(error), _) => return Self::refused(error),
+            (CommitFailure::Refused(source), _) => Error::Commit { operation, source },
+            (CommitFailure::Unknown, Some(lost)) => return Turn::Lost(lost),
+            (CommitFailure::Unknown, None) => Error::CommitUnknown {
                 operation,
                 has_record: false,
-            })),
-        }
+            },
+        };
+        Turn::Instead(Instead::Refused(instead))
     }
 
-    /// An error of the database before the body ran.
-    fn failed<T, E>(error: sqlx::Error) -> Turn<T, E> {
-        Self::refused(DB::store_error(error, DOING))
-    }
-
+    /// An error of the database outside the body.
     fn refused<T, E>(error: StoreError) -> Turn<T, E> {
-        match causes(&error).any(DB::is_conflict) || Self::is_broken(&error) {
+        match is_conflict::<DB>(&error) || is_broken::<DB>(&error) {
             true => Turn::Again(Last::Error(error.into())),
             false => Turn::Instead(Instead::Refused(error.into())),
         }
-    }
-
-    fn is_broken(error: &StoreError) -> bool {
-        let mut causes = causes(error).filter_map(|cause| cause.downcast_ref());
-        causes.any(DB::is_broken)
     }
 }
 
@@ -366,13 +324,4 @@ enum Refused<T, E> {
     Written(Turn<T, E>),
     /// It may still wait in the database.
     Broken(Turn<T, E>),
-}
-
-/// An error and what lies behind it.
-fn causes<'a>(
-    error: &'a (dyn StdError + 'static),
-) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |cause: &&'a (dyn StdError + 'static)| {
-        (*cause).source()
-    })
 }
