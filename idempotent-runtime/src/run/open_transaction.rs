@@ -27,6 +27,7 @@ pub(crate) struct RecordedIn {
     pub(crate) handle: Idempotency,
     pub(crate) operation: Arc<str>,
     pub(crate) id: RecordId,
+    /// As it was written, with all that a first claim needs.
     pub(crate) draft: Draft,
 }
 
