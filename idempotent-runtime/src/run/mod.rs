@@ -7,6 +7,8 @@ mod detached;
 mod ending;
 pub(crate) mod heartbeat;
 mod held;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) mod in_process;
 mod job;
 mod lease;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -30,6 +32,8 @@ use crate::{
     store::{Store, StoreError, StoreErrorKind, Swap},
 };
 
+#[cfg(feature = "sqlite")]
+pub(crate) use self::active_call::SHUT_OUT;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use self::transaction::Joined;
 pub use self::typed::reconcile;

@@ -96,7 +96,7 @@ impl<P, K> fmt::Debug for Joined<P, K> {
 impl<P, K> Joined<P, K> {
     /// Runs the body.
     pub async fn run<B: Future>(&mut self, body: Pin<&mut Option<B>>) -> B::Output {
-        self.call.run(&self.attempt, body).await
+        self.call.run_in(&self.attempt, body).await
     }
 
     /// Writes how the body of an annotated function ended; what its caller gets.

@@ -126,7 +126,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         };
         let own = {
             let body = pin!(Some(self.call.make(&attempt, |_| body(&mut *tx))));
-            self.call.run(&attempt, body).await
+            self.call.run_in(&attempt, body).await
         };
         self.after(tx, own.into_result(), claimed).await
     }

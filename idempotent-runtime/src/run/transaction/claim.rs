@@ -1,6 +1,11 @@
 //! A claim inside a transaction, and the record that ends it there.
 
-use std::{any::Any, pin::pin, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use crate::{
     attempt::{Attempt, Stage, is_held},
@@ -16,6 +21,7 @@ use crate::{
         answered,
         ending::step,
         open_transaction::{self, RecordedIn},
+        race,
     },
     store::{Savepoint, SqlConnection, StoreError, StoreErrorKind, Swap},
 };
@@ -70,6 +76,8 @@ impl Admitting<'_> {
             let operation = operation();
             return Err(Admission::Refused(Error::Recursive { operation }));
         }
+        #[cfg(feature = "sqlite")]
+        let is_sqlite = connection.is::<sqlx::SqliteConnection>();
         let mut draft = first(claim, Version::random());
         let (mut seen, mut meaning) = (None, Meaning::Fresh);
         for _ in 0..ROUNDS {
@@ -90,10 +98,16 @@ impl Admitting<'_> {
                             return Err(Admission::Refused(self.left(&draft, meaning)));
                         }
                     };
-                    let (id, number, token) = (self.id, draft.attempt, Some(stamp.token));
+                    let (number, token) = (draft.attempt, Some(stamp.token));
                     let holding = Holding::new(claim, number, draft.on_crash, meaning);
+                    let attempt = Attempt::new(self.id, operation(), number, token, Stage::Body);
+                    #[cfg(feature = "sqlite")]
+                    let attempt = match is_sqlite {
+                        true => attempt.shutting_out(request.handle.id()),
+                        false => attempt,
+                    };
                     return Ok(Claimed {
-                        attempt: Attempt::new(id, operation(), number, token, Stage::Body),
+                        attempt,
                         holding,
                         version: stamp.version,
                         change: step,
@@ -137,6 +151,30 @@ impl ActiveCall {
             Ok(claimed) => Ok((self.begun(claimed.attempt.clone()), Some(claimed))),
             Err(admission) => self.admitted(admission).map(|attempt| (attempt, None)),
         }
+    }
+
+    /// Runs the body, and warns of a transaction that is open for long.
+    pub(crate) async fn run_in<B: Future>(
+        &mut self,
+        attempt: &Attempt,
+        body: Pin<&mut Option<B>>,
+    ) -> B::Output {
+        let (span, handle) = (self.span().clone(), self.request.handle.clone());
+        let limit = handle.defaults().transaction_warning;
+        let mut running = pin!(self.run(attempt, body));
+        let in_time = race(running.as_mut(), handle.timer().sleep(limit)).await;
+        if let Some(output) = in_time {
+            return output;
+        }
+        let operation = attempt.operation();
+        span.in_scope(|| {
+            tracing::warn!(
+                operation,
+                ?limit,
+                "a transaction is open for long: its body still runs"
+            );
+        });
+        running.await
     }
 
     /// Writes how the body ended, to stand from the commit on: what observers are to be told, and

@@ -37,6 +37,7 @@ on_every_database![
 
 mod conflicts;
 mod cut;
+mod waiting;
 
 type Connection<S> = <<S as Shop>::Database as Database>::Connection;
 
