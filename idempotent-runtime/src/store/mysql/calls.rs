@@ -283,7 +283,13 @@ async fn look(
 ) -> Result<Snapshot, StoreError> {
     const DOING: &str = "loading a record";
     let answer = run(session, statement, &[bytes(id.as_bytes())], DOING).await?;
-    let row = answer.rows.first().ok_or_else(|| sql::no_row(DOING))?;
+    let row = answer
+        .rows
+        .first()
+        .ok_or_else(|| match session.is_alone() {
+            true => sql::no_row(DOING),
+            false => sql::version::is_elsewhere(DOING),
+        })?;
     sql::snapshot(row, 0, 1, DOING)
 }
 

@@ -1,17 +1,27 @@
 //! What the store and its clones share, and what it does over its own connections.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use sqlx::mysql::MySqlConnection;
 
 use super::{
     connection::{Connected, MySql},
+    migrate,
     statements::Statements,
 };
 use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
-        Snapshot, StoreError, Swap, moment::Moment, pool::ConnectionPool, sql::TablePrefix,
-        version_cache::VersionCache, waiters::Waiters,
+        Snapshot, StoreError, Swap,
+        moment::Moment,
+        pool::ConnectionPool,
+        sql::{TablePrefix, version as schema},
+        version_cache::VersionCache,
+        waiters::Waiters,
     },
 };
 
@@ -20,11 +30,23 @@ pub(super) struct Inner {
     pub(super) connections: ConnectionPool<MySql>,
     pub(super) statements: Arc<Statements>,
     pub(super) prefix: TablePrefix,
+    /// The statements for a transaction of the application's, once the id of the store is known.
+    pub(super) inside: OnceLock<Statements>,
     pub(super) waiters: Arc<Waiters>,
     pub(super) versions: Arc<VersionCache>,
 }
 
 impl Inner {
+    /// Takes note of the id of the store, whose tables are there.
+    pub(super) async fn learn(&self, connection: &mut MySqlConnection) -> Result<(), StoreError> {
+        if self.inside.get().is_none() {
+            let id = migrate::find_id(connection, &self.prefix).await?;
+            let here = schema::here(&self.prefix, &id);
+            self.inside.get_or_init(|| self.statements.inside(&here));
+        }
+        Ok(())
+    }
+
     pub(super) async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError> {
         let loading = async |connected: &mut Connected| {
             self.statements.load(&mut connected.session(), id).await

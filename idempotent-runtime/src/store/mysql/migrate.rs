@@ -133,6 +133,16 @@ pub(super) async fn check_schema(
     find_records(connection, prefix, DOING).await
 }
 
+/// Tells the id of the store.
+pub(super) async fn find_id(
+    connection: &mut MySqlConnection,
+    prefix: &TablePrefix,
+) -> Result<String, StoreError> {
+    let found = row(connection, schema::id(prefix)).await;
+    let id = found.and_then(|row| row.try_get(0));
+    id.map_err(|error| failure::of(error, DOING))
+}
+
 /// Finds the table of the records, which may be gone whatever that of the versions says. A look at the table itself would wait for
 /// who has locked it.
 async fn find_records(
@@ -221,7 +231,8 @@ fn schema_table(prefix: &TablePrefix) -> String {
         "CREATE TABLE IF NOT EXISTS {prefix}schema (
     version BIGINT NOT NULL PRIMARY KEY,
     applied BIGINT NOT NULL,
-    usable_from BIGINT NOT NULL
+    usable_from BIGINT NOT NULL,
+    store CHAR(32) NOT NULL DEFAULT (REPLACE(UUID(), '-', ''))
 ) {OF_TABLES};
 "
     )

@@ -11,7 +11,11 @@ mod mutants;
 mod rows;
 mod statements;
 
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use sqlx::MySqlPool;
@@ -125,6 +129,7 @@ impl MySqlStore {
                 connections: ConnectionPool::new(server, limits),
                 statements: Arc::new(Statements::new(&prefix)),
                 prefix,
+                inside: OnceLock::new(),
                 waiters: Arc::default(),
                 versions: Arc::default(),
             }),
@@ -147,13 +152,20 @@ impl MySqlStore {
         const DOING: &str = "migrating the schema";
         let inner = &*self.inner;
         let looking = async |connected: &mut Connected| {
-            migrate::is_done(&mut connected.connection, &inner.prefix).await
+            let is_done = migrate::is_done(&mut connected.connection, &inner.prefix).await?;
+            if is_done {
+                inner.learn(&mut connected.connection).await?;
+            }
+            Ok(is_done)
         };
         if inner.connections.run(DOING, looking).await? {
             return Ok(());
         }
         let mut connected = inner.connections.acquire(DOING).await?;
-        let answer = migrate::migrate(&mut connected.connection, &inner.prefix).await;
+        let answer = match migrate::migrate(&mut connected.connection, &inner.prefix).await {
+            Ok(()) => inner.learn(&mut connected.connection).await,
+            refused => refused,
+        };
         connected.release(answer)
     }
 
@@ -166,7 +178,8 @@ impl MySqlStore {
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let inner = &*self.inner;
         let checking = async |connected: &mut Connected| {
-            migrate::check_schema(&mut connected.connection, &inner.prefix).await
+            migrate::check_schema(&mut connected.connection, &inner.prefix).await?;
+            inner.learn(&mut connected.connection).await
         };
         inner.connections.run("checking the schema", checking).await
     }
@@ -238,6 +251,7 @@ impl Store for MySqlStore {
                 connections: inner.connections.another(2),
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
+                inside: OnceLock::new(),
                 waiters: Arc::clone(&inner.waiters),
                 versions: Arc::clone(&inner.versions),
             }),
@@ -253,7 +267,7 @@ impl Store for MySqlStore {
     ) -> Result<Swap, StoreError> {
         let connection = connection_of(connection, KIND)?;
         let session = &mut Session::in_transaction(connection, self);
-        let statements = &self.inner.statements;
+        let statements = self.inner.inside.get().unwrap_or(&self.inner.statements);
         match seen {
             None => statements.create(session, id, next).await,
             Some(seen) => statements.replace(session, id, seen, next, None).await,

@@ -1,6 +1,10 @@
 //! Cuts pieces out of the statements of MariaDB.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{
+    fmt::Write as _,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, Executor};
@@ -124,6 +128,7 @@ impl Subject for Mutant {
                 connections: sound.connections.another(10),
                 statements: Arc::clone(&self.statements),
                 prefix: sound.prefix.clone(),
+                inside: OnceLock::new(),
                 waiters: Arc::default(),
                 versions: Arc::default(),
             }),

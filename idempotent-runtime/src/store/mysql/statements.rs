@@ -13,11 +13,14 @@ use crate::{
 /// An exact integer, and free of the session's time zone, whose clock shows an hour of every autumn twice.
 pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
+/// Where a look looks. Inside a transaction of the application's it is the database of the store alone, else there is no row.
+const ANYWHERE: &str = "SELECT 1";
+
 /// The text of every statement, for one table.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which the record can expire. Only this
 /// column is indexed, and as a rule only a claim changes it, so that a completion writes no index.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) load: Statement,
     pub(super) load_locked: Statement,
@@ -33,7 +36,7 @@ pub(super) struct Statements {
 }
 
 /// A statement as the servers want it, with unnumbered parameters.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Statement {
     pub(super) text: Arc<str>,
     /// Which value stands at each of its places.
@@ -70,8 +73,9 @@ impl Statements {
         let rerun = OnCrash::Rerun.code();
         let max = i64::MAX;
         // A plain look is a consistent read: it takes no lock and waits for none.
-        let load =
-            format!("SELECT {NOW}, {columns} FROM (SELECT 1) AS one LEFT JOIN {table} ON id = ?1");
+        let load = format!(
+            "SELECT {NOW}, {columns} FROM ({ANYWHERE}) AS one LEFT JOIN {table} ON id = ?1"
+        );
         let again = format!(
             "SELECT {NOW}, outcome FROM {table}
              WHERE id = ?1 AND version = ?2 AND state = {done} AND expires = ?3"
@@ -159,6 +163,18 @@ impl Statements {
             expired: Statement::new(&expired),
             scan: Statement::new(&scan),
             table,
+        }
+    }
+
+    /// The same for a transaction of the application's: a claim looks only where `here` gives a row.
+    pub(super) fn inside(&self, here: &str) -> Self {
+        let load = Statement {
+            text: self.load.text.replace(ANYWHERE, here).into(),
+            places: self.load.places.clone(),
+        };
+        Self {
+            load,
+            ..self.clone()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::{Row, postgres::PgConnection};
+use sqlx::{AssertSqlSafe, Executor, Row, postgres::PgConnection};
 
 use super::{
     failure,
@@ -88,8 +88,25 @@ impl Statements {
             if snapshot.record.is_some() {
                 return Ok(Swap::Refused(snapshot));
             }
+            if self.is_elsewhere(connection, DOING).await? {
+                return Err(sql::version::is_elsewhere(DOING));
+            }
         }
         Err(StoreError::new(StoreErrorKind::Denied, DOING).with_source(HIDDEN))
+    }
+
+    async fn is_elsewhere(
+        &self,
+        connection: &mut PgConnection,
+        doing: &'static str,
+    ) -> Result<bool, StoreError> {
+        let Some(here) = &self.here else {
+            return Ok(false);
+        };
+        let here = sqlx::raw_sql(AssertSqlSafe(Arc::clone(here)));
+        let here = connection.fetch_optional(here).await;
+        here.map(|row| row.is_none())
+            .map_err(|error| failure::of(error, doing))
     }
 
     /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
@@ -198,7 +215,7 @@ mod tests {
             "SELECT waited, xmin::text::bigint FROM {}records",
             inner.prefix
         );
-        let row = sqlx::query_as(sqlx::AssertSqlSafe(query))
+        let row = sqlx::query_as(AssertSqlSafe(query))
             .fetch_one(&mut **connection)
             .await;
         connection.release(Ok(())).expect("it is free again");

@@ -1,10 +1,16 @@
 //! What the store and its clones share, and what it does over its own connections.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use sqlx::postgres::PgConnection;
 
 use super::{
     calls::Mark,
     connection::{Connected, Postgres},
+    migrate,
     rows::Protocol,
     statements::Statements,
 };
@@ -12,8 +18,13 @@ use crate::{
     identity::RecordId,
     record::{Draft, Record, Version},
     store::{
-        Snapshot, StoreError, StoreErrorKind, Swap, moment::Moment, notifications::Listener,
-        pool::ConnectionPool, sql::TablePrefix, version_cache::VersionCache, waiters::Waiters,
+        Snapshot, StoreError, StoreErrorKind, Swap,
+        moment::Moment,
+        notifications::Listener,
+        pool::ConnectionPool,
+        sql::{TablePrefix, version as schema},
+        version_cache::VersionCache,
+        waiters::Waiters,
     },
 };
 
@@ -22,12 +33,25 @@ pub(super) struct Inner {
     pub(super) connections: ConnectionPool<Postgres>,
     pub(super) statements: Arc<Statements>,
     pub(super) prefix: TablePrefix,
+    /// The statements for a transaction of the application's, once the id of the store is known.
+    pub(super) inside: OnceLock<Statements>,
     pub(super) waiters: Arc<Waiters>,
     pub(super) listener: Arc<Listener>,
     pub(super) versions: Arc<VersionCache>,
 }
 
 impl Inner {
+    /// Takes note of the id of the store, whose tables are there.
+    pub(super) async fn learn(&self, connection: &mut PgConnection) -> Result<(), StoreError> {
+        if self.inside.get().is_none() {
+            let id = migrate::find_id(connection, &self.prefix).await?;
+            let here = schema::here(&self.prefix, &id);
+            self.inside
+                .get_or_init(|| self.statements.inside(Some(&here)));
+        }
+        Ok(())
+    }
+
     pub(super) fn tells(&self) -> bool {
         self.statements.protocol == Protocol::Extended
     }

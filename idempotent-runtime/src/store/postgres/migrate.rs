@@ -136,6 +136,16 @@ pub(super) async fn check_schema(
     find_records(connection, prefix, DOING).await
 }
 
+/// Tells the id of the store.
+pub(super) async fn find_id(
+    connection: &mut PgConnection,
+    prefix: &TablePrefix,
+) -> Result<String, StoreError> {
+    let found = row(connection, schema::id(prefix)).await;
+    let id = found.and_then(|row| row.try_get(0));
+    id.map_err(|error| failure::of(error, DOING))
+}
+
 /// Finds the table of the records, which may be gone whatever that of the versions says.
 async fn find_records(
     connection: &mut PgConnection,
@@ -188,7 +198,8 @@ fn schema_table(prefix: &TablePrefix) -> String {
         "CREATE TABLE IF NOT EXISTS {prefix}schema (
     version bigint NOT NULL PRIMARY KEY,
     applied bigint NOT NULL,
-    usable_from bigint NOT NULL
+    usable_from bigint NOT NULL,
+    store text NOT NULL DEFAULT replace(gen_random_uuid()::text, '-', '')
 );
 "
     )

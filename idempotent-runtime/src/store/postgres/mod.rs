@@ -13,7 +13,11 @@ mod packed;
 mod rows;
 mod statements;
 
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use sqlx::{
@@ -139,6 +143,7 @@ impl PostgresStore {
                 connections: ConnectionPool::new(server, limits),
                 statements: Arc::new(Statements::new(&prefix, protocol)),
                 prefix,
+                inside: OnceLock::new(),
                 waiters: Arc::default(),
                 listener: Arc::default(),
                 versions: Arc::default(),
@@ -161,15 +166,21 @@ impl PostgresStore {
     pub async fn migrate(&self) -> Result<(), StoreError> {
         const DOING: &str = "migrating the schema";
         let inner = &*self.inner;
-        let looking =
-            async |connection: &mut Connected| migrate::is_done(connection, &inner.prefix).await;
+        let looking = async |connection: &mut Connected| {
+            let is_done = migrate::is_done(connection, &inner.prefix).await?;
+            if is_done {
+                inner.learn(connection).await?;
+            }
+            Ok(is_done)
+        };
         if inner.connections.run(DOING, looking).await? {
             return Ok(());
         }
         let mut connection = inner.connections.acquire(DOING).await?;
         // Where that fails, the connection is closed, and its transaction holds nothing any more.
         migrate::migrate(&mut connection, &inner.prefix).await?;
-        connection.release(Ok(()))
+        let learned = inner.learn(&mut connection).await;
+        connection.release(learned)
     }
 
     /// Tells whether this build can use the tables, for people who run their own migrations.
@@ -181,7 +192,8 @@ impl PostgresStore {
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
         let checking = async |connection: &mut Connected| {
-            migrate::check_schema(connection, &inner.prefix).await
+            migrate::check_schema(connection, &inner.prefix).await?;
+            inner.learn(connection).await
         };
         inner.connections.run("checking the schema", checking).await
     }
@@ -313,6 +325,7 @@ impl Store for PostgresStore {
                 connections: inner.connections.another(2),
                 statements: Arc::clone(&inner.statements),
                 prefix: inner.prefix.clone(),
+                inside: OnceLock::new(),
                 waiters: Arc::clone(&inner.waiters),
                 listener: Arc::clone(&inner.listener),
                 versions: Arc::clone(&inner.versions),
@@ -328,7 +341,14 @@ impl Store for PostgresStore {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let connection = connection_of::<PgConnection>(connection, KIND)?;
-        let statements = self.inner.statements.unnamed();
+        let unknown;
+        let statements = match self.inner.inside.get() {
+            Some(inside) => inside,
+            None => {
+                unknown = self.inner.statements.inside(None);
+                &unknown
+            }
+        };
         match seen {
             None => statements.create(connection, id, next).await,
             Some(seen) => statements.replace(connection, id, seen, next, None).await,

@@ -1,7 +1,7 @@
 //! Cuts pieces out of the statements of Postgres.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -132,6 +132,7 @@ impl Subject for Mutant {
                 connections,
                 statements: Arc::clone(&self.statements),
                 prefix: sound.prefix.clone(),
+                inside: OnceLock::new(),
                 waiters: Arc::default(),
                 listener: Arc::default(),
                 versions: Arc::default(),

@@ -28,6 +28,9 @@ pub(super) mod place {
     pub(in super::super) const RECORD: usize = 5;
 }
 
+/// Where a record may begin. Inside a transaction of the application's it is the database of the store alone.
+const ANYWHERE: &str = "WHERE true";
+
 /// Stands for a statement's name in its text.
 const NAME: &str = "<name>";
 
@@ -71,6 +74,8 @@ pub(super) struct Statements {
     pub(super) purge: Statement,
     pub(super) scan: Statement,
     pub(super) channel: Arc<str>,
+    /// Inside a transaction of the application's: gives a row in the store's database.
+    pub(super) here: Option<Arc<str>>,
 }
 
 impl Statements {
@@ -105,7 +110,7 @@ impl Statements {
                         CASE WHEN $8::bigint = {running} THEN NULL ELSE now END,
                         now + least(coalesce($16::bigint, 0), {max} - now), $17::bigint, $18::bigint, $19::bytea,
                         now + greatest(0, least(coalesce($16::bigint, 0), {max} - now) - coalesce($15::bigint, 0))
-                 FROM clock
+                 FROM clock {ANYWHERE}
                  ON CONFLICT (id) DO NOTHING
                  RETURNING created, token, lease_end, expires)
              SELECT {APPLIED}::bigint, created, token, lease_end, expires, NULL::bytea, {NAME} FROM claimed
@@ -195,17 +200,31 @@ impl Statements {
             purge: Statement::new(&purge),
             scan: Statement::new(&scan),
             channel: format!("{prefix}moved").into(),
+            here: None,
         }
     }
 
-    /// The same for a connection that is not ours, on which nothing of ours keeps a name.
-    pub(super) fn unnamed(&self) -> Self {
+    /// The same for a connection that is not ours, on which nothing of ours keeps a name. It claims only where `here` gives
+    /// a row.
+    pub(super) fn inside(&self, here: Option<&str>) -> Self {
         let protocol = match self.protocol {
             Protocol::Extended | Protocol::Unnamed => Protocol::Unnamed,
             Protocol::Simple => Protocol::Simple,
         };
+        let create = &self.create;
+        let text = match here {
+            Some(here) => create
+                .text
+                .replace(ANYWHERE, &format!("WHERE EXISTS ({here})")),
+            None => create.text.to_string(),
+        };
         Self {
             protocol,
+            create: Statement {
+                text: text.into(),
+                name: create.name,
+            },
+            here: here.map(Arc::from),
             ..self.clone()
         }
     }

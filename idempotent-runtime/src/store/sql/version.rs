@@ -55,6 +55,25 @@ pub(crate) fn check(found: Found, known: usize, doing: &'static str) -> Result<(
     )
 }
 
+/// Tells the id of the store, which the first step drew: by it a claim inside a transaction of the application's knows whether it
+/// is in the right database.
+pub(crate) fn id(prefix: &TablePrefix) -> String {
+    format!("SELECT store FROM {prefix}schema WHERE version = 1")
+}
+
+/// Gives a row in the database of the store with this id, and nothing elsewhere.
+pub(crate) fn here(prefix: &TablePrefix, id: &str) -> String {
+    let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
+    format!("{} AND store = '{digits}'", self::id(prefix))
+}
+
+/// The transaction would not commit the record where other calls look for it.
+pub(crate) fn is_elsewhere(doing: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::Configuration, doing).with_source(
+        "the transaction is open in another database than the one in which the store keeps its records: begin it over a pool on that one",
+    )
+}
+
 /// The table of the records is gone, and that of the versions says that it was made. Nobody makes it again: whoever lost records
 /// has to know.
 pub(crate) fn records_are_missing(prefix: &TablePrefix, doing: &'static str) -> StoreError {

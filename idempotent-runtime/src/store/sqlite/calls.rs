@@ -66,11 +66,22 @@ impl Statements {
         for _ in 0..sql::ROUNDS {
             match self.create_once(connection, id, next).await? {
                 // What was in the way is gone already.
-                Swap::Refused(Snapshot { record: None, .. }) => {}
+                Swap::Refused(Snapshot { record: None, .. }) => {
+                    if self.is_elsewhere(connection).await? {
+                        return Err(sql::version::is_elsewhere(CLAIMING));
+                    }
+                }
                 swap => return Ok(swap),
             }
         }
         Err(StoreError::new(StoreErrorKind::Denied, CLAIMING).with_source(DROPPED))
+    }
+
+    async fn is_elsewhere(&self, connection: &mut SqliteConnection) -> Result<bool, StoreError> {
+        match &self.here {
+            Some(here) => Ok(all(connection, query(here), CLAIMING).await?.is_empty()),
+            None => Ok(false),
+        }
     }
 
     async fn create_once(

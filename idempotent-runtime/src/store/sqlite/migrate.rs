@@ -113,6 +113,18 @@ pub(super) async fn check_schema(
     find_records(connection, prefix, DOING).await
 }
 
+/// Tells the id of the store.
+pub(super) async fn find_id(
+    connection: &mut SqliteConnection,
+    prefix: &TablePrefix,
+) -> Result<String, StoreError> {
+    let found = connection
+        .fetch_one(AssertSqlSafe(schema::id(prefix)))
+        .await;
+    let id = found.and_then(|row| row.try_get(0));
+    id.map_err(|error| failure::of(error, "looking for the store"))
+}
+
 /// Finds the table of the records, which may be gone whatever that of the versions says. Names are the same in either case.
 async fn find_records(
     connection: &mut SqliteConnection,
@@ -173,7 +185,8 @@ fn schema_table(prefix: &TablePrefix) -> String {
         "CREATE TABLE IF NOT EXISTS {prefix}schema (
     version INTEGER NOT NULL PRIMARY KEY,
     applied INTEGER NOT NULL,
-    usable_from INTEGER NOT NULL
+    usable_from INTEGER NOT NULL,
+    store TEXT NOT NULL DEFAULT (lower(hex(randomblob(16))))
 ) STRICT;
 "
     )

@@ -11,7 +11,12 @@ mod mutants;
 mod rows;
 mod statements;
 
-use std::{any::Any, path::Path, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    path::Path,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use sqlx::{SqliteConnection, SqlitePool};
@@ -27,7 +32,7 @@ use crate::{
     store::{
         Snapshot, Store, StoreError, StoreErrorKind, Swap,
         spawned::spawned,
-        sql::TablePrefix,
+        sql::{TablePrefix, version as schema},
         transaction::connection_of,
         waiters::{Waiters, look::PollInterval},
     },
@@ -75,6 +80,8 @@ struct Inner {
     statements: Arc<Statements>,
     prefix: TablePrefix,
     waiters: Arc<Waiters>,
+    /// The statements for a transaction of the application's, once the id of the store is known.
+    inside: OnceLock<Statements>,
     /// `None` where the connections are the application's, or for heartbeats, or the database is in no file with a log.
     queue: Option<Queue>,
 }
@@ -136,6 +143,7 @@ impl SqliteStore {
                 statements,
                 prefix,
                 waiters: Arc::default(),
+                inside: OnceLock::new(),
                 queue,
             }),
         }
@@ -149,12 +157,10 @@ impl SqliteStore {
     /// [`Schema`](crate::store::StoreErrorKind::Schema) where a newer release left no room for this one, or a table is gone, and as
     /// [`open`](Self::open).
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        let mut connection = self
-            .inner
-            .connections
-            .acquire("migrating the schema")
-            .await?;
-        let answer = migrate::migrate(&mut connection, &self.inner.prefix).await;
+        let inner = &self.inner;
+        let mut connection = inner.connections.acquire("migrating the schema").await?;
+        let migrated = migrate::migrate(&mut connection, &inner.prefix).await;
+        let answer = inner.learn(&mut connection, migrated).await;
         connection.release(answer)
     }
 
@@ -165,12 +171,10 @@ impl SqliteStore {
     /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, they are older, or a newer
     /// release left no room for this one.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
-        let mut connection = self
-            .inner
-            .connections
-            .acquire("checking the schema")
-            .await?;
-        let answer = migrate::check_schema(&mut connection, &self.inner.prefix).await;
+        let inner = &self.inner;
+        let mut connection = inner.connections.acquire("checking the schema").await?;
+        let checked = migrate::check_schema(&mut connection, &inner.prefix).await;
+        let answer = inner.learn(&mut connection, checked).await;
         connection.release(answer)
     }
 
@@ -193,6 +197,7 @@ impl SqliteStore {
             statements: Arc::clone(&inner.statements),
             prefix: inner.prefix.clone(),
             waiters: Arc::clone(&inner.waiters),
+            inside: OnceLock::new(),
             queue: None,
         };
         own.wait_for_a_look().await?;
@@ -203,6 +208,21 @@ impl SqliteStore {
 }
 
 impl Inner {
+    /// Takes note of the id of the store, once its tables are there.
+    async fn learn(
+        &self,
+        connection: &mut SqliteConnection,
+        found: Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        found?;
+        if self.inside.get().is_none() {
+            let id = migrate::find_id(connection, &self.prefix).await?;
+            let here = schema::here(&self.prefix, &id);
+            self.inside.get_or_init(|| self.statements.inside(&here));
+        }
+        Ok(())
+    }
+
     /// Looks at the table, and waits for a lock that somebody else has on the file for a moment: that says nothing of the way there.
     async fn wait_for_a_look(&self) -> Result<(), StoreError> {
         let began = SystemTimer.now();
@@ -366,7 +386,8 @@ impl Store for SqliteStore {
         next: &Draft,
     ) -> Result<Swap, StoreError> {
         let connection = connection_of::<SqliteConnection>(connection, KIND)?;
-        self.inner.statements.swap(connection, id, seen, next).await
+        let statements = self.inner.inside.get().unwrap_or(&self.inner.statements);
+        statements.swap(connection, id, seen, next).await
     }
 }
 

@@ -1,6 +1,9 @@
 //! Cuts pieces out of the statements of SQLite.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, Executor};
@@ -76,6 +79,7 @@ impl Bench for Mutant {
             connections: another.expect("memory opens again").expect("it has a name"),
             statements: Arc::new(statements),
             prefix,
+            inside: OnceLock::new(),
             waiters: Arc::default(),
             queue: None,
         };

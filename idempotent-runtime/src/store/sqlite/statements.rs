@@ -16,12 +16,15 @@ use crate::{
 /// clock after it has the lock it writes under.
 pub(super) const NOW: &str = "CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000";
 
+/// Where a record may begin. Inside a transaction of the application's it is the database of the store alone.
+const ANYWHERE: &str = "WHERE true";
+
 /// The text of every statement, for one table.
 ///
 /// Beside the columns of a record the table has `purge_from`, the least moment at which it can expire: what `expires`
 /// would be if its holder finished at once. Only this column is indexed, and a completion leaves it alone, so that it does not
 /// write to the index. What somebody must settle never expires, so it stands behind everything that a purge looks at.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) load: Arc<str>,
     pub(super) create: Arc<str>,
@@ -35,6 +38,8 @@ pub(super) struct Statements {
     pub(super) creates: Together,
     /// `finish` for several records.
     pub(super) finishes: Together,
+    /// Inside a transaction of the application's: gives a row in the store's database.
+    pub(super) here: Option<Arc<str>>,
 }
 
 /// How many writes stand after one commit at most. What they answer has to fit into the channel of the driver, of 50: where it waits for
@@ -42,7 +47,7 @@ pub(super) struct Statements {
 pub(super) const MOST_TOGETHER: usize = 8;
 
 /// One statement for several records, which are one message to the driver.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Together {
     of_one: String,
     parameters: usize,
@@ -117,7 +122,7 @@ impl Statements {
                     CASE ?8 WHEN {running} THEN NULL ELSE now END,
                     now + coalesce(min(?16, {max} - now), 0), ?17, ?18, ?19,
                     now + max(0, coalesce(min(?16, {max} - now), 0) - coalesce(?15, 0))
-             FROM (SELECT {NOW} AS now) WHERE true
+             FROM (SELECT {NOW} AS now) {ANYWHERE}
              ON CONFLICT (id) DO NOTHING
              RETURNING {APPLIED}, created, token, lease_end, expires;
              SELECT {REFUSED}, {stands} WHERE changes() = 0",
@@ -181,6 +186,19 @@ impl Statements {
             finish: finish.into(),
             purge: purge.into(),
             scan: scan.into(),
+            here: None,
+        }
+    }
+
+    /// The same for a transaction of the application's: it claims only where `here` gives a row.
+    pub(super) fn inside(&self, here: &str) -> Self {
+        let create = self
+            .create
+            .replace(ANYWHERE, &format!("WHERE EXISTS ({here})"));
+        Self {
+            create: create.into(),
+            here: Some(here.into()),
+            ..self.clone()
         }
     }
 }

@@ -27,6 +27,7 @@ mod around;
 mod attribute;
 mod commits;
 mod discarded;
+mod elsewhere;
 mod isolation;
 mod leftovers;
 mod meetings;
