@@ -205,7 +205,8 @@ fn first_calls(runtime: &Runtime, tasks: usize, idem: &Idempotency) -> impl FnMu
     })
 }
 
-fn fresh() -> u64 {
+/// A number that nobody has had.
+pub fn fresh() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1_000);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
@@ -222,7 +223,7 @@ fn each_of(
 }
 
 /// Does the work so many times, `tasks` at once.
-fn spread<S, F>(
+pub fn spread<S, F>(
     runtime: &Runtime,
     tasks: usize,
     side: &S,

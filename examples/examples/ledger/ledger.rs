@@ -11,10 +11,12 @@ use std::{
     time::Duration,
 };
 
-use idempotent_runtime::{Error, Idempotency, idempotent, store::SqliteStore};
+use idempotent_runtime::{
+    Error, Idempotency, idempotent, store::SqliteStore, transaction::transaction,
+};
 use serde::{Deserialize, Serialize};
 use sqlx::{
-    Connection as _, SqliteConnection, SqlitePool,
+    SqliteConnection, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions},
 };
 
@@ -28,7 +30,7 @@ enum PostError {
     Database(#[from] sqlx::Error),
 }
 
-/// Books a transfer in the caller's transaction: its record commits with these rows.
+/// Books a transfer as a part of a transaction: its record commits with these rows.
 #[idempotent(name = "ledger.post", key = transfer.id, tx = tx, on_error = release, skip(ran))]
 async fn post(
     tx: &mut SqliteConnection,
@@ -62,21 +64,18 @@ async fn book(tx: &mut SqliteConnection, transfer: &Transfer) -> Result<(), Post
     Ok(())
 }
 
-/// Begins, posts and commits; whether the body ran.
+/// Posts in a transaction of its own; whether the body ran.
 async fn handle(
     pool: &SqlitePool,
     transfer: &Transfer,
     protected: bool,
 ) -> Result<bool, PostError> {
     let ran = AtomicBool::new(!protected);
-    let mut connection = pool.acquire().await?;
-    let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
-    if protected {
-        post(&mut tx, transfer, &ran).await?;
-    } else {
-        book(&mut tx, transfer).await?;
-    }
-    tx.commit().await?;
+    transaction(pool, async |tx| match protected {
+        true => post(tx, transfer, &ran).await,
+        false => book(tx, transfer).await,
+    })
+    .await?;
     Ok(ran.into_inner())
 }
 

@@ -31,7 +31,8 @@ impl<P, K> CallBuilder<P, K> {
     ///   another transaction is the cause is never recorded: it is found in its
     ///   [`source`](StdError::source) chain.
     /// * **A duplicate** waits for the first one's transaction, 10 seconds unless
-    ///   [`in_flight`](Self::in_flight) says else; then it is [`Error::InProgress`].
+    ///   [`in_flight`](Self::in_flight) says else; then it is [`Error::InProgress`]. In the same
+    ///   process it waits before it takes a connection.
     ///
     /// `lease`, `on_crash`, `on_outage` and `also_accept_…` are refused, because the transaction
     /// holds the key. Effects of the body outside the database happen at least once.

@@ -105,8 +105,9 @@ impl<P, K> CallBuilder<P, K> {
     ///   clock; under MariaDB's `EMPTY_STRING_IS_NULL` a call without a scope is refused with an
     ///   [`Error::Store`] of the kind [`Schema`](crate::store::StoreErrorKind::Schema).
     ///   `LAST_INSERT_ID()` tells of the record afterwards.
-    /// * SQLite: leave `read_uncommitted` off for connections that share a cache.
-    ///   `last_insert_rowid()` tells of the record afterwards. After an error of the database,
+    /// * SQLite: a call inside the body over another connection is [`Error::InvalidPolicy`] at once,
+    ///   because it would wait for the lock of its own transaction. Leave `read_uncommitted` off for
+    ///   connections that share a cache. `last_insert_rowid()` tells of the record afterwards. After an error of the database,
     ///   close the connection: sqlx 0.9.0 goes on counting the transaction.
     ///
     /// # Examples
@@ -149,9 +150,8 @@ impl<P, K> CallBuilder<P, K> {
     /// [`run`](Self::run), [`Error::InvalidPolicy`] where no transaction is open,
     /// [`Error::TransactionEnded`], and [`Error::Store`], of the kind
     /// [`Configuration`](crate::StoreErrorKind::Configuration) where the store keeps its records in
-    /// another kind of database. Another *database* of the same kind is not known: where the
-    /// store's table is missing there, that is an error; where there is one, records stand in two
-    /// places.
+    /// another database. A store over a pool of yours knows its database once `migrate` or
+    /// `check_schema` has run. A copy of a database is taken for the original.
     ///
     /// # Cancel safety
     ///

@@ -11,7 +11,18 @@ use crate::{
 
 /// A transaction of sqlx, or the connection on which one was begun, as
 /// [`run_in`](crate::CallBuilder::run_in) and the attribute's `tx` take it: `&mut transaction` or
-/// `&mut *transaction`, where `pool.begin()` or `connection.begin()` gave `transaction`.
+/// `&mut *transaction`, where `pool.begin()` or `connection.begin()` gave `transaction`. Anything else
+/// does not compile:
+///
+/// ```compile_fail,E0277
+/// use idempotent_runtime::{Error, idempotent};
+///
+/// #[idempotent(key = id, tx = tx)]
+/// async fn post(tx: &mut String, id: u64) -> Result<u64, Error> {
+///     let _ = tx;
+///     Ok(id)
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no connection that a call can share a transaction on",
     label = "needs the connection of a database whose feature is on",

@@ -13,10 +13,11 @@ use crate::transactions::shop::Shop;
 on_every_database![
     g07_transfers_in_opposite_order_are_each_applied_once,
     g07_increments_in_serializable_transactions_all_count,
+    every_isolation_gives_the_same_results,
 ];
 
 /// An error that shows its cause, though a transparent wrapper stands in front of it.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 enum LedgerError {
     #[error(transparent)]
     Idempotency(#[from] Error),
@@ -131,4 +132,45 @@ async fn g07_increments_in_serializable_transactions_all_count<S: Shop<Database:
         caller.await.expect("no panic");
     }
     assert_eq!(cents(&*shop).await[0], 116);
+}
+
+async fn every_isolation_gives_the_same_results<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let handles: [_; 4] = std::array::from_fn(|_| Idempotency::new(shop.store()));
+    let shop = Arc::new(shop);
+    let levels = [
+        Isolation::ReadCommitted,
+        Isolation::RepeatableRead,
+        Isolation::Serializable,
+    ];
+    for (item, level) in (1_i64..).zip(levels) {
+        let place = |caller: usize, item: i64| {
+            let (shop, idem) = (Arc::clone(&shop), handles[caller % 4].clone());
+            tokio::spawn(async move {
+                let how = Transact::new(shop.pool()).tries(50).isolation(level);
+                let call = idem.call("orders.place").key(&format!("{level:?}"));
+                let placed: Result<i64, LedgerError> = call
+                    .arguments(&item)
+                    .transact(how, async |tx| {
+                        shop.order(tx, item).await?;
+                        Ok(item)
+                    })
+                    .await;
+                placed
+            })
+        };
+        let callers: Vec<_> = (0..16).map(|caller| place(caller, item)).collect();
+        for caller in callers {
+            let placed = caller.await.expect("no panic");
+            assert_eq!(placed.expect("an answer"), item, "{level:?}");
+        }
+        let other = place(0, -item).await.expect("no panic");
+        assert!(
+            matches!(
+                other,
+                Err(LedgerError::Idempotency(Error::KeyReused { .. }))
+            ),
+            "{level:?}: {other:?}"
+        );
+    }
+    assert_eq!(shop.orders().await, [1, 2, 3]);
 }
