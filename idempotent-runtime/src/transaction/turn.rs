@@ -1,9 +1,12 @@
 //! One try: a connection, a claim, the body, the record, and the commit.
 
+mod connection;
+
 use std::{error::Error as StdError, pin::pin, time::Duration};
 
-use sqlx::{AssertSqlSafe, Connection, Database, Transaction, pool::PoolConnection};
+use sqlx::{AssertSqlSafe, Connection, Transaction, pool::PoolConnection};
 
+use self::connection::OwnedConnection;
 use super::{RetryIf, SqlDatabase, Transact};
 use crate::{
     attempt::Attempt,
@@ -51,24 +54,6 @@ pub(super) struct Lost<T, E> {
     pub(super) own: Result<T, E>,
 }
 
-/// A connection out of the pool, which it does not get back but by [`give_back`](Self::give_back):
-/// it is closed elsewhere, so that no transaction is left open on it.
-struct OwnedConnection<DB: Database>(Option<PoolConnection<DB>>);
-
-impl<DB: Database> OwnedConnection<DB> {
-    fn give_back(mut self) {
-        self.0 = None;
-    }
-}
-
-impl<DB: Database> Drop for OwnedConnection<DB> {
-    fn drop(&mut self) {
-        if let Some(connection) = &mut self.0 {
-            connection.close_on_drop();
-        }
-    }
-}
-
 const DOING: &str = "running a transaction";
 
 /// All that one try needs.
@@ -104,7 +89,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         if let Some(statement) = DB::RESTORE
             && is_clean
         {
-            is_clean = connection.execute(statement.to_owned()).await.is_ok();
+            let restored = connection.execute(statement.to_owned());
+            is_clean = matches!(self.in_time(restored).await, Some(Ok(())));
         }
         if is_clean {
             owned.give_back();
@@ -118,9 +104,45 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         if self.lost.is_none() {
             return acquired.await;
         }
+        let acquired = self.in_time(acquired).await;
+        acquired.unwrap_or_else(|| Err(silent()))
+    }
+
+    /// While a commit is found out, no longer than that may take.
+    async fn begin<'c>(
+        &self,
+        connection: &'c mut DB::Connection,
+    ) -> Result<Transaction<'c, DB>, StoreError> {
+        let isolation = self.settings.isolation;
+        let begun = async {
+            for statement in DB::prepare(isolation) {
+                connection.execute(statement).await?;
+            }
+            let begin = connection.begin_with(AssertSqlSafe(DB::begin(isolation)));
+            begin.await.map_err(|error| DB::store_error(error, DOING))
+        };
+        if self.lost.is_none() {
+            return begun.await;
+        }
+        let begun = self.in_time(begun).await;
+        begun.unwrap_or_else(|| Err(DB::store_error(silent(), DOING)))
+    }
+
+    /// The server may be silent, and have committed all the same.
+    async fn commit(&self, tx: Transaction<'_, DB>) -> Result<(), sqlx::Error> {
+        let committed = self.in_time(tx.commit()).await;
+        committed.unwrap_or_else(|| Err(silent()))
+    }
+
+    /// Whether it is known to be rolled back.
+    async fn roll_back(&self, tx: Transaction<'_, DB>) -> bool {
+        matches!(self.in_time(tx.rollback()).await, Some(Ok(())))
+    }
+
+    /// Waits for the database no longer than the call waits for others.
+    async fn in_time<F: Future>(&self, work: F) -> Option<F::Output> {
         let limit = self.call.request.handle.timer().sleep(self.patience);
-        let acquired = race(acquired, limit).await;
-        acquired.unwrap_or_else(|| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))
+        race(work, limit).await
     }
 
     /// Tells how it went, and whether the transaction has ended, so that the connection can be used
@@ -138,20 +160,14 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Q: RetryIf<R::Error>,
         F: AsyncFnOnce(&mut DB::Connection) -> R,
     {
-        for statement in DB::prepare(self.settings.isolation) {
-            if let Err(error) = connection.execute(statement).await {
-                return (Self::refused(error), false);
-            }
-        }
-        let begin = AssertSqlSafe(DB::begin(self.settings.isolation));
-        let mut tx = match connection.begin_with(begin).await {
+        let mut tx = match self.begin(connection).await {
             Ok(tx) => tx,
-            Err(error) => return (Self::failed(error), false),
+            Err(error) => return (Self::refused(error), false),
         };
         let (attempt, claimed) = match self.claim(&mut tx, P::RELEASES).await {
             Ok(claimed) => claimed,
-            Err(Refused::Undone(turn)) => return (turn, tx.rollback().await.is_ok()),
-            Err(Refused::Written(turn)) => return (turn, tx.commit().await.is_ok()),
+            Err(Refused::Undone(turn)) => return (turn, self.roll_back(tx).await),
+            Err(Refused::Written(turn)) => return (turn, self.commit(tx).await.is_ok()),
             Err(Refused::Broken(turn)) => return (turn, false),
         };
         let own = {
@@ -177,7 +193,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         let mut is_aborted = false;
         if let Err(error) = &own {
             if causes(error).any(DB::is_conflict) || self.settings.retry_if.is_reason(error) {
-                return (Turn::Again(Last::Own(own)), tx.rollback().await.is_ok());
+                return (Turn::Again(Last::Own(own)), self.roll_back(tx).await);
             }
             let probe = tx.execute("SELECT 1".to_owned()).await;
             if probe.as_ref().is_err_and(Self::is_broken) {
@@ -189,12 +205,12 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             Some((claimed, savepoint)) => {
                 if is_aborted {
                     self.call.executed_in(&claimed, false);
-                    return (Turn::Own(own), tx.rollback().await.is_ok());
+                    return (Turn::Own(own), self.roll_back(tx).await);
                 }
                 self.record(tx, own, claimed, savepoint).await
             }
-            None if own.is_err() => (Turn::Own(own), tx.rollback().await.is_ok()),
-            None => match tx.commit().await {
+            None if own.is_err() => (Turn::Own(own), self.roll_back(tx).await),
+            None => match self.commit(tx).await {
                 Ok(()) => (Turn::Own(own), true),
                 Err(error) => (self.uncommitted(error, None), false),
             },
@@ -228,7 +244,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             };
             if !undone {
                 call.executed_in(&claimed, false);
-                return (Turn::Own(own), tx.rollback().await.is_ok());
+                return (Turn::Own(own), self.roll_back(tx).await);
             }
         }
         let turn = match call.end_in(&mut *tx, &claimed, &ending).await {
@@ -238,7 +254,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
                     ended,
                     own,
                 };
-                return match tx.commit().await {
+                return match self.commit(tx).await {
                     Ok(()) => (self.committed(lost), true),
                     Err(error) => (self.uncommitted(error, Some(lost)), false),
                 };
@@ -246,7 +262,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             Err(error) if !says_aborted(&error) => Self::refused(error),
             _ended => Turn::Instead(Instead::Refused(call.transaction_ended())),
         };
-        (turn, tx.rollback().await.is_ok())
+        (turn, self.roll_back(tx).await)
     }
 
     /// Claims, and marks the place before the body, unless no `Err` will ever be recorded.
@@ -366,6 +382,11 @@ enum Refused<T, E> {
     Written(Turn<T, E>),
     /// It may still wait in the database.
     Broken(Turn<T, E>),
+}
+
+/// The error of a connection on which nothing is heard.
+fn silent() -> sqlx::Error {
+    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }
 
 /// An error and what lies behind it.
