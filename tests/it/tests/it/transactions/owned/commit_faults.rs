@@ -127,42 +127,36 @@ impl<S: Remote + Shop<Database: SqlDatabase>> Bank<S> {
         accounts(&shop).await;
         let idem = Idempotency::new(shop.store());
         let nowhere = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let mut bank = Self {
+        Self {
             server,
             proxy: Arc::new(proxy),
             shop,
             idem,
             nowhere,
             commit: 0,
-        };
-        bank.find_commit().await;
-        bank
+        }
     }
 
-    /// The body runs again where any message before the commit is cut.
-    async fn find_commit(&mut self) {
+    /// The body runs again where any message before the commit is cut. Tells how many transfers that
+    /// took.
+    async fn find_commit(&mut self, beside: &mut Connection<S>) -> i64 {
         let fault = Fault {
             spot: Spot::Commit,
             cut: Disconnect::BeforeAnswer,
         };
-        for number in -20.. {
+        let mut number = 0;
+        loop {
+            number += 1;
             self.close_idle().await;
             let runs = AtomicI64::new(0);
-            self.ask(number, &runs, fault).await;
+            let (answer, _) = self.ask(number, &runs, fault).await;
+            self.heal();
+            self.assert_stands(number, answer, beside).await;
             if runs.into_inner() == 1 {
-                break;
+                return number;
             }
             self.commit += 1;
         }
-        self.reset().await;
-    }
-
-    /// Undoes what the search has moved.
-    async fn reset(&self) {
-        let prefix = self.shop.prefix();
-        let mut connection = self.shop.pool().acquire().await.expect("a connection");
-        let update = format!("UPDATE {prefix}accounts SET cents = 100");
-        S::run(&mut connection, update).await.expect("accounts");
     }
 
     /// Moves a cent in a call, and tells which run of its body did.
@@ -305,11 +299,12 @@ async fn every_fault_is_found_out<S: Remote + Shop<Database: SqlDatabase>>() {
     let mut lanes = JoinSet::new();
     for lane in 0..LANES {
         lanes.spawn(async move {
-            let bank = Bank::<S>::open().await;
+            let mut bank = Bank::<S>::open().await;
             let url = crate::servers::url(S::URL);
             let mut beside = Connection::<S>::connect(&url).await.expect("a connection");
+            let moved = bank.find_commit(&mut beside).await;
             let mine = Fault::all().into_iter().skip(lane).step_by(LANES);
-            for (moved, fault) in (0..).zip(mine) {
+            for (moved, fault) in (moved..).zip(mine) {
                 bank.suffer(moved, fault, &mut beside).await;
             }
         });
