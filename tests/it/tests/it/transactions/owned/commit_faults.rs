@@ -160,19 +160,14 @@ impl<S: Remote + Shop<Database: SqlDatabase>> Bank<S> {
     }
 
     /// Moves a cent in a call, and tells which run of its body did.
-    async fn transfer(
-        &self,
-        number: i64,
-        runs: &AtomicI64,
-        fault: Option<Fault>,
-    ) -> Result<i64, Error> {
+    async fn transfer(&self, number: i64, runs: &AtomicI64, fault: Fault) -> Result<i64, Error> {
         let prefix = self.shop.prefix();
         let call = self.idem.call("bank.transfer").key(&number);
         let call = call.arguments(&number).in_flight(InFlight::Wait(PATIENCE));
         let moved: Placed = call
             .transact(self.shop.pool(), async |tx| {
                 let run = runs.fetch_add(1, Ordering::SeqCst) + 1;
-                let fault = fault.filter(|_| run == 1);
+                let fault = Some(fault).filter(|_| run == 1);
                 for (id, change, spot) in [(0, -1, Spot::FirstLeg), (1, 1, Spot::SecondLeg)] {
                     self.arm(fault.filter(|fault| fault.spot == spot));
                     let update = format!(
@@ -246,7 +241,7 @@ impl<S: Remote + Shop<Database: SqlDatabase>> Bank<S> {
         let limit = if fault.can_hang() { CALLER } else { HANGS };
         let mut unknown = 0;
         for _ in 0..100 {
-            let called = timeout(limit, self.transfer(number, runs, Some(fault))).await;
+            let called = timeout(limit, self.transfer(number, runs, fault)).await;
             match called {
                 Ok(Ok(moved)) => return (moved, unknown),
                 Ok(Err(error)) => {
@@ -276,7 +271,8 @@ impl<S: Remote + Shop<Database: SqlDatabase>> Bank<S> {
             Spot::Commit | Spot::FindingOut(_) => {}
             _ => assert_eq!(unknown, 0, "{fault:?}"),
         }
-        assert_eq!(self.transfer(number, &runs, None).await, Ok(answer));
+        let (again, _) = self.ask(number, &runs, fault).await;
+        assert_eq!(again, answer, "{fault:?}");
         self.assert_stands(number, answer, beside).await;
     }
 
