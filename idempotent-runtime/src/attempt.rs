@@ -38,7 +38,17 @@ pub fn try_current() -> Option<Attempt> {
 /// Tells whether the attempt that runs here, or one around it, holds the record of this id.
 pub(crate) fn is_held(id: &RecordId) -> bool {
     CURRENT
-        .try_with(|attempt| attempt.holds(id))
+        .try_with(|attempt| attempt.is_any(|inner| inner.id == *id && inner.is_held()))
+        .unwrap_or(false)
+}
+
+/// Tells whether a transaction around here keeps every other connection of this handle's store from
+/// writing.
+#[cfg(feature = "sqlite")]
+pub(crate) fn is_shut_out(handle: u64) -> bool {
+    let shuts_out = |inner: &Inner| inner.shuts_out == Some(handle) && inner.is_held();
+    CURRENT
+        .try_with(|attempt| attempt.is_any(shuts_out))
         .unwrap_or(false)
 }
 
@@ -62,6 +72,9 @@ struct Inner {
     operation: Arc<str>,
     number: u32,
     token: Option<FencingToken>,
+    /// The handle whose store takes no writes of others while the transaction of this one is open.
+    #[cfg(feature = "sqlite")]
+    shuts_out: Option<u64>,
     /// The attempts around it that hold a record. Not by a chain of parents: each call that a body leaves behind in a task may leave
     /// another one, and the last would keep, and drop, all of them.
     around: Vec<Weak<Inner>>,
@@ -104,6 +117,8 @@ impl Attempt {
             operation,
             number,
             token,
+            #[cfg(feature = "sqlite")]
+            shuts_out: None,
             around: CURRENT
                 .try_with(Attempt::with_those_around)
                 .unwrap_or_default(),
@@ -112,6 +127,15 @@ impl Attempt {
             lost: AtomicBool::new(false),
             loss: Notify::new(),
         }))
+    }
+
+    /// Notes that its transaction keeps other connections of this handle's store from writing.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn shutting_out(mut self, handle: u64) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.shuts_out = Some(handle);
+        }
+        self
     }
 
     /// The number of this attempt: 1 for the first, more after takeovers.
@@ -239,9 +263,10 @@ impl Attempt {
         self.0.over.store(true, Ordering::Release);
     }
 
-    fn holds(&self, id: &RecordId) -> bool {
-        let around = || self.0.around.iter().filter_map(Weak::upgrade);
-        self.0.holds(id) || around().any(|around| around.holds(id))
+    /// Whether that is true of this attempt or one around it.
+    fn is_any(&self, is: impl Fn(&Inner) -> bool) -> bool {
+        let mut around = self.0.around.iter().filter_map(Weak::upgrade);
+        is(&self.0) || around.any(|around| is(&around))
     }
 
     /// This attempt and those around it, where they still hold a record: those that are around the next one.
@@ -272,10 +297,6 @@ impl Attempt {
 }
 
 impl Inner {
-    fn holds(&self, id: &RecordId) -> bool {
-        self.id == *id && self.is_held()
-    }
-
     fn is_held(&self) -> bool {
         self.token.is_some() && !self.over.load(Ordering::Acquire)
     }
@@ -339,45 +360,4 @@ impl From<ChildId> for uuid::Uuid {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn attempt(id: RecordId) -> Attempt {
-        let token = Some(FencingToken::from_u64(1));
-        Attempt::new(id, "order".into(), 1, token, Stage::Body)
-    }
-
-    /// As a body does that leaves the next call behind in a task.
-    #[test]
-    fn attempts_that_follow_one_another_keep_none_of_those_before() {
-        let id = RecordId::from_bytes([0; 32]);
-        let mut last = attempt(id);
-        let first = Arc::downgrade(&last.0);
-        let mut kept = Vec::new();
-        for _ in 0..200_000 {
-            let next = last.make(|| attempt(id));
-            last.end();
-            let before = std::mem::replace(&mut last, next);
-            if kept.len() < 10 {
-                kept.push(before);
-            }
-            assert!(last.0.around.len() <= 1);
-        }
-
-        drop(kept);
-        assert!(first.upgrade().is_none());
-    }
-
-    #[test]
-    fn who_runs_inside_knows_all_who_hold_a_record_around() {
-        let ids = [1, 2, 3].map(|byte| RecordId::from_bytes([byte; 32]));
-        let [outer, middle, _] = ids;
-        let outer = attempt(outer);
-        let middle = outer.make(|| attempt(middle));
-        middle.make(|| {
-            assert_eq!(ids.each_ref().map(is_held), [true, true, false]);
-            outer.end();
-            assert_eq!(ids.each_ref().map(is_held), [false, true, false]);
-        });
-    }
-}
+mod tests;

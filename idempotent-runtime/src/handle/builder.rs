@@ -20,7 +20,7 @@ use crate::{
 /// | setting | default |
 /// |---|---|
 /// | `ttl` | 24 hours |
-/// | `keep` | nothing: what has expired may be deleted at once |
+/// | `audit_retention` | nothing: what has expired may be deleted at once |
 /// | `lease` | 30 seconds |
 /// | `in_flight` | wait, at most 10 seconds |
 /// | `on_error` | replay |
@@ -29,6 +29,7 @@ use crate::{
 /// | `on_outage` | closed |
 /// | `max_takeovers` | 5 |
 /// | `max_run_time` | 24 hours |
+/// | `transaction_warning` | 5 seconds |
 /// | `max_outcome` | 16 MiB |
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
@@ -66,6 +67,7 @@ pub(crate) struct Defaults {
     pub(crate) on_outage: OnOutage,
     pub(crate) max_takeovers: u32,
     pub(crate) max_run_time: Duration,
+    pub(crate) transaction_warning: Duration,
     pub(crate) max_outcome: usize,
 }
 
@@ -83,6 +85,7 @@ impl Default for Defaults {
             on_outage: OnOutage::Closed,
             max_takeovers: 5,
             max_run_time: DAY,
+            transaction_warning: Duration::from_secs(5),
             max_outcome: 16 * 1024 * 1024,
         }
     }
@@ -196,6 +199,16 @@ impl Builder {
     pub fn max_run_time(mut self, max_run_time: impl IntoDuration) -> Self {
         if let Some(max_run_time) = self.read(max_run_time) {
             self.parts.defaults.max_run_time = max_run_time;
+        }
+        self
+    }
+
+    /// Sets after how long a body in a transaction is warned about: `"5s"` unless set, or a
+    /// `Duration`. It counts from the claim. The log names the operation, once a call. A transaction
+    /// that is open for long holds locks: make calls to other services before it, or after.
+    pub fn transaction_warning(mut self, transaction_warning: impl IntoDuration) -> Self {
+        if let Some(transaction_warning) = self.read(transaction_warning) {
+            self.parts.defaults.transaction_warning = transaction_warning;
         }
         self
     }

@@ -28,6 +28,8 @@ pub(crate) use self::{
     builder::{Defaults, Parts},
     scope::{enter_again, in_force},
 };
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+use crate::run::in_process::InProcess;
 use crate::{
     attempt::Attempt,
     call::CallBuilder,
@@ -77,6 +79,8 @@ struct Inner {
     parts: Parts,
     heartbeats: Heartbeats,
     purgers: Purgers,
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    in_process: InProcess,
     operations: Mutex<BTreeMap<&'static str, &'static Site>>,
 }
 
@@ -111,8 +115,22 @@ impl Idempotency {
             parts,
             heartbeats,
             purgers: Purgers::default(),
+            #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+            in_process: InProcess::default(),
             operations: Mutex::default(),
         }))
+    }
+
+    /// Names the handle in this process.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// The calls of this process that run in transactions.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    pub(crate) fn in_process(&self) -> &InProcess {
+        &self.0.in_process
     }
 
     /// Begins a call of the operation called `name`: the method form of the attribute.

@@ -12,6 +12,8 @@ use std::{
 
 use tracing::{Span, field};
 
+#[cfg(feature = "sqlite")]
+use crate::attempt::{is_held, is_shut_out};
 use crate::{
     attempt::{Attempt, Stage},
     error::Error,
@@ -55,6 +57,12 @@ pub(crate) enum Instead {
     Refused(Error),
 }
 
+/// A call that would wait for a lock which its own task holds.
+#[cfg(feature = "sqlite")]
+pub(crate) const SHUT_OUT: Error = Error::InvalidPolicy(
+    "a call inside a transaction of SQLite is a part of it, because SQLite takes one writer at a time: end it with `run_in`, or give the function `tx`",
+);
+
 impl ActiveCall {
     /// Begins a call. It is boxed, so that the futures around it stay small enough to be moved.
     pub(crate) fn new(request: Request) -> Box<Self> {
@@ -76,6 +84,12 @@ impl ActiveCall {
     /// Claims: the attempt that is to run the body, or what answers instead.
     pub(crate) async fn admit(&mut self) -> Result<Attempt, Instead> {
         let admission = match &self.request.protection {
+            #[cfg(feature = "sqlite")]
+            Protection::Record(_)
+                if is_shut_out(self.request.handle.id()) && !is_held(&self.request.id) =>
+            {
+                return Err(Instead::Refused(SHUT_OUT));
+            }
             Protection::Record(asked) => match self.request.recall(asked) {
                 Some((record, now)) => Admission::Recorded {
                     record,

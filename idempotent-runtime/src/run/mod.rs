@@ -7,8 +7,12 @@ mod detached;
 mod ending;
 pub(crate) mod heartbeat;
 mod held;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) mod in_process;
 mod job;
 mod lease;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod open_transaction;
 mod raw;
 mod retries;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -28,6 +32,8 @@ use crate::{
     store::{Store, StoreError, StoreErrorKind, Swap},
 };
 
+#[cfg(feature = "sqlite")]
+pub(crate) use self::active_call::SHUT_OUT;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub use self::transaction::Joined;
 pub use self::typed::reconcile;
@@ -39,6 +45,7 @@ pub(crate) use self::{
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use self::{
     active_call::Instead,
+    open_transaction::{OpenTransaction, RecordedIn},
     transaction::{Claimed, join, run_in},
 };
 

@@ -133,15 +133,15 @@ impl Savepoint {
         connection.execute(statement).await
     }
 
-    /// Forgets the place, and keeps the rows. Where that fails, so does the commit.
-    pub(crate) async fn release(self, connection: &mut impl SqlConnection) {
+    /// Forgets the place, and keeps the rows. It fails as [`roll_back`](Self::roll_back) does, and
+    /// where the transaction takes no more statements.
+    pub(crate) async fn release(
+        self,
+        connection: &mut impl SqlConnection,
+    ) -> Result<(), StoreError> {
         let Self(name) = self;
-        let released = connection
-            .execute(format!("RELEASE SAVEPOINT {name}"))
-            .await;
-        if let Err(error) = released {
-            tracing::debug!(%error, "a savepoint is not released");
-        }
+        let statement = format!("RELEASE SAVEPOINT {name}");
+        connection.execute(statement).await
     }
 }
 

@@ -1,13 +1,15 @@
 //! Transactions that the library owns. It begins one, runs the body, commits, and tries again.
 
+mod around;
+mod connection;
 mod database;
 mod run;
 mod turn;
 
 use sqlx::Pool;
 
-pub use self::database::SqlDatabase;
 pub(crate) use self::run::transact;
+pub use self::{around::transaction, database::SqlDatabase};
 
 /// How much a transaction sees of others that run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,13 +7,20 @@ use super::{
     turn::{Last, Lost, Try, Turn},
 };
 use crate::{
+    attempt::is_held,
     error::Error,
+    handle::Idempotency,
     observe::{CallReport, RecordChange},
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::InFlight,
     request::Request,
-    run::{ActiveCall, Instead, Typed},
+    run::{
+        ActiveCall, Instead, Typed,
+        in_process::{First, Waited},
+    },
 };
+#[cfg(feature = "sqlite")]
+use crate::{attempt::is_shut_out, run::SHUT_OUT};
 
 /// How long a claim waits in the database at least.
 const SHORTEST: Duration = Duration::from_millis(250);
@@ -21,7 +28,8 @@ const SHORTEST: Duration = Duration::from_millis(250);
 /// How long the call waits before it tries again.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Runs a call in a transaction of its own.
+/// Runs a call in a transaction of its own. A duplicate in this process waits before it takes a
+/// connection.
 pub(crate) async fn transact<DB, Q, R, P, K, F>(
     mut request: Request,
     typed: Typed<P, K>,
@@ -37,54 +45,93 @@ where
     Q: RetryIf<R::Error>,
     F: AsyncFnOnce(&mut DB::Connection) -> R + Clone,
 {
-    request.in_transaction();
+    let is_recorded = request.in_transaction();
+    let handle = request.handle.clone();
     let mut call = ActiveCall::new(request);
     let mut tries = Tries::new(&call, settings.tries);
+    let first = match is_recorded {
+        true => tries.in_turn(&handle, &call).await,
+        false => Ok(None),
+    };
+    match first {
+        Ok(first) => {
+            let (answer, report) = repeat(&mut call, tries, &typed, &settings, body).await;
+            let stands = match report {
+                CallReport::Executed { recorded, .. } => recorded,
+                CallReport::Replayed { .. } => true,
+                _ => false,
+            };
+            if let Some(first) = first.filter(|_| stands) {
+                first.recorded();
+            }
+            (answer, report)
+        }
+        Err(error) => typed.instead(&mut call, Instead::Refused(error)).await,
+    }
+}
+
+/// Tries until something answers the call.
+async fn repeat<DB, Q, R, P, K, F>(
+    call: &mut ActiveCall,
+    mut tries: Tries,
+    typed: &Typed<P, K>,
+    settings: &Transact<DB, Q>,
+    body: F,
+) -> (R, CallReport)
+where
+    DB: SqlDatabase,
+    R: Outcome,
+    R::Error: FromRefusal + StdError + 'static,
+    P: OnError<R::Error>,
+    K: Keep<R::Value> + Clone,
+    Q: RetryIf<R::Error>,
+    F: AsyncFnOnce(&mut DB::Connection) -> R + Clone,
+{
     let mut lost: Option<Lost<R::Value, R::Error>> = None;
     loop {
         let mut lost_attempt = lost.as_ref().map(|lost| lost.claimed.attempt_id());
         let next = Try {
-            call: &mut call,
-            typed: &typed,
-            settings: &settings,
-            patience: tries.patience.max(SHORTEST),
+            call,
+            typed,
+            settings,
+            patience: tries.patience(lost.is_some()),
             lost: &mut lost_attempt,
         };
         let turn = Box::pin(next.run::<R, F>(body.clone())).await;
         // A new claim stood, so the earlier transaction was rolled back.
         lost = lost.filter(|_| lost_attempt.is_some());
         let instead = match turn {
-            Turn::Own(own) => return typed.own(&mut call, own, None).await,
+            Turn::Own(own) => return typed.own(call, own, None).await,
             Turn::Stands => {
                 let Some(lost) = lost else { continue };
-                lost.tell(&mut call);
-                return typed.own(&mut call, lost.own, None).await;
+                lost.tell(call);
+                return typed.own(call, lost.own, None).await;
             }
             Turn::Lost(now) => {
-                tries.waits_from(&call);
+                tries.waits_from(call);
                 lost = Some(now);
                 continue;
             }
-            Turn::KeyHeld(error) => match tries.wait_outside(&call).await {
+            Turn::KeyHeld(error) => match tries.wait_outside(call).await {
                 true => continue,
                 false => Instead::Refused(error),
             },
-            Turn::Again(_) if tries.again(&call, lost.is_some()).await => continue,
+            Turn::Again(_) if tries.again(call, lost.is_some()).await => continue,
             Turn::Again(Last::Own(own)) if lost.is_none() => {
-                return typed.own(&mut call, own, None).await;
+                return typed.own(call, own, None).await;
             }
             Turn::Again(Last::Error(error)) if lost.is_none() => Instead::Refused(error),
-            Turn::Again(_) => unknown(&call),
+            Turn::Again(_) => unknown(call),
             Turn::Instead(instead) => instead,
         };
         // An error of the store does not tell what became of a commit without an answer.
         let instead = match (&instead, &lost) {
             (Instead::Refused(Error::InProgress { .. } | Error::Store(_)), Some(_)) => {
-                unknown(&call)
+                unknown(call)
             }
             _ => instead,
         };
-        return typed.instead(&mut call, instead).await;
+        return typed.instead(call, instead).await;
     }
 }
 
@@ -104,8 +151,9 @@ fn tell_again(call: &ActiveCall) {
 /// How many tries are left, and until when it waits.
 struct Tries {
     left: u32,
-    /// How long a duplicate waits.
+    /// How long a duplicate waits, and how long it has waited in this process.
     patience: Duration,
+    waited: Duration,
     /// Until when it waits now.
     until: Option<Duration>,
 }
@@ -119,8 +167,40 @@ impl Tries {
         Self {
             left: tries,
             patience,
+            waited: Duration::ZERO,
             until: None,
         }
+    }
+
+    /// How long the next try may wait in the database.
+    fn patience(&self, finds_out: bool) -> Duration {
+        let waited = if finds_out {
+            Duration::ZERO
+        } else {
+            self.waited
+        };
+        self.patience.saturating_sub(waited).max(SHORTEST)
+    }
+
+    /// Waits for a call of the same record that runs in this process.
+    async fn in_turn<'h>(
+        &mut self,
+        handle: &'h Idempotency,
+        call: &ActiveCall,
+    ) -> Result<Option<First<'h>>, Error> {
+        let (id, timer) = (call.request.id, handle.timer());
+        if is_held(&id) {
+            let operation = call.request.operation.clone();
+            return Err(Error::Recursive { operation });
+        }
+        #[cfg(feature = "sqlite")]
+        if is_shut_out(handle.id()) {
+            return Err(SHUT_OUT);
+        }
+        let began = timer.now();
+        let first = handle.in_process().enter(id, timer, self.patience).await;
+        self.waited = timer.now().saturating_sub(began);
+        first.map_err(|Waited| call.held_in_a_transaction(self.waited))
     }
 
     /// Whether the call is tried again, after a pause. Finding out a commit is no try: it has its

@@ -1,13 +1,13 @@
 //! One try: a connection, a claim, the body, the record, and the commit.
 
-mod connection;
-
 use std::{error::Error as StdError, pin::pin, time::Duration};
 
-use sqlx::{AssertSqlSafe, Connection, Transaction, pool::PoolConnection};
+use sqlx::Transaction;
 
-use self::connection::OwnedConnection;
-use super::{RetryIf, SqlDatabase, Transact};
+use super::{
+    RetryIf, SqlDatabase, Transact,
+    connection::{CommitFailure, OwnedConnection, is_broken, is_conflict},
+};
 use crate::{
     attempt::Attempt,
     error::Error,
@@ -54,8 +54,6 @@ pub(super) struct Lost<T, E> {
     pub(super) own: Result<T, E>,
 }
 
-const DOING: &str = "running a transaction";
-
 /// All that one try needs.
 pub(super) struct Try<'a, DB: SqlDatabase, Q, P, K> {
     pub(super) call: &'a mut ActiveCall,
@@ -77,55 +75,33 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Q: RetryIf<R::Error>,
         F: AsyncFnOnce(&mut DB::Connection) -> R,
     {
-        let pooled = match self.acquire().await {
-            Ok(pooled) => pooled,
-            Err(error) => return Self::failed(error),
+        let acquired = OwnedConnection::acquire(&self.settings.pool);
+        let mut owned = match self.while_lost(acquired).await {
+            Ok(owned) => owned,
+            Err(error) => return Self::refused(error),
         };
-        let mut owned = OwnedConnection(Some(pooled));
-        let Some(connection) = owned.0.as_deref_mut() else {
-            return Self::failed(sqlx::Error::PoolClosed);
+        let begun = owned.begin(self.settings.isolation);
+        let (turn, is_clean) = match self.while_lost(begun).await {
+            Ok(tx) => self.in_transaction::<R, F>(tx, body).await,
+            Err(error) => (Self::refused(error), false),
         };
-        let (turn, mut is_clean) = self.in_transaction::<R, F>(connection, body).await;
-        if let Some(statement) = DB::RESTORE
-            && is_clean
-        {
-            let restored = connection.execute(statement.to_owned());
-            is_clean = matches!(self.in_time(restored).await, Some(Ok(())));
-        }
         if is_clean {
-            owned.give_back();
+            // Dropped, it is closed.
+            self.in_time(owned.give_back()).await;
         }
         turn
     }
 
     /// While a commit is found out, no longer than that may take.
-    async fn acquire(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
-        let acquired = self.settings.pool.acquire();
-        if self.lost.is_none() {
-            return acquired.await;
-        }
-        let acquired = self.in_time(acquired).await;
-        acquired.unwrap_or_else(|| Err(silent()))
-    }
-
-    /// While a commit is found out, no longer than that may take.
-    async fn begin<'c>(
+    async fn while_lost<T>(
         &self,
-        connection: &'c mut DB::Connection,
-    ) -> Result<Transaction<'c, DB>, StoreError> {
-        let isolation = self.settings.isolation;
-        let begun = async {
-            for statement in DB::prepare(isolation) {
-                connection.execute(statement).await?;
-            }
-            let begin = connection.begin_with(AssertSqlSafe(DB::begin(isolation)));
-            begin.await.map_err(|error| DB::store_error(error, DOING))
-        };
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         if self.lost.is_none() {
-            return begun.await;
+            return work.await;
         }
-        let begun = self.in_time(begun).await;
-        begun.unwrap_or_else(|| Err(DB::store_error(silent(), DOING)))
+        let done = self.in_time(work).await;
+        done.unwrap_or_else(|| Err(DB::store_error(silent(), "running a transaction")))
     }
 
     /// The server may be silent, and have committed all the same.
@@ -149,7 +125,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     /// again.
     async fn in_transaction<R, F>(
         &mut self,
-        connection: &mut DB::Connection,
+        mut tx: Transaction<'_, DB>,
         body: F,
     ) -> (Turn<R::Value, R::Error>, bool)
     where
@@ -160,10 +136,6 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Q: RetryIf<R::Error>,
         F: AsyncFnOnce(&mut DB::Connection) -> R,
     {
-        let mut tx = match self.begin(connection).await {
-            Ok(tx) => tx,
-            Err(error) => return (Self::refused(error), false),
-        };
         let (attempt, claimed) = match self.claim(&mut tx, P::RELEASES).await {
             Ok(claimed) => claimed,
             Err(Refused::Undone(turn)) => return (turn, self.roll_back(tx).await),
@@ -172,7 +144,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         };
         let own = {
             let body = pin!(Some(self.call.make(&attempt, |_| body(&mut *tx))));
-            self.call.run(&attempt, body).await
+            self.call.run_in(&attempt, body).await
         };
         self.after(tx, own.into_result(), claimed).await
     }
@@ -192,11 +164,11 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     {
         let mut is_aborted = false;
         if let Err(error) = &own {
-            if causes(error).any(DB::is_conflict) || self.settings.retry_if.is_reason(error) {
+            if is_conflict::<DB>(error) || self.settings.retry_if.is_reason(error) {
                 return (Turn::Again(Last::Own(own)), self.roll_back(tx).await);
             }
             let probe = tx.execute("SELECT 1".to_owned()).await;
-            if probe.as_ref().is_err_and(Self::is_broken) {
+            if probe.as_ref().is_err_and(|error| is_broken::<DB>(error)) {
                 return (Turn::Again(Last::Own(own)), false);
             }
             is_aborted = probe.is_err();
@@ -331,36 +303,24 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     /// The answer to a COMMIT was an error: nothing stands where the database says so.
     fn uncommitted<T, E>(&self, error: sqlx::Error, lost: Option<Lost<T, E>>) -> Turn<T, E> {
         let operation = self.call.request.operation.clone();
-        let is_refused = error.as_database_error().is_some() && !DB::is_broken(&error);
-        match (is_refused, lost) {
-            (true, _) if DB::is_conflict(&error) => Self::failed(error),
-            (true, _) => {
-                let source = DB::store_error(error, "committing a transaction");
-                Turn::Instead(Instead::Refused(Error::Commit { operation, source }))
-            }
-            (false, Some(lost)) => Turn::Lost(lost),
-            (false, None) => Turn::Instead(Instead::Refused(Error::CommitUnknown {
+        let instead = match (CommitFailure::of::<DB>(error), lost) {
+            (CommitFailure::Conflict(error), _) => return Self::refused(error),
+            (CommitFailure::Refused(source), _) => Error::Commit { operation, source },
+            (CommitFailure::Unknown, Some(lost)) => return Turn::Lost(lost),
+            (CommitFailure::Unknown, None) => Error::CommitUnknown {
                 operation,
                 has_record: false,
-            })),
-        }
+            },
+        };
+        Turn::Instead(Instead::Refused(instead))
     }
 
-    /// An error of the database before the body ran.
-    fn failed<T, E>(error: sqlx::Error) -> Turn<T, E> {
-        Self::refused(DB::store_error(error, DOING))
-    }
-
+    /// An error of the database outside the body.
     fn refused<T, E>(error: StoreError) -> Turn<T, E> {
-        match causes(&error).any(DB::is_conflict) || Self::is_broken(&error) {
+        match is_conflict::<DB>(&error) || is_broken::<DB>(&error) {
             true => Turn::Again(Last::Error(error.into())),
             false => Turn::Instead(Instead::Refused(error.into())),
         }
-    }
-
-    fn is_broken(error: &StoreError) -> bool {
-        let mut causes = causes(error).filter_map(|cause| cause.downcast_ref());
-        causes.any(DB::is_broken)
     }
 }
 
@@ -387,13 +347,4 @@ enum Refused<T, E> {
 /// The error of a connection on which nothing is heard.
 fn silent() -> sqlx::Error {
     std::io::Error::from(std::io::ErrorKind::TimedOut).into()
-}
-
-/// An error and what lies behind it.
-fn causes<'a>(
-    error: &'a (dyn StdError + 'static),
-) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(Some(error), |cause: &&'a (dyn StdError + 'static)| {
-        (*cause).source()
-    })
 }

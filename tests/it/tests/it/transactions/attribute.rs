@@ -8,7 +8,7 @@ use sqlx::{Database, Transaction};
 use super::{PlaceError, Placed, is_refused, ours, outside, shop::Shop};
 use crate::answers::is_reused;
 
-type Connection<S> = <<S as Shop>::Database as Database>::Connection;
+pub(super) type Connection<S> = <<S as Shop>::Database as Database>::Connection;
 
 on_every_database![
     g01_i14_an_annotated_function_commits_with_its_rows,
@@ -23,7 +23,7 @@ on_every_database![
 ];
 
 #[idempotent(name = "orders.place", key = key, tx = tx, handle = idem, skip(idem, shop))]
-async fn place<S: Shop>(
+pub(super) async fn place<S: Shop>(
     idem: &Idempotency,
     shop: &S,
     tx: &mut Connection<S>,

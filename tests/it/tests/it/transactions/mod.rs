@@ -23,6 +23,7 @@ macro_rules! on_every_database {
         )*
     };
 }
+mod around;
 mod attribute;
 mod commits;
 mod discarded;

@@ -38,6 +38,7 @@ on_every_database![
 mod commit_faults;
 mod conflicts;
 mod cut;
+mod waiting;
 
 type Connection<S> = <<S as Shop>::Database as Database>::Connection;
 

@@ -1,0 +1,265 @@
+//! A claim inside a transaction, and the record that ends it there.
+
+use std::{
+    any::Any,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    attempt::{Attempt, Stage, is_held},
+    error::Error,
+    lease::{Ending, Holding, Meaning, first},
+    observe::RecordChange,
+    policy::OnCrash,
+    record::{AttemptId, Draft, State, Subject, Version},
+    request::{Protection, Request},
+    run::{
+        active_call::{ActiveCall, Instead, executed, within},
+        admit::{Admission, Admitting, Next},
+        answered,
+        ending::step,
+        open_transaction::{self, RecordedIn},
+        race,
+    },
+    store::{Savepoint, SqlConnection, StoreError, StoreErrorKind, Swap},
+};
+
+/// A claim that stands in a transaction.
+pub(crate) struct Claimed {
+    pub(crate) attempt: Attempt,
+    holding: Holding,
+    version: Version,
+    /// What observers are told of it.
+    pub(crate) change: RecordChange,
+}
+
+/// How often a claim is decided upon at most: a transaction may never see the record that stands.
+const ROUNDS: u32 = 16;
+
+impl Claimed {
+    pub(crate) fn attempt_id(&self) -> AttemptId {
+        self.holding.attempt_id()
+    }
+}
+
+impl Request {
+    /// Makes it one that a transaction can hold; whether it has a record.
+    pub(crate) fn in_transaction(&mut self) -> bool {
+        let Protection::Record(asked) = &mut self.protection else {
+            return false;
+        };
+        // What another way of calling left behind is for its own policy.
+        asked.on_crash = OnCrash::Rerun;
+        // Where something of ours is no outcome to keep, and its rows are committed all the same,
+        // nobody runs it again by himself.
+        self.on_crash = OnCrash::Uncertain;
+        true
+    }
+
+    fn subject(&self) -> Option<Arc<Subject>> {
+        match &self.protection {
+            Protection::Record(asked) => Some(Arc::clone(&asked.subject)),
+            Protection::None(_) => None,
+        }
+    }
+}
+
+impl Admitting<'_> {
+    async fn admit_in(&mut self, connection: &mut (dyn Any + Send)) -> Result<Claimed, Admission> {
+        let (request, claim) = (self.request, self.claim);
+        let (store, timer) = (request.handle.store(), request.handle.timer());
+        let failed = |error: StoreError| Admission::Refused(error.into());
+        let operation = || Arc::clone(&request.operation);
+        if is_held(&self.id) {
+            let operation = operation();
+            return Err(Admission::Refused(Error::Recursive { operation }));
+        }
+        #[cfg(feature = "sqlite")]
+        let is_sqlite = connection.is::<sqlx::SqliteConnection>();
+        let mut draft = first(claim, Version::random());
+        let (mut seen, mut meaning) = (None, Meaning::Fresh);
+        for _ in 0..ROUNDS {
+            if draft.state == State::Running {
+                // Whoever commits a body that stopped half-way commits half of its rows: nobody may
+                // run it again by himself.
+                draft.on_crash = OnCrash::Uncertain;
+            }
+            let sent_at = timer.now();
+            let swapped = store.swap_in(connection, &self.id, seen, &draft).await;
+            let snapshot = match answered(seen, swapped).map_err(failed)? {
+                Swap::Refused(snapshot) => snapshot,
+                Swap::Applied(stamp) => {
+                    let step = match meaning {
+                        Meaning::Fresh => RecordChange::Claimed,
+                        Meaning::Takeover | Meaning::Reconcile => RecordChange::TakenOver,
+                        Meaning::Park | Meaning::LeaveUncertain => {
+                            return Err(Admission::Refused(self.left(&draft, meaning)));
+                        }
+                    };
+                    let (number, token) = (draft.attempt, Some(stamp.token));
+                    let holding = Holding::new(claim, number, draft.on_crash, meaning);
+                    let attempt = Attempt::new(self.id, operation(), number, token, Stage::Body);
+                    #[cfg(feature = "sqlite")]
+                    let attempt = match is_sqlite {
+                        true => attempt.shutting_out(request.handle.id()),
+                        false => attempt,
+                    };
+                    return Ok(Claimed {
+                        attempt,
+                        holding,
+                        version: stamp.version,
+                        change: step,
+                    });
+                }
+            };
+            match self.decide(&snapshot, sent_at) {
+                // A refusal is written, too: a look may be too old, and a write is not.
+                Next::Write(next) => {
+                    (seen, draft, meaning) = (next.seen, next.draft, next.meaning);
+                }
+                Next::Done(admission) => return Err(admission),
+                // Not with a transaction open, whose locks may be what the other one waits for.
+                Next::Wait(record, left) => {
+                    let error = self.in_progress(&record, snapshot.now, left);
+                    return Err(Admission::Refused(error));
+                }
+            }
+        }
+        let source = "what the transaction sees and what stands are not the same";
+        let error = StoreError::new(StoreErrorKind::Busy, "writing a record");
+        Err(failed(error.with_source(source)))
+    }
+}
+
+impl ActiveCall {
+    /// Claims inside a transaction: the attempt that runs the body, and its claim where it has one.
+    pub(crate) async fn admit_in(
+        &mut self,
+        connection: &mut (dyn Any + Send),
+    ) -> Result<(Attempt, Option<Claimed>), Instead> {
+        let admitted = match &self.request.protection {
+            Protection::Record(asked) => {
+                let claim = self.request.claim(asked);
+                let mut admitting = Admitting::new(&self.request, &claim);
+                within(self.span(), pin!(admitting.admit_in(connection))).await
+            }
+            Protection::None(why) => Err(Admission::Unprotected(*why, self.request.id)),
+        };
+        match admitted {
+            Ok(claimed) => Ok((self.begun(claimed.attempt.clone()), Some(claimed))),
+            Err(admission) => self.admitted(admission).map(|attempt| (attempt, None)),
+        }
+    }
+
+    /// Runs the body, and warns of a transaction that is open for long.
+    pub(crate) async fn run_in<B: Future>(
+        &mut self,
+        attempt: &Attempt,
+        body: Pin<&mut Option<B>>,
+    ) -> B::Output {
+        let (span, handle) = (self.span().clone(), self.request.handle.clone());
+        let limit = handle.defaults().transaction_warning;
+        let mut running = pin!(self.run(attempt, body));
+        let in_time = race(running.as_mut(), handle.timer().sleep(limit)).await;
+        if let Some(output) = in_time {
+            return output;
+        }
+        let operation = attempt.operation();
+        span.in_scope(|| {
+            tracing::warn!(
+                operation,
+                ?limit,
+                "a transaction is open for long: its body still runs"
+            );
+        });
+        running.await
+    }
+
+    /// Writes how the body ended, to stand from the commit on: what observers are to be told, and
+    /// nothing where the claim was gone.
+    pub(crate) async fn end_in(
+        &self,
+        connection: &mut impl SqlConnection,
+        claimed: &Claimed,
+        ending: &Ending,
+    ) -> Result<Option<RecordChange>, StoreError> {
+        let Claimed {
+            attempt,
+            holding,
+            version,
+            ..
+        } = claimed;
+        let draft = holding.end(ending, Version::random());
+        let (handle, connection) = (&self.request.handle, connection.connection());
+        let store = handle.store();
+        let swapping = store.swap_in(connection, attempt.id(), Some(*version), &draft);
+        let answer = within(self.span(), pin!(swapping)).await;
+        if let Swap::Refused(_) = answered(Some(*version), answer)? {
+            return Ok(None);
+        }
+        if draft.state == State::Done {
+            open_transaction::note(connection, || RecordedIn {
+                handle: handle.clone(),
+                operation: Arc::clone(&self.request.operation),
+                id: *attempt.id(),
+                draft: Draft {
+                    subject: self.request.subject(),
+                    ..draft.clone()
+                },
+            });
+        }
+        Ok(Some(step(ending, draft.state)))
+    }
+
+    /// Tells observers of a change of the record.
+    pub(crate) fn tell_in(&self, attempt: &Attempt, change: RecordChange) {
+        let (operation, number) = (attempt.operation(), attempt.number());
+        let observers = self.request.handle.observers();
+        observers.transition(operation, attempt.id(), number, change);
+    }
+
+    /// Undoes the rows of the body, and frees the key, where the transaction still takes that.
+    pub(super) async fn undo_in(
+        &self,
+        connection: &mut impl SqlConnection,
+        claimed: &Claimed,
+        savepoint: &Savepoint,
+    ) {
+        if savepoint.roll_back(connection).await.is_ok() {
+            // Where that fails, too, whoever commits all the same leaves it uncertain.
+            let released = self.end_in(connection, claimed, &Ending::Release).await;
+            if let Ok(Some(change)) = released {
+                self.tell_in(&claimed.attempt, change);
+            }
+        }
+    }
+
+    pub(crate) fn executed_in(&mut self, claimed: &Claimed, recorded: bool) {
+        let Claimed {
+            attempt, holding, ..
+        } = claimed;
+        let outcome = executed(holding.meaning(), attempt.stage());
+        self.executed(attempt, outcome, recorded);
+    }
+
+    /// Another transaction, of which nothing is seen, has held the key for as long as this call has
+    /// waited.
+    pub(crate) fn held_in_a_transaction(&self, waited: Duration) -> Error {
+        Error::InProgress {
+            operation: Arc::clone(&self.request.operation),
+            since: waited,
+            retry_after: Duration::ZERO,
+            silent: false,
+            attempt: 1,
+            holder: "".into(),
+            trace_parent: None,
+        }
+    }
+
+    pub(crate) fn transaction_ended(&self) -> Error {
+        let operation = Arc::clone(&self.request.operation);
+        Error::TransactionEnded { operation }
+    }
+}

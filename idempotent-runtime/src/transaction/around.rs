@@ -1,0 +1,278 @@
+//! `transaction`: one that the library owns, around annotated functions.
+
+use std::{error::Error as StdError, sync::Arc, time::Duration};
+
+use sqlx::{Database, Transaction};
+
+use super::{
+    IntoTransact, Isolation, RetryIf, SqlDatabase, Transact,
+    connection::{CommitFailure, OwnedConnection, is_broken, is_conflict},
+};
+use crate::{
+    error::Error,
+    outcome::FromRefusal,
+    run::{OpenTransaction, RecordedIn, race},
+    store::{Savepoint, StoreError, Swap, sealed::Sealed as _},
+};
+
+/// How long a COMMIT without an answer is looked for.
+const FOUND_OUT_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long it waits before it tries again.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Runs `body` in a transaction of its own: it begins one on the pool, and commits it where the
+/// body gives `Ok`. The calls inside that have `tx`, or [`run_in`](crate::CallBuilder::run_in),
+/// record their outcomes in it.
+///
+/// `pool` is `&pool`, or a [`Transact`] with how often and in which isolation.
+///
+/// * **The body may run more than once**: where another transaction was in the way (a deadlock, a
+///   serialization failure, a lock that was waited for too long), and where the connection broke
+///   before the commit. All rows of the run before were rolled back. So the closure is `Clone`.
+///   After 5 tries the caller gets the last error.
+/// * **An `Err` rolls everything back**, also the records that were written inside. So an error that
+///   a call inside has recorded is forgotten, and the call runs again next time. Return
+///   `Ok(Err(error))` to commit it.
+/// * **A commit whose answer is lost** is found out by the first outcome that was recorded inside:
+///   the caller gets what its body returned, or the body runs again. Where the database does not
+///   tell within 10 seconds, or no call inside recorded one, it is [`Error::CommitUnknown`].
+///
+/// **Rows that the body writes outside of those calls are not protected.** When the caller calls
+/// again, the calls are replayed, and these rows are written a second time. One call around all of
+/// it, with [`transact`](crate::CallBuilder::transact), protects all of it.
+///
+/// A duplicate waits in the database until the first transaction has ended; the session's own
+/// time-outs decide how long. While a call outside a transaction holds a key, the call inside is
+/// [`Error::InProgress`] at once. [Observers](crate::Observer) are told by each call inside, before
+/// the commit.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "sqlite")]
+/// # mod listing {
+/// use idempotent_runtime::{Error, idempotent, transaction::transaction};
+/// use sqlx::{SqliteConnection, SqlitePool};
+///
+/// #[derive(Debug, thiserror::Error)]
+/// enum PostError {
+///     #[error(transparent)]
+///     Idempotency(#[from] Error),
+///     #[error(transparent)]
+///     Database(#[from] sqlx::Error),
+/// }
+///
+/// #[idempotent(key = id, on_error = release, tx = tx)]
+/// async fn post(tx: &mut SqliteConnection, id: &str, cents: i64) -> Result<i64, PostError> {
+///     let posted = sqlx::query("INSERT INTO posts (cents) VALUES (?)").bind(cents);
+///     Ok(posted.execute(tx).await?.last_insert_rowid())
+/// }
+///
+/// async fn both(pool: &SqlitePool) -> Result<i64, PostError> {
+///     transaction(pool, async |tx| {
+///         post(tx, "debit", -500).await?;
+///         post(tx, "credit", 500).await
+///     })
+///     .await
+/// }
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// The body's own, or one of ours, after which nothing stands: [`Error::Store`] before the body ran,
+/// [`Error::TransactionEnded`] where the body has swallowed the end of its transaction, and
+/// [`Error::Commit`]. After [`Error::CommitUnknown`] the next call of the same functions with the
+/// same keys tells.
+///
+/// # Cancel safety
+///
+/// Dropped at any time, all of it stands, or nothing does. The connection is closed then, and does
+/// not go back to the pool.
+#[cfg_attr(
+    docsrs,
+    doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))
+)]
+pub async fn transaction<T, V, E, F>(pool: T, body: F) -> Result<V, E>
+where
+    T: IntoTransact,
+    T::RetryIf: RetryIf<E>,
+    E: FromRefusal + StdError + 'static,
+    F: AsyncFnOnce(&mut <T::Database as Database>::Connection) -> Result<V, E> + Clone,
+{
+    let settings = pool.into_transact();
+    let mut left = settings.tries;
+    loop {
+        let last = match Box::pin(settings.once(body.clone())).await {
+            Turn::Answer(answer) => return answer,
+            Turn::Again(last) => last,
+            Turn::Lost(recorded, value) => match settings.find_out(&recorded).await {
+                Some(true) => return Ok(value),
+                Some(false) => continue,
+                None => return Err(unknown(Some(&recorded))),
+            },
+        };
+        left = left.saturating_sub(1);
+        if left == 0 {
+            return Err(last);
+        }
+        tracing::debug!(left, "a transaction is tried again");
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// How one run of a body ended.
+enum Turn<V, E> {
+    Answer(Result<V, E>),
+    /// Nothing stands, and it may run again; the answer where it may not.
+    Again(E),
+    /// Nobody knows whether this outcome is committed, and the value with it.
+    Lost(RecordedIn, V),
+}
+
+fn unknown<E: FromRefusal>(recorded: Option<&RecordedIn>) -> E {
+    E::from_refusal(Error::CommitUnknown {
+        operation: recorded.map_or_else(unnamed, |recorded| Arc::clone(&recorded.operation)),
+        has_record: recorded.is_some(),
+    })
+}
+
+fn unnamed() -> Arc<str> {
+    "transaction".into()
+}
+
+impl<DB: SqlDatabase, Q> Transact<DB, Q> {
+    async fn once<V, E, F>(&self, body: F) -> Turn<V, E>
+    where
+        Q: RetryIf<E>,
+        E: FromRefusal + StdError + 'static,
+        F: AsyncFnOnce(&mut DB::Connection) -> Result<V, E>,
+    {
+        let mut owned = match OwnedConnection::acquire(&self.pool).await {
+            Ok(owned) => owned,
+            Err(error) => return refused::<DB, _, _>(error),
+        };
+        let (turn, is_clean) = match owned.begin(self.isolation).await {
+            Ok(mut tx) => match Savepoint::set(&mut *tx).await {
+                Ok(savepoint) => {
+                    let open = OpenTransaction::on(tx.connection());
+                    let own = open.enter(body(&mut *tx)).await;
+                    self.after(tx, &open, savepoint, own).await
+                }
+                Err(error) => (refused::<DB, _, _>(error), false),
+            },
+            Err(error) => (refused::<DB, _, _>(error), false),
+        };
+        if is_clean {
+            owned.give_back().await;
+        }
+        turn
+    }
+
+    /// Commits what the body has done, or rolls it back; whether the connection is as before.
+    async fn after<V, E>(
+        &self,
+        mut tx: Transaction<'_, DB>,
+        open: &OpenTransaction,
+        savepoint: Savepoint,
+        own: Result<V, E>,
+    ) -> (Turn<V, E>, bool)
+    where
+        Q: RetryIf<E>,
+        E: FromRefusal + StdError + 'static,
+    {
+        let value = match own {
+            Ok(value) => value,
+            Err(error) => {
+                let rolled_back = tx.rollback().await;
+                let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
+                let again = is_gone || is_conflict::<DB>(&error) || self.retry_if.is_reason(&error);
+                let turn = match again {
+                    true => Turn::Again(error),
+                    false => Turn::Answer(Err(error)),
+                };
+                return (turn, rolled_back.is_ok());
+            }
+        };
+        // Without the place before the body, its transaction is not what would be committed.
+        if let Err(error) = savepoint.release(&mut *tx).await {
+            let ended = Error::TransactionEnded {
+                operation: unnamed(),
+            };
+            let turn = match is_broken::<DB>(&error) {
+                true => refused::<DB, _, _>(error),
+                false => Turn::Answer(Err(E::from_refusal(ended))),
+            };
+            return (turn, tx.rollback().await.is_ok());
+        }
+        match tx.commit().await {
+            Ok(()) => (Turn::Answer(Ok(value)), true),
+            Err(error) => (uncommitted::<DB, _, _>(error, open, value), false),
+        }
+    }
+
+    /// Whether the transaction that recorded this has committed; nothing where the database does
+    /// not tell in time.
+    async fn find_out(&self, recorded: &RecordedIn) -> Option<bool> {
+        let timer = recorded.handle.timer();
+        let look = async {
+            loop {
+                match self.stands(recorded).await {
+                    Ok(stands) => return stands,
+                    Err(error) => tracing::debug!(%error, "a commit is not found out yet"),
+                }
+                timer.sleep(PAUSE).await;
+            }
+        };
+        race(look, timer.sleep(FOUND_OUT_WITHIN)).await
+    }
+
+    /// Looks by a claim, which waits while the transaction of before is still open.
+    async fn stands(&self, recorded: &RecordedIn) -> Result<bool, StoreError> {
+        let RecordedIn {
+            handle, id, draft, ..
+        } = recorded;
+        let mut owned = OwnedConnection::acquire(&self.pool).await?;
+        let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
+        let store = handle.store();
+        let claimed = store.swap_in(tx.connection(), id, None, draft).await?;
+        let is_clean = tx.rollback().await.is_ok();
+        if is_clean {
+            owned.give_back().await;
+        }
+        let standing = match claimed {
+            Swap::Applied(_) => None,
+            Swap::Refused(snapshot) => snapshot.record,
+        };
+        Ok(standing.is_some_and(|record| record.attempt_id == draft.attempt_id))
+    }
+}
+
+/// An error of the database before the body ran, or after it.
+fn refused<DB: SqlDatabase, V, E: FromRefusal>(error: StoreError) -> Turn<V, E> {
+    let again = is_conflict::<DB>(&error) || is_broken::<DB>(&error);
+    let error = E::from_refusal(error.into());
+    match again {
+        true => Turn::Again(error),
+        false => Turn::Answer(Err(error)),
+    }
+}
+
+fn uncommitted<DB: SqlDatabase, V, E: FromRefusal>(
+    error: sqlx::Error,
+    open: &OpenTransaction,
+    value: V,
+) -> Turn<V, E> {
+    match CommitFailure::of::<DB>(error) {
+        CommitFailure::Conflict(error) => refused::<DB, _, _>(error),
+        CommitFailure::Refused(source) => Turn::Answer(Err(E::from_refusal(Error::Commit {
+            operation: unnamed(),
+            source,
+        }))),
+        CommitFailure::Unknown => match open.first() {
+            Some(recorded) => Turn::Lost(recorded, value),
+            None => Turn::Answer(Err(unknown(None))),
+        },
+    }
+}

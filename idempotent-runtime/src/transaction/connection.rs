@@ -1,0 +1,100 @@
+//! A connection on which the library has a transaction open, and what errors say about it.
+
+use std::error::Error as StdError;
+
+use sqlx::{AssertSqlSafe, Connection, Pool, Transaction, pool::PoolConnection};
+
+use super::{Isolation, SqlDatabase};
+use crate::store::{StoreError, sealed::Sealed as _};
+
+/// A connection out of the pool, which it does not get back but by [`give_back`](Self::give_back):
+/// it is closed elsewhere, so that no transaction is left open on it.
+pub(super) struct OwnedConnection<DB: SqlDatabase>(Option<PoolConnection<DB>>);
+
+const DOING: &str = "running a transaction";
+
+impl<DB: SqlDatabase> OwnedConnection<DB> {
+    pub(super) async fn acquire(pool: &Pool<DB>) -> Result<Self, StoreError> {
+        let acquired = pool.acquire().await;
+        acquired
+            .map(|pooled| Self(Some(pooled)))
+            .map_err(failure::<DB>)
+    }
+
+    pub(super) async fn begin(
+        &mut self,
+        isolation: Option<Isolation>,
+    ) -> Result<Transaction<'_, DB>, StoreError> {
+        let Some(connection) = self.0.as_deref_mut() else {
+            return Err(failure::<DB>(sqlx::Error::PoolClosed));
+        };
+        for statement in DB::prepare(isolation) {
+            connection.execute(statement).await?;
+        }
+        let begin = AssertSqlSafe(DB::begin(isolation));
+        connection.begin_with(begin).await.map_err(failure::<DB>)
+    }
+
+    /// Gives a connection back on which no transaction is open.
+    pub(super) async fn give_back(mut self) {
+        if let (Some(statement), Some(connection)) = (DB::RESTORE, self.0.as_deref_mut())
+            && connection.execute(statement.to_owned()).await.is_err()
+        {
+            return;
+        }
+        self.0 = None;
+    }
+}
+
+impl<DB: SqlDatabase> Drop for OwnedConnection<DB> {
+    fn drop(&mut self) {
+        if let Some(connection) = &mut self.0 {
+            connection.close_on_drop();
+        }
+    }
+}
+
+fn failure<DB: SqlDatabase>(error: sqlx::Error) -> StoreError {
+    DB::store_error(error, DOING)
+}
+
+/// Whether another transaction was in the way.
+pub(super) fn is_conflict<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
+    causes(error).any(DB::is_conflict)
+}
+
+/// Whether the connection is gone.
+pub(super) fn is_broken<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
+    let mut causes = causes(error).filter_map(|cause| cause.downcast_ref());
+    causes.any(DB::is_broken)
+}
+
+/// An error and what lies behind it.
+fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |cause: &&'a (dyn StdError + 'static)| {
+        (*cause).source()
+    })
+}
+
+/// How a COMMIT ended that was answered with an error.
+pub(super) enum CommitFailure {
+    /// Another transaction was in the way, and nothing stands.
+    Conflict(StoreError),
+    /// The database refused it, and nothing stands.
+    Refused(StoreError),
+    /// Nobody knows.
+    Unknown,
+}
+
+impl CommitFailure {
+    pub(super) fn of<DB: SqlDatabase>(error: sqlx::Error) -> Self {
+        let is_refused = error.as_database_error().is_some() && !DB::is_broken(&error);
+        match is_refused {
+            false => Self::Unknown,
+            true if DB::is_conflict(&error) => Self::Conflict(failure::<DB>(error)),
+            true => Self::Refused(DB::store_error(error, "committing a transaction")),
+        }
+    }
+}
