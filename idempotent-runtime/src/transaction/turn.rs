@@ -75,32 +75,50 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Q: RetryIf<R::Error>,
         F: AsyncFnOnce(&mut DB::Connection) -> R,
     {
-        let mut owned = match self.acquire().await {
+        let acquired = OwnedConnection::acquire(&self.settings.pool);
+        let mut owned = match self.while_lost(acquired).await {
             Ok(owned) => owned,
             Err(error) => return Self::refused(error),
         };
-        let (turn, is_clean) = match owned.begin(self.settings.isolation).await {
+        let begun = owned.begin(self.settings.isolation);
+        let (turn, is_clean) = match self.while_lost(begun).await {
             Ok(tx) => self.in_transaction::<R, F>(tx, body).await,
             Err(error) => (Self::refused(error), false),
         };
         if is_clean {
-            owned.give_back().await;
+            // Dropped, it is closed.
+            self.in_time(owned.give_back()).await;
         }
         turn
     }
 
     /// While a commit is found out, no longer than that may take.
-    async fn acquire(&self) -> Result<OwnedConnection<DB>, StoreError> {
-        let acquired = OwnedConnection::acquire(&self.settings.pool);
+    async fn while_lost<T>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         if self.lost.is_none() {
-            return acquired.await;
+            return work.await;
         }
+        let done = self.in_time(work).await;
+        done.unwrap_or_else(|| Err(DB::store_error(silent(), "running a transaction")))
+    }
+
+    /// The server may be silent, and have committed all the same.
+    async fn commit(&self, tx: Transaction<'_, DB>) -> Result<(), sqlx::Error> {
+        let committed = self.in_time(tx.commit()).await;
+        committed.unwrap_or_else(|| Err(silent()))
+    }
+
+    /// Whether it is known to be rolled back.
+    async fn roll_back(&self, tx: Transaction<'_, DB>) -> bool {
+        matches!(self.in_time(tx.rollback()).await, Some(Ok(())))
+    }
+
+    /// Waits for the database no longer than the call waits for others.
+    async fn in_time<F: Future>(&self, work: F) -> Option<F::Output> {
         let limit = self.call.request.handle.timer().sleep(self.patience);
-        let acquired = race(acquired, limit).await;
-        acquired.unwrap_or_else(|| {
-            let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
-            Err(DB::store_error(late.into(), "running a transaction"))
-        })
+        race(work, limit).await
     }
 
     /// Tells how it went, and whether the transaction has ended, so that the connection can be used
@@ -120,8 +138,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     {
         let (attempt, claimed) = match self.claim(&mut tx, P::RELEASES).await {
             Ok(claimed) => claimed,
-            Err(Refused::Undone(turn)) => return (turn, tx.rollback().await.is_ok()),
-            Err(Refused::Written(turn)) => return (turn, tx.commit().await.is_ok()),
+            Err(Refused::Undone(turn)) => return (turn, self.roll_back(tx).await),
+            Err(Refused::Written(turn)) => return (turn, self.commit(tx).await.is_ok()),
             Err(Refused::Broken(turn)) => return (turn, false),
         };
         let own = {
@@ -147,7 +165,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         let mut is_aborted = false;
         if let Err(error) = &own {
             if is_conflict::<DB>(error) || self.settings.retry_if.is_reason(error) {
-                return (Turn::Again(Last::Own(own)), tx.rollback().await.is_ok());
+                return (Turn::Again(Last::Own(own)), self.roll_back(tx).await);
             }
             let probe = tx.execute("SELECT 1".to_owned()).await;
             if probe.as_ref().is_err_and(|error| is_broken::<DB>(error)) {
@@ -159,12 +177,12 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             Some((claimed, savepoint)) => {
                 if is_aborted {
                     self.call.executed_in(&claimed, false);
-                    return (Turn::Own(own), tx.rollback().await.is_ok());
+                    return (Turn::Own(own), self.roll_back(tx).await);
                 }
                 self.record(tx, own, claimed, savepoint).await
             }
-            None if own.is_err() => (Turn::Own(own), tx.rollback().await.is_ok()),
-            None => match tx.commit().await {
+            None if own.is_err() => (Turn::Own(own), self.roll_back(tx).await),
+            None => match self.commit(tx).await {
                 Ok(()) => (Turn::Own(own), true),
                 Err(error) => (self.uncommitted(error, None), false),
             },
@@ -198,7 +216,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             };
             if !undone {
                 call.executed_in(&claimed, false);
-                return (Turn::Own(own), tx.rollback().await.is_ok());
+                return (Turn::Own(own), self.roll_back(tx).await);
             }
         }
         let turn = match call.end_in(&mut *tx, &claimed, &ending).await {
@@ -208,7 +226,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
                     ended,
                     own,
                 };
-                return match tx.commit().await {
+                return match self.commit(tx).await {
                     Ok(()) => (self.committed(lost), true),
                     Err(error) => (self.uncommitted(error, Some(lost)), false),
                 };
@@ -216,7 +234,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             Err(error) if !says_aborted(&error) => Self::refused(error),
             _ended => Turn::Instead(Instead::Refused(call.transaction_ended())),
         };
-        (turn, tx.rollback().await.is_ok())
+        (turn, self.roll_back(tx).await)
     }
 
     /// Claims, and marks the place before the body, unless no `Err` will ever be recorded.
@@ -324,4 +342,9 @@ enum Refused<T, E> {
     Written(Turn<T, E>),
     /// It may still wait in the database.
     Broken(Turn<T, E>),
+}
+
+/// The error of a connection on which nothing is heard.
+fn silent() -> sqlx::Error {
+    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }

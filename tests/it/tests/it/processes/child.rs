@@ -17,7 +17,10 @@ use tokio::{
     task::{JoinSet, spawn},
 };
 
-use super::job::{Job, Stops};
+use super::{
+    job::{Job, Stops},
+    transfers::Transfer,
+};
 use crate::harness::runtime_here;
 
 /// The environment variable that holds a process's [`Role`].
@@ -33,6 +36,8 @@ pub(super) enum Role {
     Visit(Job),
     /// Says so and makes one call after the other, each with a key of its own, until it is killed.
     Stream(Job),
+    /// Makes a call in a transaction, stops in it and says so.
+    Transfer(Transfer),
 }
 
 /// Where a call stops.
@@ -70,6 +75,7 @@ async fn play(role: Role) {
         Role::Crowd(job, callers) => crowd(job, callers, &mut parent).await,
         Role::Visit(job) => visit(job).await,
         Role::Stream(job) => stream(job).await,
+        Role::Transfer(transfer) => transfer.stop().await,
     }
 }
 
@@ -109,7 +115,7 @@ async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<Strin
 }
 
 /// Holds the call, with the whole thread, between the answer of the store and that to the caller.
-struct StopWhenRecorded;
+pub(super) struct StopWhenRecorded;
 
 impl Observer for StopWhenRecorded {
     fn transition(&self, transition: &RecordEvent<'_>) {
@@ -153,7 +159,7 @@ async fn stream(job: Job) {
 }
 
 /// Tells the parent something. The test harness writes to standard output as well, hence the mark.
-fn say(what: &impl Serialize) {
+pub(super) fn say(what: &impl Serialize) {
     let what = serde_json::to_string(what).expect("JSON");
     let mut output = io::stdout().lock();
     writeln!(output, "\n@{what}")

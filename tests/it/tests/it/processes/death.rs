@@ -309,10 +309,10 @@ async fn d21_a_call_that_kills_each_process_is_parked(place: Place) {
 }
 
 /// Does `work` for each of `jobs`, so many at a time.
-async fn at_most<F: Future<Output = ()> + Send + 'static>(
+pub(super) async fn at_most<J, F: Future<Output = ()> + Send + 'static>(
     at_once: usize,
-    jobs: impl Iterator<Item = Job>,
-    work: impl Fn(Job) -> F,
+    jobs: impl Iterator<Item = J>,
+    work: impl Fn(J) -> F,
 ) {
     let room = Arc::new(Semaphore::new(at_once));
     let mut tasks = JoinSet::new();

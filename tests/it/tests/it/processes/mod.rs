@@ -12,6 +12,7 @@ mod clocks;
 mod crowd;
 mod death;
 mod pause;
+mod transfers;
 
 mod child;
 mod job;

@@ -36,7 +36,7 @@ mod owned;
 mod refusals;
 mod savepoints;
 mod shapes;
-mod shop;
+pub(crate) mod shop;
 
 use idempotent_runtime::{Error, Idempotency, testing::Gate};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ use self::shop::Shop;
 use crate::answers::is_uncertain;
 
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
-enum PlaceError {
+pub(crate) enum PlaceError {
     #[error("sold out")]
     SoldOut,
     #[error(transparent)]
@@ -62,10 +62,10 @@ impl From<sqlx::Error> for PlaceError {
     }
 }
 
-type Placed = Result<i64, PlaceError>;
+pub(crate) type Placed = Result<i64, PlaceError>;
 
 /// The same of a call that got no error of its body's.
-fn ours(placed: Placed) -> Result<i64, Error> {
+pub(crate) fn ours(placed: Placed) -> Result<i64, Error> {
     placed.map_err(|error| match error {
         PlaceError::Idempotency(error) => error,
         other => panic!("{other}"),

@@ -35,6 +35,7 @@ on_every_database![
     a_call_of_the_body_joins_its_transaction,
 ];
 
+mod commit_faults;
 mod conflicts;
 mod costs;
 mod cut;

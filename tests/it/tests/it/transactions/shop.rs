@@ -1,6 +1,6 @@
 //! A database of an application's with a table of its own, and a store beside it.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use idempotent_runtime::store::{MySqlStore, PostgresStore, SqlConnection, SqliteStore, Store};
@@ -135,25 +135,31 @@ pub(crate) struct SqliteShop {
     pool: Pool<Sqlite>,
     store: Arc<dyn Store>,
     prefix: String,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
 }
 shop!(SqliteShop of Sqlite, "BEGIN IMMEDIATE");
 
 impl SqliteShop {
     pub(crate) async fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("shop.db");
+        let mut shop = with_orders(Self::open(folder.path()).await).await;
+        shop._folder = Some(folder);
+        shop
+    }
+
+    /// Opens what is in a folder, which several processes may.
+    pub(crate) async fn open(folder: &Path) -> Self {
+        let path = folder.join("shop.db");
         let store = SqliteStore::open(&path).await.expect("the file opens");
         let options = SqliteConnectOptions::new().filename(path);
         let pool = SqlitePoolOptions::new().max_connections(8);
         let pool = pool.connect_with(options).await.expect("the file opens");
-        with_orders(Self {
+        Self {
             pool,
             store: Arc::new(store),
             prefix: String::new(),
-            _folder: folder,
-        })
-        .await
+            _folder: None,
+        }
     }
 }
 
@@ -171,18 +177,21 @@ impl PostgresShop {
     }
 
     async fn at(url: &str) -> Self {
-        let prefix = servers::prefix();
+        with_orders(Self::open(url, servers::prefix()).await).await
+    }
+
+    /// Opens the tables of this prefix, which several processes may.
+    pub(crate) async fn open(url: &str, prefix: String) -> Self {
         let store = PostgresStore::builder().table_prefix(&prefix);
         let store = store
             .connect(&servers::url("IDEMPOTENT_TEST_POSTGRES_URL"))
             .await;
         let pool = PgPoolOptions::new().max_connections(16).connect(url).await;
-        with_orders(Self {
+        Self {
             pool: pool.expect("the server answers"),
             store: Arc::new(store.expect("the server answers")),
             prefix,
-        })
-        .await
+        }
     }
 }
 
@@ -200,19 +209,22 @@ impl MariaDbShop {
     }
 
     async fn at(url: &str) -> Self {
-        let prefix = servers::prefix();
+        with_orders(Self::open(url, servers::prefix()).await).await
+    }
+
+    /// Opens the tables of this prefix, which several processes may.
+    pub(crate) async fn open(url: &str, prefix: String) -> Self {
         let store = MySqlStore::builder().table_prefix(&prefix);
         let store = store
             .connect(&servers::url("IDEMPOTENT_TEST_MARIADB_URL"))
             .await;
         let pool = MySqlPoolOptions::new().max_connections(16).connect(url);
         let pool = pool.await;
-        with_orders(Self {
+        Self {
             pool: pool.expect("the server answers"),
             store: Arc::new(store.expect("the server answers")),
             prefix,
-        })
-        .await
+        }
     }
 }
 

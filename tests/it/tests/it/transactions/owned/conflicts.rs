@@ -41,7 +41,7 @@ async fn swap<S: Shop<Database: SqlDatabase>>(
     Ok(())
 }
 
-async fn accounts<S: Shop>(shop: &S) {
+pub(super) async fn accounts<S: Shop>(shop: &S) {
     let prefix = shop.prefix();
     let mut connection = shop.pool().acquire().await.expect("a connection");
     let create =
