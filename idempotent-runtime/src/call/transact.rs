@@ -24,8 +24,9 @@ impl<P, K> CallBuilder<P, K> {
     ///   is `Clone`: what it moves is cloned for each try. After 5 tries the caller gets the last
     ///   error, and the key is free.
     /// * **A commit whose answer is lost** is found out by the record: the caller gets what its
-    ///   body returned, or the body runs again. Where the database does not tell in the time that a
-    ///   duplicate waits, it is [`Error::CommitUnknown`].
+    ///   body returned, or the body runs again. An answer counts as lost after the time that a
+    ///   duplicate waits (10 seconds under `InFlight::Reject`). Where the database does not tell for
+    ///   as long again, it is [`Error::CommitUnknown`].
     /// * **An `Err`** undoes the rows of the body. Under [`release_errors`](Self::release_errors)
     ///   nothing is recorded; else the error is, by what was said of errors. An `Err` for which
     ///   another transaction is the cause is never recorded: it is found in its

@@ -5,8 +5,8 @@ use std::{error::Error as StdError, sync::Arc, time::Duration};
 use sqlx::{Database, Transaction};
 
 use super::{
-    IntoTransact, Isolation, RetryIf, SqlDatabase, Transact,
-    connection::{CommitFailure, OwnedConnection, is_broken, is_conflict},
+    IntoTransact, Isolation, LONGEST_SILENCE, RetryIf, SqlDatabase, Transact,
+    connection::{CommitFailure, OwnedConnection, is_broken, is_conflict, silence, silent},
 };
 use crate::{
     error::Error,
@@ -14,9 +14,6 @@ use crate::{
     run::{OpenTransaction, RecordedIn, race},
     store::{Savepoint, StoreError, Swap, sealed::Sealed as _},
 };
-
-/// How long a COMMIT without an answer is looked for.
-const FOUND_OUT_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long it waits before it tries again.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -34,9 +31,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// * **An `Err` rolls everything back**, also the records that were written inside. So an error that
 ///   a call inside has recorded is forgotten, and the call runs again next time. Return
 ///   `Ok(Err(error))` to commit it.
-/// * **A commit whose answer is lost** is found out by the first outcome that was recorded inside:
-///   the caller gets what its body returned, or the body runs again. Where the database does not
-///   tell within 10 seconds, or no call inside recorded one, it is [`Error::CommitUnknown`].
+/// * **A commit whose answer is lost**, or does not come within 10 seconds, is found out by the first
+///   outcome that was recorded inside: the caller gets what its body returned, or the body runs
+///   again. Where the database does not tell for 10 seconds more, or no call inside recorded one, it
+///   is [`Error::CommitUnknown`].
 ///
 /// **Rows that the body writes outside of those calls are not protected.** When the caller calls
 /// again, the calls are replayed, and these rows are written a second time. One call around all of
@@ -128,7 +126,7 @@ enum Turn<V, E> {
     /// Nothing stands, and it may run again; the answer where it may not.
     Again(E),
     /// Nobody knows whether this outcome is committed, and the value with it.
-    Lost(RecordedIn, V),
+    Lost(Box<RecordedIn>, V),
 }
 
 fn unknown<E: FromRefusal>(recorded: Option<&RecordedIn>) -> E {
@@ -165,7 +163,8 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
             Err(error) => (refused::<DB, _, _>(error), false),
         };
         if is_clean {
-            owned.give_back().await;
+            // Dropped, it is closed.
+            in_time(owned.give_back()).await;
         }
         turn
     }
@@ -185,7 +184,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         let value = match own {
             Ok(value) => value,
             Err(error) => {
-                let rolled_back = tx.rollback().await;
+                let rolled_back = answer(tx.rollback()).await;
                 let is_gone = rolled_back.as_ref().is_err_and(DB::is_broken);
                 let again = is_gone || is_conflict::<DB>(&error) || self.retry_if.is_reason(&error);
                 let turn = match again {
@@ -196,7 +195,8 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
             }
         };
         // Without the place before the body, its transaction is not what would be committed.
-        if let Err(error) = savepoint.release(&mut *tx).await {
+        let released = in_time(savepoint.release(&mut *tx)).await;
+        if let Err(error) = released.unwrap_or_else(|| Err(silence::<DB>())) {
             let ended = Error::TransactionEnded {
                 operation: unnamed(),
             };
@@ -204,9 +204,9 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 true => refused::<DB, _, _>(error),
                 false => Turn::Answer(Err(E::from_refusal(ended))),
             };
-            return (turn, tx.rollback().await.is_ok());
+            return (turn, answer(tx.rollback()).await.is_ok());
         }
-        match tx.commit().await {
+        match answer(tx.commit()).await {
             Ok(()) => (Turn::Answer(Ok(value)), true),
             Err(error) => (uncommitted::<DB, _, _>(error, open, value), false),
         }
@@ -225,7 +225,7 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 timer.sleep(PAUSE).await;
             }
         };
-        race(look, timer.sleep(FOUND_OUT_WITHIN)).await
+        race(look, timer.sleep(LONGEST_SILENCE)).await
     }
 
     /// Looks by a claim, which waits while the transaction of before is still open.
@@ -247,6 +247,15 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         };
         Ok(standing.is_some_and(|record| record.attempt_id == draft.attempt_id))
     }
+}
+
+/// Waits no longer than a database may be silent.
+async fn in_time<F: Future>(work: F) -> Option<F::Output> {
+    tokio::time::timeout(LONGEST_SILENCE, work).await.ok()
+}
+
+async fn answer(work: impl Future<Output = sqlx::Result<()>>) -> sqlx::Result<()> {
+    in_time(work).await.unwrap_or_else(|| Err(silent()))
 }
 
 /// An error of the database before the body ran, or after it.
@@ -271,7 +280,7 @@ fn uncommitted<DB: SqlDatabase, V, E: FromRefusal>(
             source,
         }))),
         CommitFailure::Unknown => match open.first() {
-            Some(recorded) => Turn::Lost(recorded, value),
+            Some(recorded) => Turn::Lost(Box::new(recorded), value),
             None => Turn::Answer(Err(unknown(None))),
         },
     }

@@ -58,6 +58,15 @@ fn failure<DB: SqlDatabase>(error: sqlx::Error) -> StoreError {
     DB::store_error(error, DOING)
 }
 
+/// The database has not answered in time.
+pub(super) fn silent() -> sqlx::Error {
+    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+}
+
+pub(super) fn silence<DB: SqlDatabase>() -> StoreError {
+    failure::<DB>(silent())
+}
+
 /// Whether another transaction was in the way.
 pub(super) fn is_conflict<DB: SqlDatabase>(error: &(dyn StdError + 'static)) -> bool {
     causes(error).any(DB::is_conflict)

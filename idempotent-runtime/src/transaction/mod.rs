@@ -6,10 +6,15 @@ mod database;
 mod run;
 mod turn;
 
+use std::time::Duration;
+
 use sqlx::Pool;
 
 pub(crate) use self::run::transact;
 pub use self::{around::transaction, database::SqlDatabase};
+
+/// How long a database may be silent where nobody says how long a duplicate waits.
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 
 /// How much a transaction sees of others that run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use std::{error::Error as StdError, time::Duration};
 
 use super::{
-    RetryIf, SqlDatabase, Transact,
+    LONGEST_SILENCE, RetryIf, SqlDatabase, Transact,
     turn::{Last, Lost, Try, Turn},
 };
 use crate::{
@@ -95,6 +95,7 @@ where
             typed,
             settings,
             patience: tries.patience(lost.is_some()),
+            answers_within: tries.answers_within,
             lost: &mut lost_attempt,
         };
         let turn = Box::pin(next.run::<R, F>(body.clone())).await;
@@ -108,7 +109,7 @@ where
                 return typed.own(call, lost.own, None).await;
             }
             Turn::Lost(now) => {
-                tries.waits_from(call);
+                tries.finds_out(call);
                 lost = Some(now);
                 continue;
             }
@@ -154,32 +155,33 @@ struct Tries {
     /// How long a duplicate waits, and how long it has waited in this process.
     patience: Duration,
     waited: Duration,
+    /// How long the database may be silent.
+    answers_within: Duration,
     /// Until when it waits now.
     until: Option<Duration>,
 }
 
 impl Tries {
     fn new(call: &ActiveCall, tries: u32) -> Self {
-        let patience = match call.request.in_flight {
-            InFlight::Wait(at_most) => at_most,
-            InFlight::Reject => Duration::ZERO,
+        let (patience, answers_within) = match call.request.in_flight {
+            InFlight::Wait(at_most) => (at_most, at_most.max(SHORTEST)),
+            InFlight::Reject => (Duration::ZERO, LONGEST_SILENCE),
         };
         Self {
             left: tries,
             patience,
             waited: Duration::ZERO,
+            answers_within,
             until: None,
         }
     }
 
     /// How long the next try may wait in the database.
     fn patience(&self, finds_out: bool) -> Duration {
-        let waited = if finds_out {
-            Duration::ZERO
-        } else {
-            self.waited
-        };
-        self.patience.saturating_sub(waited).max(SHORTEST)
+        match finds_out {
+            true => self.answers_within,
+            false => self.patience.saturating_sub(self.waited).max(SHORTEST),
+        }
     }
 
     /// Waits for a call of the same record that runs in this process.
@@ -220,6 +222,12 @@ impl Tries {
             timer.sleep(PAUSE).await;
         }
         again
+    }
+
+    /// It finds out a commit from now on.
+    fn finds_out(&mut self, call: &ActiveCall) {
+        let now = call.request.handle.timer().now();
+        self.until = Some(now.saturating_add(self.answers_within));
     }
 
     /// It waits from now on.

@@ -6,7 +6,7 @@ use sqlx::Transaction;
 
 use super::{
     RetryIf, SqlDatabase, Transact,
-    connection::{CommitFailure, OwnedConnection, is_broken, is_conflict},
+    connection::{CommitFailure, OwnedConnection, is_broken, is_conflict, silence, silent},
 };
 use crate::{
     attempt::Attempt,
@@ -61,6 +61,8 @@ pub(super) struct Try<'a, DB: SqlDatabase, Q, P, K> {
     pub(super) settings: &'a Transact<DB, Q>,
     /// How long the claim may wait in the database.
     pub(super) patience: Duration,
+    /// How long the database may take for an answer that waits for no other call.
+    pub(super) answers_within: Duration,
     /// The attempt whose commit had no answer, until a claim tells that it was rolled back.
     pub(super) lost: &'a mut Option<AttemptId>,
 }
@@ -101,7 +103,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             return work.await;
         }
         let done = self.in_time(work).await;
-        done.unwrap_or_else(|| Err(DB::store_error(silent(), "running a transaction")))
+        done.unwrap_or_else(|| Err(silence::<DB>()))
     }
 
     /// The server may be silent, and have committed all the same.
@@ -115,10 +117,13 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         matches!(self.in_time(tx.rollback()).await, Some(Ok(())))
     }
 
-    /// Waits for the database no longer than the call waits for others.
     async fn in_time<F: Future>(&self, work: F) -> Option<F::Output> {
-        let limit = self.call.request.handle.timer().sleep(self.patience);
-        race(work, limit).await
+        race(work, self.limit()).await
+    }
+
+    fn limit(&self) -> impl Future<Output = ()> + use<DB, Q, P, K> {
+        let timer = self.call.request.handle.timer();
+        timer.sleep(self.answers_within)
     }
 
     /// Tells how it went, and whether the transaction has ended, so that the connection can be used
@@ -167,7 +172,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             if is_conflict::<DB>(error) || self.settings.retry_if.is_reason(error) {
                 return (Turn::Again(Last::Own(own)), self.roll_back(tx).await);
             }
-            let probe = tx.execute("SELECT 1".to_owned()).await;
+            let probe = self.in_time(tx.execute("SELECT 1".to_owned())).await;
+            let probe = probe.unwrap_or_else(|| Err(silence::<DB>()));
             if probe.as_ref().is_err_and(|error| is_broken::<DB>(error)) {
                 return (Turn::Again(Last::Own(own)), false);
             }
@@ -201,6 +207,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         P: OnError<E>,
         K: Keep<T> + Clone,
     {
+        let (undoing, recording) = (self.limit(), self.limit());
         let (call, typed) = (&mut *self.call, self.typed);
         if own.is_err() {
             // Its rows are undone, so nothing stands that a second run could double.
@@ -210,7 +217,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         if own.is_err() {
             let undone = match &savepoint {
                 Some(savepoint) if ending != Ending::Release => {
-                    savepoint.roll_back(&mut *tx).await.is_ok()
+                    let undone = race(savepoint.roll_back(&mut *tx), undoing).await;
+                    matches!(undone, Some(Ok(())))
                 }
                 _ => false,
             };
@@ -219,7 +227,8 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
                 return (Turn::Own(own), self.roll_back(tx).await);
             }
         }
-        let turn = match call.end_in(&mut *tx, &claimed, &ending).await {
+        let ended = race(call.end_in(&mut *tx, &claimed, &ending), recording).await;
+        let turn = match ended.unwrap_or_else(|| Err(silence::<DB>())) {
             Ok(Some(ended)) => {
                 let lost = Lost {
                     claimed,
@@ -263,9 +272,10 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         };
         let savepoint = match releases {
             true => None,
-            false => match Savepoint::set(&mut **tx).await {
-                Ok(savepoint) => Some(savepoint),
-                Err(error) => return Err(Refused::Undone(Self::refused(error))),
+            false => match self.in_time(Savepoint::set(&mut **tx)).await {
+                Some(Ok(savepoint)) => Some(savepoint),
+                Some(Err(error)) => return Err(Refused::Undone(Self::refused(error))),
+                None => return Err(Refused::Broken(Self::refused(silence::<DB>()))),
             },
         };
         Ok((attempt, Some((claimed, savepoint))))
@@ -342,9 +352,4 @@ enum Refused<T, E> {
     Written(Turn<T, E>),
     /// It may still wait in the database.
     Broken(Turn<T, E>),
-}
-
-/// The error of a connection on which nothing is heard.
-fn silent() -> sqlx::Error {
-    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }

@@ -17,7 +17,7 @@ on_every_database![
 ];
 
 /// An error that shows its cause, though a transparent wrapper stands in front of it.
-#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, thiserror::Error)]
 enum LedgerError {
     #[error(transparent)]
     Idempotency(#[from] Error),
@@ -150,6 +150,7 @@ async fn every_isolation_gives_the_same_results<S: Shop<Database: SqlDatabase>>(
                 let call = idem.call("orders.place").key(&format!("{level:?}"));
                 let placed: Result<i64, LedgerError> = call
                     .arguments(&item)
+                    .release_errors()
                     .transact(how, async |tx| {
                         shop.order(tx, item).await?;
                         Ok(item)
