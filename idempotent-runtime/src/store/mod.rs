@@ -179,7 +179,7 @@ pub trait Store: Debug + Send + Sync + 'static {
 
     /// As [`swap`](Self::swap), inside the transaction that is open on `connection`, which is the driver's own: what is written stands
     /// when that is committed, and never where it is rolled back. Where another transaction is about to put something there, it waits
-    /// for how that ends, and sees it. It changes nothing outside the transaction, remembers nothing, and is never sent again. What it
+    /// for how that ends, and sees it. It changes nothing outside the transaction, remembers nothing that the transaction could take back, and is never sent again. What it
     /// refuses with may be what stood when the transaction began, but not where it wrote over `seen` and something newer is there.
     ///
     /// Only a store that keeps its records in a database of that kind can do it. Others, by default, say that they cannot.

@@ -101,6 +101,15 @@ impl VersionCache {
         self.note(id, record, Some(next.keep), stamp.now, sent_at);
     }
 
+    /// Notes a claim inside a transaction of the application's, for the completion in it. Whether that transaction commits does not
+    /// matter: of a record that is not done, nothing but its version is asked for.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn record_claim_inside(&self, id: &RecordId, next: &Draft, swap: &Swap) {
+        if next.state == State::Running && matches!(swap, Swap::Applied(_)) {
+            self.record_write(id, None, next, swap, Moment::now());
+        }
+    }
+
     /// What is known of this version of the record.
     pub(crate) fn version(
         &self,

@@ -268,10 +268,16 @@ impl Store for MySqlStore {
         let connection = connection_of(connection, KIND)?;
         let session = &mut Session::in_transaction(connection, self);
         let statements = self.inner.inside.get().unwrap_or(&self.inner.statements);
-        match seen {
-            None => statements.create(session, id, next).await,
-            Some(seen) => statements.replace(session, id, seen, next, None).await,
-        }
+        let versions = &self.inner.versions;
+        let Some(seen) = seen else {
+            let swap = statements.create(session, id, next).await?;
+            versions.record_claim_inside(id, next, &swap);
+            return Ok(swap);
+        };
+        let known = versions.version(id, Some(seen));
+        statements
+            .replace(session, id, seen, next, known.as_deref())
+            .await
     }
 }
 

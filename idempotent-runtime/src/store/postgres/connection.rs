@@ -69,7 +69,7 @@ impl Postgres {
     fn question(&self) -> String {
         // Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
         let settings = match self.protocol {
-            Protocol::Extended | Protocol::Unnamed => settings(self.lock_wait),
+            Protocol::Extended => settings(self.lock_wait),
             Protocol::Simple => String::new(),
         };
         let table = format!("to_regclass('{}records')::oid", self.prefix);

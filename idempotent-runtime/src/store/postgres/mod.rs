@@ -349,9 +349,15 @@ impl Store for PostgresStore {
                 &unknown
             }
         };
-        match seen {
-            None => statements.create(connection, id, next).await,
-            Some(seen) => statements.replace(connection, id, seen, next, None).await,
-        }
+        let versions = &self.inner.versions;
+        let Some(seen) = seen else {
+            let swap = statements.create(connection, id, next).await?;
+            versions.record_claim_inside(id, next, &swap);
+            return Ok(swap);
+        };
+        let known = versions.version(id, Some(seen));
+        statements
+            .replace(connection, id, seen, next, known.as_deref())
+            .await
     }
 }

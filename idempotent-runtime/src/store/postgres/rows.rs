@@ -16,11 +16,8 @@ use crate::store::{StoreError, StoreErrorKind, sql::Value};
 pub(super) enum Protocol {
     /// Prepared once a connection: parsed and planned once.
     Extended,
-    /// Prepared anew each time, and without a name: on a connection of the application's, which may
-    /// forget what has a name by `DISCARD ALL` or `DEALLOCATE ALL`.
-    Unnamed,
-    /// As one text: behind a proxy that pools transactions, what one message prepares the next one may not find, and the
-    /// driver sends two.
+    /// As one text, in one message. Behind a proxy that pools transactions, the second message of the driver may not find what the
+    /// first one prepared. On a connection of the application's, `DISCARD ALL` or `DEALLOCATE ALL` may forget what has a name.
     Simple,
 }
 
@@ -112,9 +109,8 @@ async fn send(
     values: &[Value<'_>],
 ) -> sqlx::Result<Vec<PgRow>> {
     match protocol {
-        Protocol::Extended | Protocol::Unnamed => {
+        Protocol::Extended => {
             let query = sqlx::query(AssertSqlSafe(Arc::clone(&statement.text)));
-            let query = query.persistent(protocol == Protocol::Extended);
             connection.fetch_all(values.iter().fold(query, bind)).await
         }
         Protocol::Simple => {

@@ -207,10 +207,6 @@ impl Statements {
     /// The same for a connection that is not ours, on which nothing of ours keeps a name. It claims only where `here` gives
     /// a row.
     pub(super) fn inside(&self, here: Option<&str>) -> Self {
-        let protocol = match self.protocol {
-            Protocol::Extended | Protocol::Unnamed => Protocol::Unnamed,
-            Protocol::Simple => Protocol::Simple,
-        };
         let create = &self.create;
         let text = match here {
             Some(here) => create
@@ -219,7 +215,7 @@ impl Statements {
             None => create.text.to_string(),
         };
         Self {
-            protocol,
+            protocol: Protocol::Simple,
             create: Statement {
                 text: text.into(),
                 name: create.name,

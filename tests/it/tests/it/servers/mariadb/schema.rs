@@ -90,7 +90,8 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
     let prefix = prefix();
     let store = store(&prefix);
     store.migrate().await.expect("the tables are made");
-    let newer = format!("INSERT INTO {prefix}schema VALUES (99, 0, 99)");
+    let newer =
+        format!("INSERT INTO {prefix}schema (version, applied, usable_from) VALUES (99, 0, 99)");
     run(&mut side(&url()).await, newer).await;
 
     assert_eq!(kind(store.migrate().await), StoreErrorKind::Schema);

@@ -37,7 +37,8 @@ async fn f27_tables_of_a_newer_release_are_left_alone() {
     let prefix = prefix();
     let store = Postgres::open_at(&prefix).await;
     let mut side = side(&url(URL)).await;
-    let newer = format!("INSERT INTO {prefix}schema VALUES (99, 0, 99)");
+    let newer =
+        format!("INSERT INTO {prefix}schema (version, applied, usable_from) VALUES (99, 0, 99)");
     run(&mut side, newer).await;
 
     let checked = store.check_schema().await.map_err(|error| error.kind());
@@ -90,7 +91,7 @@ async fn a_start_that_finds_the_tables_of_a_newer_release_locks_nothing_any_more
     in_time(waits).await;
     let tables = format!(
         "CREATE TABLE {prefix}schema (version bigint, applied bigint, usable_from bigint);
-         INSERT INTO {prefix}schema VALUES (99, 0, 99); COMMIT"
+         INSERT INTO {prefix}schema (version, applied, usable_from) VALUES (99, 0, 99); COMMIT"
     );
     run(&mut newer, tables).await;
 
