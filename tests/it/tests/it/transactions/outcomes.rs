@@ -16,7 +16,7 @@ on_every_database![
     a_body_that_fails_has_run_whatever_can_be_recorded,
     a_nested_call_that_got_no_answer_is_never_the_outcome,
     a_value_with_a_refusal_in_it_is_not_placed_again,
-    a_reference_is_not_read_back_before_the_commit,
+    g16_a_reference_is_not_read_back_before_the_commit,
 ];
 
 async fn a_body_that_rolls_back_to_before_the_call_is_no_call<S: Shop>(shop: S) {
@@ -135,7 +135,7 @@ async fn a_value_with_a_refusal_in_it_is_not_placed_again(shop: impl Shop) {
 }
 
 /// What it leads to may be what the transaction writes.
-async fn a_reference_is_not_read_back_before_the_commit(shop: impl Shop) {
+async fn g16_a_reference_is_not_read_back_before_the_commit(shop: impl Shop) {
     let idem = Idempotency::new(shop.store());
     let shop = Arc::new(shop);
     let call = || {
