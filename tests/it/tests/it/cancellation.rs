@@ -111,7 +111,10 @@ async fn mortal(world: &World) -> (Idempotency, oneshot::Receiver<()>) {
 }
 
 /// Polls a call at most `polls` times; `None` where it was not done by then.
-async fn polled<F: Future + ?Sized>(call: &mut Pin<Box<F>>, polls: usize) -> Option<F::Output> {
+pub(crate) async fn polled<F: Future + ?Sized>(
+    call: &mut Pin<Box<F>>,
+    polls: usize,
+) -> Option<F::Output> {
     let mut left = polls;
     std::future::poll_fn(|context| {
         left -= 1;

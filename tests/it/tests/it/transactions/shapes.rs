@@ -29,6 +29,40 @@ async fn generic<C: SqlConnection>(
     Ok(1)
 }
 
+/// Spans around the call, and inside it.
+#[tracing::instrument(skip_all)]
+#[idempotent(name = "shapes.outside", key = id, tx = tx, handle = idem, skip(idem))]
+async fn instrumented(idem: &Idempotency, tx: &mut sqlx::SqliteConnection, id: &str) -> Posted {
+    tx.ping().await?;
+    Ok(6)
+}
+
+#[idempotent(name = "shapes.inside", key = id, tx = tx, handle = idem, skip(idem))]
+#[tracing::instrument(skip_all)]
+async fn instruments(idem: &Idempotency, tx: &mut sqlx::SqliteConnection, id: &str) -> Posted {
+    tx.ping().await?;
+    Ok(7)
+}
+
+#[tokio::test]
+async fn a_function_with_a_span_joins_a_transaction() {
+    let shop = SqliteShop::new().await;
+    let idem = Idempotency::new(shop.store());
+    for _ in 0..2 {
+        let mut tx = shop.begin().await.expect("a transaction");
+        let idem = idem.clone();
+        let task = tokio::spawn(async move {
+            let answers = [
+                instrumented(&idem, &mut tx, "k").await.ok(),
+                instruments(&idem, &mut tx, "k").await.ok(),
+            ];
+            tx.commit().await.expect("it is committed");
+            answers
+        });
+        assert_eq!(task.await.expect("no panic"), [Some(6), Some(7)]);
+    }
+}
+
 /// The functions for a connection and for a transaction of one database.
 macro_rules! shapes {
     ($module:ident, $connection:ty, $transaction:ty, $database:ident) => {
