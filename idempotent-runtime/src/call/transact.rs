@@ -28,12 +28,14 @@ impl<P, K> CallBuilder<P, K> {
     ///   duplicate waits (10 seconds under `InFlight::Reject`). Where the database does not tell for
     ///   as long again, it is [`Error::CommitUnknown`].
     /// * **An `Err`** undoes the rows of the body. Under [`release_errors`](Self::release_errors)
-    ///   nothing is recorded; else the error is, by what was said of errors. An `Err` for which
-    ///   another transaction is the cause is never recorded: it is found in its
-    ///   [`source`](StdError::source) chain.
+    ///   nothing is recorded; else the error is, by what was said of errors. Let the error of the
+    ///   database stand in its [`source`](StdError::source) chain, or say
+    ///   [`retry_if`](crate::transaction::Transact::retry_if): so an `Err` for which another
+    ///   transaction is the cause is known, and never recorded.
     /// * **A duplicate** waits for the first one's transaction, 10 seconds unless
-    ///   [`in_flight`](Self::in_flight) says else; then it is [`Error::InProgress`]. In the same
-    ///   process it waits before it takes a connection.
+    ///   [`in_flight`](Self::in_flight) says else; then it is [`Error::InProgress`]. A
+    ///   duplicate over the same handle waits before it takes a connection. A time-out of the
+    ///   session's own for locks may end the wait earlier: [`Error::Store`], transient.
     ///
     /// `lease`, `on_crash`, `on_outage` and `also_accept_…` are refused, because the transaction
     /// holds the key. Effects of the body outside the database happen at least once.
@@ -78,7 +80,8 @@ impl<P, K> CallBuilder<P, K> {
     ///
     /// The body's own, or one of ours, after which nothing of the call stands: those of
     /// [`run`](Self::run), [`Error::TransactionEnded`] where the body has swallowed the end of its
-    /// transaction, and [`Error::Commit`]. After [`Error::CommitUnknown`] the next call with the
+    /// transaction (rows that it wrote after that end may stand by themselves), and
+    /// [`Error::Commit`]. After [`Error::CommitUnknown`] the next call with the
     /// same key tells.
     ///
     /// # Cancel safety

@@ -81,7 +81,8 @@ impl<P, K> CallBuilder<P, K> {
     ///   another transaction may be the cause, so an `Err` behind it is released. Go back to a
     ///   savepoint of your own before you return an `Err` that is to be recorded.
     /// * Where the database has undone the whole transaction, as MariaDB does after a deadlock,
-    ///   nothing is recorded.
+    ///   nothing is recorded. After a lock that was waited for too long (error 1205) it has not: have
+    ///   such an `Err` released.
     /// * A body that swallows such an error, or rolls back by itself, and returns `Ok`, gets
     ///   [`Error::TransactionEnded`]. Its rows are undone where they still can be.
     /// * A body that stops half-way, and whose caller commits all the same, leaves *uncertain*

@@ -4,21 +4,35 @@
 use std::{
     any::Any,
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
-use crate::{handle::Idempotency, identity::RecordId, record::Draft};
+use crate::{
+    handle::Idempotency,
+    identity::RecordId,
+    record::{Draft, Moment},
+};
 
 tokio::task_local! {
     static OPEN: Arc<OpenTransaction>;
 }
 
-/// A transaction, and the first outcome that was recorded in it.
+/// A transaction, and what the calls inside have done.
 #[derive(Debug)]
 pub(crate) struct OpenTransaction {
     /// Where the connection is. Calls on another one are no part of the transaction.
     address: usize,
-    first: Mutex<Option<RecordedIn>>,
+    calls: Mutex<Calls>,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    /// How many have begun, and did not end.
+    unfinished: usize,
+    /// The outcomes that were recorded first and last. A savepoint of the application's may take
+    /// either back.
+    recorded: [Option<RecordedIn>; 2],
 }
 
 /// An outcome that was recorded in a transaction.
@@ -29,6 +43,18 @@ pub(crate) struct RecordedIn {
     pub(crate) id: RecordId,
     /// As it was written, with all that a first claim needs.
     pub(crate) draft: Draft,
+    /// When, by the handle's timer.
+    pub(crate) at: Duration,
+}
+
+impl RecordedIn {
+    /// Whether the record may be gone by now, because its time is over.
+    pub(crate) fn may_be_gone(&self) -> bool {
+        match self.draft.expires {
+            Moment::In(ttl) => self.handle.timer().now() >= self.at.saturating_add(ttl),
+            Moment::Keep => false,
+        }
+    }
 }
 
 fn address(connection: &dyn Any) -> usize {
@@ -39,7 +65,7 @@ impl OpenTransaction {
     pub(crate) fn on(connection: &dyn Any) -> Arc<Self> {
         Arc::new(Self {
             address: address(connection),
-            first: Mutex::default(),
+            calls: Mutex::default(),
         })
     }
 
@@ -51,19 +77,46 @@ impl OpenTransaction {
         OPEN.scope(Arc::clone(self), inside)
     }
 
-    /// The first outcome that was recorded in it.
-    pub(crate) fn first(&self) -> Option<RecordedIn> {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.take()
+    /// The outcomes by which its commit can be found out: the first one, and the last.
+    pub(crate) fn take_recorded(&self) -> Vec<RecordedIn> {
+        let recorded = std::mem::take(&mut self.calls().recorded);
+        recorded.into_iter().flatten().collect()
+    }
+
+    /// Whether a call inside was dropped before it had ended.
+    pub(crate) fn has_unfinished(&self) -> bool {
+        self.calls().unfinished > 0
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Takes note of an outcome that was recorded on this connection.
-pub(super) fn note(connection: &dyn Any, recorded: impl FnOnce() -> RecordedIn) {
+fn inside(connection: &dyn Any, note: impl FnOnce(&mut Calls)) {
     let _no_transaction_of_ours = OPEN.try_with(|open| {
-        let mut first = open.first.lock().unwrap_or_else(PoisonError::into_inner);
-        if first.is_none() && open.address == address(connection) {
-            *first = Some(recorded());
+        if open.address == address(connection) {
+            note(&mut open.calls());
         }
+    });
+}
+
+/// Takes note of a call that has claimed on this connection.
+pub(super) fn begins(connection: &dyn Any) {
+    inside(connection, |calls| calls.unfinished += 1);
+}
+
+/// Takes note of a call that has ended there.
+pub(super) fn ends(connection: &dyn Any) {
+    inside(connection, |calls| {
+        calls.unfinished = calls.unfinished.saturating_sub(1)
+    });
+}
+
+/// Takes note of an outcome that was recorded there.
+pub(super) fn recorded(connection: &dyn Any, recorded: RecordedIn) {
+    inside(connection, |calls| {
+        let place = usize::from(calls.recorded[0].is_some());
+        calls.recorded[place] = Some(recorded);
     });
 }

@@ -19,9 +19,11 @@ use crate::{
     observe::CallReport,
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::OnCrash,
+    record::State,
     request::Request,
     run::{
         active_call::{ActiveCall, Instead},
+        open_transaction,
         typed::Typed,
     },
     store::{Savepoint, SqlConnection, check_open, is_aborted, says_aborted},
@@ -161,6 +163,7 @@ impl<P, K> Joined<P, K> {
         let is_aborted = own.is_err() && is_aborted(connection).await;
         if own.is_err() {
             if savepoint.roll_back(connection).await.is_err() {
+                open_transaction::ends(connection.connection());
                 call.executed_in(&claimed, false);
                 return typed.own(call, own, None).await;
             }
@@ -172,17 +175,23 @@ impl<P, K> Joined<P, K> {
             false => typed.leave(call, &claimed.attempt, &mut own).await,
         };
         let ended = call.end_in(connection, &claimed, &ending).await;
-        if let Ok(Some(change)) = ended {
-            call.tell_in(&claimed.attempt, change);
-        }
+        open_transaction::ends(connection.connection());
+        let ended = ended.map(|ended| {
+            ended.map(|(change, recorded)| {
+                call.tell_in(&claimed.attempt, change);
+                if recorded.draft.state == State::Done {
+                    open_transaction::recorded(connection.connection(), recorded);
+                }
+            })
+        });
         let refusal = match ended {
             // What failed in the body is mostly why nothing more can be written, or nothing is
             // left.
             recorded if own.is_err() => {
-                call.executed_in(&claimed, matches!(recorded, Ok(Some(_))));
+                call.executed_in(&claimed, matches!(recorded, Ok(Some(()))));
                 None
             }
-            Ok(Some(_)) => {
+            Ok(Some(())) => {
                 call.executed_in(&claimed, true);
                 None
             }

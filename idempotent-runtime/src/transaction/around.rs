@@ -1,22 +1,20 @@
 //! `transaction`: one that the library owns, around annotated functions.
 
-use std::{error::Error as StdError, sync::Arc, time::Duration};
+use std::{error::Error as StdError, sync::Arc};
 
 use sqlx::{Database, Transaction};
 
 use super::{
-    IntoTransact, Isolation, LONGEST_SILENCE, RetryIf, SqlDatabase, Transact,
+    IntoTransact, LONGEST_SILENCE, PAUSE, RetryIf, SqlDatabase, Transact,
     connection::{CommitFailure, OwnedConnection, is_broken, is_conflict, silence, silent},
+    lost::Fate,
 };
 use crate::{
     error::Error,
     outcome::FromRefusal,
-    run::{OpenTransaction, RecordedIn, race},
-    store::{Savepoint, StoreError, Swap, sealed::Sealed as _},
+    run::{OpenTransaction, RecordedIn},
+    store::{Savepoint, StoreError, sealed::Sealed as _},
 };
-
-/// How long it waits before it tries again.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// Runs `body` in a transaction of its own: it begins one on the pool, and commits it where the
 /// body gives `Ok`. The calls inside that have `tx`, or [`run_in`](crate::CallBuilder::run_in),
@@ -80,8 +78,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// # Errors
 ///
 /// The body's own, or one of ours, after which nothing stands: [`Error::Store`] before the body ran,
-/// [`Error::TransactionEnded`] where the body has swallowed the end of its transaction, and
-/// [`Error::Commit`]. After [`Error::CommitUnknown`] the next call of the same functions with the
+/// [`Error::TransactionEnded`] where the body has swallowed the end of its transaction, or dropped a
+/// call inside before it had ended, and [`Error::Commit`]. After [`Error::CommitUnknown`] the next call of the same functions with the
 /// same keys tells.
 ///
 /// # Cancel safety
@@ -105,11 +103,13 @@ where
         let last = match Box::pin(settings.once(body.clone())).await {
             Turn::Answer(answer) => return answer,
             Turn::Again(last) => last,
-            Turn::Lost(recorded, value) => match settings.find_out(&recorded).await {
-                Some(true) => return Ok(value),
-                Some(false) => continue,
-                None => return Err(unknown(Some(&recorded))),
-            },
+            Turn::Lost(recorded, value) => {
+                match settings.find_out(&recorded, LONGEST_SILENCE).await {
+                    Fate::Committed => return Ok(value),
+                    Fate::RolledBack => E::from_refusal(silence::<T::Database>().into()),
+                    Fate::Unknown { has_record } => return Err(unknown(&recorded, has_record)),
+                }
+            }
         };
         left = left.saturating_sub(1);
         if left == 0 {
@@ -125,14 +125,15 @@ enum Turn<V, E> {
     Answer(Result<V, E>),
     /// Nothing stands, and it may run again; the answer where it may not.
     Again(E),
-    /// Nobody knows whether this outcome is committed, and the value with it.
-    Lost(Box<RecordedIn>, V),
+    /// Nobody knows whether these outcomes are committed, and the value with them.
+    Lost(Vec<RecordedIn>, V),
 }
 
-fn unknown<E: FromRefusal>(recorded: Option<&RecordedIn>) -> E {
+fn unknown<E: FromRefusal>(recorded: &[RecordedIn], has_record: bool) -> E {
+    let first = recorded.first();
     E::from_refusal(Error::CommitUnknown {
-        operation: recorded.map_or_else(unnamed, |recorded| Arc::clone(&recorded.operation)),
-        has_record: recorded.is_some(),
+        operation: first.map_or_else(unnamed, |first| Arc::clone(&first.operation)),
+        has_record,
     })
 }
 
@@ -194,15 +195,17 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 return (turn, rolled_back.is_ok());
             }
         };
-        // Without the place before the body, its transaction is not what would be committed.
+        // Without the place before the body, its transaction is not what would be committed. Half of
+        // a call is not to be, either.
         let released = in_time(savepoint.release(&mut *tx)).await;
-        if let Err(error) = released.unwrap_or_else(|| Err(silence::<DB>())) {
+        let released = released.unwrap_or_else(|| Err(silence::<DB>()));
+        if released.is_err() || open.has_unfinished() {
             let ended = Error::TransactionEnded {
                 operation: unnamed(),
             };
-            let turn = match is_broken::<DB>(&error) {
-                true => refused::<DB, _, _>(error),
-                false => Turn::Answer(Err(E::from_refusal(ended))),
+            let turn = match released {
+                Err(error) if is_broken::<DB>(&error) => refused::<DB, _, _>(error),
+                _ => Turn::Answer(Err(E::from_refusal(ended))),
             };
             return (turn, answer(tx.rollback()).await.is_ok());
         }
@@ -210,42 +213,6 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
             Ok(()) => (Turn::Answer(Ok(value)), true),
             Err(error) => (uncommitted::<DB, _, _>(error, open, value), false),
         }
-    }
-
-    /// Whether the transaction that recorded this has committed; nothing where the database does
-    /// not tell in time.
-    async fn find_out(&self, recorded: &RecordedIn) -> Option<bool> {
-        let timer = recorded.handle.timer();
-        let look = async {
-            loop {
-                match self.stands(recorded).await {
-                    Ok(stands) => return stands,
-                    Err(error) => tracing::debug!(%error, "a commit is not found out yet"),
-                }
-                timer.sleep(PAUSE).await;
-            }
-        };
-        race(look, timer.sleep(LONGEST_SILENCE)).await
-    }
-
-    /// Looks by a claim, which waits while the transaction of before is still open.
-    async fn stands(&self, recorded: &RecordedIn) -> Result<bool, StoreError> {
-        let RecordedIn {
-            handle, id, draft, ..
-        } = recorded;
-        let mut owned = OwnedConnection::acquire(&self.pool).await?;
-        let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
-        let store = handle.store();
-        let claimed = store.swap_in(tx.connection(), id, None, draft).await?;
-        let is_clean = tx.rollback().await.is_ok();
-        if is_clean {
-            owned.give_back().await;
-        }
-        let standing = match claimed {
-            Swap::Applied(_) => None,
-            Swap::Refused(snapshot) => snapshot.record,
-        };
-        Ok(standing.is_some_and(|record| record.attempt_id == draft.attempt_id))
     }
 }
 
@@ -279,9 +246,6 @@ fn uncommitted<DB: SqlDatabase, V, E: FromRefusal>(
             operation: unnamed(),
             source,
         }))),
-        CommitFailure::Unknown => match open.first() {
-            Some(recorded) => Turn::Lost(Box::new(recorded), value),
-            None => Turn::Answer(Err(unknown(None))),
-        },
+        CommitFailure::Unknown => Turn::Lost(open.take_recorded(), value),
     }
 }

@@ -3,6 +3,7 @@
 mod around;
 mod connection;
 mod database;
+mod lost;
 mod run;
 mod turn;
 
@@ -15,6 +16,9 @@ pub use self::{around::transaction, database::SqlDatabase};
 
 /// How long a database may be silent where nobody says how long a duplicate waits.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);
+
+/// How long a call waits before it tries again.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// How much a transaction sees of others that run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,11 +83,17 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
     /// that do not show the error of the database as their [`source`](std::error::Error::source).
     #[must_use]
     pub fn retry_if<E, F: Fn(&E) -> bool>(self, retry_if: F) -> Transact<DB, RetryFunction<F>> {
+        self.map_retry_if(|_| RetryFunction(retry_if))
+    }
+}
+
+impl<DB: SqlDatabase, Q> Transact<DB, Q> {
+    pub(crate) fn map_retry_if<R>(self, map: impl FnOnce(Q) -> R) -> Transact<DB, R> {
         Transact {
             pool: self.pool,
             tries: self.tries,
             isolation: self.isolation,
-            retry_if: RetryFunction(retry_if),
+            retry_if: map(self.retry_if),
         }
     }
 }

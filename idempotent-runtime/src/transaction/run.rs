@@ -1,10 +1,12 @@
 //! Tries until a transaction has committed, and finds out a commit without an answer.
 
-use std::{error::Error as StdError, time::Duration};
+use std::{error::Error as StdError, sync::Arc, time::Duration};
 
 use super::{
-    LONGEST_SILENCE, RetryIf, SqlDatabase, Transact,
-    turn::{Last, Lost, Try, Turn},
+    LONGEST_SILENCE, PAUSE, RetryIf, SqlDatabase, Transact,
+    connection::silence,
+    lost::Fate,
+    turn::{Last, Try, Turn},
 };
 use crate::{
     attempt::is_held,
@@ -13,6 +15,7 @@ use crate::{
     observe::{CallReport, RecordChange},
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::InFlight,
+    record::{Record, State},
     request::Request,
     run::{
         ActiveCall, Instead, Typed,
@@ -22,11 +25,8 @@ use crate::{
 #[cfg(feature = "sqlite")]
 use crate::{attempt::is_shut_out, run::SHUT_OUT};
 
-/// How long a claim waits in the database at least.
-const SHORTEST: Duration = Duration::from_millis(250);
-
-/// How long the call waits before it tries again.
-const PAUSE: Duration = Duration::from_millis(5);
+/// How long a claim waits in the database at least, also where it is not to wait for others.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 /// Runs a call in a transaction of its own. A duplicate in this process waits before it takes a
 /// connection.
@@ -87,59 +87,45 @@ where
     Q: RetryIf<R::Error>,
     F: AsyncFnOnce(&mut DB::Connection) -> R + Clone,
 {
-    let mut lost: Option<Lost<R::Value, R::Error>> = None;
     loop {
-        let mut lost_attempt = lost.as_ref().map(|lost| lost.claimed.attempt_id());
         let next = Try {
             call,
             typed,
             settings,
-            patience: tries.patience(lost.is_some()),
+            patience: tries.patience(),
             answers_within: tries.answers_within,
-            lost: &mut lost_attempt,
         };
-        let turn = Box::pin(next.run::<R, F>(body.clone())).await;
-        // A new claim stood, so the earlier transaction was rolled back.
-        lost = lost.filter(|_| lost_attempt.is_some());
-        let instead = match turn {
+        let instead = match Box::pin(next.run::<R, F>(body.clone())).await {
             Turn::Own(own) => return typed.own(call, own, None).await,
-            Turn::Stands => {
-                let Some(lost) = lost else { continue };
-                lost.tell(call);
-                return typed.own(call, lost.own, None).await;
-            }
-            Turn::Lost(now) => {
-                tries.finds_out(call);
-                lost = Some(now);
-                continue;
+            Turn::Lost(lost) => {
+                let recorded = std::slice::from_ref(&lost.recorded);
+                match settings.find_out(recorded, tries.answers_within).await {
+                    Fate::Committed => {
+                        lost.tell(call);
+                        return typed.own(call, lost.own, None).await;
+                    }
+                    Fate::RolledBack if tries.again(call).await => continue,
+                    Fate::RolledBack => Instead::Refused(silence::<DB>().into()),
+                    Fate::Unknown { has_record } => unknown(call, has_record),
+                }
             }
             Turn::KeyHeld(error) => match tries.wait_outside(call).await {
                 true => continue,
                 false => Instead::Refused(error),
             },
-            Turn::Again(_) if tries.again(call, lost.is_some()).await => continue,
-            Turn::Again(Last::Own(own)) if lost.is_none() => {
-                return typed.own(call, own, None).await;
-            }
-            Turn::Again(Last::Error(error)) if lost.is_none() => Instead::Refused(error),
-            Turn::Again(_) => unknown(call),
+            Turn::Again(_) if tries.again(call).await => continue,
+            Turn::Again(Last::Own(own)) => return typed.own(call, own, None).await,
+            Turn::Again(Last::Error(error)) => Instead::Refused(error),
             Turn::Instead(instead) => instead,
-        };
-        // An error of the store does not tell what became of a commit without an answer.
-        let instead = match (&instead, &lost) {
-            (Instead::Refused(Error::InProgress { .. } | Error::Store(_)), Some(_)) => {
-                unknown(call)
-            }
-            _ => instead,
         };
         return typed.instead(call, instead).await;
     }
 }
 
-fn unknown(call: &ActiveCall) -> Instead {
+fn unknown(call: &ActiveCall, has_record: bool) -> Instead {
     Instead::Refused(Error::CommitUnknown {
         operation: call.request.operation.clone(),
-        has_record: true,
+        has_record,
     })
 }
 
@@ -177,11 +163,8 @@ impl Tries {
     }
 
     /// How long the next try may wait in the database.
-    fn patience(&self, finds_out: bool) -> Duration {
-        match finds_out {
-            true => self.answers_within,
-            false => self.patience.saturating_sub(self.waited).max(SHORTEST),
-        }
+    fn patience(&self) -> Duration {
+        self.patience.saturating_sub(self.waited).max(SHORTEST)
     }
 
     /// Waits for a call of the same record that runs in this process.
@@ -205,29 +188,15 @@ impl Tries {
         first.map_err(|Waited| call.held_in_a_transaction(self.waited))
     }
 
-    /// Whether the call is tried again, after a pause. Finding out a commit is no try: it has its
-    /// time.
-    async fn again(&mut self, call: &ActiveCall, finds_out: bool) -> bool {
-        let timer = call.request.handle.timer();
-        let again = if finds_out {
-            self.waits_from(call) > timer.now()
-        } else {
-            self.left = self.left.saturating_sub(1);
-            self.left > 0
-        };
-        if again && !finds_out {
-            tell_again(call);
+    /// Whether the call is tried again, after a pause.
+    async fn again(&mut self, call: &ActiveCall) -> bool {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            return false;
         }
-        if again {
-            timer.sleep(PAUSE).await;
-        }
-        again
-    }
-
-    /// It finds out a commit from now on.
-    fn finds_out(&mut self, call: &ActiveCall) {
-        let now = call.request.handle.timer().now();
-        self.until = Some(now.saturating_add(self.answers_within));
+        tell_again(call);
+        call.request.handle.timer().sleep(PAUSE).await;
+        true
     }
 
     /// It waits from now on.
@@ -246,16 +215,20 @@ impl Tries {
         if left.is_zero() {
             return false;
         }
-        match store.load(&request.id).await {
+        let running = match store.load(&request.id).await {
             Ok(snapshot) => {
-                let Some(record) = snapshot.record else {
-                    return true;
-                };
-                let lease = record.lease_end.since(snapshot.now);
-                let waited = store.wait(&request.id, record.version, left.min(lease.max(PAUSE)));
+                let running = |record: &Arc<Record>| record.state == State::Running;
+                let record = snapshot.record.filter(running);
+                record.map(|record| (record.version, record.lease_end.since(snapshot.now)))
+            }
+            Err(_) => None,
+        };
+        match running {
+            Some((version, lease)) => {
+                let waited = store.wait(&request.id, version, left.min(lease.max(PAUSE)));
                 let _the_next_try_looks_itself = waited.await;
             }
-            Err(_) => timer.sleep(PAUSE).await,
+            None => timer.sleep(PAUSE).await,
         }
         true
     }

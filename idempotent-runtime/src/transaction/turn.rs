@@ -15,8 +15,7 @@ use crate::{
     observe::RecordChange,
     outcome::{FromRefusal, Keep, OnError, Outcome},
     policy::OnCrash,
-    record::AttemptId,
-    run::{ActiveCall, Claimed, Instead, Typed, race},
+    run::{ActiveCall, Claimed, Instead, RecordedIn, Typed, race},
     store::{
         Savepoint, StoreError, says_aborted,
         sealed::{self, Sealed as _},
@@ -34,8 +33,6 @@ pub(super) enum Turn<T, E> {
     Again(Last<T, E>),
     /// Nobody knows whether it has committed.
     Lost(Lost<T, E>),
-    /// The transaction of before, whose commit had no answer, has committed.
-    Stands,
     /// A call outside a transaction holds the key; what refuses this one where it is waited for too
     /// long.
     KeyHeld(Error),
@@ -51,6 +48,7 @@ pub(super) enum Last<T, E> {
 pub(super) struct Lost<T, E> {
     pub(super) claimed: Claimed,
     pub(super) ended: RecordChange,
+    pub(super) recorded: RecordedIn,
     pub(super) own: Result<T, E>,
 }
 
@@ -63,8 +61,6 @@ pub(super) struct Try<'a, DB: SqlDatabase, Q, P, K> {
     pub(super) patience: Duration,
     /// How long the database may take for an answer that waits for no other call.
     pub(super) answers_within: Duration,
-    /// The attempt whose commit had no answer, until a claim tells that it was rolled back.
-    pub(super) lost: &'a mut Option<AttemptId>,
 }
 
 impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
@@ -77,13 +73,11 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         Q: RetryIf<R::Error>,
         F: AsyncFnOnce(&mut DB::Connection) -> R,
     {
-        let acquired = OwnedConnection::acquire(&self.settings.pool);
-        let mut owned = match self.while_lost(acquired).await {
+        let mut owned = match OwnedConnection::acquire(&self.settings.pool).await {
             Ok(owned) => owned,
             Err(error) => return Self::refused(error),
         };
-        let begun = owned.begin(self.settings.isolation);
-        let (turn, is_clean) = match self.while_lost(begun).await {
+        let (turn, is_clean) = match owned.begin(self.settings.isolation).await {
             Ok(tx) => self.in_transaction::<R, F>(tx, body).await,
             Err(error) => (Self::refused(error), false),
         };
@@ -92,18 +86,6 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
             self.in_time(owned.give_back()).await;
         }
         turn
-    }
-
-    /// While a commit is found out, no longer than that may take.
-    async fn while_lost<T>(
-        &self,
-        work: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        if self.lost.is_none() {
-            return work.await;
-        }
-        let done = self.in_time(work).await;
-        done.unwrap_or_else(|| Err(silence::<DB>()))
     }
 
     /// The server may be silent, and have committed all the same.
@@ -229,10 +211,11 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         }
         let ended = race(call.end_in(&mut *tx, &claimed, &ending), recording).await;
         let turn = match ended.unwrap_or_else(|| Err(silence::<DB>())) {
-            Ok(Some(ended)) => {
+            Ok(Some((ended, recorded))) => {
                 let lost = Lost {
                     claimed,
                     ended,
+                    recorded,
                     own,
                 };
                 return match self.commit(tx).await {
@@ -260,13 +243,12 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         let admitted = race(self.call.admit_in(connection), limit).await;
         let (attempt, claimed) = match admitted {
             Some(Ok(admitted)) => admitted,
-            Some(Err(instead)) => return Err(self.answered(instead)),
+            Some(Err(instead)) => return Err(Self::answered(instead)),
             None => {
                 let error = self.call.held_in_a_transaction(self.patience);
                 return Err(Refused::Broken(Turn::Instead(Instead::Refused(error))));
             }
         };
-        *self.lost = None;
         let Some(claimed) = claimed else {
             return Ok((attempt, None));
         };
@@ -282,20 +264,12 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
     }
 
     /// Tells how a transaction ends in which something else answers the call.
-    fn answered<T, E>(&self, instead: Instead) -> Refused<T, E> {
+    fn answered<T, E>(instead: Instead) -> Refused<T, E> {
         match instead {
-            Instead::Recorded(record) if *self.lost == Some(record.attempt_id) => {
-                Refused::Undone(Turn::Stands)
-            }
             Instead::Refused(error @ Error::InProgress { .. }) => {
                 Refused::Undone(Turn::KeyHeld(error))
             }
             // Such a refusal may have been written.
-            Instead::Refused(Error::Uncertain { .. } | Error::Parked { .. })
-                if self.lost.is_some() =>
-            {
-                Refused::Undone(Turn::Stands)
-            }
             instead @ Instead::Refused(Error::Uncertain { .. } | Error::Parked { .. }) => {
                 Refused::Written(Turn::Instead(instead))
             }

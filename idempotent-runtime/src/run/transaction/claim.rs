@@ -13,7 +13,7 @@ use crate::{
     lease::{Ending, Holding, Meaning, first},
     observe::RecordChange,
     policy::OnCrash,
-    record::{AttemptId, Draft, State, Subject, Version},
+    record::{Draft, State, Subject, Version},
     request::{Protection, Request},
     run::{
         active_call::{ActiveCall, Instead, executed, within},
@@ -37,12 +37,6 @@ pub(crate) struct Claimed {
 
 /// How often a claim is decided upon at most: a transaction may never see the record that stands.
 const ROUNDS: u32 = 16;
-
-impl Claimed {
-    pub(crate) fn attempt_id(&self) -> AttemptId {
-        self.holding.attempt_id()
-    }
-}
 
 impl Request {
     /// Makes it one that a transaction can hold; whether it has a record.
@@ -147,6 +141,9 @@ impl ActiveCall {
             }
             Protection::None(why) => Err(Admission::Unprotected(*why, self.request.id)),
         };
+        if admitted.is_ok() {
+            open_transaction::begins(connection);
+        }
         match admitted {
             Ok(claimed) => Ok((self.begun(claimed.attempt.clone()), Some(claimed))),
             Err(admission) => self.admitted(admission).map(|attempt| (attempt, None)),
@@ -177,14 +174,14 @@ impl ActiveCall {
         running.await
     }
 
-    /// Writes how the body ended, to stand from the commit on: what observers are to be told, and
-    /// nothing where the claim was gone.
+    /// Writes how the body ended, to stand from the commit on: what observers are to be told, and what
+    /// was recorded; nothing where the claim was gone.
     pub(crate) async fn end_in(
         &self,
         connection: &mut impl SqlConnection,
         claimed: &Claimed,
         ending: &Ending,
-    ) -> Result<Option<RecordChange>, StoreError> {
+    ) -> Result<Option<(RecordChange, RecordedIn)>, StoreError> {
         let Claimed {
             attempt,
             holding,
@@ -199,18 +196,17 @@ impl ActiveCall {
         if let Swap::Refused(_) = answered(Some(*version), answer)? {
             return Ok(None);
         }
-        if draft.state == State::Done {
-            open_transaction::note(connection, || RecordedIn {
-                handle: handle.clone(),
-                operation: Arc::clone(&self.request.operation),
-                id: *attempt.id(),
-                draft: Draft {
-                    subject: self.request.subject(),
-                    ..draft.clone()
-                },
-            });
-        }
-        Ok(Some(step(ending, draft.state)))
+        let recorded = RecordedIn {
+            handle: handle.clone(),
+            operation: Arc::clone(&self.request.operation),
+            id: *attempt.id(),
+            draft: Draft {
+                subject: self.request.subject(),
+                ..draft.clone()
+            },
+            at: handle.timer().now(),
+        };
+        Ok(Some((step(ending, draft.state), recorded)))
     }
 
     /// Tells observers of a change of the record.
@@ -230,7 +226,7 @@ impl ActiveCall {
         if savepoint.roll_back(connection).await.is_ok() {
             // Where that fails, too, whoever commits all the same leaves it uncertain.
             let released = self.end_in(connection, claimed, &Ending::Release).await;
-            if let Ok(Some(change)) = released {
+            if let Ok(Some((change, _))) = released {
                 self.tell_in(&claimed.attempt, change);
             }
         }
@@ -250,10 +246,10 @@ impl ActiveCall {
         Error::InProgress {
             operation: Arc::clone(&self.request.operation),
             since: waited,
-            retry_after: Duration::ZERO,
+            retry_after: Duration::from_secs(1),
             silent: false,
             attempt: 1,
-            holder: "".into(),
+            holder: "a transaction".into(),
             trace_parent: None,
         }
     }

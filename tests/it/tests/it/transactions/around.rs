@@ -30,6 +30,7 @@ on_every_database![
     g08_a_conflict_at_every_try_is_the_caller_s,
     g13_a_transaction_that_is_dropped_at_any_await_leaves_nothing,
     an_end_that_the_body_swallows_is_told,
+    half_of_a_call_is_not_committed,
 ];
 
 /// Places both orders, or none.
@@ -180,6 +181,24 @@ where
     let placed: Placed = transaction(shop.pool(), async |tx| {
         place(&idem, &shop, tx, "k", 7).await?;
         S::run(tx, "ROLLBACK".to_owned()).await?;
+        Ok(7)
+    })
+    .await;
+    let placed = ours(placed);
+    assert!(
+        matches!(placed, Err(Error::TransactionEnded { .. })),
+        "{placed:?}"
+    );
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+/// A call is dropped in the middle, and its caller goes on.
+async fn half_of_a_call_is_not_committed<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let idem = Idempotency::new(shop.store());
+    let placed: Placed = transaction(shop.pool(), async |tx| {
+        let half = place(&idem, &shop, tx, "k", -1);
+        let limit = std::time::Duration::from_millis(300);
+        assert!(tokio::time::timeout(limit, half).await.is_err());
         Ok(7)
     })
     .await;

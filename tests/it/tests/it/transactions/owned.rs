@@ -39,6 +39,7 @@ mod commit_faults;
 mod conflicts;
 mod costs;
 mod cut;
+mod lost;
 mod waiting;
 
 type Connection<S> = <<S as Shop>::Database as Database>::Connection;

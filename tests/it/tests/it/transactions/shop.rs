@@ -234,6 +234,11 @@ pub(crate) trait Remote: Shop + Sized {
     const URL: &'static str;
 
     async fn through(address: SocketAddr) -> Self;
+
+    /// The same, with as many messages for each statement the second time as the first.
+    async fn through_uncached(address: SocketAddr) -> Self {
+        Self::through(address).await
+    }
 }
 
 #[async_trait]
@@ -251,5 +256,10 @@ impl Remote for MariaDbShop {
 
     async fn through(address: SocketAddr) -> Self {
         Self::at(&servers::url_at(&servers::url(Self::URL), address)).await
+    }
+
+    async fn through_uncached(address: SocketAddr) -> Self {
+        let url = servers::url_at(&servers::url(Self::URL), address);
+        Self::at(&format!("{url}?statement-cache-capacity=0")).await
     }
 }

@@ -68,6 +68,30 @@ async fn g10_i14_a_transaction_of_mariadb_that_is_cut_is_found_out() {
     crate::harness::in_time(tells_the_truth_whatever_is_cut::<MariaDbShop>()).await;
 }
 
+/// How many messages come between a body that writes an order and the commit: the body runs again
+/// where any of them is cut.
+pub(super) async fn commit_message<S: Shop<Database: SqlDatabase>>(shop: &S, proxy: &Proxy) -> u64 {
+    let idem = Idempotency::new(shop.store());
+    for commit in 0.. {
+        let runs = AtomicU32::new(0);
+        let call = idem.call("orders.counted").key(&commit);
+        let placed: Placed = call
+            .transact(shop.pool(), async |tx| {
+                shop.order(tx, 1).await?;
+                if runs.fetch_add(1, Ordering::SeqCst) == 0 {
+                    proxy.cut_after(commit, Disconnect::BeforeAnswer);
+                }
+                Ok(1)
+            })
+            .await;
+        assert_eq!(ours(placed), Ok(1));
+        if runs.into_inner() == 1 {
+            return commit;
+        }
+    }
+    unreachable!("some message is the commit")
+}
+
 /// The commit has no answer, and the server is away for longer than the call waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs a server: cargo xtask test"]
@@ -88,21 +112,7 @@ async fn g10_a_commit_that_cannot_be_found_out_in_time_is_unknown() {
             .await;
         ours(placed)
     };
-    // The body runs again where any message before the commit is cut.
-    let mut commit = 0;
-    loop {
-        let runs = AtomicU32::new(0);
-        let cut = || {
-            if runs.fetch_add(1, Ordering::SeqCst) == 0 {
-                proxy.cut_after(commit, Disconnect::BeforeAnswer);
-            }
-        };
-        assert_eq!(place(&format!("a{commit}"), 1, &cut).await, Ok(1));
-        if runs.into_inner() == 1 {
-            break;
-        }
-        commit += 1;
-    }
+    let commit = commit_message(&shop, &proxy).await;
     let nowhere = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let nowhere = nowhere.local_addr().expect("an address");
     // A connection comes back a moment after its call, and one that is open already goes by no new

@@ -1,0 +1,81 @@
+//! Finds out a commit whose answer is lost, by the outcomes that were recorded in it.
+
+use std::time::Duration;
+
+use super::{Isolation, PAUSE, SqlDatabase, Transact, connection::OwnedConnection};
+use crate::{
+    run::{RecordedIn, race},
+    store::{StoreError, Swap, sealed::Sealed as _},
+};
+
+/// How long one look may take, which a connection to a server that is away may swallow.
+const ONE_LOOK: Duration = Duration::from_secs(1);
+
+/// How a transaction ended whose commit had no answer.
+pub(super) enum Fate {
+    Committed,
+    RolledBack,
+    /// The database did not tell in time, or the record may have expired meanwhile.
+    Unknown {
+        /// Whether the record tells the next call.
+        has_record: bool,
+    },
+}
+
+impl<DB: SqlDatabase, Q> Transact<DB, Q> {
+    /// Finds out whether one of these stands. No record at all tells nothing.
+    pub(super) async fn find_out(&self, recorded: &[RecordedIn], within: Duration) -> Fate {
+        let Some(RecordedIn { handle, .. }) = recorded.first() else {
+            return Fate::Unknown { has_record: false };
+        };
+        let timer = handle.timer();
+        let look = async {
+            loop {
+                match race(self.any_stands(recorded), timer.sleep(ONE_LOOK)).await {
+                    Some(Ok(stands)) => return stands,
+                    Some(Err(error)) => tracing::debug!(%error, "a commit is not found out yet"),
+                    None => tracing::debug!("the database is silent about a commit"),
+                }
+                timer.sleep(PAUSE).await;
+            }
+        };
+        match race(look, timer.sleep(within)).await {
+            Some(true) => Fate::Committed,
+            Some(false) if recorded.iter().any(RecordedIn::may_be_gone) => {
+                Fate::Unknown { has_record: false }
+            }
+            Some(false) => Fate::RolledBack,
+            None => Fate::Unknown { has_record: true },
+        }
+    }
+
+    async fn any_stands(&self, recorded: &[RecordedIn]) -> Result<bool, StoreError> {
+        for recorded in recorded {
+            if self.stands(recorded).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Looks by a claim, which waits while the transaction of before is still open, and is rolled
+    /// back. It shows a record that has expired, too.
+    async fn stands(&self, recorded: &RecordedIn) -> Result<bool, StoreError> {
+        let RecordedIn {
+            handle, id, draft, ..
+        } = recorded;
+        let mut owned = OwnedConnection::acquire(&self.pool).await?;
+        let mut tx = owned.begin(Some(Isolation::ReadCommitted)).await?;
+        let store = handle.store();
+        let claimed = store.swap_in(tx.connection(), id, None, draft).await?;
+        let is_clean = tx.rollback().await.is_ok();
+        if is_clean {
+            owned.give_back().await;
+        }
+        let standing = match claimed {
+            Swap::Applied(_) => None,
+            Swap::Refused(snapshot) => snapshot.record,
+        };
+        Ok(standing.is_some_and(|record| record.attempt_id == draft.attempt_id))
+    }
+}
