@@ -96,6 +96,7 @@ mod attempt;
 pub mod call;
 pub mod clock;
 mod codec;
+pub mod consumer;
 mod duration;
 mod error;
 pub mod fingerprint;

@@ -51,6 +51,7 @@ pub(crate) struct Policy {
     pub(crate) on_missing_key: Option<OnMissingKey>,
     pub(crate) on_outage: Option<OnOutage>,
     pub(crate) on_expired: OnExpired,
+    pub(crate) max_takeovers: Option<u32>,
     pub(crate) version: u32,
 }
 
@@ -63,6 +64,7 @@ impl Policy {
         on_missing_key: None,
         on_outage: None,
         on_expired: OnExpired::Run,
+        max_takeovers: None,
         version: 0,
     };
 }

@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use serde::Serialize;
 
+pub(crate) use self::check::INBOX;
 pub use self::check::LONGEST;
 pub(crate) use self::check::{check_durations, check_lease};
 use crate::{
@@ -54,6 +55,8 @@ struct Description {
     policy: Policy,
     opted_out: bool,
     mistake: Option<Error>,
+    /// Whether a front end of ours gave the name.
+    is_reserved: bool,
 }
 
 /// A call, ready to be run.
@@ -87,6 +90,7 @@ pub(crate) struct Asked {
     pub(crate) on_crash: OnCrash,
     lease: Duration,
     ttl: Duration,
+    max_takeovers: u32,
     on_expired: OnExpired,
 }
 
@@ -114,7 +118,17 @@ impl Call {
             policy: Policy::UNSAID,
             opted_out: false,
             mistake: None,
+            is_reserved: false,
         }))
+    }
+
+    /// The same for a front end, whose names no other call takes.
+    pub(crate) fn reserved(name: Arc<str>, key: Result<Key, KeyError>, scope: Option<Key>) -> Self {
+        let mut call = Self::named(name);
+        call.0.is_reserved = true;
+        call.0.key = Some(key);
+        call.0.scope = scope.map(Ok);
+        call
     }
 
     /// Sets the handle, in place of the one in force.
@@ -266,7 +280,7 @@ impl Request {
             ttl: asked.ttl,
             keep: defaults.audit_retention,
             on_expired: asked.on_expired,
-            max_takeovers: defaults.max_takeovers,
+            max_takeovers: asked.max_takeovers,
         }
     }
 

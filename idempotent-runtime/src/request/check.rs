@@ -15,6 +15,9 @@ use crate::{
     record::{AttemptId, Subject},
 };
 
+/// How the operations of consumers begin.
+pub(crate) const INBOX: &str = "inbox:";
+
 impl Description {
     pub(super) fn check(mut self: Box<Self>, handle: Idempotency) -> Result<Request, Error> {
         if !handle.is_enabled() {
@@ -67,6 +70,7 @@ impl Description {
                 lease,
                 ttl,
                 on_expired: self.policy.on_expired,
+                max_takeovers: self.policy.max_takeovers.unwrap_or(defaults.max_takeovers),
             }),
         };
         let identity = (operation, id, old_id);
@@ -90,6 +94,11 @@ impl Description {
         if self.name.trim().is_empty() {
             return Err(Error::InvalidPolicy(
                 "the name of the operation is empty: give it a stable one, such as `payments.charge`",
+            ));
+        }
+        if self.name.starts_with(INBOX) && !self.is_reserved {
+            return Err(Error::InvalidPolicy(
+                "names that begin with `inbox:` are those of consumers: give the operation another one",
             ));
         }
         if self.key.is_none() && self.arguments.is_empty() {

@@ -43,10 +43,12 @@ mod stubborn;
 mod switches;
 mod takeovers;
 mod tiered;
+#[macro_use]
 mod transactions;
 mod values;
 
 mod conformance;
+mod consumers;
 #[cfg(unix)]
 mod processes;
 mod servers;

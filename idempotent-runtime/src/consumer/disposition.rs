@@ -1,0 +1,239 @@
+//! What is to be done with a message, and why.
+
+use std::{error::Error as StdError, fmt, time::Duration};
+
+use super::{
+    failure::Failure,
+    settings::{OnFailure, Settings},
+};
+use crate::{
+    error::{BoxError, Error},
+    identity::RecordId,
+    observe::{CallReport, FrontEndEvent},
+    policy::Verdict,
+};
+
+/// What is to be done with a message.
+#[derive(Debug)]
+#[non_exhaustive]
+#[must_use = "the broker waits for it"]
+pub enum Disposition {
+    /// Acknowledge it: its effect stands.
+    Ack {
+        /// Whether it had happened before.
+        replayed: bool,
+    },
+    /// Have it delivered again.
+    Retry {
+        /// How long the broker is to wait: at most 30 seconds.
+        after: Duration,
+        /// Why, where there is an error.
+        error: Option<BoxError>,
+    },
+    /// Put it among the dead letters: delivering it again does not help.
+    DeadLetter {
+        /// Why.
+        reason: DeadLetterReason,
+        /// The error, as far as there is one.
+        error: Option<BoxError>,
+    },
+}
+
+/// Why a message is a dead letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeadLetterReason {
+    /// Its handler failed for good: the `Err` is recorded.
+    Failed,
+    /// Its handler failed at each of `max_deliveries` deliveries.
+    Exhausted,
+    /// Nobody knows whether its effect stands. Find out, and settle its record.
+    Uncertain,
+    /// Too many of its consumers vanished.
+    Parked,
+    /// Another message had the same id, and another payload.
+    KeyReused,
+    /// Its id is missing, empty or too long, or its payload cannot be encoded.
+    InvalidMessage,
+}
+
+impl DeadLetterReason {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Exhausted => "exhausted",
+            Self::Uncertain => "uncertain",
+            Self::Parked => "parked",
+            Self::KeyReused => "key_reused",
+            Self::InvalidMessage => "invalid_message",
+        }
+    }
+}
+
+impl fmt::Display for DeadLetterReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The longest time after which a message comes again, and the shortest.
+const LONGEST: Duration = Duration::from_secs(30);
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// All that a disposition depends on, beside how the call ended.
+pub(super) struct Judge<'a> {
+    pub(super) settings: &'a Settings,
+    /// The broker's count, 1 the first time.
+    pub(super) delivery: u32,
+    /// What was decided of an `Err` of the handler.
+    pub(super) verdict: Verdict,
+    /// Whether the handler ran although another attempt's outcome stands.
+    pub(super) lost_lease: bool,
+}
+
+impl Judge<'_> {
+    /// What is to be done with a message whose call ended so.
+    pub(super) fn judge<E: Into<BoxError>>(
+        &self,
+        result: Result<(), Failure<E>>,
+        report: &CallReport,
+    ) -> Disposition {
+        let replayed = matches!(report, CallReport::Replayed { .. }) || self.lost_lease;
+        let unwritten = matches!(
+            report,
+            CallReport::Executed {
+                recorded: false,
+                ..
+            }
+        );
+        match result {
+            Ok(()) if unwritten => self.retry(None),
+            Ok(()) => Disposition::Ack { replayed },
+            Err(Failure::Refused(error)) => self.refused(error),
+            Err(Failure::Handler(error)) if replayed => self.failed(error.into(), replayed),
+            Err(Failure::Handler(error)) => {
+                let error = error.into();
+                if let Some(disposition) = self.nested(&error) {
+                    return disposition(error);
+                }
+                match self.verdict {
+                    Verdict::Release => self.released(error),
+                    _ if unwritten => self.retry(Some(error)),
+                    Verdict::Replay => self.failed(error, replayed),
+                    Verdict::Uncertain => dead(DeadLetterReason::Uncertain, error),
+                }
+            }
+        }
+    }
+
+    /// The `Err` is recorded.
+    fn failed(&self, error: BoxError, replayed: bool) -> Disposition {
+        match self.settings.on_failure {
+            OnFailure::DeadLetter => dead(DeadLetterReason::Failed, error),
+            OnFailure::Ack => Disposition::Ack { replayed },
+        }
+    }
+
+    /// Nothing stands, and the handler may run again.
+    fn released(&self, error: BoxError) -> Disposition {
+        match self.delivery >= self.settings.max_deliveries {
+            true => dead(DeadLetterReason::Exhausted, error),
+            false => self.retry(Some(error)),
+        }
+    }
+
+    /// A refusal of a nested call is no outcome of the message.
+    fn nested(&self, error: &BoxError) -> Option<fn(BoxError) -> Disposition> {
+        let mut cause: &(dyn StdError + 'static) = &**error;
+        let ours: &Error = loop {
+            match cause.downcast_ref() {
+                Some(ours) => break ours,
+                None => cause = cause.source()?,
+            }
+        };
+        match ours {
+            Error::Uncertain { .. } => Some(|error| dead(DeadLetterReason::Uncertain, error)),
+            Error::Parked { .. } => Some(|error| dead(DeadLetterReason::Parked, error)),
+            Error::KeyReused { .. } => Some(|error| dead(DeadLetterReason::KeyReused, error)),
+            ours if ours.is_retryable() => Some(|error| Disposition::Retry {
+                after: with_jitter(SHORTEST * 10),
+                error: Some(error),
+            }),
+            _ => None,
+        }
+    }
+
+    fn refused(&self, error: Error) -> Disposition {
+        match error {
+            Error::NotReplayable { .. } | Error::Unreadable { .. } | Error::Expired { .. } => {
+                tracing::warn!(%error, "a message was processed before, and its outcome is not known");
+                Disposition::Ack { replayed: true }
+            }
+            Error::Uncertain { .. } => dead(DeadLetterReason::Uncertain, error.into()),
+            Error::Parked { .. } => dead(DeadLetterReason::Parked, error.into()),
+            Error::KeyReused { .. } => dead(DeadLetterReason::KeyReused, error.into()),
+            Error::InvalidKey { part: "key", .. } | Error::InvalidArguments { .. } => {
+                dead(DeadLetterReason::InvalidMessage, error.into())
+            }
+            Error::TransactionEnded { .. } | Error::Commit { .. } => self.released(error.into()),
+            Error::InProgress { retry_after, .. } => Disposition::Retry {
+                after: with_jitter(retry_after.clamp(SHORTEST, LONGEST)),
+                error: Some(error.into()),
+            },
+            Error::LeaseLost { .. }
+            | Error::Stopped { .. }
+            | Error::CommitUnknown { .. }
+            | Error::Store(_) => self.retry(Some(error.into())),
+            mistake => {
+                tracing::error!(error = %mistake, "a consumer is set up in a way that processes nothing");
+                self.retry(Some(mistake.into()))
+            }
+        }
+    }
+
+    /// The first retry comes after about a second, and each later one after twice the time.
+    pub(super) fn retry(&self, error: Option<BoxError>) -> Disposition {
+        let doublings = self.delivery.saturating_sub(1).min(5);
+        let after = with_jitter(Duration::from_secs(1 << doublings).min(LONGEST));
+        Disposition::Retry { after, error }
+    }
+}
+
+fn dead(reason: DeadLetterReason, error: BoxError) -> Disposition {
+    Disposition::DeadLetter {
+        reason,
+        error: Some(error),
+    }
+}
+
+/// Half of it to all of it, so that messages which failed together do not come back together.
+fn with_jitter(longest: Duration) -> Duration {
+    longest.mul_f64(rand::random_range(0.5..=1.0))
+}
+
+impl Disposition {
+    /// Tells observers, and people who read the log.
+    pub(super) fn tell(self, settings: &Settings, record: Option<RecordId>) -> Self {
+        let operation = &*settings.operation;
+        let kind = match &self {
+            Self::Ack { replayed: false } => "ack",
+            Self::Ack { replayed: true } => "duplicate",
+            Self::Retry { .. } => "retry",
+            Self::DeadLetter { reason, .. } => reason.name(),
+        };
+        match &self {
+            Self::Ack { .. } | Self::Retry { .. } => tracing::debug!(operation, kind, "message"),
+            Self::DeadLetter { error, .. } => {
+                tracing::warn!(
+                    operation,
+                    kind,
+                    error = error.as_ref().map(tracing::field::display),
+                    "message"
+                );
+            }
+        }
+        let event = FrontEndEvent::new("consumer", operation, kind, record);
+        settings.handle.observers().front_end(&event);
+        self
+    }
+}

@@ -1,0 +1,100 @@
+//! What a handler failed with, beside what the call was refused with.
+
+use std::{
+    error::Error as StdError,
+    fmt,
+    sync::{Mutex, PoisonError},
+};
+
+use crate::{
+    error::{BoxError, Error},
+    outcome::{Encoder, OnError, Outline, Stored},
+    policy::Verdict,
+};
+
+/// Why a message has no effect of its own.
+#[derive(Debug)]
+pub enum Failure<E> {
+    /// The handler gave it.
+    Handler(E),
+    /// The call was refused.
+    Refused(Error),
+}
+
+impl<E> From<Error> for Failure<E> {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for Failure<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Handler(error) => error.fmt(f),
+            Self::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: StdError + 'static> StdError for Failure<E> {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Handler(error) => Some(error),
+            Self::Refused(error) => Some(error),
+        }
+    }
+}
+
+/// Decides as the message says, and remembers how.
+#[derive(Debug)]
+pub(super) struct Noting<P> {
+    inner: P,
+    noted: Mutex<Verdict>,
+}
+
+impl<P> Noting<P> {
+    pub(super) fn new(inner: P) -> Self {
+        let noted = Mutex::new(Verdict::Release);
+        Self { inner, noted }
+    }
+
+    /// What was decided last.
+    pub(super) fn noted(&self) -> Verdict {
+        *self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
+    const RELEASES: bool = P::RELEASES;
+
+    fn verdict(&self, error: &Failure<E>, usual: Verdict) -> Verdict {
+        let verdict = match error {
+            Failure::Handler(error) => self.inner.verdict(error, usual),
+            Failure::Refused(_) => Verdict::Release,
+        };
+        *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = verdict;
+        verdict
+    }
+
+    fn encode(&self, error: &Failure<E>, coder: &Encoder<'_>) -> Result<Vec<u8>, BoxError> {
+        match error {
+            Failure::Handler(error) => self.inner.encode(error, coder),
+            Failure::Refused(_) => Err("a refusal is not recorded".into()),
+        }
+    }
+
+    fn decode(&self, stored: &Stored) -> Result<Failure<E>, BoxError> {
+        self.inner.decode(stored).map(Failure::Handler)
+    }
+
+    fn reads(stored: &Stored) -> Result<Outline, BoxError> {
+        P::reads(stored)
+    }
+
+    fn is_copy(error: &Failure<E>, copy: &Failure<E>) -> bool {
+        match (error, copy) {
+            (Failure::Handler(error), Failure::Handler(copy)) => P::is_copy(error, copy),
+            _ => false,
+        }
+    }
+}

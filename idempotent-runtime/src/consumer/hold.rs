@@ -1,0 +1,112 @@
+//! Keeps the broker's hold on a message while its handler runs.
+
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    sync::{Mutex, PoisonError},
+    task::Poll,
+    time::Duration,
+};
+
+use crate::{attempt::Attempt, clock::Timer, error::BoxError, run::race};
+
+type Extending<'a> = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send + 'a>>;
+
+/// How the broker is told that a message is still being processed.
+pub(super) struct KeepAlive<'a> {
+    pub(super) visibility: Duration,
+    pub(super) extend: Box<dyn Fn() -> Extending<'a> + Send + Sync + 'a>,
+}
+
+impl fmt::Debug for KeepAlive<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let visibility = &self.visibility;
+        let mut shown = f.debug_struct("KeepAlive");
+        shown
+            .field("visibility", visibility)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The attempt that runs the handler, and whether the broker still holds the message for it.
+#[derive(Debug, Default)]
+pub(super) struct Hold {
+    attempt: Mutex<Option<Attempt>>,
+    is_lost: Mutex<bool>,
+}
+
+impl Hold {
+    pub(super) fn begins(&self, attempt: &Attempt) {
+        *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(attempt.clone());
+    }
+
+    /// Whether the broker may have given the message to another consumer.
+    pub(super) fn is_lost(&self) -> bool {
+        *self.is_lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the attempt has lost its lease.
+    pub(super) fn has_lost_lease(&self) -> bool {
+        let attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.is_lost() && attempt.as_ref().is_some_and(Attempt::is_lost)
+    }
+
+    fn lose(&self) {
+        *self.is_lost.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        let attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(attempt) = &*attempt {
+            // The lease is kept: no other attempt may run while this one does.
+            attempt.lose();
+        }
+    }
+}
+
+impl KeepAlive<'_> {
+    /// Awaits the call, and extends the hold beside it, in the same task.
+    pub(super) async fn beside<F: Future>(
+        &self,
+        timer: &dyn Timer,
+        hold: &Hold,
+        call: F,
+    ) -> F::Output {
+        let (mut call, mut extending) = (pin!(call), pin!(self.extend(timer, hold)));
+        let mut is_extending = true;
+        poll_fn(|cx| {
+            if is_extending && extending.as_mut().poll(cx).is_ready() {
+                is_extending = false;
+            }
+            match call.as_mut().poll(cx) {
+                Poll::Ready(output) => Poll::Ready(output),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Extends the hold at a third of its time, until it is lost, or the lease is.
+    async fn extend(&self, timer: &dyn Timer, hold: &Hold) {
+        let mut last = timer.now();
+        loop {
+            let ends = last.saturating_add(self.visibility);
+            let next = self.visibility / 3;
+            timer
+                .sleep(next.min(ends.saturating_sub(timer.now())))
+                .await;
+            if hold.has_lost_lease() {
+                return;
+            }
+            let asked = timer.now();
+            let left = ends.saturating_sub(asked);
+            match race((self.extend)(), timer.sleep(left)).await {
+                Some(Ok(())) => last = asked,
+                Some(Err(error)) => tracing::warn!(%error, "a message is not extended"),
+                None => {}
+            }
+            if timer.now() >= last.saturating_add(self.visibility) {
+                tracing::warn!("the broker's hold on a message is lost while its handler runs");
+                return hold.lose();
+            }
+        }
+    }
+}

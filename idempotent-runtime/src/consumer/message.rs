@@ -1,0 +1,293 @@
+//! One message, from its id to its disposition.
+
+use std::{future::Future, marker::PhantomData, sync::Arc};
+
+use serde::{Serialize, Serializer};
+
+use super::{
+    disposition::{Disposition, Judge},
+    earlier::earlier,
+    failure::{Failure, Noting},
+    hold::{Hold, KeepAlive},
+    settings::Settings,
+};
+use crate::{
+    attempt::Attempt,
+    duration::IntoDuration,
+    error::{BoxError, Error},
+    key::{Key, KeyError},
+    observe::CallReport,
+    outcome::{Classified, LeftUncertain, OnError, Recorded, Released, Whole},
+    policy::{OnMissingKey, OnOutage, Verdict},
+    request::{Call, Fingerprintable, Request},
+    run::{ActiveCall, Typed, run_typed},
+};
+
+/// A message of which the id is known. Say next what it holds.
+#[derive(Debug)]
+#[must_use = "a message is not processed until its handler is run"]
+pub struct Message {
+    settings: Arc<Settings>,
+    id: Result<Key, KeyError>,
+    redrive: u32,
+}
+
+/// A message that can be processed.
+///
+/// Its parameters are what becomes of an `Err` of the handler, and whether the broker's count is
+/// known.
+#[derive(Debug)]
+#[must_use = "a message is not processed until its handler is run"]
+pub struct Delivery<'a, P = Released, N = Unnumbered> {
+    pub(super) settings: Arc<Settings>,
+    pub(super) call: Call,
+    pub(super) on_error: P,
+    pub(super) delivery: u32,
+    pub(super) keep_alive: Option<KeepAlive<'a>>,
+    /// The keys of those whose effect this one must not repeat: of the redrives before it, and then its own.
+    keys: Vec<Key>,
+    /// Whether a consumer that crashes leaves no record behind.
+    leaves_no_trace: bool,
+    numbered: PhantomData<N>,
+}
+
+/// The broker's count is not known.
+#[derive(Clone, Copy, Debug)]
+pub struct Unnumbered;
+
+/// The broker's count is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbered;
+
+fn call_of(settings: &Settings, key: Result<Key, KeyError>) -> Call {
+    let operation = Arc::clone(&settings.operation);
+    let mut call = Call::reserved(operation, key, settings.scope.clone());
+    call.handle(&settings.handle);
+    call.ttl(settings.ttl);
+    call.in_flight(settings.in_flight);
+    let policy = call.policy();
+    policy.lease = settings.lease;
+    policy.on_crash = settings.on_crash;
+    policy.max_takeovers = settings.max_takeovers;
+    // Neither may a message be acknowledged that nobody knows again.
+    policy.on_outage = Some(OnOutage::Closed);
+    policy.on_missing_key = Some(OnMissingKey::Refuse);
+    call
+}
+
+/// Bytes that are hashed as they are.
+struct Raw<'a>(&'a [u8]);
+
+impl Serialize for Raw<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
+    }
+}
+
+impl Message {
+    pub(super) fn new(settings: Arc<Settings>, id: Result<Key, KeyError>) -> Self {
+        let redrive = 0;
+        Self {
+            settings,
+            id,
+            redrive,
+        }
+    }
+
+    /// Says that this is the n-th time that the message was put back from the dead letters. It is a
+    /// record of its own. The handler does not run where an earlier one has had its effect, or runs.
+    pub fn redrive(mut self, n: u32) -> Self {
+        self.redrive = n;
+        self
+    }
+
+    /// Says what the message holds. A message with the same id and another payload is a dead letter.
+    ///
+    /// Give the decoded value where the producer may encode it anew: other bytes are another payload.
+    pub fn payload<'a, T: Fingerprintable + ?Sized>(self, payload: &T) -> Delivery<'a> {
+        let mut delivery = self.without_payload();
+        delivery.call.fingerprint(payload);
+        delivery
+    }
+
+    /// Says which bytes the message holds, to be compared as they are.
+    pub fn payload_bytes<'a>(self, payload: &[u8]) -> Delivery<'a> {
+        self.payload(&Raw(payload))
+    }
+
+    /// Says that the id alone tells messages apart: whatever comes under it later is a duplicate.
+    pub fn without_payload<'a>(self) -> Delivery<'a> {
+        let Self {
+            settings,
+            id,
+            redrive,
+        } = self;
+        let key = |n: u32| match (n, &id) {
+            (0, id) => id.clone(),
+            (n, Ok(id)) => Key::from_part(&("redrive", id.framed(), n)),
+            (_, Err(error)) => Err(error.clone()),
+        };
+        Delivery {
+            call: call_of(&settings, key(redrive)),
+            keys: (0..=redrive).filter_map(|n| key(n).ok()).collect(),
+            leaves_no_trace: false,
+            settings,
+            on_error: Released,
+            delivery: 1,
+            keep_alive: None,
+            numbered: PhantomData,
+        }
+    }
+}
+
+impl<'a, P, N> Delivery<'a, P, N> {
+    /// Sets the broker's count: 1 the first time. It sets how long a retry waits, and after how many
+    /// deliveries a message whose handler fails is a dead letter.
+    pub fn delivery(self, delivery: u32) -> Delivery<'a, P, Numbered> {
+        Delivery {
+            delivery: delivery.max(1),
+            numbered: PhantomData,
+            settings: self.settings,
+            call: self.call,
+            on_error: self.on_error,
+            keep_alive: self.keep_alive,
+            keys: self.keys,
+            leaves_no_trace: self.leaves_no_trace,
+        }
+    }
+
+    /// Keeps the broker's hold on the message: `extend` is called at a third of its `visibility`,
+    /// beside the handler and in the same task.
+    ///
+    /// Where no call succeeds for the whole time, another consumer may have the message. Then
+    /// [`Attempt::lost`] tells the handler, the lease is kept until it ends, and the disposition is
+    /// [`Disposition::Retry`]: the next delivery finds the outcome.
+    pub fn keep_alive<F, B>(mut self, visibility: impl IntoDuration, extend: F) -> Self
+    where
+        F: Fn() -> B + Send + Sync + 'a,
+        B: Future<Output = Result<(), BoxError>> + Send + 'a,
+    {
+        match visibility.into_duration() {
+            Ok(visibility) if !visibility.is_zero() => {
+                let extend = Box::new(move || Box::pin(extend()) as _);
+                self.keep_alive = Some(KeepAlive { visibility, extend });
+            }
+            Ok(_) => self.call.refuse(Error::InvalidPolicy(
+                "the broker holds a message for no time at all: give `keep_alive` the time that it does",
+            )),
+            Err(error) => self.call.refuse(error),
+        }
+        self
+    }
+
+    /// An `Err` of the handler is recorded as the outcome: the message is a dead letter at once.
+    pub fn record_errors(self) -> Delivery<'a, Recorded, N> {
+        self.with_on_error(Recorded)
+    }
+
+    /// An `Err` of the handler says that nobody knows: the message is a dead letter at once.
+    pub fn uncertain_errors(self) -> Delivery<'a, LeftUncertain, N> {
+        self.with_on_error(LeftUncertain)
+    }
+
+    /// A function from `&E` to [`Verdict`](crate::Verdict) or [`Unrecorded`](crate::Unrecorded)
+    /// decides, error by error.
+    pub fn classify_errors<F>(self, classify: F) -> Delivery<'a, Classified<F>, N> {
+        self.with_on_error(Classified(classify))
+    }
+
+    fn with_on_error<Q>(self, on_error: Q) -> Delivery<'a, Q, N> {
+        Delivery {
+            on_error,
+            settings: self.settings,
+            call: self.call,
+            delivery: self.delivery,
+            keep_alive: self.keep_alive,
+            keys: self.keys,
+            leaves_no_trace: self.leaves_no_trace,
+            numbered: PhantomData,
+        }
+    }
+
+    /// Runs the handler, unless the message was processed before, and tells what to do with the
+    /// message. An `Err` of the handler is released unless something else was said: the message comes
+    /// again.
+    ///
+    /// # Panics
+    ///
+    /// Where the handler does. The message is not settled then, and comes again.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`CallBuilder::run`](crate::CallBuilder::run): the handler stops, `on_crash` applies, and the
+    /// message comes again.
+    pub async fn run<T, E, F, B>(self, handler: F) -> Disposition
+    where
+        E: Into<BoxError>,
+        P: OnError<E>,
+        F: FnOnce(Attempt) -> B,
+        B: Future<Output = Result<T, E>>,
+    {
+        let hold = Hold::default();
+        let handled = |attempt: Attempt| {
+            hold.begins(&attempt);
+            let handled = handler(attempt);
+            async move { handled.await.map(drop).map_err(Failure::Handler) }
+        };
+        self.dispose(&hold, async |request, on_error| {
+            let typed = Typed {
+                on_error,
+                keep: Whole,
+            };
+            run_typed(ActiveCall::new(request), typed, handled).await
+        })
+        .await
+    }
+
+    pub(super) fn without_trace(mut self) -> Self {
+        self.leaves_no_trace = true;
+        self
+    }
+
+    /// Has a call made, and tells what its end means for the message.
+    pub(super) async fn dispose<E, C>(self, hold: &Hold, call: C) -> Disposition
+    where
+        E: Into<BoxError>,
+        P: OnError<E>,
+        C: AsyncFnOnce(Request, &Noting<P>) -> (Result<(), Failure<E>>, CallReport),
+    {
+        let (settings, noting) = (self.settings, Noting::new(self.on_error));
+        let mut judge = Judge {
+            settings: &settings,
+            delivery: self.delivery,
+            verdict: Verdict::Release,
+            lost_lease: false,
+        };
+        let beyond = self.leaves_no_trace && self.delivery > settings.max_deliveries;
+        if let Some(disposition) = earlier(&settings, &judge, &self.keys, beyond).await {
+            return disposition.tell(&settings, None);
+        }
+        let request = match self.call.prepare() {
+            Ok(request) => request,
+            Err(error) => {
+                let refused = Err::<(), Failure<BoxError>>(Failure::Refused(error));
+                let disposition = judge.judge(refused, &CallReport::Refused);
+                return disposition.tell(&settings, None);
+            }
+        };
+        let id = request.id;
+        let ended = call(request, &noting);
+        let timer = settings.handle.timer();
+        let (result, report) = match &self.keep_alive {
+            Some(keep_alive) => keep_alive.beside(timer, hold, ended).await,
+            None => ended.await,
+        };
+        judge.verdict = noting.noted();
+        judge.lost_lease = hold.has_lost_lease();
+        let disposition = match hold.is_lost() {
+            true => judge.retry(None),
+            false => judge.judge(result, &report),
+        };
+        disposition.tell(&settings, Some(id))
+    }
+}

@@ -1,0 +1,74 @@
+//! Consumers of messages: a redelivered message has one effect.
+
+mod disposition;
+mod earlier;
+mod failure;
+mod hold;
+mod message;
+mod settings;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod transaction;
+
+use std::sync::Arc;
+
+use self::settings::Settings;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub use self::transaction::Staged;
+pub use self::{
+    disposition::{DeadLetterReason, Disposition},
+    message::{Delivery, Message, Numbered, Unnumbered},
+    settings::{ConsumerBuilder, OnFailure},
+};
+use crate::{
+    handle::Idempotency,
+    key::{Key, KeyPart},
+};
+
+impl Idempotency {
+    /// Begins to set up a consumer of messages. Its name is a part of the identity of each message:
+    /// two consumers of one message both run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use idempotent_runtime::{Idempotency, consumer::Disposition};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let idem = Idempotency::memory();
+    /// let consumer = idem.consumer("billing").ttl("7d").broker_retention("3d").build()?;
+    ///
+    /// // The broker delivers the same message twice.
+    /// for copy in [1, 2] {
+    ///     let disposition = consumer
+    ///         .message("message-7")
+    ///         .payload(&("order-42", 1_200))
+    ///         .delivery(copy)
+    ///         .run(async |_attempt| Ok::<_, std::io::Error>(println!("invoice sent")))
+    ///         .await;
+    ///     match disposition {
+    ///         Disposition::Ack { replayed } => assert_eq!(replayed, copy == 2),
+    ///         Disposition::Retry { after, error } => panic!("again in {after:?}: {error:?}"),
+    ///         Disposition::DeadLetter { reason, error } => panic!("{reason}: {error:?}"),
+    ///         _ => unreachable!("all that there is today"),
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn consumer(&self, name: &str) -> ConsumerBuilder {
+        ConsumerBuilder::new(self, name)
+    }
+}
+
+/// Tells what to do with each message: acknowledge it, have it delivered again, or put it among the
+/// dead letters. Clones are the same consumer.
+#[derive(Clone, Debug)]
+pub struct Consumer(Arc<Settings>);
+
+impl Consumer {
+    /// Begins with a message, by what identifies it: its id, a header, a tuple of topic, partition and
+    /// offset, or the signed id of a webhook.
+    pub fn message<K: KeyPart + ?Sized>(&self, id: &K) -> Message {
+        Message::new(Arc::clone(&self.0), Key::from_part(id))
+    }
+}

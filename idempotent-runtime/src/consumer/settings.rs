@@ -1,0 +1,231 @@
+//! What a consumer does unless a message says otherwise.
+
+use std::{sync::Arc, time::Duration};
+
+use super::Consumer;
+use crate::{
+    duration::IntoDuration,
+    error::Error,
+    handle::Idempotency,
+    key::{Key, KeyPart},
+    policy::{InFlight, OnCrash},
+    request::{INBOX, LONGEST, check_durations, check_lease},
+};
+
+/// What becomes of a message whose handler failed for good: the `Err` is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnFailure {
+    /// It is a dead letter.
+    #[default]
+    DeadLetter,
+    /// It is acknowledged, as one that was processed.
+    Ack,
+}
+
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) handle: Idempotency,
+    pub(super) operation: Arc<str>,
+    pub(super) scope: Option<Key>,
+    /// With the downtime.
+    pub(super) ttl: Duration,
+    pub(super) lease: Option<Duration>,
+    pub(super) on_crash: Option<OnCrash>,
+    pub(super) max_takeovers: Option<u32>,
+    pub(super) in_flight: InFlight,
+    pub(super) max_deliveries: u32,
+    pub(super) on_failure: OnFailure,
+}
+
+/// Sets up a consumer. `broker_retention`, or `broker_retention_unlimited`, is required.
+///
+/// | setting | default |
+/// |---|---|
+/// | `ttl` | 7 days |
+/// | `downtime` | a day |
+/// | `max_deliveries` | 20 |
+/// | `in_flight` | reject |
+/// | `on_failure` | dead letter |
+/// | `scope` | none |
+/// | `lease`, `on_crash`, `max_takeovers` | those of the handle |
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct ConsumerBuilder {
+    settings: Settings,
+    ttl: Option<Duration>,
+    downtime: Duration,
+    retention: Option<Retention>,
+    mistake: Option<Error>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Retention {
+    Limited(Duration),
+    Unlimited,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl ConsumerBuilder {
+    pub(super) fn new(handle: &Idempotency, name: &str) -> Self {
+        let empty = name.trim().is_empty();
+        Self {
+            settings: Settings {
+                handle: handle.clone(),
+                operation: format!("{INBOX}{name}").into(),
+                scope: None,
+                ttl: Duration::ZERO,
+                lease: None,
+                on_crash: None,
+                max_takeovers: None,
+                in_flight: InFlight::Reject,
+                max_deliveries: 20,
+                on_failure: OnFailure::default(),
+            },
+            ttl: None,
+            downtime: DAY,
+            retention: None,
+            mistake: empty.then_some(Error::InvalidPolicy(
+                "the name of the consumer is empty: give it a stable one, such as `billing`",
+            )),
+        }
+    }
+
+    /// Sets how long a message is known: `"7d"`, or a `Duration`. It is at least the time that the
+    /// broker keeps a message. The record lives for the downtime more.
+    pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
+        self.ttl = self.read(ttl).or(self.ttl);
+        self
+    }
+
+    /// Sets for how long consumers may be down while the broker keeps messages: a day unless set.
+    pub fn downtime(mut self, downtime: impl IntoDuration) -> Self {
+        self.downtime = self.read(downtime).unwrap_or(self.downtime);
+        self
+    }
+
+    /// Says how long the broker keeps a message.
+    pub fn broker_retention(mut self, retention: impl IntoDuration) -> Self {
+        let retention = self.read(retention).map(Retention::Limited);
+        self.retention = retention.or(self.retention);
+        self
+    }
+
+    /// Says that the broker keeps a message until it is acknowledged. Then [`ttl`](Self::ttl) must be
+    /// said, too: a message that comes after it is processed again.
+    pub fn broker_retention_unlimited(mut self) -> Self {
+        self.retention = Some(Retention::Unlimited);
+        self
+    }
+
+    /// Sets the scope, such as the tenant whose messages it consumes. It is a part of the identity.
+    pub fn scope<K: KeyPart + ?Sized>(mut self, scope: &K) -> Self {
+        match Key::from_part(scope) {
+            Ok(scope) => self.settings.scope = Some(scope),
+            Err(source) => {
+                let operation = Arc::clone(&self.settings.operation);
+                self.mistake.get_or_insert(Error::InvalidKey {
+                    operation,
+                    part: "scope",
+                    source,
+                });
+            }
+        }
+        self
+    }
+
+    /// Sets how long a consumer that holds a message may be silent.
+    pub fn lease(mut self, lease: impl IntoDuration) -> Self {
+        self.settings.lease = self.read(lease).or(self.settings.lease);
+        self
+    }
+
+    /// Sets what becomes of a message whose consumer vanished: `Rerun` or `Uncertain`.
+    pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
+        if on_crash == OnCrash::Reconcile {
+            self.mistake.get_or_insert(Error::InvalidPolicy(
+                "a consumer has no function to ask what became of a message: say `Rerun` or `Uncertain`",
+            ));
+        }
+        self.settings.on_crash = Some(on_crash);
+        self
+    }
+
+    /// Sets after how many consumers that vanished a message is parked.
+    pub fn max_takeovers(mut self, max_takeovers: u32) -> Self {
+        self.settings.max_takeovers = Some(max_takeovers);
+        self
+    }
+
+    /// Sets what becomes of a copy while another one runs: refused at once unless set.
+    pub fn in_flight(mut self, in_flight: InFlight) -> Self {
+        self.settings.in_flight = in_flight;
+        self
+    }
+
+    /// Sets from which delivery on an `Err` that is released makes a dead letter. Have the broker's
+    /// own limit above it, or none.
+    pub fn max_deliveries(mut self, max_deliveries: u32) -> Self {
+        self.settings.max_deliveries = max_deliveries.max(1);
+        self
+    }
+
+    /// Sets what becomes of a message whose `Err` is recorded.
+    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.settings.on_failure = on_failure;
+        self
+    }
+
+    /// Makes the consumer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidPolicy`] where the name is empty, the broker keeps messages for longer than the
+    /// ttl, nothing was said of how long it keeps them, or a duration is none or too long;
+    /// [`Error::InvalidKey`] where the scope cannot be one; [`Error::Store`] where the store does not
+    /// accept the crash policy.
+    pub fn build(self) -> Result<Consumer, Error> {
+        if let Some(mistake) = self.mistake {
+            return Err(mistake);
+        }
+        let ttl = self.ttl.unwrap_or(7 * DAY);
+        match self.retention {
+            None => {
+                return Err(Error::InvalidPolicy(
+                    "the consumer does not know how long the broker keeps a message: say `broker_retention`, or `broker_retention_unlimited`",
+                ));
+            }
+            Some(Retention::Limited(retention)) if retention > ttl => {
+                return Err(Error::InvalidPolicy(
+                    "the broker keeps messages for longer than the ttl, so an old one would be processed again: give a `ttl` of at least `broker_retention`",
+                ));
+            }
+            Some(Retention::Unlimited) if self.ttl.is_none() => {
+                return Err(Error::InvalidPolicy(
+                    "a broker without a limit may deliver a message again at any time: say by `ttl` for how long it is known",
+                ));
+            }
+            Some(_) => {}
+        }
+        let mut settings = self.settings;
+        settings.ttl = ttl.saturating_add(self.downtime).min(LONGEST);
+        let defaults = settings.handle.defaults();
+        let lease = settings.lease.unwrap_or(defaults.lease);
+        check_durations(settings.ttl, lease, settings.handle.timer())?;
+        check_lease(Some(settings.ttl), settings.lease)?;
+        let on_crash = settings.on_crash.unwrap_or(defaults.on_crash);
+        settings.handle.store().accepts(on_crash)?;
+        Ok(Consumer(Arc::new(settings)))
+    }
+
+    fn read(&mut self, duration: impl IntoDuration) -> Option<Duration> {
+        match duration.into_duration() {
+            Ok(duration) => Some(duration),
+            Err(error) => {
+                self.mistake.get_or_insert(error);
+                None
+            }
+        }
+    }
+}

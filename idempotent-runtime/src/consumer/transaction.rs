@@ -1,0 +1,135 @@
+//! A message whose effect is rows, in the transaction of its record.
+
+use std::error::Error as StdError;
+
+use sqlx::{Database, Transaction};
+
+use super::{
+    disposition::Disposition,
+    failure::Failure,
+    hold::Hold,
+    message::{Delivery, Numbered},
+};
+use crate::{
+    outcome::{OnError, Whole},
+    run::{Typed, run_in},
+    store::SqlConnection,
+    transaction::{IntoTransact, RetryIf, transact},
+};
+
+/// The errors of a message stand around those of its handler.
+struct OfHandler<Q>(Q);
+
+impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for OfHandler<Q> {
+    fn is_reason(&self, error: &Failure<E>) -> bool {
+        match error {
+            Failure::Handler(error) => self.0.is_reason(error),
+            Failure::Refused(_) => false,
+        }
+    }
+}
+
+impl<P> Delivery<'_, P, Numbered> {
+    /// Runs the handler in a transaction of its own, as [`CallBuilder::transact`] does, and tells what
+    /// to do with the message once it has committed. A crash leaves no trace there. So the broker's
+    /// [count](Self::delivery) is required: beyond `max_deliveries` no handler runs, and the message is
+    /// a dead letter.
+    ///
+    /// Use `run` for all messages of a consumer, or the forms with a transaction.
+    ///
+    /// # Panics
+    ///
+    /// Where the handler does. The message is not settled then, and comes again.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`CallBuilder::transact`].
+    ///
+    /// [`CallBuilder::transact`]: crate::CallBuilder::transact
+    pub async fn transact<D, T, E, F>(self, pool: D, handler: F) -> Disposition
+    where
+        D: IntoTransact,
+        D::RetryIf: RetryIf<E>,
+        E: StdError + Send + Sync + 'static,
+        P: OnError<E>,
+        F: AsyncFnOnce(&mut <D::Database as Database>::Connection) -> Result<T, E> + Clone,
+    {
+        let settings = pool.into_transact().map_retry_if(OfHandler);
+        let handled = async move |tx: &mut <D::Database as Database>::Connection| {
+            handler(tx).await.map(drop).map_err(Failure::Handler)
+        };
+        self.without_trace()
+            .dispose(&Hold::default(), async |request, on_error| {
+                let typed = Typed {
+                    on_error,
+                    keep: Whole,
+                };
+                transact(request, typed, settings, handled).await
+            })
+            .await
+    }
+
+    /// Runs the handler as a part of a transaction of yours, as [`CallBuilder::run_in`] does. Commit it
+    /// by [`Staged::commit`], which tells what to do with the message.
+    ///
+    /// # Panics
+    ///
+    /// Where the handler does. The message is not settled then, and comes again.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`CallBuilder::run_in`].
+    ///
+    /// [`CallBuilder::run_in`]: crate::CallBuilder::run_in
+    pub async fn run_in<C, T, E, F>(self, connection: &mut C, handler: F) -> Staged
+    where
+        C: SqlConnection,
+        E: StdError + Send + Sync + 'static,
+        P: OnError<E>,
+        F: AsyncFnOnce(&mut C) -> Result<T, E>,
+    {
+        let handled = async |tx: &mut C| handler(tx).await.map(drop).map_err(Failure::Handler);
+        let hold = Hold::default();
+        let staged = self
+            .without_trace()
+            .dispose(&hold, async |request, on_error| {
+                let typed = Typed {
+                    on_error,
+                    keep: Whole,
+                };
+                run_in(request, typed, connection, handled).await
+            });
+        Staged(staged.await)
+    }
+}
+
+/// What is to be done with a message once its transaction has committed.
+#[derive(Debug)]
+#[must_use = "nothing is committed yet: `commit(tx)` does it, and tells what to do with the message"]
+pub struct Staged(Disposition);
+
+impl Staged {
+    /// Commits, or rolls back where the message is to come again.
+    ///
+    /// A commit that fails is [`Disposition::Retry`]: the next delivery finds out whether it was
+    /// carried out.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, the transaction is rolled back or committed, and the next delivery finds that out.
+    pub async fn commit<DB: Database>(self, tx: Transaction<'_, DB>) -> Disposition {
+        let Self(disposition) = self;
+        if matches!(disposition, Disposition::Retry { .. }) {
+            // Where that fails, the connection is of no more use, and the server rolls back.
+            let _rolled_back = tx.rollback().await;
+            return disposition;
+        }
+        match tx.commit().await {
+            Ok(()) => disposition,
+            Err(error) => Disposition::Retry {
+                after: std::time::Duration::from_secs(1),
+                error: Some(error.into()),
+            },
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Messages whose effect is rows, in the transaction of their record.
+
+use std::{
+    sync::Arc,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use idempotent_runtime::{
+    Idempotency,
+    consumer::{Consumer, DeadLetterReason, Disposition},
+    transaction::{SqlDatabase, Transact},
+};
+
+use super::{assert_ack, assert_dead, assert_retry};
+use crate::transactions::shop::Shop;
+
+on_every_database![
+    i01_i03_a_message_commits_its_rows_once,
+    i04_a_message_whose_handler_fails_leaves_no_rows,
+    i05_copies_at_once_have_one_effect,
+    i14_a_message_that_was_delivered_too_often_does_not_run,
+    a_staged_message_is_settled_by_its_commit,
+    a_conflict_is_tried_again_before_the_message_is,
+];
+
+#[derive(Debug, thiserror::Error)]
+enum OrderError {
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    #[error("sold out")]
+    SoldOut,
+}
+
+fn consumer<S: Shop>(shop: &S) -> Consumer {
+    let idem = Idempotency::new(shop.store());
+    let consumer = idem.consumer("orders").broker_retention("3d");
+    consumer.max_deliveries(3).build().expect("a consumer")
+}
+
+/// Places an order by a message of its own transaction.
+async fn place<S: Shop<Database: SqlDatabase>>(
+    shop: &S,
+    consumer: &Consumer,
+    item: i64,
+    delivery: u32,
+) -> Disposition {
+    let message = consumer.message(&item).payload(&item).delivery(delivery);
+    message
+        .transact(shop.pool(), async |tx| {
+            shop.order(tx, item).await?;
+            if item == 0 {
+                return Err(OrderError::SoldOut);
+            }
+            Ok(())
+        })
+        .await
+}
+
+async fn i01_i03_a_message_commits_its_rows_once<S: Shop<Database: SqlDatabase>>(shop: S) {
+    for delivery in 1..4 {
+        let disposition = place(&shop, &consumer(&shop), 7, delivery).await;
+        assert_ack(disposition, delivery > 1);
+    }
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn i04_a_message_whose_handler_fails_leaves_no_rows<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let consumer = consumer(&shop);
+    for delivery in 1..3 {
+        assert_retry(place(&shop, &consumer, 0, delivery).await);
+    }
+    let exhausted = place(&shop, &consumer, 0, 3).await;
+    assert_dead(exhausted, DeadLetterReason::Exhausted);
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+}
+
+async fn i05_copies_at_once_have_one_effect<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let shop = Arc::new(shop);
+    let copies = (0..8).map(|_| {
+        let (shop, consumer) = (Arc::clone(&shop), consumer(&*shop));
+        tokio::spawn(async move {
+            let mut delivery = 0;
+            loop {
+                delivery += 1;
+                match place(&*shop, &consumer, 7, delivery.min(2)).await {
+                    Disposition::Ack { replayed } => return replayed,
+                    Disposition::Retry { .. } => tokio::task::yield_now().await,
+                    other => panic!("{other:?}"),
+                }
+            }
+        })
+    });
+    let mut first = 0;
+    for copy in copies.collect::<Vec<_>>() {
+        first += u32::from(!copy.await.expect("no panic"));
+    }
+    assert_eq!(first, 1);
+    assert_eq!(shop.orders().await, [7]);
+}
+
+/// A consumer that crashes in a transaction leaves no record that could count.
+async fn i14_a_message_that_was_delivered_too_often_does_not_run<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    let consumer = consumer(&shop);
+    let exhausted = place(&shop, &consumer, 7, 4).await;
+    assert_dead(exhausted, DeadLetterReason::Exhausted);
+    assert_eq!(shop.orders().await, [0_i64; 0]);
+
+    assert_ack(place(&shop, &consumer, 7, 3).await, false);
+    assert_ack(place(&shop, &consumer, 7, 4).await, true);
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn a_staged_message_is_settled_by_its_commit<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let consumer = consumer(&shop);
+    for (delivery, answer, replayed) in [
+        (1, Err(OrderError::SoldOut), None),
+        (2, Ok(()), Some(false)),
+        (3, Ok(()), Some(true)),
+    ] {
+        let mut tx = shop.begin().await.expect("a transaction");
+        let message = consumer.message("m").without_payload().delivery(delivery);
+        let staged = message.run_in(&mut *tx, async |tx| {
+            shop.order(tx, 7).await?;
+            answer
+        });
+        let staged = staged.await;
+        let disposition = staged.commit(tx).await;
+        match replayed {
+            None => drop(assert_retry(disposition)),
+            Some(replayed) => assert_ack(disposition, replayed),
+        }
+    }
+    assert_eq!(shop.orders().await, [7]);
+}
+
+async fn a_conflict_is_tried_again_before_the_message_is<S: Shop<Database: SqlDatabase>>(shop: S) {
+    let runs = AtomicU32::new(0);
+    let how = Transact::new(shop.pool()).retry_if(|error| matches!(error, OrderError::SoldOut));
+    let consumer = consumer(&shop);
+    let message = consumer.message("m").without_payload().delivery(1);
+    let disposition = message
+        .transact(how, async |tx| {
+            shop.order(tx, 7).await?;
+            match runs.fetch_add(1, Ordering::SeqCst) {
+                0 => Err(OrderError::SoldOut),
+                _ => Ok(()),
+            }
+        })
+        .await;
+    assert_ack(disposition, false);
+    assert_eq!(runs.into_inner(), 2);
+    assert_eq!(shop.orders().await, [7]);
+}
