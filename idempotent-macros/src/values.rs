@@ -87,6 +87,12 @@ pub(crate) fn operation_name(name: &Ident, input: ParseStream<'_>) -> Result<Lit
             "`name` is empty: write a stable name, as in `name = \"payments.charge\"`",
         ));
     }
+    if written.value().starts_with("inbox:") {
+        return Err(Error::new(
+            written.span(),
+            "names that begin with `inbox:` are those of consumers: give the operation another one",
+        ));
+    }
     Ok(written)
 }
 

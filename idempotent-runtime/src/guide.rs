@@ -10,6 +10,7 @@
 //! | the last writer may win | [`upsert`], [`put`] |
 //! | a writer must have seen the present version | [`optimistic_locking`] |
 //! | the outcome itself must be repeated | [`idempotent`](macro@crate::idempotent), with [`choosing_keys`] |
+//! | a queue delivers a message again | [`message_consumers`] |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
 
 #[doc = include_str!("guide/natural_keys.md")]
@@ -29,6 +30,9 @@ pub mod put {}
 
 #[doc = include_str!("guide/choosing_keys.md")]
 pub mod choosing_keys {}
+
+#[doc = include_str!("guide/message_consumers.md")]
+pub mod message_consumers {}
 
 #[doc = include_str!("guide/two_phase_commit.md")]
 pub mod two_phase_commit {}

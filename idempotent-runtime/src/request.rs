@@ -284,6 +284,14 @@ impl Request {
         }
     }
 
+    /// What the call is about, where it has a record.
+    pub(crate) fn subject(&self) -> Option<Arc<Subject>> {
+        match &self.protection {
+            Protection::Record(asked) => Some(Arc::clone(&asked.subject)),
+            Protection::None(_) => None,
+        }
+    }
+
     /// Tells whether a record answers this call, and not another one that had the same key after a release.
     pub(crate) fn is_about(&self, record: &Record) -> bool {
         match &self.protection {

@@ -18,6 +18,16 @@ fn the_first_listing_is_the_quickstart_example() {
 }
 
 #[test]
+fn the_listing_of_consumers_is_the_guide_s_which_is_tested() {
+    let readme = read("README.md");
+    let guide = read("idempotent-runtime/src/guide/message_consumers.md");
+    let (_, listing) = readme.split_once("## Consumers\n").expect("a section");
+    let (_, listing) = listing.split_once("```rust\n").expect("a listing");
+    let (listing, _) = listing.split_once("```\n").expect("its end");
+    assert!(guide.contains(listing));
+}
+
+#[test]
 fn continuous_integration_runs_the_test_command_of_the_readme() {
     let command = "cargo xtask test";
     assert!(read("README.md").contains(command));

@@ -15,10 +15,12 @@ use crate::{
     attempt::Attempt,
     duration::IntoDuration,
     error::{BoxError, Error},
+    identity::RecordId,
     key::{Key, KeyError},
     observe::CallReport,
     outcome::{Classified, LeftUncertain, OnError, Recorded, Released, Whole},
     policy::{OnMissingKey, OnOutage, Verdict},
+    record::Subject,
     request::{Call, Fingerprintable, Request},
     run::{ActiveCall, Typed, run_typed},
 };
@@ -40,7 +42,9 @@ pub struct Message {
 #[must_use = "a message is not processed until its handler is run"]
 pub struct Delivery<'a, P = Released, N = Unnumbered> {
     pub(super) settings: Arc<Settings>,
-    pub(super) call: Call,
+    call: Call,
+    /// The call, once nothing more is said of it.
+    request: Option<Result<Request, Error>>,
     pub(super) on_error: P,
     pub(super) delivery: u32,
     pub(super) keep_alive: Option<KeepAlive<'a>>,
@@ -125,13 +129,14 @@ impl Message {
         let key = |n: u32| match (n, &id) {
             (0, id) => id.clone(),
             (n, Ok(id)) => Key::from_part(&("redrive", id.framed(), n)),
-            (_, Err(error)) => Err(error.clone()),
+            (_, Err(error)) => Err(*error),
         };
         Delivery {
             call: call_of(&settings, key(redrive)),
             keys: (0..=redrive).filter_map(|n| key(n).ok()).collect(),
             leaves_no_trace: false,
             settings,
+            request: None,
             on_error: Released,
             delivery: 1,
             keep_alive: None,
@@ -151,6 +156,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
             call: self.call,
             on_error: self.on_error,
             keep_alive: self.keep_alive,
+            request: self.request,
             keys: self.keys,
             leaves_no_trace: self.leaves_no_trace,
         }
@@ -203,6 +209,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
             call: self.call,
             delivery: self.delivery,
             keep_alive: self.keep_alive,
+            request: self.request,
             keys: self.keys,
             leaves_no_trace: self.leaves_no_trace,
             numbered: PhantomData,
@@ -244,6 +251,20 @@ impl<'a, P, N> Delivery<'a, P, N> {
         .await
     }
 
+    /// Says that nothing more is said of it.
+    pub(super) fn prepared(mut self) -> Self {
+        let nothing = call_of(&self.settings, Err(KeyError::Missing));
+        let call = std::mem::replace(&mut self.call, nothing);
+        self.request = Some(call.prepare());
+        self
+    }
+
+    /// By which record it is known, once it is prepared, and what it is about.
+    pub(super) fn identity(&self) -> Option<(RecordId, Arc<Subject>)> {
+        let request = self.request.as_ref()?.as_ref().ok()?;
+        request.subject().map(|subject| (request.id, subject))
+    }
+
     pub(super) fn without_trace(mut self) -> Self {
         self.leaves_no_trace = true;
         self
@@ -267,7 +288,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
         if let Some(disposition) = earlier(&settings, &judge, &self.keys, beyond).await {
             return disposition.tell(&settings, None);
         }
-        let request = match self.call.prepare() {
+        let request = match self.request.unwrap_or_else(|| self.call.prepare()) {
             Ok(request) => request,
             Err(error) => {
                 let refused = Err::<(), Failure<BoxError>>(Failure::Refused(error));

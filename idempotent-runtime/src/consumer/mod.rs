@@ -1,5 +1,6 @@
 //! Consumers of messages: a redelivered message has one effect.
 
+mod batch;
 mod disposition;
 mod earlier;
 mod failure;

@@ -35,6 +35,7 @@ pub(super) struct Settings {
     pub(super) max_takeovers: Option<u32>,
     pub(super) in_flight: InFlight,
     pub(super) max_deliveries: u32,
+    pub(super) concurrency: usize,
     pub(super) on_failure: OnFailure,
 }
 
@@ -45,6 +46,7 @@ pub(super) struct Settings {
 /// | `ttl` | 7 days |
 /// | `downtime` | a day |
 /// | `max_deliveries` | 20 |
+/// | `concurrency` | 16 |
 /// | `in_flight` | reject |
 /// | `on_failure` | dead letter |
 /// | `scope` | none |
@@ -81,6 +83,7 @@ impl ConsumerBuilder {
                 max_takeovers: None,
                 in_flight: InFlight::Reject,
                 max_deliveries: 20,
+                concurrency: 16,
                 on_failure: OnFailure::default(),
             },
             ttl: None,
@@ -168,6 +171,12 @@ impl ConsumerBuilder {
     /// own limit above it, or none.
     pub fn max_deliveries(mut self, max_deliveries: u32) -> Self {
         self.settings.max_deliveries = max_deliveries.max(1);
+        self
+    }
+
+    /// Sets how many messages of a [batch](Consumer::batch) are processed at once.
+    pub fn concurrency(mut self, concurrency: usize) -> Self {
+        self.settings.concurrency = concurrency.max(1);
         self
     }
 

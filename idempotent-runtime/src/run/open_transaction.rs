@@ -109,7 +109,7 @@ pub(super) fn begins(connection: &dyn Any) {
 /// Takes note of a call that has ended there.
 pub(super) fn ends(connection: &dyn Any) {
     inside(connection, |calls| {
-        calls.unfinished = calls.unfinished.saturating_sub(1)
+        calls.unfinished = calls.unfinished.saturating_sub(1);
     });
 }
 

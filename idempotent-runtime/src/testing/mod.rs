@@ -2,6 +2,7 @@
 //!
 //! * [`assert_once`] drives duplicates of your own function, and a retry after them, and checks that its effect happened once.
 //! * `assert_idempotent`, with the feature `tower`, sends equal requests to a service and compares what they leave behind.
+//! * [`deliver`] delivers messages several times, shuffled and overlapping, and compares what they leave behind.
 //! * [`CrashPoints`] lets the process that runs your function die at every point of it, and calls again.
 //! * [`ManualClock`] stands in for the time of a memory store and for every timer of a handle.
 //! * [`FaultyStore`] wraps any store and fails, delays or loses the answer of exactly the call that you name, and counts.
@@ -14,6 +15,7 @@
 mod clock;
 pub mod conformance;
 mod crash;
+mod deliver;
 mod effects;
 mod faulty;
 mod gate;
@@ -28,6 +30,7 @@ pub use self::idempotent::assert_idempotent;
 pub use self::{
     clock::ManualClock,
     crash::{CrashPoint, CrashPoints},
+    deliver::deliver,
     effects::{Effect, EffectLog},
     faulty::{Fault, FaultyStore, On, Operation},
     gate::Gate,

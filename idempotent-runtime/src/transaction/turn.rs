@@ -32,7 +32,7 @@ pub(super) enum Turn<T, E> {
     /// may not.
     Again(Last<T, E>),
     /// Nobody knows whether it has committed.
-    Lost(Lost<T, E>),
+    Lost(Box<Lost<T, E>>),
     /// A call outside a transaction holds the key; what refuses this one where it is waited for too
     /// long.
     KeyHeld(Error),
@@ -290,7 +290,7 @@ impl<DB: SqlDatabase, Q, P, K> Try<'_, DB, Q, P, K> {
         let instead = match (CommitFailure::of::<DB>(error), lost) {
             (CommitFailure::Conflict(error), _) => return Self::refused(error),
             (CommitFailure::Refused(source), _) => Error::Commit { operation, source },
-            (CommitFailure::Unknown, Some(lost)) => return Turn::Lost(lost),
+            (CommitFailure::Unknown, Some(lost)) => return Turn::Lost(Box::new(lost)),
             (CommitFailure::Unknown, None) => Error::CommitUnknown {
                 operation,
                 has_record: false,

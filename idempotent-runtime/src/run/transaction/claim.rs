@@ -13,7 +13,7 @@ use crate::{
     lease::{Ending, Holding, Meaning, first},
     observe::RecordChange,
     policy::OnCrash,
-    record::{Draft, State, Subject, Version},
+    record::{Draft, State, Version},
     request::{Protection, Request},
     run::{
         active_call::{ActiveCall, Instead, executed, within},
@@ -50,13 +50,6 @@ impl Request {
         // nobody runs it again by himself.
         self.on_crash = OnCrash::Uncertain;
         true
-    }
-
-    fn subject(&self) -> Option<Arc<Subject>> {
-        match &self.protection {
-            Protection::Record(asked) => Some(Arc::clone(&asked.subject)),
-            Protection::None(_) => None,
-        }
     }
 }
 

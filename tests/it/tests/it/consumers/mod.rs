@@ -1,6 +1,7 @@
 //! Consumers: what becomes of a message that is delivered once, twice, too often, or wrong.
 
 mod bad_input;
+mod batches;
 mod holds;
 mod nested;
 mod redrives;

@@ -8,11 +8,12 @@ use std::{
 use idempotent_runtime::{
     Idempotency,
     consumer::{Consumer, DeadLetterReason, Disposition},
+    testing::deliver,
     transaction::{SqlDatabase, Transact},
 };
 
 use super::{assert_ack, assert_dead, assert_retry};
-use crate::transactions::shop::Shop;
+use crate::transactions::shop::{Shop, SqliteShop};
 
 on_every_database![
     i01_i03_a_message_commits_its_rows_once,
@@ -22,6 +23,27 @@ on_every_database![
     a_staged_message_is_settled_by_its_commit,
     a_conflict_is_tried_again_before_the_message_is,
 ];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i18_shuffled_copies_leave_what_single_deliveries_leave() {
+    let items: Vec<i64> = (1..=20).collect();
+    for seed in 0..3 {
+        let orders = deliver(
+            &items,
+            3,
+            seed,
+            async || {
+                let shop = SqliteShop::new().await;
+                let consumer = consumer(&shop);
+                (shop, consumer)
+            },
+            async |(shop, consumer), item, delivery| place(shop, consumer, *item, delivery).await,
+            async |(shop, _)| shop.orders().await,
+        )
+        .await;
+        assert_eq!(orders, items);
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 enum OrderError {
