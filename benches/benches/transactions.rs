@@ -1,4 +1,4 @@
-//! What `transact` costs beside the same transaction without us: two accounts change, and a line is
+//! The cost of `transact` beside the same transaction without us: two accounts change, and a line is
 //! written, over the same kind of pool. `IDEMPOTENT_TEST_POSTGRES_URL` and
 //! `IDEMPOTENT_TEST_MARIADB_URL` say where the servers are; SQLite needs none.
 

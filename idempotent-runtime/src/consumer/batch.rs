@@ -22,7 +22,7 @@ use crate::{
     run::survive,
 };
 
-/// What becomes of an item of a batch.
+/// An item of a batch, as far as it is known what becomes of it.
 enum Item<'a, P, N, I> {
     Runs(Box<Delivery<'a, P, N>>, I),
     /// It is a copy of the item at this place.
@@ -66,7 +66,7 @@ impl Consumer {
     ///
     /// # Cancel safety
     ///
-    /// The handlers that run stop, and `on_crash` applies to their messages. What has ended stands.
+    /// The handlers that run stop, and `on_crash` applies to their messages. Messages that have ended stand.
     pub async fn batch<'a, I, P, N, T, E, B>(
         &self,
         items: impl IntoIterator<Item = I>,
@@ -124,7 +124,7 @@ fn later() -> Disposition {
     }
 }
 
-/// What becomes of an item whose message was met before in the batch.
+/// Tells what becomes of an item whose message was met before in the batch.
 fn once<'a, P, N, I>(
     first: &mut HashMap<RecordId, (usize, Arc<Subject>)>,
     place: usize,

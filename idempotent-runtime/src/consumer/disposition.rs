@@ -1,4 +1,4 @@
-//! What is to be done with a message, and why.
+//! Dispositions: they say what is to be done with a message, and why.
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     policy::Verdict,
 };
 
-/// What is to be done with a message.
+/// Says what is to be done with a message.
 #[derive(Debug)]
 #[non_exhaustive]
 #[must_use = "the broker waits for it"]
@@ -85,14 +85,14 @@ pub(super) struct Judge<'a> {
     pub(super) settings: &'a Settings,
     /// The broker's count, 1 the first time.
     pub(super) delivery: u32,
-    /// What was decided of an `Err` of the handler.
+    /// The verdict on an `Err` of the handler.
     pub(super) verdict: Verdict,
     /// Whether the handler ran although another attempt's outcome stands.
     pub(super) lost_lease: bool,
 }
 
 impl Judge<'_> {
-    /// What is to be done with a message whose call ended so.
+    /// Decides what is to be done with a message whose call ended so.
     pub(super) fn judge<E: Into<BoxError>>(
         &self,
         result: Result<(), Failure<E>>,

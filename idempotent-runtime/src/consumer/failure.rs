@@ -1,4 +1,4 @@
-//! What a handler failed with, beside what the call was refused with.
+//! The error of a handler, beside the refusal of its call.
 
 use std::{
     error::Error as StdError,
@@ -58,7 +58,7 @@ impl<P> Noting<P> {
         Self { inner, noted }
     }
 
-    /// What was decided last.
+    /// The verdict that was given last.
     pub(super) fn noted(&self) -> Verdict {
         *self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }

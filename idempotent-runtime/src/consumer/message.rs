@@ -48,7 +48,8 @@ pub struct Delivery<'a, P = Released, N = Unnumbered> {
     pub(super) on_error: P,
     pub(super) delivery: u32,
     pub(super) keep_alive: Option<KeepAlive<'a>>,
-    /// The keys of those whose effect this one must not repeat: of the redrives before it, and then its own.
+    /// The keys of those whose effect this one must not repeat: of the redrives before it, and then
+    /// its own.
     keys: Vec<Key>,
     /// Whether a consumer that crashes leaves no record behind.
     leaves_no_trace: bool,

@@ -1,4 +1,4 @@
-//! What a consumer does unless a message says otherwise.
+//! The settings of a consumer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     request::{INBOX, LONGEST, check_durations, check_lease},
 };
 
-/// What becomes of a message whose handler failed for good: the `Err` is recorded.
+/// Says what becomes of a message whose handler failed for good: the `Err` is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnFailure {
@@ -190,10 +190,10 @@ impl ConsumerBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] where the name is empty, the broker keeps messages for longer than the
-    /// ttl, nothing was said of how long it keeps them, or a duration is none or too long;
-    /// [`Error::InvalidKey`] where the scope cannot be one; [`Error::Store`] where the store does not
-    /// accept the crash policy.
+    /// [`Error::InvalidPolicy`] where the name is empty, or a duration is none or too long. It is also
+    /// that where the broker keeps messages for longer than the ttl, or nothing was said of how long it
+    /// keeps them. [`Error::InvalidKey`] where the scope cannot be one. [`Error::Store`] where the store
+    /// does not accept the crash policy.
     pub fn build(self) -> Result<Consumer, Error> {
         if let Some(mistake) = self.mistake {
             return Err(mistake);

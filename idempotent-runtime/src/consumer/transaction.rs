@@ -103,7 +103,7 @@ impl<P> Delivery<'_, P, Numbered> {
     }
 }
 
-/// What is to be done with a message once its transaction has committed.
+/// Says what is to be done with a message once its transaction has committed.
 #[derive(Debug)]
 #[must_use = "nothing is committed yet: `commit(tx)` does it, and tells what to do with the message"]
 pub struct Staged(Disposition);

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::race;
 use crate::{clock::Timer, identity::RecordId};
 
-/// The calls that run. What a duplicate receives says whether the outcome is recorded.
+/// The calls that run. A duplicate receives whether the outcome is recorded.
 #[derive(Debug, Default)]
 pub(crate) struct InProcess(Mutex<HashMap<RecordId, watch::Receiver<bool>>>);
 

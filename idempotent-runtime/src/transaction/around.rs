@@ -22,17 +22,17 @@ use crate::{
 ///
 /// `pool` is `&pool`, or a [`Transact`] with how often and in which isolation.
 ///
-/// * **The body may run more than once**: where another transaction was in the way (a deadlock, a
-///   serialization failure, a lock that was waited for too long), and where the connection broke
-///   before the commit. All rows of the run before were rolled back. So the closure is `Clone`.
-///   After 5 tries the caller gets the last error.
+/// * **The body may run more than once.** It does where another transaction was in the way (a
+///   deadlock, a serialization failure, a lock that was waited for too long). It does where the
+///   connection broke before the commit, too. All rows of the run before were rolled back. So the
+///   closure is `Clone`. After 5 tries the caller gets the last error.
 /// * **An `Err` rolls everything back**, also the records that were written inside. So an error that
 ///   a call inside has recorded is forgotten, and the call runs again next time. Return
 ///   `Ok(Err(error))` to commit it.
-/// * **A commit whose answer is lost**, or does not come within 10 seconds, is found out by the first
-///   outcome that was recorded inside: the caller gets what its body returned, or the body runs
-///   again. Where the database does not tell for 10 seconds more, or no call inside recorded one, it
-///   is [`Error::CommitUnknown`].
+/// * **A commit whose answer is lost**, or does not come within 10 seconds, is found out by the
+///   outcomes that were recorded inside. The caller gets what its body returned, or the body runs
+///   again. It is [`Error::CommitUnknown`] where the database does not tell for 10 seconds more, no
+///   call inside recorded an outcome, or the outcome has expired meanwhile.
 ///
 /// **Rows that the body writes outside of those calls are not protected.** When the caller calls
 /// again, the calls are replayed, and these rows are written a second time. One call around all of

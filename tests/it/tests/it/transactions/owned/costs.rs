@@ -1,4 +1,4 @@
-//! What `transact` costs, counted on the wire beside the same transaction without us.
+//! The cost of `transact`, counted on the wire beside the same transaction without us.
 
 use idempotent_runtime::{Idempotency, testing::Proxy, transaction::SqlDatabase};
 
