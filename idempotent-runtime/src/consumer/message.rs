@@ -52,7 +52,7 @@ pub struct Delivery<'a, P = Released, N = Unnumbered> {
     /// its own.
     keys: Vec<Key>,
     /// Whether a consumer that crashes leaves no record behind.
-    leaves_no_trace: bool,
+    pub(super) leaves_no_trace: bool,
     numbered: PhantomData<N>,
 }
 
@@ -264,11 +264,6 @@ impl<'a, P, N> Delivery<'a, P, N> {
     pub(super) fn identity(&self) -> Option<(RecordId, Arc<Subject>)> {
         let request = self.request.as_ref()?.as_ref().ok()?;
         request.subject().map(|subject| (request.id, subject))
-    }
-
-    pub(super) fn without_trace(mut self) -> Self {
-        self.leaves_no_trace = true;
-        self
     }
 
     /// Has a call made, and tells what its end means for the message.

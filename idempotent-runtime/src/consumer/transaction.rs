@@ -30,6 +30,11 @@ impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for OfHandler<Q> {
 }
 
 impl<P> Delivery<'_, P, Numbered> {
+    fn without_trace(mut self) -> Self {
+        self.leaves_no_trace = true;
+        self
+    }
+
     /// Runs the handler in a transaction of its own, as [`CallBuilder::transact`] does, and tells what
     /// to do with the message once it has committed. A crash leaves no trace there. So the broker's
     /// [count](Self::delivery) is required: beyond `max_deliveries` no handler runs, and the message is

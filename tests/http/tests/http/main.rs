@@ -25,6 +25,7 @@ mod header_fields;
 mod identity;
 mod killed;
 mod kinds;
+mod messages;
 mod own_problems;
 mod panics;
 mod protocols;
