@@ -1,5 +1,5 @@
-//! The cost of `transact` beside the same transaction without us: two accounts change, and a line is
-//! written, over the same kind of pool. `IDEMPOTENT_TEST_POSTGRES_URL` and
+//! The cost of `transact` beside the same transaction without us: two accounts change, and a line
+//! is written, over the same kind of pool. `IDEMPOTENT_TEST_POSTGRES_URL` and
 //! `IDEMPOTENT_TEST_MARIADB_URL` say where the servers are; SQLite needs none.
 
 use std::time::Duration;

@@ -14,12 +14,12 @@ use tokio::{runtime::Runtime, task::JoinSet};
 
 use crate::Ratios;
 
-/// What a call gives.
+/// The value of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Receipt {
     /// The order that was paid.
     pub id: u64,
-    /// What is printed on it.
+    /// The text that is printed on it.
     pub text: String,
 }
 
@@ -68,7 +68,7 @@ pub fn arguments(order: u64) -> String {
     serde_json::to_string(&(order, MEMO)).expect("numbers and texts are JSON")
 }
 
-/// What somebody would write by hand to the same end.
+/// A call as one would write it by hand, to the same end.
 pub trait ByHand: Clone + Send + Sync + 'static {
     /// Claims, runs the body, and records.
     fn first(&self, task: usize, order: u64) -> impl Future<Output = ()> + Send;
@@ -76,8 +76,9 @@ pub trait ByHand: Clone + Send + Sync + 'static {
     fn replay(&self, task: usize, order: u64) -> impl Future<Output = ()> + Send;
 }
 
-/// What somebody would write by hand who knows that a holder may vanish, or be slow: a claim has a holder, a lease, a fencing
-/// token that the outcome is recorded under, and an expiry that a purge finds.
+/// A call as one would write it by hand who knows that a holder may vanish, or be slow. A claim has
+/// a holder, a lease, an expiry that a purge finds, and a fencing token under which the outcome is
+/// recorded.
 pub trait Leased: ByHand {
     /// Claims, runs the body, and records.
     fn first_leased(&self, task: usize, order: u64) -> impl Future<Output = ()> + Send;
@@ -102,7 +103,7 @@ pub async fn ours(idem: &Idempotency, order: u64) {
 ///
 /// # Panics
 ///
-/// Where the server does not answer.
+/// If the server does not answer.
 pub async fn two_processes<S: Store>(
     connect: impl AsyncFn() -> Result<S, StoreError>,
 ) -> [Idempotency; 2] {
@@ -110,8 +111,9 @@ pub async fn two_processes<S: Store>(
     [process().await, process().await]
 }
 
-/// Prints how a store on a server compares, where this run measures and `variable` says where the server is. It is set up
-/// with two handles, as two processes have them: the second one replays what the first one called.
+/// Prints how a store on a server compares, where this run measures and `variable` says where the
+/// server is. It is set up with two handles, as two processes have them: the second one replays
+/// what the first one called.
 ///
 /// # Panics
 ///
@@ -162,7 +164,8 @@ const AT_ONCE: [usize; 3] = [1, 16, MOST_AT_ONCE as usize];
 /// The most tasks that call a server at once.
 pub const MOST_AT_ONCE: u32 = 64;
 
-/// Adds replays and first calls to a table, so many `at_once`. Each is measured by so many of them a round.
+/// Adds replays and first calls to a table, so many `at_once`. Each is measured by so many of them
+/// a round.
 pub fn compare(
     runtime: &Runtime,
     ratios: &mut Ratios,

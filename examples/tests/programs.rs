@@ -127,12 +127,14 @@ fn without_a_child_key_an_uncertain_charge_is_still_one() {
 fn a_killed_client_leaves_no_process_behind() {
     use std::time::{Duration, Instant};
 
-    // Several times, because the client dies at another moment of its talk with the others each time.
+    // Several times, because the client dies at another moment of its talk with the others each
+    // time.
     for _ in 0..20 {
         let started = processes_of_a_killed_client();
         assert_eq!(started.len(), 2, "{started:?}");
 
-        // Both end when they find that their standard input is closed: nobody else tells when that was.
+        // Both end when they find that their standard input is closed: nobody else tells when that
+        // was.
         let began = Instant::now();
         while started.iter().any(|process| is_alive(process)) {
             assert!(

@@ -222,8 +222,8 @@ pub(crate) fn expression(name: &Ident, input: ParseStream<'_>, example: &str) ->
     Ok(bare(&written).clone())
 }
 
-/// The expression without the parentheses and the groups of `macro_rules` around it, and a literal also without a `&`: none of them
-/// makes anything else of a template, a name or a duration.
+/// The expression without the parentheses and the groups of `macro_rules` around it, and a literal
+/// also without a `&`: none of them makes anything else of a template, a name or a duration.
 pub(crate) fn bare(written: &Expr) -> &Expr {
     match written {
         Expr::Group(group) => bare(&group.expr),

@@ -1,4 +1,4 @@
-//! What a body can ask about the attempt that runs it.
+//! The attempt that runs a body, as the body can ask about it.
 
 use std::{
     fmt,
@@ -75,8 +75,9 @@ struct Inner {
     /// The handle whose store takes no writes of others while the transaction of this one is open.
     #[cfg(feature = "sqlite")]
     shuts_out: Option<u64>,
-    /// The attempts around it that hold a record. Not by a chain of parents: each call that a body leaves behind in a task may leave
-    /// another one, and the last would keep, and drop, all of them.
+    /// The attempts around it that hold a record. Not by a chain of parents: each call that a body
+    /// leaves behind in a task may leave another one, and the last would keep, and drop, all of
+    /// them.
     around: Vec<Weak<Inner>>,
     over: AtomicBool,
     stage: AtomicU8,
@@ -84,7 +85,7 @@ struct Inner {
     loss: Notify,
 }
 
-/// Where a body stands, or the reconciliation before it.
+/// How far a body has come, or the reconciliation before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
@@ -144,15 +145,16 @@ impl Attempt {
         self.0.number
     }
 
-    /// A number that grows with every claim of this key. A downstream system that keeps the largest one it has seen
-    /// can refuse a holder that lost its lease. `None` when the call runs unprotected.
+    /// A number that grows with every claim of this key. A downstream system that keeps the largest
+    /// one it has seen can refuse a holder that lost its lease. `None` when the call runs
+    /// unprotected.
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
         self.0.token
     }
 
-    /// Tells whether an earlier holder vanished: it may have done some or all of the work. Where its record has expired since, nobody knows of
-    /// it any more, and this is a first attempt.
+    /// Tells whether an earlier holder vanished: it may have done some or all of the work. Where
+    /// its record has expired since, nobody knows of it any more, and this is a first attempt.
     #[must_use]
     pub fn is_takeover(&self) -> bool {
         self.0.number > 1
@@ -164,8 +166,8 @@ impl Attempt {
         &self.0.operation
     }
 
-    /// A key for a downstream API: the same on every attempt of this call, another one for another `name`, key, scope
-    /// or operation.
+    /// A key for a downstream API: the same on every attempt of this call, another one for another
+    /// `name`, key, scope or operation.
     ///
     /// # Panics
     ///
@@ -179,13 +181,15 @@ impl Attempt {
         self.0.id.child_key(name)
     }
 
-    /// An id for the resource that this call creates, in the form of a UUID (version 8): the same on every attempt.
+    /// An id for the resource that this call creates, in the form of a UUID (version 8): the same
+    /// on every attempt.
     #[must_use]
     pub fn child_id(&self) -> ChildId {
         ChildId(self.0.id.child_id())
     }
 
-    /// Runs `future` as a part of this attempt: [`current`] answers inside it, also in another task.
+    /// Runs `future` as a part of this attempt: [`current`] answers inside it, also in another
+    /// task.
     pub fn enter<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
         CURRENT.scope(self.clone(), future)
     }
@@ -206,20 +210,23 @@ impl Attempt {
         CURRENT.sync_scope(self.clone(), make)
     }
 
-    /// Does `what` as a part of this attempt. Of no type of a caller's, so that it is compiled once.
+    /// Does `what` as a part of this attempt. It has no type of a caller's, so that it is compiled
+    /// once.
     pub(crate) fn inside(&self, what: &mut dyn FnMut()) {
         CURRENT.sync_scope(self.clone(), what);
     }
 
-    /// Does `what`, a part of a drop, as a part of this attempt. Among the last things of a thread there may be no room left for the
-    /// attempt: it is done all the same then, because a panic there would end the process.
+    /// Does `what`, a part of a drop, as a part of this attempt. Among the last things of a thread
+    /// there may be no room left for the attempt: it is done all the same then, because a panic
+    /// there would end the process.
     pub(crate) fn dropping(&self, what: &mut dyn FnMut()) {
         let last = Last(what);
         // Never polled: what it holds is dropped inside, where that can be.
         drop(CURRENT.scope(self.clone(), async move { drop(last) }));
     }
 
-    /// Resolves when the lease is lost: from then on another attempt may run. The body is never stopped for it.
+    /// Resolves when the lease is lost: from then on another attempt may run. The body is never
+    /// stopped for it.
     ///
     /// # Cancel safety
     ///
@@ -258,7 +265,8 @@ impl Attempt {
         &self.0.operation
     }
 
-    /// Says that its call is through: a task that its body left behind would no longer wait for itself.
+    /// Says that its call is through: a task that its body left behind would no longer wait for
+    /// itself.
     pub(crate) fn end(&self) {
         self.0.over.store(true, Ordering::Release);
     }
@@ -269,7 +277,8 @@ impl Attempt {
         is(&self.0) || around.any(|around| is(&around))
     }
 
-    /// This attempt and those around it, where they still hold a record: those that are around the next one.
+    /// This attempt and those around it, where they still hold a record: those that are around the
+    /// next one.
     fn with_those_around(&self) -> Vec<Weak<Inner>> {
         let around = self.0.around.iter().filter_map(Weak::upgrade);
         around

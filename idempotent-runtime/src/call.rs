@@ -25,11 +25,12 @@ use crate::{
     run::{ActiveCall, Typed, run_detached, run_pinned},
 };
 
-/// The bounds name the value and the error, and the body comes first, for the sake of what the compiler reports: a return
-/// type that is no `Result` is one mistake, not one for each bound on its error, and where a classifier takes another
-/// error, it is the classifier that is wrong.
+/// The bounds name the value and the error, and the body comes first, for the sake of what the
+/// compiler reports: a return type that is no `Result` is one mistake, not one for each bound on
+/// its error, and where a classifier takes another error, it is the classifier that is wrong.
 impl Call {
-    /// Runs an annotated function. Its body stays where it is, because moving it may cost more than anything else here.
+    /// Runs an annotated function. Its body stays where it is, because moving it may cost more than
+    /// anything else here.
     pub fn run<R, T, E, P, K, B>(
         self,
         body: Pin<&mut Option<B>>,

@@ -1,7 +1,8 @@
 //! Makes a repeated call safe.
 //!
-//! Put [`#[idempotent]`](macro@idempotent) on an async function, and a retry, a redelivered message or a double click meets
-//! at most one live body and one recorded outcome, which answers every duplicate.
+//! Put [`#[idempotent]`](macro@idempotent) on an async function, and a retry, a redelivered message
+//! or a double click meets at most one live body and one recorded outcome, which answers every
+//! duplicate.
 //!
 //! ```
 //! use idempotent_runtime::{Error, Idempotency, idempotent};
@@ -23,31 +24,38 @@
 //!
 //! # Where to look
 //!
-//! * [`#[idempotent]`](macro@idempotent) is the manual: keys, errors, crashes, cancellation, outages, roll-outs.
-//! * [`Idempotency`] is the handle: set-up, the method form of the attribute, looking at a call and settling it.
-//! * [`current`] is what a body can ask: its attempt, its fencing token, and keys for downstream calls.
+//! * [`#[idempotent]`](macro@idempotent) is the manual: keys, errors, crashes, cancellation,
+//!   outages, roll-outs.
+//! * [`Idempotency`] is the handle: set-up, the method form of the attribute, looking at a call and
+//!   settling it.
+//! * [`current`] is what a body can ask: its attempt, its fencing token, and keys for downstream
+//!   calls.
 //! * [`Error`] says why a call got no answer, and what to do.
 //! * [`Observer`] is told of everything that happens, for metrics.
-//! * [`idempotent-client`](https://docs.rs/idempotent-client), a crate of its own, is the other side: keys and retries for calls that a
-//!   program makes to a server over HTTP.
+//! * [`idempotent-client`](https://docs.rs/idempotent-client), a crate of its own, is the other
+//!   side: keys and retries for calls that a program makes to a server over HTTP.
 //! * [`store::TieredStore`] answers replays from memory or Redis, and lets another store decide.
-//! * [`store`] is for who brings a store of their own, which `store::writing` shows how to write, [`fingerprint`] and [`key`] for who must compute the same elsewhere.
+//! * [`store`] is for who brings a store of their own, which `store::writing` shows how to write,
+//!   [`fingerprint`] and [`key`] for who must compute the same elsewhere.
 //!
 //! # What is supported
 //!
-//! Async functions and methods, on tokio, that return a `Result`; calls, duplicates and takeovers across the tasks of a
-//! process with [`MemoryStore`], across the processes of a machine with `SqliteStore`, and across machines with
-//! `PostgresStore` (Postgres 13 or newer), `MySqlStore` (MariaDB 10.6 or newer, MySQL 8 or newer) and `RedisStore` (Redis 7
-//! or newer, and Cluster). Rust 1.94 or newer; it is developed on 1.95. The target must have atomics of 64 bits, as
-//! 32-bit x86 and ARMv7 do, and 32-bit PowerPC and MIPS do not.
+//! Async functions and methods, on tokio, that return a `Result`; calls, duplicates and takeovers
+//! across the tasks of a process with [`MemoryStore`], across the processes of a machine with
+//! `SqliteStore`, and across machines with `PostgresStore` (Postgres 13 or newer), `MySqlStore`
+//! (MariaDB 10.6 or newer, MySQL 8 or newer) and `RedisStore` (Redis 7 or newer, and Cluster). Rust
+//! 1.94 or newer; it is developed on 1.95. The target must have atomics of 64 bits, as 32-bit x86
+//! and ARMv7 do, and 32-bit PowerPC and MIPS do not.
 //!
 //! # What is not
 //!
-//! * **Exactly once at a third party.** Send it a [`child_key`](Attempt::child_key), or choose `on_crash = uncertain`.
-//! * **Blocking functions**, and runtimes other than tokio. One of tokio's must have its time, as by `enable_time` and in
-//!   `#[tokio::main]`: without, a call panics that has to wait for another one, or for a store.
-//! * **Going on by itself.** A call that died is run again when somebody calls again. Timers, queues and signals are a
-//!   workflow engine's.
+//! * **Exactly once at a third party.** Send it a [`child_key`](Attempt::child_key), or choose
+//!   `on_crash = uncertain`.
+//! * **Blocking functions**, and runtimes other than tokio. One of tokio's must have its time, as
+//!   by `enable_time` and in `#[tokio::main]`: without, a call panics that has to wait for another
+//!   one, or for a store.
+//! * **Going on by itself.** A call that died is run again when somebody calls again. Timers,
+//!   queues and signals are a workflow engine's.
 //!
 //! # Features
 //!
@@ -68,8 +76,9 @@
 //!
 //! # Crates in signatures
 //!
-//! Types and traits of these crates stand in signatures. A program that brings its own pool, client or type has it of the same
-//! version, and with another one the compiler finds two types of one name; a newer one of theirs is a breaking change here.
+//! Types and traits of these crates stand in signatures. A program that brings its own pool, client
+//! or type has it of the same version, and with another one the compiler finds two types of one
+//! name; a newer one of theirs is a breaking change here.
 //!
 //! | crate | version | where |
 //! |---|---|---|
@@ -166,7 +175,8 @@ pub use crate::{
 /// The crate whose traits [`Codec`] is written in, at the version that it is written in.
 pub use erased_serde;
 
-/// What the attribute's expansion and front ends call. Not for people: it changes with every release.
+/// What the attribute's expansion and front ends call. Not for people: it changes with every
+/// release.
 #[doc(hidden)]
 pub mod __private {
     pub use core;

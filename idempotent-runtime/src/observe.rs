@@ -8,18 +8,18 @@ use std::{
 
 use crate::{identity::RecordId, record::FencingToken, record::Time, store::StoreError};
 
-/// Is told of every transition of a record, every answer to a call and every purge, on the task where it
-/// happens: it must be quick. It can change nothing, and a panic in it is swallowed.
+/// Is told of every transition of a record, every answer to a call and every purge, on the task
+/// where it happens: it must be quick. It can change nothing, and a panic in it is swallowed.
 pub trait Observer: Send + Sync {
     /// A record changed, or a heartbeat failed.
     fn transition(&self, transition: &RecordEvent<'_>) {
         let _ = transition;
     }
 
-    /// A call was answered, or refused. Exactly once for each call that gave its caller something. One that was dropped did not, nor
-    /// one whose body panicked: what became of its record is a [transition](Self::transition). One
-    /// in a task of its own is answered when its body has ended, whoever waits for it; where its
-    /// runtime ends first, nobody is told, also where
+    /// A call was answered, or refused. Exactly once for each call that gave its caller something.
+    /// One that was dropped did not, nor one whose body panicked: what became of its record is a
+    /// [transition](Self::transition). One in a task of its own is answered when its body has
+    /// ended, whoever waits for it; where its runtime ends first, nobody is told, also where
     /// [`Error::Stopped`](crate::Error::Stopped) is given.
     fn answered(&self, answered: &CallEvent<'_>) {
         let _ = answered;
@@ -76,8 +76,9 @@ pub enum RecordChange {
     LeftUncertain,
     /// The record was parked.
     Parked,
-    /// The lease was ended, and the next call runs the body again: this one was dropped or panicked, or says that nothing
-    /// happened where it could not know what the holder before it had done.
+    /// The lease was ended, and the next call runs the body again: this one was dropped or
+    /// panicked, or says that nothing happened where it could not know what the holder before it
+    /// had done.
     Stopped,
     /// A heartbeat prolonged the lease.
     Heartbeat,
@@ -171,7 +172,8 @@ pub enum CallOutcome {
     LeaseLost,
     /// [`Error::Store`](crate::Error::Store).
     StoreFailed,
-    /// The transaction that the call was a part of had ended when its body returned; nothing is recorded.
+    /// The transaction that the call was a part of had ended when its body returned; nothing is
+    /// recorded.
     TransactionEnded,
     /// The stored outcome could not be given: unreadable, not loaded, or not replayable.
     NotReplayable,
@@ -194,8 +196,8 @@ pub enum CallReport {
         attempt: u32,
         /// Its fencing token.
         token: FencingToken,
-        /// Whether the outcome that is given stands in the store already, be it another attempt's that took over; if not, the
-        /// write is being tried again in the background.
+        /// Whether the outcome that is given stands in the store already, be it another attempt's
+        /// that took over; if not, the write is being tried again in the background.
         recorded: bool,
     },
     /// An earlier outcome was replayed.

@@ -40,8 +40,8 @@ impl<T: Serialize + ?Sized> Fingerprintable for T {}
 #[derive(Debug)]
 pub struct Call(Box<Description>);
 
-/// What is known of a call so far. It stays where it is from the first word to the last, because moving
-/// it costs more than an allocation.
+/// What is known of a call so far. It stays where it is from the first word to the last, because
+/// moving it costs more than an allocation.
 #[derive(Debug)]
 struct Description {
     name: Arc<str>,
@@ -258,7 +258,8 @@ impl Request {
         }
     }
 
-    /// Finds the outcome that answers this call where the store can tell at once: nothing is claimed then.
+    /// Finds the outcome that answers this call where the store can tell at once: nothing is
+    /// claimed then.
     pub(crate) fn recall(&self, asked: &Asked) -> Option<(Arc<Record>, Time)> {
         if self.old_id.is_some() || is_held(&self.id) {
             return None;
@@ -292,7 +293,8 @@ impl Request {
         }
     }
 
-    /// Tells whether a record answers this call, and not another one that had the same key after a release.
+    /// Tells whether a record answers this call, and not another one that had the same key after a
+    /// release.
     pub(crate) fn is_about(&self, record: &Record) -> bool {
         match &self.protection {
             Protection::Record(asked) => record.subject.fingerprint == asked.subject.fingerprint,

@@ -1,6 +1,7 @@
 //! Pictures of the expansion. `UPDATE_EXPECT=1 cargo test -p idempotent-macros` draws them anew.
 //!
-//! All but the first show `private::` for `::idempotent_runtime::__private::`, so that lines stay short.
+//! All but the first show `private::` for `::idempotent_runtime::__private::`, so that lines stay
+//! short.
 
 mod functions;
 mod keys;

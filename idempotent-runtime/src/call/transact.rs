@@ -25,8 +25,8 @@ impl<P, K> CallBuilder<P, K> {
     ///   error, and the key is free.
     /// * **A commit whose answer is lost** is found out by the record: the caller gets what its
     ///   body returned, or the body runs again. An answer counts as lost after the time that a
-    ///   duplicate waits (10 seconds under `InFlight::Reject`). Where the database does not tell for
-    ///   as long again, or the ttl is over by then, it is [`Error::CommitUnknown`].
+    ///   duplicate waits (10 seconds under `InFlight::Reject`). Where the database does not tell
+    ///   for as long again, or the ttl is over by then, it is [`Error::CommitUnknown`].
     /// * **An `Err`** undoes the rows of the body. Under [`release_errors`](Self::release_errors)
     ///   nothing is recorded; else the error is, by what was said of errors. Let the error of the
     ///   database stand in its [`source`](StdError::source) chain, or say

@@ -44,9 +44,9 @@ impl<P, K> CallBuilder<P, K> {
     /// there, or rolls back with them. The attribute says the same with `tx`.
     ///
     /// `connection` is `&mut transaction` or `&mut *transaction`, and the body gets it. The caller
-    /// commits. Where the call gave an `Err`, or the commit failed, there may have been no call:
-    /// roll back, as dropping a `sqlx::Transaction` does, and call again with the same key. Where
-    /// the answer to the commit was lost, the call that is made again gets the outcome, or runs.
+    /// commits. There may have been no call if it gave an `Err`, or the commit failed:
+    /// roll back, as dropping a `sqlx::Transaction` does, and call again with the same key. After a
+    /// commit whose answer was lost, the call that is made again gets the outcome, or runs.
     ///
     /// A duplicate waits in the database until the first call's transaction has ended. Then it gets
     /// the outcome, or runs. The session's own time-outs decide how long it waits.
@@ -80,8 +80,8 @@ impl<P, K> CallBuilder<P, K> {
     /// * On Postgres a statement that failed leaves the transaction aborted. A conflict with
     ///   another transaction may be the cause, so an `Err` behind it is released. Go back to a
     ///   savepoint of your own before you return an `Err` that is to be recorded.
-    /// * Where the database has undone the whole transaction, as MariaDB does after a deadlock,
-    ///   nothing is recorded. After a lock that was waited for too long (error 1205) it has not: have
+    /// * Nothing is recorded if the database has undone the whole transaction, as MariaDB does
+    ///   after a deadlock. After a lock that was waited for too long (error 1205) it has not: have
     ///   such an `Err` released.
     /// * A body that swallows such an error, or rolls back by itself, and returns `Ok`, gets
     ///   [`Error::TransactionEnded`]. Its rows are undone where they still can be.
@@ -96,9 +96,9 @@ impl<P, K> CallBuilder<P, K> {
     /// Any isolation level will do. Under REPEATABLE READ and SERIALIZABLE on Postgres, with
     /// `innodb_snapshot_isolation` on MariaDB, and without `BEGIN IMMEDIATE` on SQLite, the
     /// database refuses a duplicate that meets what was committed after its transaction began.
-    /// Calls of several keys may meet in a deadlock. Where the claim or the record meets one of
-    /// these, it is [`Error::Store`], and transient; elsewhere it is an error of the body's
-    /// statements, or of the commit. Run the whole transaction again.
+    /// Calls of several keys may meet in a deadlock. If the claim or the record meets one of these,
+    /// it is [`Error::Store`], and transient; elsewhere it is an error of the body's statements, or
+    /// of the commit. Run the whole transaction again.
     ///
     /// * MariaDB and MySQL: a replay asks over a connection of the store's whether the outcome is
     ///   committed, because READ UNCOMMITTED shows what may be rolled back. The settings of your
@@ -106,10 +106,11 @@ impl<P, K> CallBuilder<P, K> {
     ///   clock; under MariaDB's `EMPTY_STRING_IS_NULL` a call without a scope is refused with an
     ///   [`Error::Store`] of the kind [`Schema`](crate::store::StoreErrorKind::Schema).
     ///   `LAST_INSERT_ID()` tells of the record afterwards.
-    /// * SQLite: a call inside the body over another connection is [`Error::InvalidPolicy`] at once,
-    ///   because it would wait for the lock of its own transaction. Leave `read_uncommitted` off for
-    ///   connections that share a cache. `last_insert_rowid()` tells of the record afterwards. After an error of the database,
-    ///   close the connection: sqlx 0.9.0 goes on counting the transaction.
+    /// * SQLite: a call inside the body over another connection is [`Error::InvalidPolicy`] at
+    ///   once, because it would wait for the lock of its own transaction. Leave `read_uncommitted`
+    ///   off for connections that share a cache. `last_insert_rowid()` tells of the record
+    ///   afterwards. After an error of the database, close the connection: sqlx 0.9.0 goes on
+    ///   counting the transaction.
     ///
     /// # Examples
     ///
@@ -157,9 +158,9 @@ impl<P, K> CallBuilder<P, K> {
     /// # Cancel safety
     ///
     /// Dropped at any time, it has written nothing that stands, so long as the transaction is not
-    /// committed. On MariaDB and MySQL, sqlx 0.9.0 falls out of step with the server where it is
-    /// dropped while it prepares a statement, as every call of it may be, and the rollback then
-    /// never comes back: close the connection instead, or give the rollback a time-out.
+    /// committed. On MariaDB and MySQL, sqlx 0.9.0 falls out of step with the server if it is
+    /// dropped while it prepares a statement. The rollback then never comes back. Close the
+    /// connection instead, or give the rollback a time-out.
     #[cfg_attr(
         docsrs,
         doc(cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite")))

@@ -31,13 +31,13 @@ enum Item<'a, P, N, I> {
 }
 
 impl Consumer {
-    /// Processes the messages of a batch, some [at a time](super::ConsumerBuilder::concurrency), in no
-    /// promised order, and tells what to do with each, in the order of the items.
+    /// Processes the messages of a batch, some [at a time](super::ConsumerBuilder::concurrency), in
+    /// no promised order, and tells what to do with each, in the order of the items.
     ///
     /// `describe` says what identifies an item and what it holds, and `handler` processes it.
     ///
-    /// * A later copy of an item gets what the first one got, an acknowledgement as *replayed*. With
-    ///   another payload it is a dead letter.
+    /// * A later copy of an item gets what the first one got, an acknowledgement as *replayed*.
+    ///   With another payload it is a dead letter.
     /// * A panic of the handler makes a retry of its item.
     /// * After an outage of the store the items that are left are retries, and are not tried.
     ///
@@ -66,7 +66,8 @@ impl Consumer {
     ///
     /// # Cancel safety
     ///
-    /// The handlers that run stop, and `on_crash` applies to their messages. Messages that have ended stand.
+    /// The handlers that run stop, and `on_crash` applies to their messages. Messages that have
+    /// ended stand.
     pub async fn batch<'a, I, P, N, T, E, B>(
         &self,
         items: impl IntoIterator<Item = I>,

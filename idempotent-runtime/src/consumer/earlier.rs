@@ -18,9 +18,9 @@ enum Standing {
     Nothing,
 }
 
-/// Tells what is to be done with a message whose handler is not to run; nothing where it may. Its keys
-/// are those of the redrives before it, and then its own. `beyond` says that it was delivered too
-/// often.
+/// Tells what is to be done with a message whose handler is not to run; nothing where it may. Its
+/// keys are those of the redrives before it, and then its own. `beyond` says that it was delivered
+/// too often.
 pub(super) async fn earlier(
     settings: &Settings,
     judge: &Judge<'_>,

@@ -100,15 +100,18 @@ impl Message {
     }
 
     /// Says that this is the n-th time that the message was put back from the dead letters. It is a
-    /// record of its own. The handler does not run where an earlier one has had its effect, or runs.
+    /// record of its own. The handler does not run where an earlier one has had its effect, or
+    /// runs.
     pub fn redrive(mut self, n: u32) -> Self {
         self.redrive = n;
         self
     }
 
-    /// Says what the message holds. A message with the same id and another payload is a dead letter.
+    /// Says what the message holds. A message with the same id and another payload is a dead
+    /// letter.
     ///
-    /// Give the decoded value where the producer may encode it anew: other bytes are another payload.
+    /// Give the decoded value where the producer may encode it anew: other bytes are another
+    /// payload.
     pub fn payload<'a, T: Fingerprintable + ?Sized>(self, payload: &T) -> Delivery<'a> {
         let mut delivery = self.without_payload();
         delivery.call.fingerprint(payload);
@@ -147,8 +150,8 @@ impl Message {
 }
 
 impl<'a, P, N> Delivery<'a, P, N> {
-    /// Sets the broker's count: 1 the first time. It sets how long a retry waits, and after how many
-    /// deliveries a message whose handler fails is a dead letter.
+    /// Sets the broker's count: 1 the first time. It sets how long a retry waits, and after how
+    /// many deliveries a message whose handler fails is a dead letter.
     pub fn delivery(self, delivery: u32) -> Delivery<'a, P, Numbered> {
         Delivery {
             delivery: delivery.max(1),
@@ -166,7 +169,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
     /// Keeps the broker's hold on the message: `extend` is called at a third of its `visibility`,
     /// beside the handler and in the same task.
     ///
-    /// Where no call succeeds for the whole time, another consumer may have the message. Then
+    /// If no call succeeds for the whole time, another consumer may have the message. Then
     /// [`Attempt::lost`] tells the handler, the lease is kept until it ends, and the disposition is
     /// [`Disposition::Retry`]: the next delivery finds the outcome.
     pub fn keep_alive<F, B>(mut self, visibility: impl IntoDuration, extend: F) -> Self
@@ -218,17 +221,17 @@ impl<'a, P, N> Delivery<'a, P, N> {
     }
 
     /// Runs the handler, unless the message was processed before, and tells what to do with the
-    /// message. An `Err` of the handler is released unless something else was said: the message comes
-    /// again.
+    /// message. An `Err` of the handler is released unless something else was said: the message
+    /// comes again.
     ///
     /// # Panics
     ///
-    /// Where the handler does. The message is not settled then, and comes again.
+    /// If the handler does. The message is not settled then, and comes again.
     ///
     /// # Cancel safety
     ///
-    /// As [`CallBuilder::run`](crate::CallBuilder::run): the handler stops, `on_crash` applies, and the
-    /// message comes again.
+    /// As [`CallBuilder::run`](crate::CallBuilder::run): the handler stops, `on_crash` applies, and
+    /// the message comes again.
     pub async fn run<T, E, F, B>(self, handler: F) -> Disposition
     where
         E: Into<BoxError>,

@@ -67,8 +67,8 @@ impl Idempotency {
 pub struct Consumer(Arc<Settings>);
 
 impl Consumer {
-    /// Begins with a message, by what identifies it: its id, a header, a tuple of topic, partition and
-    /// offset, or the signed id of a webhook.
+    /// Begins with a message, by what identifies it: its id, a header, a tuple of topic, partition
+    /// and offset, or the signed id of a webhook.
     pub fn message<K: KeyPart + ?Sized>(&self, id: &K) -> Message {
         Message::new(Arc::clone(&self.0), Key::from_part(id))
     }

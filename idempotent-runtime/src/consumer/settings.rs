@@ -115,8 +115,8 @@ impl ConsumerBuilder {
         self
     }
 
-    /// Says that the broker keeps a message until it is acknowledged. Then [`ttl`](Self::ttl) must be
-    /// said, too: a message that comes after it is processed again.
+    /// Says that the broker keeps a message until it is acknowledged. Then [`ttl`](Self::ttl) must
+    /// be said, too: a message that comes after it is processed again.
     pub fn broker_retention_unlimited(mut self) -> Self {
         self.retention = Some(Retention::Unlimited);
         self
@@ -190,10 +190,10 @@ impl ConsumerBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] where the name is empty, or a duration is none or too long. It is also
-    /// that where the broker keeps messages for longer than the ttl, or nothing was said of how long it
-    /// keeps them. [`Error::InvalidKey`] where the scope cannot be one. [`Error::Store`] where the store
-    /// does not accept the crash policy.
+    /// [`Error::InvalidPolicy`] where the name is empty, or a duration is none or too long. It is
+    /// also that where the broker keeps messages for longer than the ttl, or nothing was said of
+    /// how long it keeps them. [`Error::InvalidKey`] where the scope cannot be one.
+    /// [`Error::Store`] where the store does not accept the crash policy.
     pub fn build(self) -> Result<Consumer, Error> {
         if let Some(mistake) = self.mistake {
             return Err(mistake);

@@ -35,16 +35,16 @@ impl<P> Delivery<'_, P, Numbered> {
         self
     }
 
-    /// Runs the handler in a transaction of its own, as [`CallBuilder::transact`] does, and tells what
-    /// to do with the message once it has committed. A crash leaves no trace there. So the broker's
-    /// [count](Self::delivery) is required: beyond `max_deliveries` no handler runs, and the message is
-    /// a dead letter.
+    /// Runs the handler in a transaction of its own, as [`CallBuilder::transact`] does, and tells
+    /// what to do with the message once it has committed. A crash leaves no trace there. So the
+    /// broker's [count](Self::delivery) is required: beyond `max_deliveries` no handler runs, and
+    /// the message is a dead letter.
     ///
     /// Use `run` for all messages of a consumer, or the forms with a transaction.
     ///
     /// # Panics
     ///
-    /// Where the handler does. The message is not settled then, and comes again.
+    /// If the handler does. The message is not settled then, and comes again.
     ///
     /// # Cancel safety
     ///
@@ -74,12 +74,12 @@ impl<P> Delivery<'_, P, Numbered> {
             .await
     }
 
-    /// Runs the handler as a part of a transaction of yours, as [`CallBuilder::run_in`] does. Commit it
-    /// by [`Staged::commit`], which tells what to do with the message.
+    /// Runs the handler as a part of a transaction of yours, as [`CallBuilder::run_in`] does.
+    /// Commit it by [`Staged::commit`], which tells what to do with the message.
     ///
     /// # Panics
     ///
-    /// Where the handler does. The message is not settled then, and comes again.
+    /// If the handler does. The message is not settled then, and comes again.
     ///
     /// # Cancel safety
     ///
@@ -125,7 +125,7 @@ impl Staged {
     pub async fn commit<DB: Database>(self, tx: Transaction<'_, DB>) -> Disposition {
         let Self(disposition) = self;
         if matches!(disposition, Disposition::Retry { .. }) {
-            // Where that fails, the connection is of no more use, and the server rolls back.
+            // If that fails, the connection is of no more use, and the server rolls back.
             let _rolled_back = tx.rollback().await;
             return disposition;
         }

@@ -133,9 +133,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, too short, or too long, when both `ttl` and
-    /// `lease` are said and the lease is not shorter, or when `on_crash` is `Reconcile`.
-    /// [`Error::Store`] when the store does not
+    /// [`Error::InvalidPolicy`] when a duration cannot be read, is zero where it must not be, too
+    /// short, or too long, when both `ttl` and `lease` are said and the lease is not shorter, or
+    /// when `on_crash` is `Reconcile`. [`Error::Store`] when the store does not
     /// [accept](Store::accepts) the crash policy.
     pub fn build(mut self) -> Result<Idempotency, Error> {
         if let Some(mistake) = self.mistake {
@@ -164,20 +164,24 @@ impl Builder {
         Ok(Idempotency::from_parts(self.parts))
     }
 
-    /// Sets how long an outcome answers duplicates, counted from completion: `"24h"`, or a `Duration`.
+    /// Sets how long an outcome answers duplicates, counted from completion: `"24h"`, or a
+    /// `Duration`.
     pub fn ttl(mut self, ttl: impl IntoDuration) -> Self {
         self.ttl = self.read(ttl).or(self.ttl);
         self
     }
 
-    /// Sets how long records stay after they have expired, for whoever audits: `"90d"`, or a `Duration`.
+    /// Sets how long records stay after they have expired, for whoever audits: `"90d"`, or a
+    /// `Duration`.
     ///
-    /// An expired record answers no call, whether it is kept or not, unless the call asks to be refused, with
-    /// [`OnExpired::Refuse`](crate::OnExpired::Refuse). [`lookup`](Idempotency::lookup) finds it as
-    /// [`Status::Expired`](crate::Status::Expired), until a call uses the key again, whose record takes its place, or a purge
-    /// comes by when the time is over. Every handle that purges a store decides for all of its records, so set the same
-    /// everywhere; what is longer afterwards counts for what already stands. Redis and the memory store also forget by
-    /// themselves: there counts what was set when the record was last written.
+    /// An expired record answers no call, whether it is kept or not, unless the call asks to be
+    /// refused, with [`OnExpired::Refuse`](crate::OnExpired::Refuse).
+    /// [`lookup`](Idempotency::lookup) finds it as [`Status::Expired`](crate::Status::Expired),
+    /// until a call uses the key again, whose record takes its place, or a purge comes by when the
+    /// time is over. Every handle that purges a store decides for all of its records, so set the
+    /// same everywhere; what is longer afterwards counts for what already stands. Redis and the
+    /// memory store also forget by themselves: there counts what was set when the record was last
+    /// written.
     pub fn audit_retention(mut self, retention: impl IntoDuration) -> Self {
         if let Some(retention) = self.read(retention) {
             self.parts.defaults.audit_retention = retention;
@@ -193,9 +197,11 @@ impl Builder {
         self
     }
 
-    /// Sets how long heartbeats keep a body that runs, counted from its claim: `"24h"` unless set, or a `Duration`. After that its lease ends
-    /// while it still runs: under `rerun` the next call runs the body beside it, elsewhere the record becomes uncertain, or is reconciled. Take
-    /// longer than any body may run. An outcome that the store does not take is tried again for as long, too.
+    /// Sets how long heartbeats keep a body that runs, counted from its claim: `"24h"` unless set,
+    /// or a `Duration`. After that its lease ends while it still runs: under `rerun` the next call
+    /// runs the body beside it, elsewhere the record becomes uncertain, or is reconciled. Take
+    /// longer than any body may run. An outcome that the store does not take is tried again for as
+    /// long, too.
     pub fn max_run_time(mut self, max_run_time: impl IntoDuration) -> Self {
         if let Some(max_run_time) = self.read(max_run_time) {
             self.parts.defaults.max_run_time = max_run_time;
@@ -204,8 +210,9 @@ impl Builder {
     }
 
     /// Sets after how long a body in a transaction is warned about: `"5s"` unless set, or a
-    /// `Duration`. It counts from the claim. The log names the operation, once a call. A transaction
-    /// that is open for long holds locks: make calls to other services before it, or after.
+    /// `Duration`. It counts from the claim. The log names the operation, once a call. A
+    /// transaction that is open for long holds locks: make calls to other services before it, or
+    /// after.
     pub fn transaction_warning(mut self, transaction_warning: impl IntoDuration) -> Self {
         if let Some(transaction_warning) = self.read(transaction_warning) {
             self.parts.defaults.transaction_warning = transaction_warning;
@@ -227,7 +234,8 @@ impl Builder {
 
     /// Sets what becomes of a record whose holder vanished: `Rerun` or `Uncertain`.
     ///
-    /// `Reconcile` needs a function, so only the attribute and [`CallBuilder`](crate::CallBuilder) can say it.
+    /// `Reconcile` needs a function, so only the attribute and [`CallBuilder`](crate::CallBuilder)
+    /// can say it.
     pub fn on_crash(mut self, on_crash: OnCrash) -> Self {
         if on_crash == OnCrash::Reconcile {
             self.mistake = Some(Error::InvalidPolicy(
@@ -256,7 +264,8 @@ impl Builder {
         self
     }
 
-    /// Sets how many bytes an encoded outcome may have; a longer one is recorded as *done, not replayable*.
+    /// Sets how many bytes an encoded outcome may have; a longer one is recorded as *done, not
+    /// replayable*.
     pub fn max_outcome(mut self, bytes: usize) -> Self {
         self.parts.defaults.max_outcome = bytes;
         self
@@ -274,13 +283,15 @@ impl Builder {
         self
     }
 
-    /// Makes fingerprints an HMAC with this secret, so that the store does not reveal what was asked for.
+    /// Makes fingerprints an HMAC with this secret, so that the store does not reveal what was
+    /// asked for.
     pub fn fingerprint_key(mut self, key: FingerprintKey) -> Self {
         self.parts.fingerprint_key = Some(key);
         self
     }
 
-    /// Leaves the readable key and scope out of the records: only their hash identifies them. Outcomes stay readable.
+    /// Leaves the readable key and scope out of the records: only their hash identifies them.
+    /// Outcomes stay readable.
     pub fn redact_keys(mut self) -> Self {
         self.parts.redact_keys = true;
         self
@@ -292,7 +303,8 @@ impl Builder {
         self
     }
 
-    /// Sets where the W3C `traceparent` of the call at hand comes from, for linking a replay to its first run.
+    /// Sets where the W3C `traceparent` of the call at hand comes from, for linking a replay to its
+    /// first run.
     pub fn trace_parent(
         mut self,
         current: impl Fn() -> Option<String> + Send + Sync + 'static,
@@ -301,14 +313,16 @@ impl Builder {
         self
     }
 
-    /// Sets what measures waiting and heartbeats: for tests with a manual clock. Stores bound their own waits by tokio's time all the same.
+    /// Sets what measures waiting and heartbeats: for tests with a manual clock. Stores bound their
+    /// own waits by tokio's time all the same.
     pub fn timer(mut self, timer: impl Timer + 'static) -> Self {
         self.parts.timer = Arc::new(timer);
         self
     }
 
-    /// The kill switch: a handle that is not enabled runs every body without touching the store. One warning says so when
-    /// it is built, and [`CallOutcome::Unprotected`](crate::CallOutcome::Unprotected) at each call.
+    /// The kill switch: a handle that is not enabled runs every body without touching the store.
+    /// One warning says so when it is built, and
+    /// [`CallOutcome::Unprotected`](crate::CallOutcome::Unprotected) at each call.
     pub fn enabled(mut self, enabled: bool) -> Self {
         self.parts.enabled = enabled;
         self

@@ -51,9 +51,11 @@ use crate::{
 /// It is cheap to clone, and every clone is the same handle. When the last one is gone and no
 /// call holds a record any more, its heartbeat thread ends.
 ///
-/// Several runtimes may share one. A connection to a server goes on only as long as the runtime does in which it was opened: where that
-/// one has ended, another connection is opened; where it is there and nobody drives it, such as a current-thread runtime between two
-/// `block_on`, a call from another runtime waits for as long as the store waits for an answer. Give such runtimes a handle each.
+/// Several runtimes may share one. A connection to a server goes on only as long as the runtime
+/// does in which it was opened: where that one has ended, another connection is opened; where it is
+/// there and nobody drives it, such as a current-thread runtime between two `block_on`, a call from
+/// another runtime waits for as long as the store waits for an answer. Give such runtimes a handle
+/// each.
 ///
 /// # Examples
 ///
@@ -158,8 +160,8 @@ impl Idempotency {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`], of the kind [`Configuration`](crate::StoreErrorKind::Configuration), where the store does not
-    /// [accept](Store::accepts) one of them.
+    /// [`Error::Store`], of the kind [`Configuration`](crate::StoreErrorKind::Configuration), where
+    /// the store does not [accept](Store::accepts) one of them.
     pub fn check_operations(&self, operations: &[Operation]) -> Result<(), Error> {
         let usual = self.defaults().on_crash;
         for operation in operations {
@@ -175,12 +177,15 @@ impl Idempotency {
         &*self.0.parts.store
     }
 
-    /// Ends every [`PurgeTask`] of the handle, and resolves when they have ended, no call holds a record and no write in the
-    /// background is left, because it is done, or was given up with an error in the log: `true`; or `false` after `at_most`. It does not stop new calls: stop taking requests first.
+    /// Ends every [`PurgeTask`] of the handle, and resolves when they have ended, no call holds a
+    /// record and no write in the background is left, because it is done, or was given up with an
+    /// error in the log: `true`; or `false` after `at_most`. It does not stop new calls: stop
+    /// taking requests first.
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it may have told the purgers to end, and changes nothing else. It may be called again.
+    /// Dropped, it may have told the purgers to end, and changes nothing else. It may be called
+    /// again.
     pub async fn shutdown(&self, at_most: Duration) -> bool {
         let limit = self.timer().sleep(at_most);
         let drained = async {
@@ -231,8 +236,8 @@ impl Idempotency {
         site.is_none_or(|site| site.can_read(stored, said))
     }
 
-    /// The schema version of the outcomes of an annotated function that this handle has seen, by its name or by the one that it had in
-    /// an older build; 0 of any other.
+    /// The schema version of the outcomes of an annotated function that this handle has seen, by
+    /// its name or by the one that it had in an older build; 0 of any other.
     pub(crate) fn version_of(&self, operation: &str) -> u32 {
         let operations = self
             .0
@@ -298,8 +303,8 @@ impl Idempotency {
     }
 
     /// Says for a front end that the body of `attempt` has answered, and that its answer is still
-    /// being given away, as a stream is. From here on the body does not run again where this process
-    /// dies: its outcome is uncertain then.
+    /// being given away, as a stream is. From here on the body does not run again where this
+    /// process dies: its outcome is uncertain then.
     ///
     /// It waits until the store knows, for a twelfth of the lease and a second at most; then
     /// heartbeats go on trying.

@@ -11,8 +11,8 @@ pub const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-
 /// The header field by which a replay names the request that ran.
 pub const ORIGINAL_REQUEST_ID: HeaderName = HeaderName::from_static("original-request-id");
 
-/// Never kept, whatever a policy says: they belong to one connection (RFC 9110, section 7.6.1) or are made anew for
-/// each response.
+/// Never kept, whatever a policy says: they belong to one connection (RFC 9110, section 7.6.1) or
+/// are made anew for each response.
 const NEVER: [&str; 11] = [
     "connection",
     "content-length",
@@ -27,7 +27,8 @@ const NEVER: [&str; 11] = [
     "upgrade",
 ];
 
-/// Kept only where a policy says so: they speak of the moment, of who asked, or of where the response came by.
+/// Kept only where a policy says so: they speak of the moment, of who asked, or of where the
+/// response came by.
 const USUALLY_NOT: [&str; 29] = [
     "age",
     "alt-svc",
@@ -91,9 +92,11 @@ const CORS_VARIES: [&str; 3] = [
 /// | `Access-Control-*`, and what CORS adds to `Vary` | the CORS layer outside adds them for the origin that asks now |
 /// | request, correlation and trace ids, `Server-Timing`, `RateLimit`, `RateLimit-*`, `X-RateLimit-*`, `Retry-After` | they tell of this request, not of the first one |
 ///
-/// The first three rows are left out whatever a policy says, the others can be kept by [`keep`](Self::keep).
+/// The first three rows are left out whatever a policy says, the others can be kept by
+/// [`keep`](Self::keep).
 ///
-/// `Content-Encoding` is kept whatever a policy says: the body is stored in that coding, and nobody could read it otherwise.
+/// `Content-Encoding` is kept whatever a policy says: the body is stored in that coding, and nobody
+/// could read it otherwise.
 ///
 /// # Examples
 ///
@@ -143,7 +146,8 @@ impl HeaderPolicy {
         }
     }
 
-    /// Keeps a field that is usually left out, such as `Set-Cookie`. No effect on those that are never kept.
+    /// Keeps a field that is usually left out, such as `Set-Cookie`. No effect on those that are
+    /// never kept.
     #[must_use]
     pub fn keep(mut self, name: HeaderName) -> Self {
         self.left_out.retain(|other| *other != name);
@@ -158,16 +162,16 @@ impl HeaderPolicy {
         self
     }
 
-    /// Tells replays the id of the request that ran: the value of the response's field `name`, such as `X-Request-Id`,
-    /// becomes their `Original-Request-Id`.
+    /// Tells replays the id of the request that ran: the value of the response's field `name`, such
+    /// as `X-Request-Id`, becomes their `Original-Request-Id`.
     #[must_use]
     pub fn original_request_id(mut self, name: HeaderName) -> Self {
         self.request_id = Some(name);
         self
     }
 
-    /// The fields that are kept, in their order. Every line of a field that is there several times is kept, also where
-    /// its value is not text.
+    /// The fields that are kept, in their order. Every line of a field that is there several times
+    /// is kept, also where its value is not text.
     #[must_use]
     pub fn stored(&self, headers: &HeaderMap) -> HeaderMap {
         let mut stored = HeaderMap::with_capacity(headers.keys_len());

@@ -60,7 +60,8 @@ pub enum Beat {
 }
 
 impl Holding {
-    /// Begins to hold what `claim` won. `attempt` and `on_crash` are those of the version that stands.
+    /// Begins to hold what `claim` won. `attempt` and `on_crash` are those of the version that
+    /// stands.
     #[must_use]
     pub fn new(claim: &Claim, attempt: u32, on_crash: OnCrash, meaning: Meaning) -> Self {
         Self {
@@ -120,7 +121,8 @@ impl Holding {
         }
     }
 
-    /// The same once the body has answered, and only gives its answer away: who finds it abandoned does not run it again.
+    /// The same once the body has answered, and only gives its answer away: who finds it abandoned
+    /// does not run it again.
     #[must_use]
     pub fn heartbeat_of_answered(&self, version: Version) -> Draft {
         let draft = self.heartbeat(version);
@@ -135,12 +137,13 @@ impl Holding {
     ///
     /// Only the body's own word releases what a polled body may have begun. What stopped without
     /// one is run again where the engineer chose that, by a takeover that counts, and is
-    /// uncertain elsewhere. A takeover that did nothing, because it stopped before its body was polled or by its body's word,
-    /// leaves what it found, because of what the holder before it may have begun: it does not count, and is nobody's any
-    /// more. A reconciliation has found out of that one, too, that it did nothing.
+    /// uncertain elsewhere. A takeover that did nothing, because it stopped before its body was
+    /// polled or by its body's word, leaves what it found, because of what the holder before it may
+    /// have begun: it does not count, and is nobody's any more. A reconciliation has found out of
+    /// that one, too, that it did nothing.
     ///
-    /// A release after a body stays for as long as an outcome would. One without says nothing that is
-    /// asked for later, and stays for a lease.
+    /// A release after a body stays for as long as an outcome would. One without says nothing that
+    /// is asked for later, and stays for a lease.
     #[must_use]
     pub fn end(&self, ending: &Ending, version: Version) -> Draft {
         match ending {
@@ -190,8 +193,8 @@ impl Holding {
             return Refusal::Lost(Some(Arc::clone(record)));
         }
         match (record.state, ending) {
-            // Writing it again would put this holder's `on_crash` over that of a stricter caller. What a first holder knows that it
-            // never began is free all the same.
+            // Writing it again would put this holder's `on_crash` over that of a stricter caller.
+            // What a first holder knows that it never began is free all the same.
             (State::Uncertain, _)
                 if matches!(intended.state, State::Uncertain | State::Running) =>
             {

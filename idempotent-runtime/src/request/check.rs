@@ -109,7 +109,8 @@ impl Description {
         Ok((ttl, lease))
     }
 
-    /// Lets nothing stand in the way of the body. What that hands downstream is what it would be otherwise, where that can be told.
+    /// Lets nothing stand in the way of the body. What that hands downstream is what it would be
+    /// otherwise, where that can be told.
     fn switched_off(self, handle: Idempotency) -> Request {
         if let Some(site) = self.site {
             let _it_may_be_a_duplicate = handle.meet(site);
@@ -135,7 +136,8 @@ impl Description {
     }
 }
 
-/// A key for a call without one: nothing is stored under it, it only has to differ from the next one.
+/// A key for a call without one: nothing is stored under it, it only has to differ from the next
+/// one.
 fn stand_in() -> [u8; 16] {
     AttemptId::random().to_bytes()
 }
@@ -156,8 +158,8 @@ fn old_id(
     Ok(Some(RecordId::new(old_name, scope, old_key.framed())))
 }
 
-/// The key of a call: the one that was given, or its arguments. Where it is missing and the call may
-/// run all the same, one that stands in for it.
+/// The key of a call: the one that was given, or its arguments. Where it is missing and the call
+/// may run all the same, one that stands in for it.
 fn chosen_key(
     given: Option<Result<Key, KeyError>>,
     fingerprint: &Fingerprinted,
@@ -186,7 +188,8 @@ pub(crate) fn check_expired(on_expired: OnExpired, keep: Duration) -> Result<(),
 /// A hundred years: anything longer is a mistake, and would overflow a store's clock.
 pub const LONGEST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 
-/// Refuses a pair that somebody has said and that cannot be meant; one of the two alone may be longer than the other's default.
+/// Refuses a pair that somebody has said and that cannot be meant; one of the two alone may be
+/// longer than the other's default.
 pub(crate) fn check_lease(ttl: Option<Duration>, lease: Option<Duration>) -> Result<(), Error> {
     match (ttl, lease) {
         (Some(ttl), Some(lease)) if lease >= ttl => Err(Error::InvalidPolicy(

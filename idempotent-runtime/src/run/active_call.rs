@@ -96,7 +96,8 @@ impl ActiveCall {
                     now,
                     waited: false,
                 },
-                // Boxed, so that the future of a call that finds its outcome does not hold room for what claims one.
+                // Boxed, so that the future of a call that finds its outcome does not hold room for
+                // what claims one.
                 None => Box::pin(self.claim(asked)).await,
             },
             Protection::None(why) => Admission::Unprotected(*why, self.request.id),
@@ -175,8 +176,8 @@ impl ActiveCall {
         Attempt::new(id, operation, 1, None, Stage::Body)
     }
 
-    /// Has the body made as a part of `attempt`. What makes it is the application's code, too: where that panics, it may have done
-    /// something.
+    /// Has the body made as a part of `attempt`. What makes it is the application's code, too:
+    /// where that panics, it may have done something.
     pub(crate) fn make<B>(&mut self, attempt: &Attempt, body: impl FnOnce(Attempt) -> B) -> B {
         if let Some(held) = &mut self.held {
             held.begin();
@@ -221,15 +222,17 @@ impl ActiveCall {
         attempt.poll(work, cx)
     }
 
-    /// Says how the call ends if it is dropped, or code of the application panics, before [`end`](Self::end): the body has
-    /// returned, so it must not look like one that stopped half-way.
+    /// Says how the call ends if it is dropped, or code of the application panics, before
+    /// [`end`](Self::end): the body has returned, so it must not look like one that stopped
+    /// half-way.
     pub(crate) fn know(&self, ending: Ending) {
         if let Some(held) = &self.held {
             held.know(ending);
         }
     }
 
-    /// Writes how the body ended, and tells what answers the call instead of what its body said, where anything does.
+    /// Writes how the body ended, and tells what answers the call instead of what its body said,
+    /// where anything does.
     pub(crate) async fn end(&mut self, attempt: &Attempt, ending: Ending) -> Option<Instead> {
         let held = self.held.as_mut()?;
         let outcome = executed(held.meaning(), attempt.stage());
@@ -240,7 +243,8 @@ impl ActiveCall {
                 (true, outcome, Some(Instead::Recorded(record)))
             }
             Ok(Ended::Stands | Ended::StoodAlready(_)) => (true, outcome, None),
-            // After a release the key may have gone to a call with other arguments: its outcome is not ours.
+            // After a release the key may have gone to a call with other arguments: its outcome is
+            // not ours.
             Ok(Ended::Lost(Some(record))) if self.request.is_about(&record) => (
                 true,
                 CallOutcome::LeaseLost,
@@ -311,8 +315,8 @@ impl Drop for ActiveCall {
     }
 }
 
-/// A body that runs. Dropped half-way, it is dropped as a part of its attempt, and before the record is given up: whoever
-/// runs next meets nothing of it.
+/// A body that runs. Dropped half-way, it is dropped as a part of its attempt, and before the
+/// record is given up: whoever runs next meets nothing of it.
 pub(crate) struct Running<'a, B> {
     call: &'a mut ActiveCall,
     attempt: &'a Attempt,

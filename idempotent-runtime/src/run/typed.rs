@@ -33,8 +33,8 @@ pub(crate) struct Typed<P, K> {
     pub(crate) keep: K,
 }
 
-/// Runs a call whose body is there already, where it stays. What is not about the body stands elsewhere, so that it is
-/// not compiled again for every body.
+/// Runs a call whose body is there already, where it stays. What is not about the body stands
+/// elsewhere, so that it is not compiled again for every body.
 pub(crate) async fn run_pinned<R, P, K, B>(
     call: Result<Box<ActiveCall>, Box<Error>>,
     typed: Typed<P, K>,
@@ -85,8 +85,9 @@ where
     run_admitted(call, attempt, typed, body).await
 }
 
-/// The same, where the body and what comes after it has a task of its own: once the call is admitted, the caller's future may be
-/// dropped, and the call runs on and is recorded. Dropped before, nothing is left behind.
+/// The same, where the body and what comes after it has a task of its own: once the call is
+/// admitted, the caller's future may be dropped, and the call runs on and is recorded. Dropped
+/// before, nothing is left behind.
 pub(crate) async fn run_detached<R, P, K, F, B>(
     mut call: Box<ActiveCall>,
     typed: Typed<P, K>,
@@ -138,7 +139,8 @@ where
 }
 
 impl<P, K> Typed<P, K> {
-    /// What the caller gets whose body returned `own`, and how it came about, or what answers it instead.
+    /// What the caller gets whose body returned `own`, and how it came about, or what answers it
+    /// instead.
     async fn answer<R>(
         &self,
         call: &mut ActiveCall,
@@ -174,8 +176,8 @@ impl<P, K> Typed<P, K> {
         poll_fn(|cx| call.poll(attempt, leaving.as_mut(), cx)).await
     }
 
-    /// Answers with what the body returned, or with what its `reference` leads to. Loading that is no part of the attempt, as it is
-    /// none in a replay.
+    /// Answers with what the body returned, or with what its `reference` leads to. Loading that is
+    /// no part of the attempt, as it is none in a replay.
     pub(crate) async fn own<R>(
         &self,
         call: &mut ActiveCall,
@@ -219,7 +221,8 @@ impl<P, K> Typed<P, K> {
 }
 
 /// The first statement of a body whose crash policy is `reconcile(…)`: asks what became of the
-/// attempt that vanished, when this run is for that, and gives the answer that then stands for the body's.
+/// attempt that vanished, when this run is for that, and gives the answer that then stands for the
+/// body's.
 pub async fn reconcile<R, F, Fut>(ask: F) -> Option<R>
 where
     R: Outcome,

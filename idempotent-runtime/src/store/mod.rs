@@ -99,15 +99,16 @@ use crate::{
 ///
 /// Every decision is taken outside, by the library's state machine; a store
 /// only looks, and puts a draft where the version that was seen still stands. Its clock is the
-/// only one that counts. The conformance suite in `testing` tells whether an implementation holds, and `store::writing` shows
-/// how to write one.
+/// only one that counts. The conformance suite in `testing` tells whether an implementation holds,
+/// and `store::writing` shows how to write one.
 ///
 /// # Errors
 ///
-/// Each method fails with a [`StoreError`], whose [kind](StoreErrorKind) is a part of the contract. A write that failed as
-/// [`Unavailable`](StoreErrorKind::Unavailable), [`Busy`](StoreErrorKind::Busy) or [`Other`](StoreErrorKind::Other) may have been
-/// applied, or be applied yet: its caller gives up a claim that may stand so. Of any other kind it is only where nothing was written, and
-/// nothing will be: what that caller sent is then forgotten.
+/// Each method fails with a [`StoreError`], whose [kind](StoreErrorKind) is a part of the contract.
+/// A write that failed as [`Unavailable`](StoreErrorKind::Unavailable),
+/// [`Busy`](StoreErrorKind::Busy) or [`Other`](StoreErrorKind::Other) may have been applied, or be
+/// applied yet: its caller gives up a claim that may stand so. Of any other kind it is only where
+/// nothing was written, and nothing will be: what that caller sent is then forgotten.
 ///
 /// # Cancel safety
 ///
@@ -118,15 +119,16 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// Looks at what stands under `id`, expired or not, with the time by the store's own clock.
     async fn load(&self, id: &RecordId) -> Result<Snapshot, StoreError>;
 
-    /// Looks at what stands under `id` where that takes no waiting, as in the process's own memory: a duplicate that finds its outcome
-    /// there claims nothing. `None`, the default, says that somebody has to be asked.
+    /// Looks at what stands under `id` where that takes no waiting, as in the process's own memory:
+    /// a duplicate that finds its outcome there claims nothing. `None`, the default, says that
+    /// somebody has to be asked.
     fn peek(&self, id: &RecordId) -> Option<Snapshot> {
         let _ = id;
         None
     }
 
-    /// Puts `next` where version `seen` stands (`None`: where nothing stands), in one atomic step. Where nothing stands, `next`
-    /// brings its subject.
+    /// Puts `next` where version `seen` stands (`None`: where nothing stands), in one atomic step.
+    /// Where nothing stands, `next` brings its subject.
     async fn swap(
         &self,
         id: &RecordId,
@@ -134,10 +136,11 @@ pub trait Store: Debug + Send + Sync + 'static {
         next: &Draft,
     ) -> Result<Swap, StoreError>;
 
-    /// Resolves when the record is no longer at version `seen`, or after `at_most`. It may resolve early; the caller
-    /// looks again. Holds no connection while it waits.
+    /// Resolves when the record is no longer at version `seen`, or after `at_most`. It may resolve
+    /// early; the caller looks again. Holds no connection while it waits.
     ///
-    /// By default it looks again and again, every 5 ms at first and every 500 ms at last, with jitter.
+    /// By default it looks again and again, every 5 ms at first and every 500 ms at last, with
+    /// jitter.
     async fn wait(
         &self,
         id: &RecordId,
@@ -147,9 +150,10 @@ pub trait Store: Debug + Send + Sync + 'static {
         waiters::poll_until_moved(self, id, seen, at_most).await
     }
 
-    /// Deletes at most `limit` records that have been expired [for `keep`](Record::is_forgettable), and tells how many it
-    /// deleted. One that is done again because its answer was lost may delete as many once more, and tells the second number. A
-    /// store that forgets by itself does so no earlier than the [draft](Draft::keep) says.
+    /// Deletes at most `limit` records that have been expired [for `keep`](Record::is_forgettable),
+    /// and tells how many it deleted. One that is done again because its answer was lost may delete
+    /// as many once more, and tells the second number. A store that forgets by itself does so no
+    /// earlier than the [draft](Draft::keep) says.
     async fn purge(&self, limit: u32, keep: Duration) -> Result<u64, StoreError>;
 
     /// Lists at most `limit` records in the order of their ids, those after `after`, for operators.
@@ -160,8 +164,8 @@ pub trait Store: Debug + Send + Sync + 'static {
     ) -> Result<Vec<(RecordId, Arc<Record>)>, StoreError>;
 
     /// Tells whether calls with this crash policy may be kept here: an error of the kind
-    /// [`Configuration`](StoreErrorKind::Configuration) where the store may forget what it has acknowledged, and a call that must not
-    /// run twice would.
+    /// [`Configuration`](StoreErrorKind::Configuration) where the store may forget what it has
+    /// acknowledged, and a call that must not run twice would.
     ///
     /// # Errors
     ///
@@ -171,18 +175,21 @@ pub trait Store: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Makes the store that heartbeats use, with connections of its own; `None` where sharing is safe.
-    /// Called on the heartbeat thread.
+    /// Makes the store that heartbeats use, with connections of its own; `None` where sharing is
+    /// safe. Called on the heartbeat thread.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         Ok(None)
     }
 
-    /// As [`swap`](Self::swap), inside the transaction that is open on `connection`, which is the driver's own: what is written stands
-    /// when that is committed, and never where it is rolled back. Where another transaction is about to put something there, it waits
-    /// for how that ends, and sees it. It changes nothing outside the transaction, remembers nothing that the transaction could take back, and is never sent again. What it
-    /// refuses with may be what stood when the transaction began, but not where it wrote over `seen` and something newer is there.
+    /// As [`swap`](Self::swap), inside the transaction that is open on `connection`, which is the
+    /// driver's own: what is written stands when that is committed, and never where it is rolled
+    /// back. Where another transaction is about to put something there, it waits for how that ends,
+    /// and sees it. It changes nothing outside the transaction, remembers nothing that the
+    /// transaction could take back, and is never sent again. What it refuses with may be what stood
+    /// when the transaction began, but not where it wrote over `seen` and something newer is there.
     ///
-    /// Only a store that keeps its records in a database of that kind can do it. Others, by default, say that they cannot.
+    /// Only a store that keeps its records in a database of that kind can do it. Others, by
+    /// default, say that they cannot.
     async fn swap_in(
         &self,
         connection: &mut (dyn Any + Send),

@@ -11,8 +11,8 @@ use crate::{
 
 /// A transaction of sqlx, or the connection on which one was begun, as
 /// [`run_in`](crate::CallBuilder::run_in) and the attribute's `tx` take it: `&mut transaction` or
-/// `&mut *transaction`, where `pool.begin()` or `connection.begin()` gave `transaction`. Anything else
-/// does not compile:
+/// `&mut *transaction`, where `pool.begin()` or `connection.begin()` gave `transaction`. Anything
+/// else does not compile:
 ///
 /// ```compile_fail,E0277
 /// use idempotent_runtime::{Error, idempotent};

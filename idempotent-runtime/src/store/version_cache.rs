@@ -1,10 +1,11 @@
 //! The records that this process has written or seen lately, but for their outcomes.
 //!
-//! A version of a record never changes. So a call whose record is known to be done asks only for the outcome, and whether that
-//! version still stands; else it would send everything that a claim writes, to be refused and to be told what is known here. And
-//! a completion over a version that is known says only what is new. The store says whether what is known still holds: where it
-//! does not, the first costs one more round trip, and the second is refused as every write over another version. What is known must
-//! be exact, therefore: it is noted only from what the store answered.
+//! A version of a record never changes. So a call whose record is known to be done asks only for
+//! the outcome, and whether that version still stands; else it would send everything that a claim
+//! writes, to be refused and to be told what is known here. And a completion over a version that is
+//! known says only what is new. The store says whether what is known still holds: where it does
+//! not, the first costs one more round trip, and the second is refused as every write over another
+//! version. What is known must be exact, therefore: it is noted only from what the store answered.
 
 use std::{
     fmt,
@@ -26,7 +27,8 @@ const PLACES: usize = 1 << 13;
 /// How many bytes of scope and key a record may have that is known: most have fewer than a hundred.
 const LONGEST: usize = 512;
 
-/// Knows a record in the place that a part of its id names. There is no room for any until there is one.
+/// Knows a record in the place that a part of its id names. There is no room for any until there is
+/// one.
 #[derive(Default)]
 pub(crate) struct VersionCache(OnceLock<Box<[Place]>>);
 
@@ -101,8 +103,9 @@ impl VersionCache {
         self.note(id, record, Some(next.keep), stamp.now, sent_at);
     }
 
-    /// Notes a claim inside a transaction of the application's, for the completion in it. Whether that transaction commits does not
-    /// matter: of a record that is not done, nothing but its version is asked for.
+    /// Notes a claim inside a transaction of the application's, for the completion in it. Whether
+    /// that transaction commits does not matter: of a record that is not done, nothing but its
+    /// version is asked for.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn record_claim_inside(&self, id: &RecordId, next: &Draft, swap: &Swap) {
         if next.state == State::Running && matches!(swap, Swap::Applied(_)) {
@@ -179,8 +182,8 @@ impl CachedVersion {
         self.record.expires
     }
 
-    /// The whole record, of which the store has just said that it stands, with the bytes of its outcome; `None` where the store
-    /// holds none and there must be some.
+    /// The whole record, of which the store has just said that it stands, with the bytes of its
+    /// outcome; `None` where the store holds none and there must be some.
     pub(crate) fn with(&self, outcome: Option<Vec<u8>>) -> Option<Arc<Record>> {
         let outcome = match (&self.record.outcome, outcome) {
             (Some(known), Some(bytes)) => Some(RawOutcome {
@@ -209,8 +212,8 @@ impl CachedVersion {
         self.now_at(Moment::now()).min(last)
     }
 
-    /// The latest that it can be by the store's clock, if its clock and the ones here go at the same pace: the store read it
-    /// after it was asked.
+    /// The latest that it can be by the store's clock, if its clock and the ones here go at the
+    /// same pace: the store read it after it was asked.
     fn now_at(&self, now: Moment) -> Time {
         self.stood.plus(now.since(self.sent_at))
     }

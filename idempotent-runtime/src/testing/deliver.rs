@@ -13,8 +13,8 @@ const AT_ONCE: usize = 4;
 const MOST: u32 = 100;
 
 /// Delivers each message one to `copies` times, shuffled and overlapping, and again while its
-/// disposition says so. Then it delivers each once to a set-up of its own, in order, and checks that
-/// both leave the same state. It gives that state.
+/// disposition says so. Then it delivers each once to a set-up of its own, in order, and checks
+/// that both leave the same state. It gives that state.
 ///
 /// * `setup` makes what a consumer works on: a handle, and the effects beside it.
 /// * `handler` processes the n-th delivery of a message, 1 the first time.
@@ -25,8 +25,8 @@ const MOST: u32 = 100;
 ///
 /// # Panics
 ///
-/// When the two states differ, when a message is not settled after 100 deliveries, or when `copies` is
-/// zero. The message names the seed.
+/// When the two states differ, when a message is not settled after 100 deliveries, or when `copies`
+/// is zero. The message names the seed.
 ///
 /// # Examples
 ///

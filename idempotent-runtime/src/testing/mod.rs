@@ -1,13 +1,21 @@
-//! What tests of idempotent code need: time that stands still, faults on command, proof that an effect happened once.
+//! What tests of idempotent code need: time that stands still, faults on command, proof that an
+//! effect happened once.
 //!
-//! * [`assert_once`] drives duplicates of your own function, and a retry after them, and checks that its effect happened once.
-//! * `assert_idempotent`, with the feature `tower`, sends equal requests to a service and compares what they leave behind.
-//! * [`deliver`] delivers messages several times, shuffled and overlapping, and compares what they leave behind.
-//! * [`CrashPoints`] lets the process that runs your function die at every point of it, and calls again.
+//! * [`assert_once`] drives duplicates of your own function, and a retry after them, and checks
+//!   that its effect happened once.
+//! * `assert_idempotent`, with the feature `tower`, sends equal requests to a service and compares
+//!   what they leave behind.
+//! * [`deliver`] delivers messages several times, shuffled and overlapping, and compares what they
+//!   leave behind.
+//! * [`CrashPoints`] lets the process that runs your function die at every point of it, and calls
+//!   again.
 //! * [`ManualClock`] stands in for the time of a memory store and for every timer of a handle.
-//! * [`FaultyStore`] wraps any store and fails, delays or loses the answer of exactly the call that you name, and counts.
-//! * [`Gate`] holds a body at a point until you open it; [`EffectLog`] is a log that outlives the process under test.
-//! * [`Proxy`] counts round trips to a server, and cuts connections where a client cannot tell what the server did.
+//! * [`FaultyStore`] wraps any store and fails, delays or loses the answer of exactly the call that
+//!   you name, and counts.
+//! * [`Gate`] holds a body at a point until you open it; [`EffectLog`] is a log that outlives the
+//!   process under test.
+//! * [`Proxy`] counts round trips to a server, and cuts connections where a client cannot tell what
+//!   the server did.
 //! * [`conformance`] is the suite that a store of your own must pass.
 //!
 //! Nothing here sleeps to wait for something: a test says what it waits for.

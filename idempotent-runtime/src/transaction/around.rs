@@ -26,8 +26,8 @@ use crate::{
 ///   deadlock, a serialization failure, a lock that was waited for too long). It does where the
 ///   connection broke before the commit, too. All rows of the run before were rolled back. So the
 ///   closure is `Clone`. After 5 tries the caller gets the last error.
-/// * **An `Err` rolls everything back**, also the records that were written inside. So an error that
-///   a call inside has recorded is forgotten, and the call runs again next time. Return
+/// * **An `Err` rolls everything back**, also the records that were written inside. So an error
+///   that a call inside has recorded is forgotten, and the call runs again next time. Return
 ///   `Ok(Err(error))` to commit it.
 /// * **A commit whose answer is lost**, or does not come within 10 seconds, is found out by the
 ///   outcomes that were recorded inside. The caller gets what its body returned, or the body runs
@@ -77,10 +77,10 @@ use crate::{
 ///
 /// # Errors
 ///
-/// The body's own, or one of ours, after which nothing stands: [`Error::Store`] before the body ran,
-/// [`Error::TransactionEnded`] where the body has swallowed the end of its transaction, or dropped a
-/// call inside before it had ended, and [`Error::Commit`]. After [`Error::CommitUnknown`] the next call of the same functions with the
-/// same keys tells.
+/// The body's own, or one of ours, after which nothing stands: [`Error::Store`] before the body
+/// ran, [`Error::TransactionEnded`] where the body has swallowed the end of its transaction, or
+/// dropped a call inside before it had ended, and [`Error::Commit`]. After [`Error::CommitUnknown`]
+/// the next call of the same functions with the same keys tells.
 ///
 /// # Cancel safety
 ///
@@ -195,8 +195,8 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
                 return (turn, rolled_back.is_ok());
             }
         };
-        // Without the place before the body, its transaction is not what would be committed. Half of
-        // a call is not to be, either.
+        // Without the place before the body, its transaction is not what would be committed. Half
+        // of a call is not to be, either.
         let released = in_time(savepoint.release(&mut *tx)).await;
         let released = released.unwrap_or_else(|| Err(silence::<DB>()));
         if released.is_err() || open.has_unfinished() {

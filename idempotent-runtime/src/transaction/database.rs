@@ -88,8 +88,8 @@ impl sealed::Dialect for sqlx::Postgres {
 
     const RESTORE: Option<&'static str> = None;
 
-    /// `serialization_failure`, `deadlock_detected`, and `lock_not_available`: a lock was waited for
-    /// for too long.
+    /// `serialization_failure`, `deadlock_detected`, and `lock_not_available`: a lock was waited
+    /// for for too long.
     fn is_conflict(cause: &(dyn StdError + 'static)) -> bool {
         let is_one = |said: &sqlx::postgres::PgDatabaseError| {
             i64::from(matches!(said.code(), "40001" | "40P01" | "55P03"))

@@ -65,7 +65,8 @@ impl<DB: SqlDatabase> Transact<DB> {
 }
 
 impl<DB: SqlDatabase, Q> Transact<DB, Q> {
-    /// Sets how often the body may run where other transactions are in its way. The first run counts.
+    /// Sets how often the body may run where other transactions are in its way. The first run
+    /// counts.
     #[must_use]
     pub fn tries(self, tries: u32) -> Self {
         let tries = tries.max(1);
@@ -79,8 +80,9 @@ impl<DB: SqlDatabase, Q> Transact<DB, Q> {
         Self { isolation, ..self }
     }
 
-    /// Runs the body again after an `Err` for which this function gives `true`. It is for error types
-    /// that do not show the error of the database as their [`source`](std::error::Error::source).
+    /// Runs the body again after an `Err` for which this function gives `true`. It is for error
+    /// types that do not show the error of the database as their
+    /// [`source`](std::error::Error::source).
     #[must_use]
     pub fn retry_if<E, F: Fn(&E) -> bool>(self, retry_if: F) -> Transact<DB, RetryFunction<F>> {
         self.map_retry_if(|_| RetryFunction(retry_if))

@@ -221,7 +221,7 @@ fn cl24_the_vendor_s_word_counts_for_more_than_the_status() {
     assert_eq!(ietf(&progress(), &says(503, false)), told);
     assert_eq!(ietf(&progress(), &says(429, false)), Next::Return);
     assert_eq!(ietf(&progress(), &says(200, true)), Next::Return);
-    // What a server says that may know nothing of keys is handed on.
+    // The answer of a server that may know nothing of keys is handed on.
     let on_trial = protected(Protection::KeyOnTrial);
     assert_eq!(ietf(&on_trial, &says(503, false)), Next::Return);
 }
@@ -283,7 +283,8 @@ fn cl22_where_keys_may_mean_nothing_only_what_did_not_happen_is_sent_again() {
     assert_eq!(answered(&on_trial, answer(500)), Next::Return);
 }
 
-/// Neither a vendor's header nor a problem makes a server honour keys, or gives a call the key that it lacks.
+/// Neither a vendor's header nor a problem makes a server honour keys, or gives a call the key that
+/// it lacks.
 #[test]
 fn cl22_no_word_of_the_server_s_protects_a_call() {
     let says_again = Answered {

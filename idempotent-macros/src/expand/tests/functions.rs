@@ -1,4 +1,5 @@
-//! The shapes of functions: free ones and methods, with patterns, already boxed, and beside a wrong attribute.
+//! The shapes of functions: free ones and methods, with patterns, already boxed, and beside a wrong
+//! attribute.
 
 use expect_test::expect;
 use quote::quote;

@@ -1,4 +1,4 @@
-//! What tells one call from another: tuples, templates, and all arguments.
+//! Keys tell one call from another: tuples, templates, and all arguments.
 
 use expect_test::expect;
 use quote::quote;

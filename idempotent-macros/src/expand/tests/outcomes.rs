@@ -1,4 +1,4 @@
-//! What becomes of an outcome: stored by reference, or asked for after a crash.
+//! Outcomes: stored by reference, or asked for after a crash.
 
 use expect_test::expect;
 use quote::quote;

@@ -1,4 +1,4 @@
-//! What is declared in the static of a function, and what is computed at each call.
+//! Policies: declared in the static of a function, or computed at each call.
 
 use expect_test::expect;
 use quote::quote;

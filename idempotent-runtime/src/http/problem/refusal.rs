@@ -12,7 +12,8 @@ impl From<&Error> for Problem {
                 retry_after,
                 ..
             } => Self::new(Kind::RequestInProgress).with_retry_after(*retry_after),
-            // The rest of the lease, which the error knows, is a bound: most requests end much sooner.
+            // The rest of the lease, which the error knows, is a bound: most requests end much
+            // sooner.
             Error::InProgress { .. } | Error::LeaseLost { .. } | Error::Stopped { .. } => {
                 Self::new(Kind::RequestInProgress)
             }

@@ -29,7 +29,8 @@ fn every_kind_has_a_slug_of_its_own_and_a_heading_in_the_documentation() {
     }
 }
 
-/// Part (c) of the checklist: slug, status, whether to retry, what becomes of the key, and the header fields.
+/// Part (c) of the checklist: slug, status, whether to retry, what becomes of the key, and the
+/// header fields.
 #[test]
 fn every_kind_is_answered_as_the_registry_of_problems_says() {
     const REGISTRY: &str = "

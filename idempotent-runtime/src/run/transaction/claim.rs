@@ -167,8 +167,8 @@ impl ActiveCall {
         running.await
     }
 
-    /// Writes how the body ended, to stand from the commit on: what observers are to be told, and what
-    /// was recorded; nothing where the claim was gone.
+    /// Writes how the body ended, to stand from the commit on: what observers are to be told, and
+    /// what was recorded; nothing where the claim was gone.
     pub(crate) async fn end_in(
         &self,
         connection: &mut impl SqlConnection,

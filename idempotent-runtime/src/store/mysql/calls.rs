@@ -40,8 +40,9 @@ impl Statements {
         look(session, &self.load, id).await
     }
 
-    /// What stands there now, which is what a look shows that takes no lock, but inside a transaction: there such a look may show what
-    /// stood when that began, or looked for the first time.
+    /// What stands there now, which is what a look shows that takes no lock, but inside a
+    /// transaction: there such a look may show what stood when that began, or looked for the first
+    /// time.
     async fn load_current(
         &self,
         session: &mut Session<'_>,
@@ -53,7 +54,8 @@ impl Statements {
         look(session, &self.load_locked, id).await
     }
 
-    /// What is known of a record that is done, with its outcome; `None` where it no longer stands so.
+    /// What is known of a record that is done, with its outcome; `None` where it no longer stands
+    /// so.
     pub(super) async fn again(
         &self,
         session: &mut Session<'_>,
@@ -66,8 +68,8 @@ impl Statements {
         row.map_or(Ok(None), |row| sql::again(row, known, DOING))
     }
 
-    /// Puts `next` where nothing stands. It looks first: an insert that meets a row locks it, also where it changes nothing, and
-    /// inside a transaction until that ends.
+    /// Puts `next` where nothing stands. It looks first: an insert that meets a row locks it, also
+    /// where it changes nothing, and inside a transaction until that ends.
     pub(super) async fn create(
         &self,
         session: &mut Session<'_>,
@@ -98,8 +100,9 @@ impl Statements {
         Ok(Swap::Refused(snapshot))
     }
 
-    /// What stands there now, where a look inside a transaction showed a record. Under READ UNCOMMITTED it shows what nobody has committed
-    /// yet, and may never: an outcome counts where it is shown outside, too, or once it can be locked. Not by the lock alone: a replay that
+    /// What stands there now, where a look inside a transaction showed a record. Under READ
+    /// UNCOMMITTED it shows what nobody has committed yet, and may never: an outcome counts where
+    /// it is shown outside, too, or once it can be locked. Not by the lock alone: a replay that
     /// waited for the outcome has locked it for as long as its transaction goes on.
     async fn confirm(
         &self,
@@ -128,7 +131,8 @@ impl Statements {
 
     /// Puts `next` where version `seen` stands, of which `known` is what this process knows.
     ///
-    /// The server does not tell what a draft keeps unless it is asked. What is known of the version that is replaced is what was kept.
+    /// The server does not tell what a draft keeps unless it is asked. What is known of the version
+    /// that is replaced is what was kept.
     pub(super) async fn replace(
         &self,
         session: &mut Session<'_>,
@@ -198,7 +202,8 @@ impl Statements {
             let values = sql::written(id, Some(seen), next);
             run(session, &self.replace, &values, WRITING).await?
         };
-        // A version is written over another one, so a row that was found was changed: here both counts are the same.
+        // A version is written over another one, so a row that was found was changed: here both
+        // counts are the same.
         if answer.affected == 0 {
             return Ok(None);
         }
@@ -226,8 +231,8 @@ impl Statements {
                 Ok(gone)
             }
             Err(error) => {
-                // Dropped, it would keep its locks until the connection is used again. Where the connection is gone, so is the
-                // transaction.
+                // Dropped, it would keep its locks until the connection is used again. Where the
+                // connection is gone, so is the transaction.
                 let _ = transaction.rollback().await;
                 Err(error)
             }
@@ -249,7 +254,8 @@ impl Statements {
             .map(|row| sql::id(row, PURGING))
             .collect::<Result<_, _>>()?;
         for batch in gone.chunks(BATCH) {
-            // Not one statement with all ids: that may scan the table, and wait for what another purge has locked.
+            // Not one statement with all ids: that may scan the table, and wait for what another
+            // purge has locked.
             let delete: String = batch
                 .iter()
                 .map(|id| format!("DELETE FROM {} WHERE id = x'{}';", self.table, id.to_hex()))
@@ -299,8 +305,9 @@ fn stamped(next: &Draft, previous: Option<&Record>, server_time: u64) -> Option<
     Some(Stamp::from_record(&next.apply(previous, now), now))
 }
 
-/// The stamp of what stands there, where it is what was written: beside a trigger of the application's the server forgets what
-/// it was to tell. When it was written the record says, if that is noted in it.
+/// The stamp of what stands there, where it is what was written: beside a trigger of the
+/// application's the server forgets what it was to tell. When it was written the record says, if
+/// that is noted in it.
 fn found(next: &Draft, snapshot: &Snapshot) -> Option<Stamp> {
     let record = snapshot.record.as_deref()?;
     let begun = next.subject.as_ref().map(|_| record.created);

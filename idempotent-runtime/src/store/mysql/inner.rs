@@ -92,7 +92,8 @@ impl Inner {
         let sent_at = Moment::now();
         let answer = self.connections.run("writing a record", writing).await?;
         self.versions.record_write(id, seen, next, &answer, sent_at);
-        // For a record that begins nobody waits yet, but for those who have seen it already, and who would look in vain.
+        // For a record that begins nobody waits yet, but for those who have seen it already, and
+        // who would look in vain.
         if seen.is_some() && matches!(answer, Swap::Applied(_)) {
             self.waiters.wake(id);
         }

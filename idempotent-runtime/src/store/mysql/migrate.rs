@@ -1,5 +1,5 @@
-//! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so that the application's
-//! migrations never meet it.
+//! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so
+//! that the application's migrations never meet it.
 
 use sqlx::{
     AssertSqlSafe, Executor, Row,
@@ -20,11 +20,12 @@ const DOING: &str = "migrating the schema";
 /// How many seconds a start waits for another one that migrates.
 const PATIENCE: u32 = 30;
 
-/// Every step that was ever released, oldest first: the version of the schema is the number of steps. A released step
-/// never changes.
+/// Every step that was ever released, oldest first: the version of the schema is the number of
+/// steps. A released step never changes.
 ///
-/// A change of a table commits by itself here, so a process may die between a step and the note that it was done: a step is
-/// one statement, which when it is repeated changes nothing, or is refused because what it makes is there.
+/// A change of a table commits by itself here, so a process may die between a step and the note
+/// that it was done: a step is one statement, which when it is repeated changes nothing, or is
+/// refused because what it makes is there.
 fn steps(prefix: &TablePrefix) -> [Step; 1] {
     let records = format!(
         "CREATE TABLE IF NOT EXISTS {prefix}records (
@@ -71,7 +72,8 @@ pub(super) fn ddl(prefix: &TablePrefix) -> String {
     })
 }
 
-/// Tells whether there is nothing to do, as at most starts. A look takes no lock and needs no right to create.
+/// Tells whether there is nothing to do, as at most starts. A look takes no lock and needs no right
+/// to create.
 pub(super) async fn is_done(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
@@ -84,7 +86,8 @@ pub(super) async fn is_done(
     Ok(true)
 }
 
-/// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.
+/// Brings the tables to this build's version. Safe to call at every start, and by several processes
+/// at once.
 pub(super) async fn migrate(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
@@ -143,8 +146,8 @@ pub(super) async fn find_id(
     id.map_err(|error| failure::of(error, DOING))
 }
 
-/// Finds the table of the records, which may be gone whatever that of the versions says. A look at the table itself would wait for
-/// who has locked it.
+/// Finds the table of the records, which may be gone whatever that of the versions says. A look at
+/// the table itself would wait for who has locked it.
 async fn find_records(
     connection: &mut MySqlConnection,
     prefix: &TablePrefix,
@@ -161,8 +164,8 @@ async fn find_records(
     }
 }
 
-/// Takes a lock of the server's, which has one list of names for all databases. It answers whether it gave it, and where it
-/// was asked to wait for ever, MariaDB does not wait at all.
+/// Takes a lock of the server's, which has one list of names for all databases. It answers whether
+/// it gave it, and where it was asked to wait for ever, MariaDB does not wait at all.
 async fn lock(connection: &mut MySqlConnection, prefix: &TablePrefix) -> Result<(), StoreError> {
     let lock = format!("SELECT GET_LOCK({}, {PATIENCE})", name(prefix));
     let given = one(connection, lock)
@@ -175,7 +178,8 @@ async fn lock(connection: &mut MySqlConnection, prefix: &TablePrefix) -> Result<
     Err(StoreError::new(StoreErrorKind::Busy, DOING).with_source(source))
 }
 
-/// The name of the lock: of at most 64 characters, whatever the database is called. `MD5` is no longer there on MySQL 9.7.
+/// The name of the lock: of at most 64 characters, whatever the database is called. `MD5` is no
+/// longer there on MySQL 9.7.
 fn name(prefix: &TablePrefix) -> String {
     format!("CONCAT('idempotent.', LEFT(SHA2(CONCAT(DATABASE(), '.{prefix}schema'), 256), 32))")
 }

@@ -1,5 +1,6 @@
-//! The statements that MariaDB and MySQL know. Parameters are numbered as [`sql::written`](crate::store::sql::written) orders
-//! them, or [`sql::completed`](crate::store::sql::completed), and a number may stand in several places.
+//! The statements that MariaDB and MySQL know. Parameters are numbered as
+//! [`sql::written`](crate::store::sql::written) orders them, or
+//! [`sql::completed`](crate::store::sql::completed), and a number may stand in several places.
 
 use std::sync::Arc;
 
@@ -9,17 +10,20 @@ use crate::{
     store::sql::{COLUMNS, TablePrefix},
 };
 
-/// The time in microseconds, when the statement began: the same everywhere in it, where `SYSDATE()` is another at each place.
-/// An exact integer, and free of the session's time zone, whose clock shows an hour of every autumn twice.
+/// The time in microseconds, when the statement began: the same everywhere in it, where `SYSDATE()`
+/// is another at each place. An exact integer, and free of the session's time zone, whose clock
+/// shows an hour of every autumn twice.
 pub(super) const NOW: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
-/// Where a look looks. Inside a transaction of the application's it is the database of the store alone, else there is no row.
+/// Where a look looks. Inside a transaction of the application's it is the database of the store
+/// alone, else there is no row.
 const ANYWHERE: &str = "SELECT 1";
 
 /// The text of every statement, for one table.
 ///
-/// Beside the columns of a record the table has `purge_from`, the least moment at which the record can expire. Only this
-/// column is indexed, and as a rule only a claim changes it, so that a completion writes no index.
+/// Beside the columns of a record the table has `purge_from`, the least moment at which the record
+/// can expire. Only this column is indexed, and as a rule only a claim changes it, so that a
+/// completion writes no index.
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) load: Statement,
@@ -80,9 +84,10 @@ impl Statements {
             "SELECT {NOW}, outcome FROM {table}
              WHERE id = ?1 AND version = ?2 AND state = {done} AND expires = ?3"
         );
-        // The server tells one number with its answer, the last argument of `LAST_INSERT_ID`: the time where the row is new,
-        // 0 where one stood there. How many rows were affected depends on how the connection was opened. The second half changes
-        // nothing, and unlike `IGNORE` it swallows no error and meets no deadlock.
+        // The server tells one number with its answer, the last argument of `LAST_INSERT_ID`: the
+        // time where the row is new, 0 where one stood there. How many rows were affected depends
+        // on how the connection was opened. The second half changes nothing, and unlike `IGNORE` it
+        // swallows no error and meets no deadlock.
         let create = format!(
             "INSERT INTO {table} ({columns}, purge_from)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, COALESCE(GREATEST(?9, {NOW}), 0), ?10, ?11, ?12, ?13, ?14,
@@ -92,9 +97,10 @@ impl Statements {
                     {NOW} + GREATEST(0, COALESCE(LEAST(?16, {max} - {NOW}), 0) - COALESCE(?15, 0)))
              ON DUPLICATE KEY UPDATE state = {table}.state + LAST_INSERT_ID(0 * {table}.state)"
         );
-        // Assignments happen from left to right and see each other, so none reads what another one writes. A claim says anew
-        // when the record can expire at the earliest; whatever else is written can only make it earlier. What must be settled never expires, and stands
-        // behind everything that a purge looks at, until it goes on.
+        // Assignments happen from left to right and see each other, so none reads what another one
+        // writes. A claim says anew when the record can expire at the earliest; whatever else is
+        // written can only make it earlier. What must be settled never expires, and stands behind
+        // everything that a purge looks at, until it goes on.
         let written = |of: &str, version: &str| {
             format!(
                 "version = {version}, operation = COALESCE(?3, {of}operation),
@@ -130,8 +136,9 @@ impl Statements {
                  purge_from = LEAST(purge_from, {NOW} + LEAST(?4, {max} - {NOW}))
              WHERE id = ?1 AND version = ?3"
         );
-        // MariaDB shows what an insert wrote, and not yet what an update wrote. The row is locked while it is looked at, so it
-        // stands until it is written, and where it does not stand nothing is inserted.
+        // MariaDB shows what an insert wrote, and not yet what an update wrote. The row is locked
+        // while it is looked at, so it stands until it is written, and where it does not stand
+        // nothing is inserted.
         let kept = COLUMNS.map(|column| if column == "outcome" { "NULL" } else { column });
         let replace_and_show = format!(
             "INSERT INTO {table} ({columns}, purge_from)
@@ -141,8 +148,8 @@ impl Statements {
             kept = kept.join(", "),
             written = written(&format!("{table}."), "?2"),
         );
-        // Several may purge at once, and what somebody writes at this moment is left alone. By the index whatever the server
-        // thinks of it: a scan would lock every row for a moment.
+        // Several may purge at once, and what somebody writes at this moment is left alone. By the
+        // index whatever the server thinks of it: a scan would lock every row for a moment.
         let expired = format!(
             "SELECT id FROM {table} FORCE INDEX ({table}_purge)
              WHERE purge_from <= {NOW} - ?2 AND expires <= {NOW} - ?2
@@ -166,7 +173,8 @@ impl Statements {
         }
     }
 
-    /// The same for a transaction of the application's: a claim looks only where `here` gives a row.
+    /// The same for a transaction of the application's: a claim looks only where `here` gives a
+    /// row.
     pub(super) fn inside(&self, here: &str) -> Self {
         let load = Statement {
             text: self.load.text.replace(ANYWHERE, here).into(),

@@ -161,7 +161,8 @@ async fn a_server_that_does_not_answer_is_not_awaited_for_longer_than_a_connecti
     assert_eq!(began.elapsed(), Limits::default().connect);
 }
 
-/// As where a primary was demoted, and its name leads to another server now, or what is wrong is the session's alone.
+/// As where a primary was demoted, and its name leads to another server now, or what is wrong is
+/// the session's alone.
 #[tokio::test]
 async fn a_server_that_may_not_be_written_is_looked_for_anew_and_not_again_and_again() {
     for kind in [

@@ -53,7 +53,8 @@ impl Statements {
         sql::snapshot(&Unpacked::of(row, DOING)?, place::NOW, place::RECORD, DOING)
     }
 
-    /// What is known of a record that is done, with its outcome; `None` where it no longer stands so.
+    /// What is known of a record that is done, with its outcome; `None` where it no longer stands
+    /// so.
     pub(super) async fn again(
         &self,
         connection: &mut PgConnection,
@@ -83,7 +84,8 @@ impl Statements {
                 let row = Unpacked::of(row, DOING)?;
                 return sql::swapped(&row, place::RECORD, next.version, DOING);
             }
-            // Somebody was quicker, after this statement began: a new one sees what stands, unless it is gone again.
+            // Somebody was quicker, after this statement began: a new one sees what stands, unless
+            // it is gone again.
             let snapshot = self.load(connection, id).await?;
             if snapshot.record.is_some() {
                 return Ok(Swap::Refused(snapshot));
@@ -134,7 +136,8 @@ impl Statements {
             rows::run_and_tell(connection, self.protocol, statement, values, 0, DOING).await?;
         match rows.first() {
             Some(row) => sql::swapped(row, place::RECORD, next.version, DOING),
-            // Not in the same statement: its snapshot may be older than the version that was in the way.
+            // Not in the same statement: its snapshot may be older than the version that was in the
+            // way.
             None => self.load(connection, id).await.map(Swap::Refused),
         }
     }

@@ -49,9 +49,10 @@ pub(super) enum Right {
 
 /// What a connection of our own is told.
 ///
-/// A database or a role may have a stricter isolation by default, under which callers who meet fail. Planning one of our
-/// statements anew takes longer than running it, to the same plan: there is one row, and it is found by its id. And a statement
-/// that waits for a lock does so for ever, also when nobody waits for its answer any more.
+/// A database or a role may have a stricter isolation by default, under which callers who meet
+/// fail. Planning one of our statements anew takes longer than running it, to the same plan: there
+/// is one row, and it is found by its id. And a statement that waits for a lock does so for ever,
+/// also when nobody waits for its answer any more.
 fn settings(lock_wait: Duration) -> String {
     format!(
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -64,10 +65,11 @@ fn settings(lock_wait: Duration) -> String {
 }
 
 impl Postgres {
-    /// How bytes come as text, and whether the user may update records, where they are, and tell that they moved: a completion does
-    /// both, and a claim neither.
+    /// How bytes come as text, and whether the user may update records, where they are, and tell
+    /// that they moved: a completion does both, and a claim neither.
     fn question(&self) -> String {
-        // Behind a proxy a setting would stay with the server's connection, and whoever gets it next.
+        // Behind a proxy a setting would stay with the server's connection, and whoever gets it
+        // next.
         let settings = match self.protocol {
             Protocol::Extended => settings(self.lock_wait),
             Protocol::Simple => String::new(),

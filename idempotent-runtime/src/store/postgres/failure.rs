@@ -14,15 +14,15 @@ pub(crate) fn of(error: Error, doing: &'static str) -> StoreError {
     StoreError::new(kind, doing).with_source(error)
 }
 
-/// Tells whether somebody else was let through in place of this statement, which was undone: a deadlock, or a failure to
-/// serialize.
+/// Tells whether somebody else was let through in place of this statement, which was undone: a
+/// deadlock, or a failure to serialize.
 pub(super) fn gave_way(error: &Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| code.starts_with("40"))
 }
 
-/// Tells whether a statement was undone because the server's queue of what it tells is full, as behind somebody who listens in a
-/// transaction that goes on and on.
+/// Tells whether a statement was undone because the server's queue of what it tells is full, as
+/// behind somebody who listens in a transaction that goes on and on.
 pub(super) fn has_no_room_to_tell(error: &Error) -> bool {
     let code = error.as_database_error().and_then(DatabaseError::code);
     code.is_some_and(|code| code == "54000")
@@ -38,7 +38,8 @@ fn kind(error: &Error) -> StoreErrorKind {
     }
 }
 
-/// Tells whether the server, or a proxy, ended the connection with this word, whatever it is, as for the age of a transaction.
+/// Tells whether the server, or a proxy, ended the connection with this word, whatever it is, as
+/// for the age of a transaction.
 fn ends_the_connection(error: &dyn DatabaseError) -> bool {
     let said = error.try_downcast_ref::<PgDatabaseError>();
     said.is_some_and(|said| matches!(said.severity(), PgSeverity::Fatal | PgSeverity::Panic))
@@ -53,17 +54,19 @@ fn kind_of_code(error: &dyn DatabaseError) -> StoreErrorKind {
         (_, "53300" | "57P01" | "57P02" | "57P03" | "57P05") | ("08", _) => {
             StoreErrorKind::Unavailable
         }
-        // A lock that was not to be had, a deadlock, a serialization failure, a statement that took too long.
+        // A lock that was not to be had, a deadlock, a serialization failure, a statement that took
+        // too long.
         (_, "55P03" | "57014" | "55006") | ("40", _) => StoreErrorKind::Busy,
         (_, "42501" | "25006") => StoreErrorKind::Denied,
         ("53" | "54", _) => StoreErrorKind::Full,
-        // The last three: a proxy that pools transactions, of which the store was not told, has lost what was prepared, or has
-        // somebody else's; a database whose encoding has not every character.
+        // The last three: a proxy that pools transactions, of which the store was not told, has
+        // lost what was prepared, or has somebody else's; a database whose encoding has not every
+        // character.
         ("28", _) | (_, "3D000" | "42601" | "26000" | "42P05" | "22P05") => {
             StoreErrorKind::Configuration
         }
-        // Our statements are fixed texts: Postgres has a word against one only where a table or a column is missing or
-        // is another than ours.
+        // Our statements are fixed texts: Postgres has a word against one only where a table or a
+        // column is missing or is another than ours.
         ("42" | "23" | "3F", _) => StoreErrorKind::Schema,
         (_, "XX001" | "XX002") => StoreErrorKind::Corrupt,
         _ => StoreErrorKind::Other,

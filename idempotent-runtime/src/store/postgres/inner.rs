@@ -103,7 +103,8 @@ impl Inner {
         Ok(answer)
     }
 
-    /// Puts `next` where nothing stands. Who could not record how a call ends is shown what stands, and begins none.
+    /// Puts `next` where nothing stands. Who could not record how a call ends is shown what stands,
+    /// and begins none.
     async fn create(
         &self,
         connection: &mut Connected,

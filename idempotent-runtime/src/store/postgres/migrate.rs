@@ -1,5 +1,5 @@
-//! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so that the application's
-//! migrations never meet it.
+//! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so
+//! that the application's migrations never meet it.
 
 use sqlx::{
     AssertSqlSafe, Connection, Executor, Row,
@@ -20,10 +20,11 @@ const DOING: &str = "migrating the schema";
 /// How long a start waits for another one that migrates.
 const PATIENCE: &str = "30s";
 
-/// Every step that was ever released, oldest first: the version of the schema is the number of steps. A released step
-/// never changes.
+/// Every step that was ever released, oldest first: the version of the schema is the number of
+/// steps. A released step never changes.
 ///
-/// A page is not filled to the brim, so that the next version of a row finds room on it and no index is written.
+/// A page is not filled to the brim, so that the next version of a row finds room on it and no
+/// index is written.
 fn steps(prefix: &TablePrefix) -> [Step; 1] {
     let records = format!(
         "CREATE TABLE {prefix}records (
@@ -67,7 +68,8 @@ pub(super) fn ddl(prefix: &TablePrefix) -> String {
     })
 }
 
-/// Tells whether there is nothing to do, as at most starts. A look takes no lock and needs no right to create.
+/// Tells whether there is nothing to do, as at most starts. A look takes no lock and needs no right
+/// to create.
 pub(super) async fn is_done(
     connection: &mut PgConnection,
     prefix: &TablePrefix,
@@ -82,7 +84,8 @@ pub(super) async fn is_done(
     Ok(true)
 }
 
-/// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.
+/// Brings the tables to this build's version. Safe to call at every start, and by several processes
+/// at once.
 pub(super) async fn migrate(
     connection: &mut PgConnection,
     prefix: &TablePrefix,
@@ -96,8 +99,8 @@ async fn migrate_by(
     prefix: &TablePrefix,
 ) -> Result<(), StoreError> {
     let failed = |error| failure::of(error, DOING);
-    // In a stricter isolation, which may be the default, it would see only what was there when it asked for the lock, and not what
-    // the others did for whom it then waited.
+    // In a stricter isolation, which may be the default, it would see only what was there when it
+    // asked for the lock, and not what the others did for whom it then waited.
     let mut transaction = connection
         .begin_with("BEGIN ISOLATION LEVEL READ COMMITTED")
         .await
@@ -173,14 +176,15 @@ async fn find_schema(connection: &mut PgConnection, prefix: &TablePrefix) -> sql
 
 /// How many tables of this name there are where we look for ours.
 async fn count(connection: &mut PgConnection, table: String) -> sqlx::Result<i64> {
-    // Reading a table makes the connection hear of tables that others made since its transaction began; the function alone
-    // would answer from what it remembers.
+    // Reading a table makes the connection hear of tables that others made since its transaction
+    // began; the function alone would answer from what it remembers.
     let stands =
         format!("SELECT count(*) FROM pg_catalog.pg_class WHERE oid = to_regclass('{table}')");
     row(connection, stands).await?.try_get(0)
 }
 
-/// Runs statements without preparing them, because a proxy may send the second half of a preparation elsewhere.
+/// Runs statements without preparing them, because a proxy may send the second half of a
+/// preparation elsewhere.
 async fn run(connection: &mut PgConnection, statements: String) -> sqlx::Result<()> {
     connection
         .execute(sqlx::raw_sql(AssertSqlSafe(statements)))

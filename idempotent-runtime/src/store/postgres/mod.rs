@@ -47,39 +47,46 @@ use crate::{
     },
 };
 
-/// Keeps records in a table of a Postgres database, version 13 or newer. Clones are the same store. In a database whose encoding is
-/// not `UTF8`, a call whose operation has a name with other characters is refused; keys and scopes may have any.
+/// Keeps records in a table of a Postgres database, version 13 or newer. Clones are the same store.
+/// In a database whose encoding is not `UTF8`, a call whose operation has a name with other
+/// characters is refused; keys and scopes may have any.
 ///
-/// The clock is the server's. Every write is one statement that commits by itself, at READ COMMITTED, on the primary; a first call
-/// costs two round trips, a replay one, which takes no lock and writes nothing. The store remembers up to 8,192 records that it has
-/// lately written or seen, without their outcomes, in mostly less than a kilobyte each: their replays cost the server about half,
-/// and their completions two thirds. Where such a record went before its time, the first call costs three round trips. Durability is that of the
-/// database: an outcome that was recorded survives a crash of the server unless `synchronous_commit` was turned off.
+/// The clock is the server's. Every write is one statement that commits by itself, at READ
+/// COMMITTED, on the primary; a first call costs two round trips, a replay one, which takes no lock
+/// and writes nothing. The store remembers up to 8,192 records that it has lately written or seen,
+/// without their outcomes, in mostly less than a kilobyte each: their replays cost the server about
+/// half, and their completions two thirds. Where such a record went before its time, the first call
+/// costs three round trips. Durability is that of the database: an outcome that was recorded
+/// survives a crash of the server unless `synchronous_commit` was turned off.
 ///
 /// The store opens connections of its own: see [`new`](Self::new).
 ///
 /// # Failover
 ///
-/// A standby that takes over without what the primary acknowledged has lost it: a call whose record is gone so runs again, also under
-/// `on_crash = uncertain`, and is not told so, and one whose body was running gets [`Error::LeaseLost`](crate::Error::LeaseLost) in place
-/// of its value. `synchronous_standby_names`, and promoting none but a standby that it waits for, keep that from happening. While a
-/// primary may only be read, outcomes are kept in the processes that have them, and tried again for as long as
-/// [`max_run_time`](crate::handle::Builder::max_run_time) says; after a lease, another call may take over first.
+/// A standby that takes over without what the primary acknowledged has lost it: a call whose record
+/// is gone so runs again, also under `on_crash = uncertain`, and is not told so, and one whose body
+/// was running gets [`Error::LeaseLost`](crate::Error::LeaseLost) in place of its value.
+/// `synchronous_standby_names`, and promoting none but a standby that it waits for, keep that from
+/// happening. While a primary may only be read, outcomes are kept in the processes that have them,
+/// and tried again for as long as [`max_run_time`](crate::handle::Builder::max_run_time) says;
+/// after a lease, another call may take over first.
 ///
 /// # Rights
 ///
-/// The user needs SELECT, INSERT, UPDATE and DELETE on the table of the records, SELECT on the other one, and EXECUTE on `pg_notify`, which
-/// everybody has unless it was revoked. Who may not update, or not tell, is given what is recorded, and runs nothing: a call that begins is
-/// refused with [`Denied`](crate::store::StoreErrorKind::Denied). Where the server's queue of notifications is full, nobody is told, and
-/// who waits elsewhere looks. [`migrate`](Self::migrate) needs CREATE on the schema where there is
-/// something to do.
+/// The user needs SELECT, INSERT, UPDATE and DELETE on the table of the records, SELECT on the
+/// other one, and EXECUTE on `pg_notify`, which everybody has unless it was revoked. Who may not
+/// update, or not tell, is given what is recorded, and runs nothing: a call that begins is refused
+/// with [`Denied`](crate::store::StoreErrorKind::Denied). Where the server's queue of notifications
+/// is full, nobody is told, and who waits elsewhere looks. [`migrate`](Self::migrate) needs CREATE
+/// on the schema where there is something to do.
 ///
 /// # Encryption
 ///
 /// With one of the `tls-` features, the URL switches it on, for heartbeats and notifications too:
-/// `postgres://app@db.example/shop?sslmode=verify-full`, with `&sslrootcert=/path/authority.pem` for an authority of your own.
-/// Where the URL says nothing, sqlx encrypts only if the server offers it, and does not verify who answers. A certificate
-/// that is not trusted, and a server without encryption, are of the kind
+/// `postgres://app@db.example/shop?sslmode=verify-full`, with `&sslrootcert=/path/authority.pem`
+/// for an authority of your own. Where the URL says nothing, sqlx encrypts only if the server
+/// offers it, and does not verify who answers. A certificate that is not trusted, and a server
+/// without encryption, are of the kind
 /// [`Configuration`](crate::store::StoreErrorKind::Configuration).
 ///
 /// # Examples
@@ -109,11 +116,13 @@ impl PostgresStore {
 
     /// Makes a store beside the application's own pool. Call [`migrate`](Self::migrate) once.
     ///
-    /// The store opens connections of its own, at most ten unless set, with the options of the pool; it takes none out of the pool and
-    /// never closes it. A pool pings connections that come and go, which is the larger part of a replay's time; a connection in
-    /// it may wait in a transaction that a cancelled `begin()` left open, where a write is answered and then lost (sqlx 0.9.0, issue
-    /// 4385); and bodies that hold all of its connections would keep a heartbeat waiting. What the pool's `after_connect` does is
-    /// not done for these connections: put a `search_path` or a role into the options.
+    /// The store opens connections of its own, at most ten unless set, with the options of the
+    /// pool; it takes none out of the pool and never closes it. A pool pings connections that come
+    /// and go, which is the larger part of a replay's time; a connection in it may wait in a
+    /// transaction that a cancelled `begin()` left open, where a write is answered and then lost
+    /// (sqlx 0.9.0, issue 4385); and bodies that hold all of its connections would keep a heartbeat
+    /// waiting. What the pool's `after_connect` does is not done for these connections: put a
+    /// `search_path` or a role into the options.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         let made = Self::builder().pool(pool);
@@ -151,13 +160,14 @@ impl PostgresStore {
         }
     }
 
-    /// Makes the store's tables, or brings them up to date. Safe at every start, also of several processes at once, and
-    /// apart from the application's own migrations.
+    /// Makes the store's tables, or brings them up to date. Safe at every start, also of several
+    /// processes at once, and apart from the application's own migrations.
     ///
     /// # Errors
     ///
-    /// [`Schema`] where a newer release left no room for this one or a table is gone, [`Denied`] where the user may not create them,
-    /// [`Busy`] where another process migrates for longer than 30 seconds, [`Unavailable`] where nobody tells in time what is there.
+    /// [`Schema`] where a newer release left no room for this one or a table is gone, [`Denied`]
+    /// where the user may not create them, [`Busy`] where another process migrates for longer than
+    /// 30 seconds, [`Unavailable`] where nobody tells in time what is there.
     ///
     /// [`Schema`]: crate::store::StoreErrorKind::Schema
     /// [`Denied`]: crate::store::StoreErrorKind::Denied
@@ -187,8 +197,8 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, they are older, or a newer
-    /// release left no room for this one.
+    /// [`Schema`](crate::store::StoreErrorKind::Schema) where one of them is missing, they are
+    /// older, or a newer release left no room for this one.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let inner = &self.inner;
         let checking = async |connection: &mut Connected| {
@@ -198,21 +208,23 @@ impl PostgresStore {
         inner.connections.run("checking the schema", checking).await
     }
 
-    /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run their own migrations.
+    /// The statements that [`migrate`](Self::migrate) runs on an empty database, for people who run
+    /// their own migrations.
     #[must_use]
     pub fn ddl(&self) -> String {
         migrate::ddl(&self.inner.prefix)
     }
 }
 
-/// How long whoever waits for a locked record looks at it before noting that is tried again; four times as long after each time, up
-/// to the longest.
+/// How long whoever waits for a locked record looks at it before noting that is tried again; four
+/// times as long after each time, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl PostgresStore {
-    /// Notes that somebody waits while version `seen` stands; `None` where nobody would tell, or it cannot be noted. A server that
-    /// takes no writes, because its disk is full for example, can still be looked at.
+    /// Notes that somebody waits while version `seen` stands; `None` where nobody would tell, or it
+    /// cannot be noted. A server that takes no writes, because its disk is full for example, can
+    /// still be looked at.
     async fn note(&self, id: &RecordId, seen: Version) -> Option<Mark> {
         if !self.inner.tells() {
             return None;
@@ -317,7 +329,8 @@ impl Store for PostgresStore {
         spawned("listing records", listing).await
     }
 
-    /// A connection of its own, on the thread that beats: blocked user code keeps the others from being read.
+    /// A connection of its own, on the thread that beats: blocked user code keeps the others from
+    /// being read.
     async fn for_heartbeats(&self) -> Result<Option<Arc<dyn Store>>, StoreError> {
         let inner = &self.inner;
         Ok(Some(Arc::new(Self {

@@ -16,8 +16,9 @@ use crate::store::{StoreError, StoreErrorKind, sql::Value};
 pub(super) enum Protocol {
     /// Prepared once a connection: parsed and planned once.
     Extended,
-    /// As one text, in one message. Behind a proxy that pools transactions, the second message of the driver may not find what the
-    /// first one prepared. On a connection of the application's, `DISCARD ALL` or `DEALLOCATE ALL` may forget what has a name.
+    /// As one text, in one message. Behind a proxy that pools transactions, the second message of
+    /// the driver may not find what the first one prepared. On a connection of the application's,
+    /// `DISCARD ALL` or `DEALLOCATE ALL` may forget what has a name.
     Simple,
 }
 
@@ -25,7 +26,8 @@ pub(super) enum Protocol {
 const ANOTHER: &str =
     "another statement answered: say `transaction_pooling()` where a proxy pools transactions";
 
-/// How often a statement that gave way to another one is sent again, where it is a transaction of its own.
+/// How often a statement that gave way to another one is sent again, where it is a transaction of
+/// its own.
 pub(super) const MAX_SERIALIZATION_RETRIES: u32 = 10;
 
 /// Runs a statement to its end.
@@ -40,10 +42,12 @@ pub(super) async fn run(
     check_identity(statement, rows, doing)
 }
 
-/// The same for a statement whose last parameter is the channel on which a record is told that somebody waits for.
+/// The same for a statement whose last parameter is the channel on which a record is told that
+/// somebody waits for.
 ///
-/// It is sent again up to `retries` times where it gave way to another one that writes the same rows, as a strict isolation demands:
-/// none where it is a part of the application's transaction, which is lost then, or where its caller sends it again.
+/// It is sent again up to `retries` times where it gave way to another one that writes the same
+/// rows, as a strict isolation demands: none where it is a part of the application's transaction,
+/// which is lost then, or where its caller sends it again.
 pub(super) async fn run_and_tell(
     connection: &mut PgConnection,
     protocol: Protocol,
@@ -83,8 +87,8 @@ fn check_identity(
     }
 }
 
-/// Where the server has no room left for what it is to tell, the statement was undone, and is sent again to tell nobody: who waits
-/// looks, too.
+/// Where the server has no room left for what it is to tell, the statement was undone, and is sent
+/// again to tell nobody: who waits looks, too.
 async fn send_and_tell(
     connection: &mut PgConnection,
     protocol: Protocol,
@@ -140,8 +144,9 @@ fn without_nul(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Puts the values in their places. Only digits and hexadecimal digits are put in, so nothing in a value can be read as a
-/// part of the statement, whatever the server's settings for quotes and backslashes.
+/// Puts the values in their places. Only digits and hexadecimal digits are put in, so nothing in a
+/// value can be read as a part of the statement, whatever the server's settings for quotes and
+/// backslashes.
 fn written_out(statement: &str, values: &[Value<'_>]) -> String {
     let mut text = String::with_capacity(2 * statement.len());
     let mut parts = statement.split('$');

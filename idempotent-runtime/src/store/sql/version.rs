@@ -1,7 +1,9 @@
-//! Which version of the schema stands, and which this build needs: the number of steps that were ever released.
+//! Which version of the schema stands, and which this build needs: the number of steps that were
+//! ever released.
 //!
-//! A deploy may be rolled back, and a rolling one starts builds of both releases. So a step says from which version on builds can use
-//! the tables once it is taken, and the database keeps what it says: an older build goes on where a newer release left it room.
+//! A deploy may be rolled back, and a rolling one starts builds of both releases. So a step says
+//! from which version on builds can use the tables once it is taken, and the database keeps what it
+//! says: an older build goes on where a newer release left it room.
 
 use crate::store::{StoreError, StoreErrorKind, sql::TablePrefix};
 
@@ -26,7 +28,8 @@ pub struct Found {
 /// Both numbers of what stands, over the rows of the table of the versions.
 pub(crate) const FOUND: &str = "coalesce(max(version), 0), coalesce(max(usable_from), 0)";
 
-/// Whether this build can use the schema: `false` for an older one, an error for a newer one that leaves it no room.
+/// Whether this build can use the schema: `false` for an older one, an error for a newer one that
+/// leaves it no room.
 pub fn is_usable(found: Found, known: usize, doing: &'static str) -> Result<bool, StoreError> {
     let known = i64::try_from(known).unwrap_or(i64::MAX);
     let Found {
@@ -55,8 +58,8 @@ pub(crate) fn check(found: Found, known: usize, doing: &'static str) -> Result<(
     )
 }
 
-/// Tells the id of the store, which the first step drew: by it a claim inside a transaction of the application's knows whether it
-/// is in the right database.
+/// Tells the id of the store, which the first step drew: by it a claim inside a transaction of the
+/// application's knows whether it is in the right database.
 pub(crate) fn id(prefix: &TablePrefix) -> String {
     format!("SELECT store FROM {prefix}schema WHERE version = 1")
 }
@@ -74,15 +77,16 @@ pub(crate) fn is_elsewhere(doing: &'static str) -> StoreError {
     )
 }
 
-/// The table of the records is gone, and that of the versions says that it was made. Nobody makes it again: whoever lost records
-/// has to know.
+/// The table of the records is gone, and that of the versions says that it was made. Nobody makes
+/// it again: whoever lost records has to know.
 pub(crate) fn records_are_missing(prefix: &TablePrefix, doing: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::Schema, doing).with_source(format!(
         "the table `{prefix}records` is missing, although `{prefix}schema` says that it was made: restore it, or drop `{prefix}schema` for `migrate()` to make both"
     ))
 }
 
-/// The text that makes the tables: that of the versions, and then each step, with what notes that it was applied.
+/// The text that makes the tables: that of the versions, and then each step, with what notes that
+/// it was applied.
 pub(crate) fn ddl(mut text: String, steps: &[Step], applied: impl Fn(Found) -> String) -> String {
     for (version, step) in missing(steps, Found::default()) {
         text.push_str(&step.text);

@@ -92,7 +92,8 @@ impl Statements {
     ) -> Result<Swap, StoreError> {
         let mut answers = connection.fetch_many(written(&self.create, id, None, next));
         let mut applied = None;
-        // Read to the end where something was written, because what goes wrong at the commit comes after the row.
+        // Read to the end where something was written, because what goes wrong at the commit comes
+        // after the row.
         while let Some(answer) = poll_fn(|context| answers.as_mut().poll_next(context)).await {
             if let Either::Right(row) = answer.map_err(|error| failure::of(error, CLAIMING))? {
                 match sql::swapped(&row, RECORD, next.version, CLAIMING)? {
@@ -117,7 +118,8 @@ impl Statements {
         if finishes(next) {
             let swap = replace(connection, &self.finish, id, seen, next).await?;
             match &swap {
-                // Refused over the version that was seen: only the bound on `purge_from` was in the way.
+                // Refused over the version that was seen: only the bound on `purge_from` was in the
+                // way.
                 Swap::Refused(Snapshot {
                     record: Some(record),
                     ..
@@ -128,7 +130,8 @@ impl Statements {
         replace(connection, &self.replace, id, seen, next).await
     }
 
-    /// Looks at what stands under the ids of these claims: what answers each of them, where something does.
+    /// Looks at what stands under the ids of these claims: what answers each of them, where
+    /// something does.
     pub(super) async fn look(
         &self,
         connection: &mut SqliteConnection,
@@ -146,8 +149,9 @@ impl Statements {
             .collect())
     }
 
-    /// Puts several drafts where their callers saw that nothing stands, or each where its version stands and only finishes. Either all
-    /// are answered, and what was applied stands, or none is, and nothing does once the transaction is rolled back.
+    /// Puts several drafts where their callers saw that nothing stands, or each where its version
+    /// stands and only finishes. Either all are answered, and what was applied stands, or none is,
+    /// and nothing does once the transaction is rolled back.
     pub(super) async fn together(
         &self,
         connection: &mut SqliteConnection,
@@ -215,7 +219,8 @@ async fn replace(
     sql::swapped(row, RECORD, next.version, DOING)
 }
 
-/// Runs one statement for so many records to its end: the row that each of them is answered with, where there is one.
+/// Runs one statement for so many records to its end: the row that each of them is answered with,
+/// where there is one.
 async fn each(
     connection: &mut SqliteConnection,
     query: Query<'static, Sqlite, SqliteArguments>,
@@ -257,8 +262,8 @@ fn written(
         .fold(query(text), rows::bind)
 }
 
-/// Runs a query to its end. Never `fetch_one` for a write with `RETURNING`: the driver would stop at its row and swallow what
-/// goes wrong when the write is committed, which is after it.
+/// Runs a query to its end. Never `fetch_one` for a write with `RETURNING`: the driver would stop
+/// at its row and swallow what goes wrong when the write is committed, which is after it.
 async fn all(
     connection: &mut SqliteConnection,
     query: Query<'static, Sqlite, SqliteArguments>,

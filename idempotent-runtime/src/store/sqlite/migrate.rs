@@ -1,5 +1,5 @@
-//! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so that the application's
-//! migrations never meet it.
+//! Our tables, and how they come to be: a migrator of our own, with a version table of its own, so
+//! that the application's migrations never meet it.
 
 use sqlx::{AssertSqlSafe, Connection, Executor, Row, sqlite::SqliteConnection};
 
@@ -12,11 +12,11 @@ use crate::store::{
     },
 };
 
-/// Every step that was ever released, oldest first: the version of the schema is the number of steps. A released step
-/// never changes.
+/// Every step that was ever released, oldest first: the version of the schema is the number of
+/// steps. A released step never changes.
 ///
-/// The table keeps its rowid: outcomes may be large, and a `WITHOUT ROWID` table would carry them in the tree that is
-/// searched.
+/// The table keeps its rowid: outcomes may be large, and a `WITHOUT ROWID` table would carry them
+/// in the tree that is searched.
 fn steps(prefix: &TablePrefix) -> [Step; 1] {
     let records = format!(
         "CREATE TABLE {prefix}records (
@@ -59,7 +59,8 @@ pub(super) fn ddl(prefix: &TablePrefix) -> String {
     })
 }
 
-/// Brings the tables to this build's version. Safe to call at every start, and by several processes at once.
+/// Brings the tables to this build's version. Safe to call at every start, and by several processes
+/// at once.
 pub(super) async fn migrate(
     connection: &mut SqliteConnection,
     prefix: &TablePrefix,
@@ -125,7 +126,8 @@ pub(super) async fn find_id(
     id.map_err(|error| failure::of(error, "looking for the store"))
 }
 
-/// Finds the table of the records, which may be gone whatever that of the versions says. Names are the same in either case.
+/// Finds the table of the records, which may be gone whatever that of the versions says. Names are
+/// the same in either case.
 async fn find_records(
     connection: &mut SqliteConnection,
     prefix: &TablePrefix,

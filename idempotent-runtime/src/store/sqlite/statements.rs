@@ -1,4 +1,5 @@
-//! The statements of the SQLite dialect. Parameters are numbered as [`sql::written`](crate::store::sql::written) orders them.
+//! The statements of the SQLite dialect. Parameters are numbered as
+//! [`sql::written`](crate::store::sql::written) orders them.
 
 use std::{
     fmt::Write as _,
@@ -11,19 +12,21 @@ use crate::{
     store::sql::{APPLIED, COLUMNS, REFUSED, TablePrefix},
 };
 
-/// The time in microseconds. `unixepoch('subsec')` is a float of seconds with three exact decimals, so it is rounded to
-/// milliseconds before it becomes an integer. Within one statement SQLite answers the same time everywhere, and reads the
-/// clock after it has the lock it writes under.
+/// The time in microseconds. `unixepoch('subsec')` is a float of seconds with three exact decimals,
+/// so it is rounded to milliseconds before it becomes an integer. Within one statement SQLite
+/// answers the same time everywhere, and reads the clock after it has the lock it writes under.
 pub(super) const NOW: &str = "CAST(round(unixepoch('subsec') * 1000) AS INTEGER) * 1000";
 
-/// Where a record may begin. Inside a transaction of the application's it is the database of the store alone.
+/// Where a record may begin. Inside a transaction of the application's it is the database of the
+/// store alone.
 const ANYWHERE: &str = "WHERE true";
 
 /// The text of every statement, for one table.
 ///
-/// Beside the columns of a record the table has `purge_from`, the least moment at which it can expire: what `expires`
-/// would be if its holder finished at once. Only this column is indexed, and a completion leaves it alone, so that it does not
-/// write to the index. What somebody must settle never expires, so it stands behind everything that a purge looks at.
+/// Beside the columns of a record the table has `purge_from`, the least moment at which it can
+/// expire: what `expires` would be if its holder finished at once. Only this column is indexed, and
+/// a completion leaves it alone, so that it does not write to the index. What somebody must settle
+/// never expires, so it stands behind everything that a purge looks at.
 #[derive(Clone, Debug)]
 pub(super) struct Statements {
     pub(super) load: Arc<str>,
@@ -42,8 +45,8 @@ pub(super) struct Statements {
     pub(super) here: Option<Arc<str>>,
 }
 
-/// How many writes stand after one commit at most. What they answer has to fit into the channel of the driver, of 50: where it waits for
-/// somebody to read, it waits with the file locked.
+/// How many writes stand after one commit at most. What they answer has to fit into the channel of
+/// the driver, of 50: where it waits for somebody to read, it waits with the file locked.
 pub(super) const MOST_TOGETHER: usize = 8;
 
 /// One statement for several records, which are one message to the driver.
@@ -79,8 +82,8 @@ impl Together {
         Arc::clone(text)
     }
 
-    /// The text for one of them. By numbers with a dollar the driver finds the parameters of each, and by those with a question mark only
-    /// such as begin with the first.
+    /// The text for one of them. By numbers with a dollar the driver finds the parameters of each,
+    /// and by those with a question mark only such as begin with the first.
     fn of_record(&self, record: usize) -> String {
         let mut pieces = self.of_one.split('?');
         let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -110,9 +113,10 @@ impl Statements {
         let max = i64::MAX;
         let stands = format!("{NOW}, {columns} FROM (SELECT 1) LEFT JOIN {table} ON id = ?1");
         let load = format!("SELECT {stands}");
-        // Three statements in one round trip. Where something stands, the first one shows it and then fails on purpose, by
-        // the absolute value of the least integer, which ends them: a replay is a look and takes no lock. The third
-        // looks where somebody else was quicker than the second.
+        // Three statements in one round trip. Where something stands, the first one shows it and
+        // then fails on purpose, by the absolute value of the least integer, which ends them: a
+        // replay is a look and takes no lock. The third looks where somebody else was quicker than
+        // the second.
         let create = format!(
             "SELECT {REFUSED}, {NOW}, {columns} FROM {table} WHERE id = ?1
              UNION ALL SELECT abs({min} + 0 * rowid), 0, {columns} FROM {table} WHERE id = ?1;

@@ -266,7 +266,8 @@ async fn s_34_a_request_for_another_protocol_passes() {
     passes(&shop, websocket(Method::GET)).await;
     passes(&shop, Ask::new(Method::CONNECT, "/proxy").key("k")).await;
 
-    // Only a GET can become a WebSocket over HTTP/1.1, so the field alone does not free a POST from its key.
+    // Only a GET can become a WebSocket over HTTP/1.1, so the field alone does not free a POST from
+    // its key.
     shop.keeps(websocket(Method::POST)).await;
 
     // Some clients offer HTTP/2 with every request, and it is answered as any other.

@@ -198,7 +198,8 @@ async fn a_caller_has_a_bound_of_its_own() {
     shop.send(second).await.is_fresh();
 }
 
-/// Who takes over stands for a handler that may have acted. Refused for want of room, it would free the key for another request.
+/// Who takes over stands for a handler that may have acted. Refused for want of room, it would free
+/// the key for another request.
 #[tokio::test]
 async fn who_takes_over_finds_room() {
     let (shop, gate, clock) = on_a_clock(Rules::ietf());

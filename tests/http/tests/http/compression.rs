@@ -74,7 +74,8 @@ async fn s_93_a_stored_coding_is_not_given_to_who_cannot_read_it() {
     assert_eq!(shop.runs(), 1);
 }
 
-/// RFC 9110, section 12.5.3: without the field any coding is acceptable. The first request was answered so, too.
+/// RFC 9110, section 12.5.3: without the field any coding is acceptable. The first request was
+/// answered so, too.
 #[tokio::test]
 async fn s_93_who_names_no_coding_is_given_the_one_that_is_stored() {
     let shop = compressed(Rules::ietf());

@@ -1,5 +1,5 @@
-//! One operation with two doors: a handler behind the layer, and a consumer of messages. Both name the
-//! same order.
+//! One operation with two doors: a handler behind the layer, and a consumer of messages. Both name
+//! the same order.
 
 use std::sync::{
     Arc,

@@ -20,7 +20,8 @@ struct Order {
     amount: u32,
 }
 
-/// Of nothing there is nothing to sell: the handler says so itself, with the status that extractors have, too.
+/// Of nothing there is nothing to sell: the handler says so itself, with the status that extractors
+/// have, too.
 async fn place(Json(order): Json<Order>) -> Response {
     match order.amount {
         0 => (StatusCode::UNPROCESSABLE_ENTITY, "nothing").into_response(),

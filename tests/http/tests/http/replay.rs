@@ -1,4 +1,5 @@
-//! A3: the first request, its replays, other requests with its key, and those that come while it runs.
+//! A3: the first request, its replays, other requests with its key, and those that come while it
+//! runs.
 
 use std::{io, time::Duration};
 

@@ -9,7 +9,8 @@ use idempotent_runtime::{
 
 use crate::harness::{Shop, charge, marked, receipt};
 
-/// Stands for an encryption that authenticates: it opens nothing that was sealed for another record.
+/// Stands for an encryption that authenticates: it opens nothing that was sealed for another
+/// record.
 #[derive(Debug)]
 struct Bound;
 
@@ -24,7 +25,8 @@ impl Seal for Bound {
     }
 }
 
-/// A shop that says which run it was, and where that is the third one, that nobody knows what happened.
+/// A shop that says which run it was, and where that is the third one, that nobody knows what
+/// happened.
 fn sealed(key_scope: KeyScope) -> Shop {
     let rules = Rules::ietf().key_scope(key_scope);
     let set_up = |layer: LayerBuilder<Scope>| layer.rules(rules).seal(Bound);
@@ -71,7 +73,8 @@ async fn s_72_what_somebody_settles_is_sealed_for_its_record() {
     );
 }
 
-/// Does what somebody can who writes to the store: gives each of two records the outcome of the other.
+/// Does what somebody can who writes to the store: gives each of two records the outcome of the
+/// other.
 async fn exchange_outcomes(shop: &Shop) {
     let records = shop.records().await;
     let [(first, one), (second, other)] = &records[..] else {

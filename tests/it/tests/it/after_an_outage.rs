@@ -1,4 +1,5 @@
-//! A store that is out of reach for longer than a lease, and a process that lives on: it knows what became of its body.
+//! A store that is out of reach for longer than a lease, and a process that lives on: it knows what
+//! became of its body.
 
 use std::{task::Poll, time::Duration};
 
@@ -69,7 +70,8 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
             )
         };
         assert!(is_told(not_settled(settled)), "{mode:?}");
-        // It may have looked just before that was written: then it finds a record that is not parked.
+        // It may have looked just before that was written: then it finds a record that is not
+        // parked.
         let resumed = not_settled(settle(&owner, key).resume().await);
         let is_not_parked = resumed == Some(NotSettled::NotParked);
         assert!(is_not_parked || is_told(resumed), "{mode:?}: {resumed:?}");
@@ -79,7 +81,8 @@ async fn what_could_not_be_recorded_is_not_settled_otherwise(world: World) {
     }
 }
 
-/// It shows that the store takes writes again: duplicates of what is known here, and a shutdown, need not wait for the next try in turn.
+/// It shows that the store takes writes again: duplicates of what is known here, and a shutdown,
+/// need not wait for the next try in turn.
 async fn an_outcome_is_written_once_a_heartbeat_gets_through(world: World) {
     let owner = world.owner().await;
     let charge = Charge::of(&world, &owner);
@@ -114,12 +117,14 @@ async fn duplicates_do_not_press_a_store_that_takes_no_writes(world: World) {
         is_told(&charge.clone().rejecting(), is_in_progress).await;
     }
 
-    // Time stands still: there is one try of the call's own, the first one in the background, and one for all of these.
+    // Time stands still: there is one try of the call's own, the first one in the background, and
+    // one for all of these.
     let tries = owner.store.calls(Operation::Ending) - tries;
     assert!(tries <= 2, "{tries} tries for a hundred duplicates");
 }
 
-/// Whoever hangs with an outcome that nobody gets to write must not keep his key for ever, not even for his own handle.
+/// Whoever hangs with an outcome that nobody gets to write must not keep his key for ever, not even
+/// for his own handle.
 async fn who_never_ends_is_taken_over(world: World) {
     let owner = world.owner_with(|builder| builder.max_run_time("1m")).await;
     let charge = Charge::of(&world, &owner);

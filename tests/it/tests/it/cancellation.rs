@@ -1,6 +1,8 @@
-//! Cancellation: the caller goes away, the body panics or the runtime ends, at every await there is.
+//! Cancellation: the caller goes away, the body panics or the runtime ends, at every await there
+//! is.
 //!
-//! Afterwards, and without any time passing, the next call is answered: it runs, replays, or is told *uncertain*.
+//! Afterwards, and without any time passing, the next call is answered: it runs, replays, or is
+//! told *uncertain*.
 
 mod dropped;
 
@@ -43,7 +45,8 @@ const DROPPED: &str = "dropped";
 
 type Call = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-/// A store that is not done at once, neither before it takes effect nor after. It tells when the last one who uses it is gone.
+/// A store that is not done at once, neither before it takes effect nor after. It tells when the
+/// last one who uses it is gone.
 #[derive(Debug)]
 struct Yielding {
     store: Arc<dyn Store>,
@@ -143,7 +146,8 @@ async fn state_of(world: &World, key: &str) -> Option<State> {
     record.map(|record| record.state)
 }
 
-/// Checks what a call left that went away while it was under way, and that the next one is answered at once.
+/// Checks what a call left that went away while it was under way, and that the next one is answered
+/// at once.
 async fn check(world: &World, key: &str, mode: Mode, what: &str) {
     let began = world.runs(key);
     let left = state_of(world, key).await;
@@ -246,7 +250,8 @@ async fn a_waiter_dropped_at_every_await(world: World) {
     assert_eq!(world.runs("k"), 1);
 }
 
-/// What makes the body is the application's code, too: it sees its attempt, and may have done something when it panics.
+/// What makes the body is the application's code, too: it sees its attempt, and may have done
+/// something when it panics.
 async fn a_panic_while_the_body_is_made(world: World) {
     let (first, next) = (world.owner().await, world.owner().await);
     let pay = |owner: &Owner| owner.call("pay").key("k").on_crash(OnCrash::Uncertain);
@@ -319,8 +324,8 @@ async fn a_heartbeat_thread_ends_with_its_handle(world: World) {
     is_gone(handle, gone).await;
 }
 
-/// Its caller goes away as soon as the key is claimed. From then on the call has a task of its own, so that it runs on and is
-/// recorded, also where its body had not been polled yet.
+/// Its caller goes away as soon as the key is claimed. From then on the call has a task of its own,
+/// so that it runs on and is recorded, also where its body had not been polled yet.
 async fn a_detached_call_dropped_once_it_is_claimed(world: World) {
     let owner = world
         .owner_with(|builder| builder.on_crash(OnCrash::Uncertain))

@@ -1,4 +1,5 @@
-//! A worker on its way to an answer: what `run::admit` does around the state machine, a step at a time.
+//! A worker on its way to an answer: what `run::admit` does around the state machine, a step at a
+//! time.
 
 use std::sync::Arc;
 
@@ -45,7 +46,8 @@ impl Protocol {
         }
         let request = world.workers[worker].request_mut().expect("it sends");
         let sent = *request;
-        // What is sent again is the same but for its version: one that stood, and was purged, must not stand again.
+        // What is sent again is the same but for its version: one that stood, and was purged, must
+        // not stand again.
         if self.fault != Fault::RetryKeepsVersion {
             request.draft.version = FRESHER;
         }

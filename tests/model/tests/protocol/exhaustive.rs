@@ -31,7 +31,8 @@ fn other_arguments(caller: Caller) -> Caller {
     }
 }
 
-/// How often the workers call, all together, how many of their requests may straggle, and how often an operator settles.
+/// How often the workers call, all together, how many of their requests may straggle, and how often
+/// an operator settles.
 #[derive(Clone, Copy)]
 struct Bounds {
     calls: u8,

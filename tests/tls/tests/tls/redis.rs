@@ -121,7 +121,8 @@ async fn a_server_that_nobody_trusted_vouches_for_is_refused() {
     is_refused(in_time(connecting).await, "certificate");
 }
 
-/// The protocol has no word for encryption: who does not encrypt gets no answer, and neither does who alone does.
+/// The protocol has no word for encryption: who does not encrypt gets no answer, and neither does
+/// who alone does.
 pub(super) async fn nobody_answers(
     connect: impl AsyncFnOnce(RedisBuilder) -> Result<RedisStore, StoreError>,
 ) {

@@ -1,4 +1,5 @@
-//! A Redis Cluster whose nodes have no port but the encrypted one, neither for clients nor for each other.
+//! A Redis Cluster whose nodes have no port but the encrypted one, neither for clients nor for each
+//! other.
 
 use redis::{Client, FromRedisValue, cluster::ClusterClient};
 use tokio_stream::StreamExt;
@@ -61,7 +62,8 @@ async fn every_connection_of_urls_is_encrypted() {
         }
         let prefix = prefix();
         let channel = format!("{prefix}moved");
-        // The store listens at the first node, and what it is told comes to the last one by way of the others.
+        // The store listens at the first node, and what it is told comes to the last one by way of
+        // the others.
         let last = nodes.last().expect("there are six");
         let mut told = listen(last, &channel).await;
         let open = async || {

@@ -1,8 +1,9 @@
-//! Calls of which an attempt may have come through: what leaves them open, and what is their outcome.
+//! Calls of which an attempt may have come through: what leaves them open, and what is their
+//! outcome.
 
 use super::*;
 
-/// What the method protects may be asked for again, and what it is told at last is no outcome.
+/// A request that its method protects may be sent again, and its last answer is no outcome.
 #[test]
 fn cl11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() {
     let last = Progress {
@@ -29,7 +30,8 @@ fn cl11_the_server_s_problems_are_no_outcome_of_what_only_the_method_protects() 
     }
 }
 
-/// The attempt before may have changed what the condition asks for: then it was carried out, and so is refused.
+/// The attempt before may have changed what the condition asks for: then it was carried out, and so
+/// is refused.
 #[test]
 fn cl21_a_condition_that_fails_at_a_later_attempt_tells_nothing_where_only_the_method_protects() {
     let unknown = unknown(StopReason::Refused);
@@ -188,7 +190,8 @@ fn cl21_a_refusal_does_not_tell_what_an_earlier_attempt_did() {
     }
 }
 
-/// A handler may have a refusal of its own recorded, and then it is what the earlier attempt came to.
+/// A handler may have a refusal of its own recorded, and then it is what the earlier attempt came
+/// to.
 #[test]
 fn cl23_a_refusal_that_was_recorded_is_the_outcome() {
     for may_have_happened in [false, true] {

@@ -75,7 +75,7 @@ fn cl12_what_is_running_is_asked_for_as_long_as_there_is_time() {
     }
 }
 
-/// What comes after the wait has as many attempts as if there had been none.
+/// After the wait there are as many attempts as if there had been none.
 #[test]
 fn cl12_what_was_waited_for_used_up_no_attempt() {
     let waited = |attempts| Progress {
@@ -100,7 +100,8 @@ fn cl12_who_sends_nothing_again_does_not_wait_either() {
     }
 }
 
-/// However short the pauses are that were meant for a few attempts: no server is asked as fast as it answers.
+/// However short the pauses are that were meant for a few attempts: no server is asked as fast as
+/// it answers.
 #[test]
 fn cl12_what_is_running_is_never_asked_for_without_a_pause() {
     let (zero, short) = (Duration::ZERO, Duration::from_millis(1));

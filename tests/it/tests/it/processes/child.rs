@@ -30,7 +30,8 @@ pub(super) const ROLE: &str = "IDEMPOTENT_TEST_PROCESS";
 pub(super) enum Role {
     /// Makes a call, stops at this point and says so; told to go on, it says what came of it.
     Call(Job, Point),
-    /// Gets ready and says so; told to go on, it makes so many equal calls at once and says what came of them.
+    /// Gets ready and says so; told to go on, it makes so many equal calls at once and says what
+    /// came of them.
     Crowd(Job, usize),
     /// Makes a call that waits for nobody, and says what came of it and what time it is.
     Visit(Job),
@@ -59,7 +60,8 @@ pub(super) enum Point {
     MidAsk,
 }
 
-/// No test by itself: the entrance of the processes that the tests start, which name their role in the environment.
+/// No test by itself: the entrance of the processes that the tests start, which name their role in
+/// the environment.
 #[test]
 fn child() {
     let Ok(role) = env::var(ROLE) else { return };
@@ -95,7 +97,8 @@ async fn call(job: Job, point: Point, parent: &mut mpsc::UnboundedReceiver<Strin
             stops.until_lost = true;
         }
         Point::AfterBody => stop(Operation::Ending, Fault::Delay),
-        // A swap that a heartbeat came before is refused and sent again, so the store cannot tell which one will stand.
+        // A swap that a heartbeat came before is refused and sent again, so the store cannot tell
+        // which one will stand.
         Point::AfterRecording => {}
         Point::MidAsk => stops.in_ask = Some(gate.clone()),
     }

@@ -1,6 +1,7 @@
 //! SIGKILL at every point of a call, in every mode, and what the next callers find.
 //!
-//! I1: never two live bodies. I2: one recorded outcome. I4: tokens grow. I10: an answer within one lease, or *uncertain*.
+//! I1: never two live bodies. I2: one recorded outcome. I4: tokens grow. I10: an answer within one
+//! lease, or *uncertain*.
 
 mod stream;
 
@@ -32,7 +33,8 @@ const AT_ONCE: usize = 5;
 
 const LEASE: Duration = Duration::from_millis(250);
 
-/// What a busy machine may add to the lease before a call is answered; nothing against the five minutes of the record.
+/// What a busy machine may add to the lease before a call is answered; nothing against the five
+/// minutes of the record.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Makes a test of each of these at each place, with so many kills.
@@ -150,7 +152,8 @@ fn assert_left(point: Point, left: Option<&Record>) {
     );
 }
 
-/// What the first survivors must find: what comes of their calls, and how many bodies were polled by then.
+/// What the first survivors must find: what comes of their calls, and how many bodies were polled
+/// by then.
 fn expected(job: &Job, point: Point, dead: u32) -> (Came, usize) {
     use {
         Knowledge::{Happened, RunAgain, Unknown},
@@ -259,8 +262,8 @@ impl Survivors {
     }
 }
 
-/// I1 and I4 in the store: whoever took over drew a higher token, and not before the lease had ended by the store's
-/// clock, which a token tells in microseconds.
+/// I1 and I4 in the store: whoever took over drew a higher token, and not before the lease had
+/// ended by the store's clock, which a token tells in microseconds.
 fn assert_succession(left: Option<&Record>, stands: &Record) {
     let Some(left) = left else { return };
     assert!(stands.token >= left.token, "{left:?} {stands:?}");

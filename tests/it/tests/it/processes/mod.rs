@@ -1,8 +1,8 @@
-//! Real processes on one SQLite file, or one server: killed with SIGKILL at exact points, stopped past their lease and woken, and ten
-//! at once.
+//! Real processes on one SQLite file, or one server: killed with SIGKILL at exact points, stopped
+//! past their lease and woken, and ten at once.
 //!
-//! The test binary starts itself again as the child, which stops at a point, says so, and waits for its end. What bodies
-//! did stands in a log on disk, so that it outlives them.
+//! The test binary starts itself again as the child, which stops at a point, says so, and waits for
+//! its end. What bodies did stands in a log on disk, so that it outlives them.
 
 #[macro_use]
 mod place;

@@ -1,4 +1,5 @@
-//! SIGKILL at every point of a call in a transaction of the library's, and what the next calls find.
+//! SIGKILL at every point of a call in a transaction of the library's, and what the next calls
+//! find.
 
 use std::{collections::BTreeMap, path::PathBuf, process, sync::Arc};
 

@@ -13,7 +13,7 @@ use idempotent_runtime::{
 };
 
 use super::{
-    PlaceError, Placed,
+    PlaceError, Placed, assert_ended,
     attribute::{Connection, place},
     ours, outside,
     shop::{MariaDbShop, PostgresShop, Remote, Shop},
@@ -184,11 +184,7 @@ where
         Ok(7)
     })
     .await;
-    let placed = ours(placed);
-    assert!(
-        matches!(placed, Err(Error::TransactionEnded { .. })),
-        "{placed:?}"
-    );
+    assert_ended(placed);
     assert_eq!(shop.orders().await, [0_i64; 0]);
 }
 
@@ -202,11 +198,7 @@ async fn half_of_a_call_is_not_committed<S: Shop<Database: SqlDatabase>>(shop: S
         Ok(7)
     })
     .await;
-    let placed = ours(placed);
-    assert!(
-        matches!(placed, Err(Error::TransactionEnded { .. })),
-        "{placed:?}"
-    );
+    assert_ended(placed);
     assert_eq!(shop.orders().await, [0_i64; 0]);
 }
 
@@ -221,11 +213,7 @@ async fn an_aborted_transaction_that_the_body_swallows_is_told() {
         Ok(7)
     })
     .await;
-    let placed = ours(placed);
-    assert!(
-        matches!(placed, Err(Error::TransactionEnded { .. })),
-        "{placed:?}"
-    );
+    assert_ended(placed);
     assert_eq!(shop.orders().await, [0_i64; 0]);
 }
 

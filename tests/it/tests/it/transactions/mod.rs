@@ -80,6 +80,15 @@ fn is_refused(placed: &Placed) -> bool {
     )
 }
 
+#[track_caller]
+fn assert_ended(placed: Placed) {
+    let placed = ours(placed);
+    assert!(
+        matches!(placed, Err(Error::TransactionEnded { .. })),
+        "{placed:?}"
+    );
+}
+
 /// Places an order in the transaction that is open on a connection.
 async fn place_in<S: Shop>(
     shop: &S,

@@ -1,4 +1,5 @@
-//! The forms of functions that `tx` goes with: their futures are `Send`, as those of plain functions are.
+//! The forms of functions that `tx` goes with: their futures are `Send`, as those of plain
+//! functions are.
 
 use std::sync::Arc;
 

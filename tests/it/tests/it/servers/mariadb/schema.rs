@@ -143,7 +143,8 @@ async fn a_start_waits_for_another_one_that_migrates() {
     migrated.expect("the tables are made");
 }
 
-/// As on Postgres: writes through the application's pool are acknowledged, and do not stand for anybody else; all of ours do.
+/// As on Postgres: writes through the application's pool are acknowledged, and do not stand for
+/// anybody else; all of ours do.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_cancelled_begin_loses_no_acknowledged_write() {

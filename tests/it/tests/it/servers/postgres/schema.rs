@@ -137,7 +137,8 @@ async fn pool() -> PgPool {
         .expect("a pool")
 }
 
-/// The application holds its only connection, in a transaction; its pool is not asked for another, and not closed.
+/// The application holds its only connection, in a transaction; its pool is not asked for another,
+/// and not closed.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_pool_that_is_used_up_is_in_nobodys_way() {
@@ -155,8 +156,8 @@ async fn a_pool_that_is_used_up_is_in_nobodys_way() {
     assert!(!pool.is_closed());
 }
 
-/// Cancelled `begin()`s leave transactions open in the application's pool. Writes through it are acknowledged, and do not stand for
-/// anybody else; all of ours do.
+/// Cancelled `begin()`s leave transactions open in the application's pool. Writes through it are
+/// acknowledged, and do not stand for anybody else; all of ours do.
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test"]
 async fn a_cancelled_begin_loses_no_acknowledged_write() {

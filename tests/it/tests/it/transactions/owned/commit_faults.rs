@@ -137,8 +137,8 @@ impl<S: Remote + Shop<Database: SqlDatabase>> Bank<S> {
         }
     }
 
-    /// The body runs again where any message before the commit is cut. Tells how many transfers that
-    /// took.
+    /// The body runs again where any message before the commit is cut. Tells how many transfers
+    /// that took.
     async fn find_commit(&mut self, beside: &mut Connection<S>) -> i64 {
         let fault = Fault {
             spot: Spot::Commit,
