@@ -21,9 +21,9 @@ use std::{process::ExitCode, thread, time::Instant};
 use servers::Servers;
 
 const USAGE: &str = "\
-usage: cargo xtask test      every test and doc test, with the examples that they run
-       cargo xtask lint      formatting, clippy, documentation, licences
-       cargo xtask servers   the servers of the tests, until Ctrl-C";
+usage: cargo xtask test                every test and doc test, with the examples that they run
+       cargo xtask lint                formatting, clippy, documentation, licences
+       cargo xtask servers [NAME...]   the servers of the tests, or these, until Ctrl-C";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -31,11 +31,11 @@ fn main() -> ExitCode {
     match words[..] {
         ["test"] => run::all(&plan::test()),
         ["lint"] => run::all(&plan::lint()),
-        ["servers"] => lend(),
         ["help"] | [.., "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
         }
+        ["servers", ref names @ ..] => lend(names),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -44,9 +44,9 @@ fn main() -> ExitCode {
 }
 
 /// Starts the servers, and stays until it is ended.
-fn lend() -> ExitCode {
+fn lend(names: &[&str]) -> ExitCode {
     let began = Instant::now();
-    let servers = match Servers::start() {
+    let servers = match Servers::start(names) {
         Ok(servers) => servers,
         Err(error) => {
             eprintln!("{error}");

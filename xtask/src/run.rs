@@ -37,7 +37,7 @@ pub(crate) fn all(steps: &[Step]) -> ExitCode {
     if steps.iter().any(|step| step.needs_servers) {
         println!("\n── servers");
         done.push(timed("servers", || {
-            servers = Some(Servers::start()?);
+            servers = Some(Servers::start(&[])?);
             Ok((true, Tally::default(), Tail::default()))
         }));
     }

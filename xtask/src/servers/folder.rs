@@ -49,6 +49,11 @@ impl Folder {
         Ok(folder)
     }
 
+    #[cfg(test)]
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
     /// Makes a folder that belongs to whom the servers run as.
     pub(super) fn part(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path.join(name);

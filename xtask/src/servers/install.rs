@@ -119,7 +119,8 @@ mod tests {
         assert_eq!(
             command_line(&all, Rights::Root),
             "apt-get update; env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
-             openssl postgresql mariadb-server redis-server pgbouncer"
+             openssl postgresql mariadb-server redis-server \
+             nats-server rabbitmq-server pgbouncer"
         );
         assert_eq!(
             command_line(&[named("mariadb")], Rights::Asked),

@@ -9,10 +9,12 @@ mod folder;
 mod guard;
 mod install;
 mod mariadb;
+mod nats;
 mod part;
 mod pgbouncer;
 mod ports;
 mod postgres;
+mod rabbitmq;
 mod redis;
 
 use std::{env, io, panic, path::Path, thread};
@@ -147,6 +149,20 @@ const STAGES: [&[Server]; 3] = [
             package: "redis-server",
             start: cluster::start_encrypted,
         },
+        Server {
+            name: "nats",
+            variable: "IDEMPOTENT_TEST_NATS_URL",
+            program: "nats-server",
+            package: "nats-server",
+            start: nats::start,
+        },
+        Server {
+            name: "rabbitmq",
+            variable: "IDEMPOTENT_TEST_RABBITMQ_URL",
+            program: "rabbitmq-server",
+            package: "rabbitmq-server",
+            start: rabbitmq::start,
+        },
     ],
     // In front of another one.
     &[Server {
@@ -159,9 +175,11 @@ const STAGES: [&[Server]; 3] = [
 ];
 
 impl Servers {
-    /// Starts every server whose address does not stand in the environment.
-    pub(crate) fn start() -> io::Result<Self> {
-        let stages = STAGES.map(wanted);
+    /// Starts the servers of these names, or all of them where none is given. One whose address stands in the
+    /// environment is not started.
+    pub(crate) fn start(names: &[&str]) -> io::Result<Self> {
+        are_known(names)?;
+        let stages = STAGES.map(|stage| wanted(stage, names));
         install::missing(stages.iter().flatten().copied())?;
         let folder = Folder::create()?;
         let mut environment = Vec::new();
@@ -181,11 +199,23 @@ impl Servers {
     }
 }
 
-fn wanted(servers: &'static [Server]) -> Vec<&'static Server> {
+fn wanted(servers: &'static [Server], names: &[&str]) -> Vec<&'static Server> {
     servers
         .iter()
+        .filter(|server| names.is_empty() || names.contains(&server.name))
         .filter(|server| given(server.variable).is_none())
         .collect()
+}
+
+fn are_known(names: &[&str]) -> io::Result<()> {
+    let known: Vec<&str> = STAGES.iter().copied().flatten().map(|it| it.name).collect();
+    match names.iter().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(unknown) => Err(io::Error::other(format!(
+            "there is no server `{unknown}`, but {}",
+            known.join(", ")
+        ))),
+    }
 }
 
 /// Where the programs of the servers lie; those that come with one lie beside it.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-/// The nodes of a Redis Cluster talk to each other on the port this far above their own.
+/// The nodes of a cluster talk to each other on the port this far above their own.
 const BUS: u16 = 10_000;
 
 /// No two of our servers get the same port, whatever the system says.
@@ -28,6 +28,11 @@ pub(super) fn free() -> io::Result<u16> {
         }
     }
     Err(io::Error::other("no port is free"))
+}
+
+/// The port of the bus above one that was free.
+pub(super) fn above(port: u16) -> u16 {
+    port + BUS
 }
 
 fn bind(port: u16) -> io::Result<TcpListener> {
