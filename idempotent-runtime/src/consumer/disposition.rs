@@ -110,6 +110,10 @@ impl Judge<'_> {
             Ok(()) if unwritten => self.retry(None),
             Ok(()) => Disposition::Ack { replayed },
             Err(Failure::Refused(error)) => self.refused(error),
+            Err(Failure::TooOften) => Disposition::DeadLetter {
+                reason: DeadLetterReason::Exhausted,
+                error: None,
+            },
             Err(Failure::Handler(error)) if replayed => self.failed(error.into(), replayed),
             Err(Failure::Handler(error)) => {
                 let error = error.into();

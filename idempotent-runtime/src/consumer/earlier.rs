@@ -1,7 +1,7 @@
 //! Looks at what stands of a message before its handler may run.
 
 use super::{
-    disposition::{DeadLetterReason, Disposition, Judge},
+    disposition::{Disposition, Judge},
     settings::Settings,
 };
 use crate::{
@@ -18,21 +18,14 @@ enum Standing {
     Nothing,
 }
 
-/// Tells what is to be done with a message whose handler is not to run; nothing where it may. Its
-/// keys are those of the redrives before it, and then its own. `beyond` says that it was delivered
-/// too often.
+/// Tells what is to be done with a message where one of the redrives before it, known by these keys,
+/// runs or had its effect.
 pub(super) async fn earlier(
     settings: &Settings,
     judge: &Judge<'_>,
     keys: &[Key],
-    beyond: bool,
 ) -> Option<Disposition> {
-    let looked_at = match (beyond, keys) {
-        (true, keys) => keys,
-        (false, [before @ .., _own]) => before,
-        (false, []) => keys,
-    };
-    for key in looked_at {
+    for key in keys {
         match standing(settings, key).await {
             Ok(Standing::Done) => return Some(Disposition::Ack { replayed: true }),
             Ok(Standing::Running) => return Some(judge.retry(None)),
@@ -40,10 +33,7 @@ pub(super) async fn earlier(
             Err(error) => return Some(judge.retry(Some(error.into()))),
         }
     }
-    beyond.then_some(Disposition::DeadLetter {
-        reason: DeadLetterReason::Exhausted,
-        error: None,
-    })
+    None
 }
 
 async fn standing(settings: &Settings, key: &Key) -> Result<Standing, Error> {

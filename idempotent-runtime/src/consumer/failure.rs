@@ -19,6 +19,8 @@ pub enum Failure<E> {
     Handler(E),
     /// The call was refused.
     Refused(Error),
+    /// It was delivered too often, and the handler did not run.
+    TooOften,
 }
 
 impl<E> From<Error> for Failure<E> {
@@ -32,6 +34,7 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
         match self {
             Self::Handler(error) => error.fmt(f),
             Self::Refused(error) => error.fmt(f),
+            Self::TooOften => f.write_str("the message was delivered too often"),
         }
     }
 }
@@ -41,6 +44,7 @@ impl<E: StdError + 'static> StdError for Failure<E> {
         match self {
             Self::Handler(error) => Some(error),
             Self::Refused(error) => Some(error),
+            Self::TooOften => None,
         }
     }
 }
@@ -70,7 +74,7 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
     fn verdict(&self, error: &Failure<E>, usual: Verdict) -> Verdict {
         let verdict = match error {
             Failure::Handler(error) => self.inner.verdict(error, usual),
-            Failure::Refused(_) => Verdict::Release,
+            Failure::Refused(_) | Failure::TooOften => Verdict::Release,
         };
         *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = verdict;
         verdict
@@ -79,7 +83,7 @@ impl<E, P: OnError<E>> OnError<Failure<E>> for &Noting<P> {
     fn encode(&self, error: &Failure<E>, coder: &Encoder<'_>) -> Result<Vec<u8>, BoxError> {
         match error {
             Failure::Handler(error) => self.inner.encode(error, coder),
-            Failure::Refused(_) => Err("a refusal is not recorded".into()),
+            Failure::Refused(_) | Failure::TooOften => Err("a refusal is not recorded".into()),
         }
     }
 

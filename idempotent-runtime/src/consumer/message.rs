@@ -48,11 +48,8 @@ pub struct Delivery<'a, P = Released, N = Unnumbered> {
     pub(super) on_error: P,
     pub(super) delivery: u32,
     pub(super) keep_alive: Option<KeepAlive<'a>>,
-    /// The keys of those whose effect this one must not repeat: of the redrives before it, and then
-    /// its own.
-    keys: Vec<Key>,
-    /// Whether a consumer that crashes leaves no record behind.
-    pub(super) leaves_no_trace: bool,
+    /// The keys of the redrives before it, whose effect it must not repeat.
+    redriven: Vec<Key>,
     numbered: PhantomData<N>,
 }
 
@@ -137,8 +134,7 @@ impl Message {
         };
         Delivery {
             call: call_of(&settings, key(redrive)),
-            keys: (0..=redrive).filter_map(|n| key(n).ok()).collect(),
-            leaves_no_trace: false,
+            redriven: (0..redrive).filter_map(|n| key(n).ok()).collect(),
             settings,
             request: None,
             on_error: Released,
@@ -161,8 +157,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
             on_error: self.on_error,
             keep_alive: self.keep_alive,
             request: self.request,
-            keys: self.keys,
-            leaves_no_trace: self.leaves_no_trace,
+            redriven: self.redriven,
         }
     }
 
@@ -214,8 +209,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
             delivery: self.delivery,
             keep_alive: self.keep_alive,
             request: self.request,
-            keys: self.keys,
-            leaves_no_trace: self.leaves_no_trace,
+            redriven: self.redriven,
             numbered: PhantomData,
         }
     }
@@ -283,8 +277,7 @@ impl<'a, P, N> Delivery<'a, P, N> {
             verdict: Verdict::Release,
             lost_lease: false,
         };
-        let beyond = self.leaves_no_trace && self.delivery > settings.max_deliveries;
-        if let Some(disposition) = earlier(&settings, &judge, &self.keys, beyond).await {
+        if let Some(disposition) = earlier(&settings, &judge, &self.redriven).await {
             return disposition.tell(&settings, None);
         }
         let request = match self.request.unwrap_or_else(|| self.call.prepare()) {

@@ -24,15 +24,16 @@ impl<E, Q: RetryIf<E>> RetryIf<Failure<E>> for OfHandler<Q> {
     fn is_reason(&self, error: &Failure<E>) -> bool {
         match error {
             Failure::Handler(error) => self.0.is_reason(error),
-            Failure::Refused(_) => false,
+            Failure::Refused(_) | Failure::TooOften => false,
         }
     }
 }
 
 impl<P> Delivery<'_, P, Numbered> {
-    fn without_trace(mut self) -> Self {
-        self.leaves_no_trace = true;
-        self
+    /// Whether no handler is to run any more. The message is claimed all the same: a transaction that
+    /// is open may still commit its effect.
+    fn is_delivered_too_often(&self) -> bool {
+        self.delivery > self.settings.max_deliveries
     }
 
     /// Runs the handler in a transaction of its own, as [`CallBuilder::transact`] does, and tells
@@ -60,18 +61,21 @@ impl<P> Delivery<'_, P, Numbered> {
         F: AsyncFnOnce(&mut <D::Database as Database>::Connection) -> Result<T, E> + Clone,
     {
         let settings = pool.into_transact().map_retry_if(OfHandler);
+        let too_often = self.is_delivered_too_often();
         let handled = async move |tx: &mut <D::Database as Database>::Connection| {
+            if too_often {
+                return Err(Failure::TooOften);
+            }
             handler(tx).await.map(drop).map_err(Failure::Handler)
         };
-        self.without_trace()
-            .dispose(&Hold::default(), async |request, on_error| {
-                let typed = Typed {
-                    on_error,
-                    keep: Whole,
-                };
-                transact(request, typed, settings, handled).await
-            })
-            .await
+        self.dispose(&Hold::default(), async |request, on_error| {
+            let typed = Typed {
+                on_error,
+                keep: Whole,
+            };
+            transact(request, typed, settings, handled).await
+        })
+        .await
     }
 
     /// Runs the handler as a part of a transaction of yours, as [`CallBuilder::run_in`] does.
@@ -93,17 +97,21 @@ impl<P> Delivery<'_, P, Numbered> {
         P: OnError<E>,
         F: AsyncFnOnce(&mut C) -> Result<T, E>,
     {
-        let handled = async |tx: &mut C| handler(tx).await.map(drop).map_err(Failure::Handler);
+        let too_often = self.is_delivered_too_often();
+        let handled = async |tx: &mut C| {
+            if too_often {
+                return Err(Failure::TooOften);
+            }
+            handler(tx).await.map(drop).map_err(Failure::Handler)
+        };
         let hold = Hold::default();
-        let staged = self
-            .without_trace()
-            .dispose(&hold, async |request, on_error| {
-                let typed = Typed {
-                    on_error,
-                    keep: Whole,
-                };
-                run_in(request, typed, connection, handled).await
-            });
+        let staged = self.dispose(&hold, async |request, on_error| {
+            let typed = Typed {
+                on_error,
+                keep: Whole,
+            };
+            run_in(request, typed, connection, handled).await
+        });
         Staged(staged.await)
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     sync::Arc,
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 
 use idempotent_runtime::{
@@ -12,6 +13,8 @@ use idempotent_runtime::{
     transaction::{SqlDatabase, Transact},
 };
 
+use tokio::time::timeout;
+
 use super::{assert_ack, assert_dead, assert_retry};
 use crate::transactions::shop::{Shop, SqliteShop};
 
@@ -20,6 +23,7 @@ on_every_database![
     i04_a_message_whose_handler_fails_leaves_no_rows,
     i05_copies_at_once_have_one_effect,
     i14_a_message_that_was_delivered_too_often_does_not_run,
+    i14_an_open_transaction_may_still_have_the_effect,
     a_staged_message_is_settled_by_its_commit,
     a_conflict_is_tried_again_before_the_message_is,
 ];
@@ -131,6 +135,28 @@ async fn i14_a_message_that_was_delivered_too_often_does_not_run<S: Shop<Databas
 
     assert_ack(place(&shop, &consumer, 7, 3).await, false);
     assert_ack(place(&shop, &consumer, 7, 4).await, true);
+    assert_eq!(shop.orders().await, [7]);
+}
+
+/// The broker cannot know that an earlier delivery is about to commit.
+async fn i14_an_open_transaction_may_still_have_the_effect<S: Shop<Database: SqlDatabase>>(
+    shop: S,
+) {
+    let consumer = consumer(&shop);
+    let mut tx = shop.begin().await.expect("a transaction");
+    let message = consumer.message(&7_i64).payload(&7_i64).delivery(3);
+    let staged = message.run_in(&mut *tx, async |tx| shop.order(tx, 7).await);
+    let staged = staged.await;
+
+    let mut beyond = Box::pin(place(&shop, &consumer, 7, 4));
+    let early = timeout(Duration::from_millis(100), &mut beyond).await;
+    assert!(early.is_err(), "{early:?} before the transaction has ended");
+    assert_ack(staged.commit(tx).await, false);
+    let mut disposition = beyond.await;
+    if let Disposition::Retry { .. } = disposition {
+        disposition = place(&shop, &consumer, 7, 5).await;
+    }
+    assert_ack(disposition, true);
     assert_eq!(shop.orders().await, [7]);
 }
 
