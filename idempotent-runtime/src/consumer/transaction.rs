@@ -122,6 +122,12 @@ impl<P> Delivery<'_, P, Numbered> {
 pub struct Staged(Disposition);
 
 impl Staged {
+    /// Tells what is to be done with the message if the commit succeeds. Store a dead letter in the
+    /// transaction before it is committed, and the two cannot part.
+    pub fn disposition(&self) -> &Disposition {
+        &self.0
+    }
+
     /// Commits, or rolls back where the message is to come again.
     ///
     /// A commit that fails is [`Disposition::Retry`]: the next delivery finds out whether it was
