@@ -11,6 +11,7 @@
 //! | a writer must have seen the present version | [`optimistic_locking`] |
 //! | the outcome itself must be repeated | [`idempotent`](macro@crate::idempotent), with [`choosing_keys`] |
 //! | a queue delivers a message again | [`message_consumers`] |
+//! | the queue is a log with offsets | [`kafka`] |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
 
 #[doc = include_str!("guide/natural_keys.md")]
@@ -33,6 +34,9 @@ pub mod choosing_keys {}
 
 #[doc = include_str!("guide/message_consumers.md")]
 pub mod message_consumers {}
+
+#[doc = include_str!("guide/kafka.md")]
+pub mod kafka {}
 
 #[doc = include_str!("guide/two_phase_commit.md")]
 pub mod two_phase_commit {}

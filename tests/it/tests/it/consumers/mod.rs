@@ -3,6 +3,7 @@
 mod bad_input;
 mod batches;
 mod holds;
+mod kafka;
 mod nested;
 mod redrives;
 mod transactions;
