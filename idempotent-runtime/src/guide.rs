@@ -12,6 +12,7 @@
 //! | the outcome itself must be repeated | [`idempotent`](macro@crate::idempotent), with [`choosing_keys`] |
 //! | a queue delivers a message again | [`message_consumers`] |
 //! | the queue is a log with offsets | [`kafka`] |
+//! | a provider sends webhooks | [`standard_webhooks`] |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
 
 #[doc = include_str!("guide/natural_keys.md")]
@@ -37,6 +38,9 @@ pub mod message_consumers {}
 
 #[doc = include_str!("guide/kafka.md")]
 pub mod kafka {}
+
+#[doc = include_str!("guide/standard_webhooks.md")]
+pub mod standard_webhooks {}
 
 #[doc = include_str!("guide/two_phase_commit.md")]
 pub mod two_phase_commit {}

@@ -46,4 +46,5 @@ mod traces;
 mod transactions;
 mod unrepeatable;
 mod uploads;
+mod webhooks;
 mod wording;
