@@ -13,6 +13,7 @@
 //! | a queue delivers a message again | [`message_consumers`] |
 //! | the queue is a log with offsets | [`kafka`] |
 //! | a provider sends webhooks | [`standard_webhooks`] |
+//! | the queue is Amazon SQS, or a function of AWS Lambda consumes | [`sqs_and_lambda`] |
 //! | two systems must agree | [`two_phase_commit`], and why it is rarely the answer |
 
 #[doc = include_str!("guide/natural_keys.md")]
@@ -41,6 +42,9 @@ pub mod kafka {}
 
 #[doc = include_str!("guide/standard_webhooks.md")]
 pub mod standard_webhooks {}
+
+#[doc = include_str!("guide/sqs_and_lambda.md")]
+pub mod sqs_and_lambda {}
 
 #[doc = include_str!("guide/two_phase_commit.md")]
 pub mod two_phase_commit {}
