@@ -67,7 +67,9 @@ pub(super) async fn book(tx: &mut PgConnection, it: &Message) -> Result<(), Book
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
     {
         Ok(odd) if odd % 2 == 1 => return Err(BookingError::TooEarly),
-        Ok(_) => drop(sqlx::query("SELECT 1 / 0").execute(&mut *tx).await?),
+        Ok(_) => {
+            sqlx::query("SELECT 1 / 0").execute(&mut *tx).await?;
+        }
         Err(_) => {}
     }
     let total = sqlx::query("UPDATE total SET cents = cents + $1").bind(it.order);

@@ -16,11 +16,13 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::Poll,
+    time::Duration,
 };
 
 use idempotent_runtime::consumer::Disposition;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use sqlx::PgPool;
+use tokio::time::timeout;
 
 use self::{
     app::{App, Database, Message, Position, TOPIC},
@@ -28,12 +30,12 @@ use self::{
     recipe::{process, seek},
 };
 use super::assert_ack;
-use crate::harness::in_time;
 
 const MEMBERS: usize = 3;
 
 /// The group of one round, and what it has met.
 struct Round {
+    seed: u64,
     database: Database,
     log: Log,
     fenced: AtomicUsize,
@@ -103,7 +105,11 @@ async fn is_read(round: &Round, pool: &PgPool) -> bool {
         FROM offsets ORDER BY partition";
     let stand: Vec<(i64, i64)> = sqlx::query_as(stand).fetch_all(pool).await.expect("rows");
     for (next, behind) in &stand {
-        assert_eq!(next, behind, "an offset and the effects have parted");
+        assert_eq!(
+            next, behind,
+            "seed {}: an offset and the effects have parted",
+            round.seed
+        );
     }
     let next: Vec<_> = stand.into_iter().map(|(next, _)| next).collect();
     next == round.log.ends()
@@ -152,20 +158,22 @@ async fn assert_booked_once(round: &Round) {
     for (partition, offset) in bookings {
         booked.entry(partition).or_default().push(offset);
     }
-    assert_eq!(booked, expected, "each once and in order");
+    let seed = round.seed;
+    assert_eq!(booked, expected, "seed {seed}: each once and in order");
 
     let total: i64 = sqlx::query_scalar("SELECT cents FROM total")
         .fetch_one(&pool)
         .await
         .expect("a sum");
     let good = round.log.messages().filter(|it| !is_poison(it));
-    assert_eq!(total, good.map(|it| it.order).sum::<i64>());
+    let sum: i64 = good.map(|it| it.order).sum();
+    assert_eq!(total, sum, "seed {seed}");
 
     let dead = "SELECT partition, place, reason FROM dead_letters ORDER BY partition";
     let dead: Vec<(i32, i64, String)> = sqlx::query_as(dead).fetch_all(&pool).await.expect("rows");
     let poison = round.log.messages().filter(is_poison);
     let poison = poison.map(|it| (it.partition, it.offset, "exhausted".to_owned()));
-    assert_eq!(dead, poison.collect::<Vec<_>>());
+    assert_eq!(dead, poison.collect::<Vec<_>>(), "seed {seed}");
 }
 
 /// Plays one round, and tells what the group has met in it.
@@ -173,6 +181,7 @@ async fn play(seed: u64) -> [usize; 3] {
     const PARTITIONS: i32 = 4;
     let mut rng = StdRng::seed_from_u64(seed);
     let round = Arc::new(Round {
+        seed,
         database: Database::new(PARTITIONS).await,
         log: Log::draw(&mut rng, PARTITIONS, 25),
         fenced: AtomicUsize::new(0),
@@ -205,13 +214,14 @@ async fn a_log_that_rebalances_is_booked_once_and_in_order() {
     };
     let mut met = [0; 3];
     for seed in 0..rounds {
-        println!("seed {seed}");
-        for (met, more) in met.iter_mut().zip(in_time(play(seed)).await) {
+        let played = timeout(Duration::from_secs(60), play(seed)).await;
+        let played = played.unwrap_or_else(|_| panic!("seed {seed} never ends"));
+        for (met, more) in met.iter_mut().zip(played) {
             *met += more;
         }
     }
-    println!("fenced, kills, rebalances: {met:?}");
-    assert!(met.iter().all(|met| *met > 0), "{met:?}");
+    let all = met.iter().all(|met| *met > 0);
+    assert!(all, "fenced, kills, rebalances: {met:?}");
 }
 
 /// The record answers where the offset does not.
