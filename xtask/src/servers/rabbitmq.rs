@@ -32,7 +32,8 @@ pub(super) fn start(start: &Start<'_>) -> io::Result<String> {
     Ok(format!("amqp://guest:guest@127.0.0.1:{port}/%2f"))
 }
 
-/// Starts the program that a node registers with. A node that finds none starts one that outlives it.
+/// Starts the program that a node registers with. A node that finds none starts one that outlives
+/// it.
 fn port_mapper(part: &Part<'_>) -> io::Result<u16> {
     let program = find::program("epmd").ok_or_else(|| io::Error::other("`epmd` is not there"))?;
     part.serve(
