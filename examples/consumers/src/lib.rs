@@ -3,11 +3,13 @@
 //!
 //! * `nats.rs` and `rabbitmq.rs` turn a disposition into the broker's own calls. They are the parts
 //!   to copy.
-//! * `worker.rs` is the consumer: a process that may be killed at any moment.
+//! * `worker.rs` is the consumer: a process that may be killed at any moment. `consume.rs` is its loop.
 //! * `run.rs` sends the orders, starts two workers, troubles them, and counts the invoices.
 
 pub mod broker;
+pub mod consume;
 pub mod nats;
+pub mod network;
 pub mod rabbitmq;
 
 mod books;

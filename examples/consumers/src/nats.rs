@@ -22,9 +22,8 @@ use crate::{
     broker::{Broker, DeadLetter, Delivery},
 };
 
-/// The server deduplicates by this header for two minutes, and our consumer for as long as its
-/// `ttl` says.
-const ID: &str = "Nats-Msg-Id";
+/// The server could deduplicate by `Nats-Msg-Id`, for two minutes. These programs do without.
+const ID: &str = "Message-Id";
 const REASON: &str = "Reason";
 
 /// All workers are one consumer to the server.

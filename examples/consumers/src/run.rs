@@ -3,12 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,
-    net::SocketAddr,
     process::{self, ExitCode, Stdio},
     time::Duration,
 };
 
-use idempotent_runtime::testing::Proxy;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::Command,
@@ -20,6 +18,7 @@ use tokio::{
 use crate::{
     Failure, books,
     broker::Broker,
+    network::between,
     orders::{Mishap, messages},
     report::report,
     server::Server,
@@ -145,18 +144,4 @@ async fn trouble(mut work: Work, tell: mpsc::UnboundedSender<Said>) -> Result<()
             return Err(format!("a worker failed: {ended}").into());
         }
     }
-}
-
-/// Something between a worker and the broker that can cut connections, and the address through it.
-async fn between(url: &str) -> Result<(Proxy, String), Failure> {
-    let (_, rest) = url.split_once("://").ok_or("the address has no scheme")?;
-    let rest = rest
-        .split_once('/')
-        .map_or(rest, |(authority, _)| authority);
-    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
-    let mut addresses = tokio::net::lookup_host(host).await?;
-    let address: SocketAddr = addresses.next().ok_or("the broker has no address")?;
-    let proxy = Proxy::to(address).await?;
-    let through = url.replacen(host, &proxy.address().to_string(), 1);
-    Ok((proxy, through))
 }

@@ -1,13 +1,6 @@
 //! The consumer: a process of its own, which may be killed at any moment.
 
-use std::{
-    io::{Read as _, Write as _, stdin, stdout},
-    path::PathBuf,
-    process,
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use idempotent_runtime::{
     ErrorVerdict, Idempotency,
@@ -16,20 +9,18 @@ use idempotent_runtime::{
 };
 use serde::{Deserialize, Serialize};
 use sqlx::SqlitePool;
-use tokio::{sync::Semaphore, time::sleep};
+use tokio::time::sleep;
 
 use crate::{
     Failure,
     books::{self, InvoiceError, invoice},
     broker::{Broker, Delivery},
+    consume::{Handler, consume, end_with_standard_input, say},
     orders::{Mishap, Order},
 };
 
 /// The name of this process on its command line.
 pub(crate) const ROLE: &str = "--worker";
-
-/// How many messages one worker handles at once.
-const AT_ONCE: usize = 4;
 
 /// For how long a message is held at least, on a broker that does not count the time.
 const HOLD: Duration = Duration::from_secs(10);
@@ -52,27 +43,16 @@ struct Worker {
 /// Consumes until its standard input is closed. It says what happens, with the id of the message.
 #[tokio::main]
 pub(crate) async fn run<B: Broker>(work: &Work) -> Result<(), Failure> {
-    thread::spawn(|| {
-        let _ = stdin().read(&mut [0]);
-        process::exit(0);
-    });
-    let worker = Arc::new(Worker {
+    end_with_standard_input();
+    let worker = Worker {
         consumer: match work.protected {
             true => Some(consumer(work).await?),
             false => None,
         },
         pool: books::open(&work.file).await?,
         ack_wait: B::ACK_WAIT,
-    });
-    loop {
-        // A connection that is lost gives its messages back.
-        let lost = match B::connect(&work.url, &work.queue).await {
-            Ok(broker) => worker.consume(broker).await,
-            Err(error) => error,
-        };
-        eprintln!("connects again: {lost}");
-        sleep(Duration::from_millis(50)).await;
-    }
+    };
+    consume::<B, _>(&work.url, &work.queue, worker).await
 }
 
 async fn consumer(work: &Work) -> Result<Consumer, Failure> {
@@ -82,24 +62,23 @@ async fn consumer(work: &Work) -> Result<Consumer, Failure> {
 }
 
 impl Worker {
-    /// Handles what is delivered until the connection is lost.
-    async fn consume<B: Broker>(self: &Arc<Self>, mut broker: B) -> Failure {
-        let permits = Arc::new(Semaphore::new(AT_ONCE));
-        loop {
-            let permit = Arc::clone(&permits).acquire_owned().await;
-            let delivery = match broker.next().await {
-                Ok(delivery) => delivery,
-                Err(error) => return error,
-            };
-            let worker = Arc::clone(self);
-            tokio::spawn(async move {
-                let disposition = worker.handle(&delivery).await;
-                drop(permit);
-                worker.settle(delivery, disposition).await
-            });
+    async fn handle_unprotected(&self, order: &Order) -> Disposition {
+        let invoiced = async {
+            let mut tx = self.pool.begin().await?;
+            invoice(&mut tx, order).await?;
+            Ok(tx.commit().await?)
+        };
+        match invoiced.await {
+            Ok(()) => Disposition::Ack { replayed: false },
+            Err(error) => Disposition::DeadLetter {
+                reason: DeadLetterReason::Failed,
+                error: Some(error),
+            },
         }
     }
+}
 
+impl Handler for Worker {
     async fn handle<D: Delivery>(&self, delivery: &D) -> Disposition {
         say("delivered", delivery.id());
         let order: Order = match serde_json::from_slice(delivery.body()) {
@@ -126,21 +105,6 @@ impl Worker {
             say("replayed", delivery.id());
         }
         disposition
-    }
-
-    async fn handle_unprotected(&self, order: &Order) -> Disposition {
-        let invoiced = async {
-            let mut tx = self.pool.begin().await?;
-            invoice(&mut tx, order).await?;
-            Ok(tx.commit().await?)
-        };
-        match invoiced.await {
-            Ok(()) => Disposition::Ack { replayed: false },
-            Err(error) => Disposition::DeadLetter {
-                reason: DeadLetterReason::Failed,
-                error: Some(error),
-            },
-        }
     }
 
     /// Settles a delivery, unless a mishap comes first.
@@ -178,10 +142,4 @@ impl Worker {
 fn mishap_of(id: &str) -> Option<(u32, Mishap)> {
     let number = id.strip_prefix("order-")?.parse().ok()?;
     Some((number, Mishap::of(number)?))
-}
-
-fn say(word: &str, id: &str) {
-    let mut output = stdout().lock();
-    // The other end is gone only when this process is to end, too.
-    let _ = writeln!(output, "{word} {id}").and_then(|()| output.flush());
 }

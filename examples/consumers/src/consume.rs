@@ -1,0 +1,87 @@
+//! The loop of a consumer, whatever it does with its messages.
+
+use std::{
+    future::Future,
+    io::{Read as _, Write as _, stdin, stdout},
+    process,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use idempotent_runtime::consumer::Disposition;
+use tokio::{sync::Semaphore, time::sleep};
+
+use crate::{
+    Failure,
+    broker::{Broker, Delivery},
+};
+
+/// How many messages one consumer handles at once.
+const AT_ONCE: usize = 4;
+
+/// Does something with each message.
+pub trait Handler: Send + Sync + 'static {
+    fn handle<D: Delivery>(&self, delivery: &D) -> impl Future<Output = Disposition> + Send;
+
+    /// Does as the disposition says.
+    fn settle<D: Delivery>(
+        &self,
+        delivery: D,
+        disposition: Disposition,
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        delivery.settle(disposition)
+    }
+}
+
+/// Consumes for ever, and connects again where the connection is lost.
+pub async fn consume<B: Broker, H: Handler>(
+    url: &str,
+    queue: &str,
+    handler: H,
+) -> Result<(), Failure> {
+    let handler = Arc::new(handler);
+    loop {
+        let lost = match B::connect(url, queue).await {
+            Ok(broker) => until_lost(broker, &handler).await,
+            Err(error) => error,
+        };
+        eprintln!("connects again: {lost}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Handles what is delivered until the connection is lost. The broker delivers again what was not
+/// settled then.
+async fn until_lost<B: Broker, H: Handler>(mut broker: B, handler: &Arc<H>) -> Failure {
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
+    loop {
+        let permit = Arc::clone(&permits).acquire_owned().await;
+        let delivery = match broker.next().await {
+            Ok(delivery) => delivery,
+            Err(error) => return error,
+        };
+        let handler = Arc::clone(handler);
+        tokio::spawn(async move {
+            let disposition = handler.handle(&delivery).await;
+            // A message that waits for its next try keeps no other one waiting.
+            drop(permit);
+            handler.settle(delivery, disposition).await
+        });
+    }
+}
+
+/// Ends this process when its standard input is closed: its parent is gone.
+pub fn end_with_standard_input() {
+    thread::spawn(|| {
+        let _ = stdin().read(&mut [0]);
+        process::exit(0);
+    });
+}
+
+/// Tells the parent a word about a message.
+pub fn say(word: &str, id: &str) {
+    let mut output = stdout().lock();
+    // The other end is gone only when this process is to end, too.
+    let _ = writeln!(output, "{word} {id}").and_then(|()| output.flush());
+}
