@@ -32,8 +32,6 @@ pub struct Transfer {
 pub struct Plan {
     /// Ids and bodies, each one to three times, in the order of sending.
     pub sent: Vec<(String, Vec<u8>)>,
-    /// The ids of all messages.
-    pub ids: BTreeSet<String>,
     /// The numbers of the transfers that are applied.
     pub applied: BTreeSet<i64>,
     /// The balances at the end.
@@ -101,7 +99,6 @@ impl Plan {
     }
 
     fn send(&mut self, id: &str, body: &[u8], copies: usize) {
-        self.ids.insert(id.to_owned());
         let copies = std::iter::repeat_n((id.to_owned(), body.to_owned()), copies);
         self.sent.extend(copies);
     }
