@@ -25,7 +25,8 @@ pub trait Observer: Send + Sync {
         let _ = answered;
     }
 
-    /// A front end refused a request by itself, before there was a call.
+    /// A front end refused a request by itself, before there was a call; or a consumer told what to
+    /// do with a message.
     fn front_end(&self, event: &FrontEndEvent<'_>) {
         let _ = event;
     }
@@ -114,17 +115,18 @@ pub struct CallEvent<'a> {
     pub elapsed: Duration,
 }
 
-/// A request that a front end refused by itself.
+/// A request that a front end refused by itself, or a message and its disposition.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FrontEndEvent<'a> {
-    /// The front end, such as `http`.
+    /// The front end: `http`, or `consumer`.
     pub front_end: &'static str,
     /// The operation.
     pub operation: &'a str,
-    /// The kind of the refusal, in the words of the front end, such as `idempotency_key_missing`.
+    /// The kind of the refusal, in the words of the front end, such as `idempotency_key_missing`. Of
+    /// a message it is `ack`, `duplicate`, `retry`, or the reason of a dead letter.
     pub kind: &'a str,
-    /// The record, where the request names one.
+    /// The record, where the request or the message names one.
     pub record: Option<RecordId>,
 }
 

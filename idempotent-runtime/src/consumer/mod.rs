@@ -68,7 +68,13 @@ pub struct Consumer(Arc<Settings>);
 
 impl Consumer {
     /// Begins with a message, by what identifies it: its id, a header, a tuple of topic, partition
-    /// and offset, or the signed id of a webhook.
+    /// and offset, or the signed id of a webhook. A type that cannot be a key does not compile:
+    ///
+    /// ```compile_fail,E0277
+    /// # let consumer = idempotent_runtime::Idempotency::memory().consumer("c").broker_retention("1d").build()?;
+    /// let _ = consumer.message(&1.5);
+    /// # Ok::<(), idempotent_runtime::Error>(())
+    /// ```
     pub fn message<K: KeyPart + ?Sized>(&self, id: &K) -> Message {
         Message::new(Arc::clone(&self.0), Key::from_part(id))
     }

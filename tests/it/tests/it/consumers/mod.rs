@@ -6,6 +6,7 @@ mod holds;
 mod kafka;
 mod nested;
 mod redrives;
+mod told;
 mod transactions;
 
 use std::{io, time::Duration};
