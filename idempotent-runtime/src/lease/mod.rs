@@ -9,6 +9,7 @@ mod decide;
 mod holding;
 #[cfg(test)]
 pub(crate) mod sample;
+pub mod sequence;
 mod settle;
 
 pub use self::{

@@ -1,0 +1,340 @@
+//! A stream of numbered calls: what its one record holds, and what a call with a number does about
+//! it.
+//!
+//! | what stands | `state` | `last` | `running` | lease |
+//! |---|---|---|---|---|
+//! | no number has ended, none is held | *released* | none | none | – |
+//! | number n has ended, none is held | *done* | n | none | – |
+//! | number r is held, or its holder vanished | *running* | n, or none | r | the holder's, or over |
+//! | nobody knows how far r came | *uncertain* | n, or none | r | – |
+//! | too many holders of r vanished | *parked* | n, or none | r | – |
+//!
+//! `last` is a number, its fingerprint, and its outcome with kind, schema and bytes. It stands in
+//! every state, outside the codec, under an [`OutcomeKind`] of its own that an older build refuses.
+//! `running` is the number beside it. The subject's fingerprint is then that of r; attempt, attempt
+//! id, holder, `on_crash` and token are the record's. `unfinished` is one bit: somebody began a
+//! number above the last, and nobody has said how it ended.
+//!
+//! A store needs no new condition: each write stands where `seen` stands, as every swap does. It
+//! needs one new rule: a draft *keeps* `last` unless it says that it moves ([`Last`]). So a
+//! heartbeat, a claim and a release send no bytes, and cannot forget them: the columns of `last`
+//! are no part of their `SET` or `HSET`. Only [`Ending::Done`], [`settle()`] and [`skip`] move the
+//! number, and only upwards. A call over an expired stream clears it.
+//!
+//! Every decision is made on the primary store. A tier never copies a stream, because its copy may
+//! be past.
+
+mod claim;
+mod holding;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use self::{
+    holding::{Ending, Holding, Refusal},
+    settle::{Settlement, settle, skip},
+};
+use crate::{
+    fingerprint::Fingerprint,
+    policy::OnCrash,
+    record::{AttemptId, FencingToken, Moment, OutcomeKind, Time, TokenRule, Version},
+};
+
+/// What a stream's record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// Names what stands: fresh at every write.
+    pub version: Version,
+    /// Grows with every claim of any number.
+    pub token: FencingToken,
+    /// The last number that ended.
+    pub last: Option<Applied>,
+    /// Whether a number above the last one was begun, and nobody has said how that ended.
+    pub unfinished: bool,
+    /// The number that is held, or that waits for somebody.
+    pub running: Option<Running>,
+    /// Whose claim it is, or was last.
+    pub attempt_id: AttemptId,
+    /// When the holder's lease ends, by the store's clock.
+    pub lease_end: Time,
+    /// When the stream stops binding calls; most never do.
+    pub expires: Option<Time>,
+}
+
+/// A number that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The number.
+    pub number: u64,
+    /// What must be equal in a copy.
+    pub fingerprint: Fingerprint,
+    /// What answers a copy.
+    pub answer: Answer,
+}
+
+/// What answers a copy of the last number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The outcome of this kind that was recorded.
+    Recorded(OutcomeKind),
+    /// Nothing: an operator used the number up.
+    Skipped,
+}
+
+/// A number that somebody began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The number.
+    pub number: u64,
+    /// What must be equal in a copy.
+    pub fingerprint: Fingerprint,
+    /// Where it stands.
+    pub state: Standing,
+    /// What becomes of it when its holder vanishes.
+    pub on_crash: OnCrash,
+    /// How many holders of this number vanished.
+    pub takeovers: u32,
+}
+
+/// Where a number stands that was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Standing {
+    /// Somebody holds it, or held it and vanished.
+    Running,
+    /// Nobody knows whether it happened.
+    Uncertain,
+    /// Too many holders vanished.
+    Parked,
+}
+
+/// What a call brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its number.
+    pub number: u64,
+    /// What must be equal in a copy: of number and arguments.
+    pub fingerprint: Fingerprint,
+    /// Its own name, the same for every try of one call.
+    pub attempt_id: AttemptId,
+    /// Which numbers may be missing.
+    pub gaps: Gaps,
+    /// What becomes of the number when this holder vanishes.
+    pub on_crash: OnCrash,
+    /// How long a holder may be silent.
+    pub lease: Duration,
+    /// How long the stream binds calls after a number; `None` for ever.
+    pub expires_after: Option<Duration>,
+    /// How many takeovers one number may see before it is parked.
+    pub max_takeovers: u32,
+}
+
+/// What a call does whose number does not follow the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Gaps {
+    /// It is refused. A stream begins with this number.
+    Refuse(u64),
+    /// It waits, without a claim. A stream begins with this number.
+    Wait(u64),
+    /// It runs: every larger number does.
+    Accept,
+}
+
+/// The next version of a stream, as a caller asks a store to write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// Names the version that is written.
+    pub version: Version,
+    /// The token.
+    pub token: TokenRule,
+    /// What becomes of the last number.
+    pub last: Last,
+    /// As in the [`Stream`].
+    pub unfinished: bool,
+    /// As in the [`Stream`].
+    pub running: Option<Running>,
+    /// As in the [`Stream`].
+    pub attempt_id: AttemptId,
+    /// The end of the lease.
+    pub lease: Moment,
+    /// When the stream stops binding calls; `None` where it does not.
+    pub expires: Option<Moment>,
+}
+
+/// What a write does to the last number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// It stays, with its fingerprint and its outcome.
+    Keep,
+    /// This one takes its place.
+    Moves(Applied),
+    /// There is none: the stream begins anew.
+    Forget,
+}
+
+impl Draft {
+    /// Makes the stream that stands after this draft was written over `previous` at `now`.
+    #[must_use]
+    pub fn apply(&self, previous: Option<&Stream>, now: Time) -> Stream {
+        let moment = |moment: Moment, kept: Option<Time>| match moment {
+            Moment::Keep => kept.unwrap_or(now),
+            Moment::In(duration) => now.plus(duration),
+        };
+        let token = previous.map_or(FencingToken::from_u64(0), |stream| stream.token);
+        let expires = previous.and_then(|stream| stream.expires);
+        Stream {
+            version: self.version,
+            token: match self.token {
+                TokenRule::Keep => token,
+                TokenRule::Above(floor) => floor.next(now),
+            },
+            last: match self.last {
+                Last::Keep => previous.and_then(|stream| stream.last),
+                Last::Moves(applied) => Some(applied),
+                Last::Forget => None,
+            },
+            unfinished: self.unfinished,
+            running: self.running,
+            attempt_id: self.attempt_id,
+            lease_end: moment(self.lease, previous.map(|stream| stream.lease_end)),
+            expires: self.expires.map(|ends| moment(ends, expires)),
+        }
+    }
+}
+
+/// What a call does next. Who must wait holds no claim, and decides again on what stands then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is taken apart where it is made"
+)]
+pub enum Decision {
+    /// Writes this draft where `seen` stands; refused, it decides again on what stands there then.
+    Write {
+        /// The version that was decided upon.
+        seen: Option<Version>,
+        /// What to put there.
+        draft: Draft,
+        /// What it means when it is applied.
+        meaning: Meaning,
+    },
+    /// Holds the number already: the answer to its own claim was lost.
+    Mine,
+    /// Answers with the recorded outcome of the last number.
+    Replay(OutcomeKind),
+    /// Is answered: the number is below the last one, or an operator used it up.
+    Past {
+        /// The last number that ended, or the one before the first.
+        last: u64,
+    },
+    /// Refuses: the source is to be read again from the expected number.
+    Gap {
+        /// The number that comes next.
+        expected: u64,
+    },
+    /// Waits until the expected number has ended; then it is a gap.
+    AwaitGap {
+        /// The number that comes next.
+        expected: u64,
+    },
+    /// Refuses: the number belongs to a call with other arguments.
+    KeyReused,
+    /// Waits, or refuses: somebody holds this number for this much longer.
+    InProgress(u64, Duration),
+    /// Refuses for now: a holder of this larger number vanished, and that one goes first.
+    Overtaken(u64),
+    /// Refuses: nobody knows whether this number happened.
+    Uncertain(u64),
+    /// Refuses: too many holders of this number vanished.
+    Parked(u64),
+}
+
+/// What a call's write means once it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Meaning {
+    /// It holds the number, and nothing unfinished stands behind it.
+    Fresh,
+    /// It holds a number, and somebody before it may have begun that one, or one that it passed:
+    /// the body is told so.
+    Takeover,
+    /// It left the number that stands uncertain.
+    LeaveUncertain,
+    /// It left the number that stands parked.
+    Park,
+}
+
+/// Decides what `claim` does about `stream` at `now`, by the store's clock. `version` names the
+/// draft, if there is one.
+///
+/// The order is the protocol's: nothing or expired, past, last, running, at rest.
+#[must_use]
+pub fn decide(claim: &Claim, stream: Option<&Stream>, now: Time, version: Version) -> Decision {
+    let Some(stream) = stream else {
+        return claim.at_rest(None, Last::Keep, version);
+    };
+    if stream.is_expired(now) {
+        return claim.at_rest(Some(stream), Last::Forget, version);
+    }
+    match stream.last {
+        Some(last) if claim.number < last.number => return Decision::Past { last: last.number },
+        Some(last) if claim.number == last.number => return last.answers(claim),
+        _ => {}
+    }
+    match &stream.running {
+        Some(running) => claim.beside(stream, running, now, version),
+        None => claim.at_rest(Some(stream), Last::Keep, version),
+    }
+}
+
+impl Stream {
+    /// Tells whether the holder's lease has ended.
+    #[must_use]
+    pub fn lease_is_over(&self, now: Time) -> bool {
+        self.lease_end <= now
+    }
+
+    /// Tells whether the stream binds no call any more. What somebody holds or must settle never
+    /// expires.
+    #[must_use]
+    pub fn is_expired(&self, now: Time) -> bool {
+        let is_free = self.running.is_none_or(|running| {
+            running.state == Standing::Running
+                && running.on_crash == OnCrash::Rerun
+                && self.lease_is_over(now)
+        });
+        is_free && self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    /// The draft that changes nothing but the version.
+    fn touched(&self, version: Version) -> Draft {
+        Draft {
+            version,
+            token: TokenRule::Keep,
+            last: Last::Keep,
+            unfinished: self.unfinished,
+            running: self.running,
+            attempt_id: self.attempt_id,
+            lease: Moment::Keep,
+            expires: self.expires.map(|_| Moment::Keep),
+        }
+    }
+}
+
+impl Applied {
+    fn answers(&self, claim: &Claim) -> Decision {
+        match self.answer {
+            _ if self.fingerprint != claim.fingerprint => Decision::KeyReused,
+            Answer::Recorded(kind) => Decision::Replay(kind),
+            Answer::Skipped => Decision::Past { last: self.number },
+        }
+    }
+}
+
+impl Running {
+    /// Whether as many holders of this number vanished as may. What somebody resumed is tried once
+    /// more.
+    fn is_spent(&self, attempt_id: AttemptId, max_takeovers: u32) -> bool {
+        self.takeovers >= max_takeovers.max(u32::from(attempt_id == AttemptId::RESUMED))
+    }
+}

@@ -1,0 +1,190 @@
+//! How a claim decides, beside a number that stands and at rest.
+
+use std::time::Duration;
+
+use super::{
+    Claim, Decision, Draft, Ending, Gaps, Holding, Last, Meaning, Running, Standing, Stream,
+};
+use crate::{
+    policy::OnCrash,
+    record::{FencingToken, Moment, Time, TokenRule, Version},
+};
+
+impl Claim {
+    /// Decides beside a number that was begun. This claim's is larger than the last one.
+    pub(super) fn beside(
+        &self,
+        stream: &Stream,
+        running: &Running,
+        now: Time,
+        version: Version,
+    ) -> Decision {
+        let is_same = self.number == running.number;
+        if is_same && running.fingerprint != self.fingerprint {
+            return Decision::KeyReused;
+        }
+        match running.state {
+            Standing::Uncertain => return Decision::Uncertain(running.number),
+            Standing::Parked => return Decision::Parked(running.number),
+            Standing::Running if is_same && stream.attempt_id == self.attempt_id => {
+                return Decision::Mine;
+            }
+            Standing::Running if !stream.lease_is_over(now) => {
+                return Decision::InProgress(running.number, stream.lease_end.since(now));
+            }
+            Standing::Running => {}
+        }
+        self.beside_abandoned(stream, running, version)
+    }
+
+    /// Decides beside a number whose holder vanished.
+    fn beside_abandoned(&self, stream: &Stream, running: &Running, version: Version) -> Decision {
+        let on_crash = running.on_crash.max(self.on_crash);
+        let marks = |state, meaning| {
+            let running = Some(Running {
+                state,
+                on_crash,
+                ..*running
+            });
+            let draft = Draft {
+                running,
+                ..stream.touched(version)
+            };
+            write(stream, draft, meaning)
+        };
+        let takes = |draft| write(stream, draft, Meaning::Takeover);
+        if on_crash != OnCrash::Rerun {
+            marks(Standing::Uncertain, Meaning::LeaveUncertain)
+        } else if self.gaps == Gaps::Accept && self.number > running.number {
+            // The number that is passed may have half happened, so that this one is told.
+            takes(self.begin(Some(stream), Last::Keep, true, version))
+        } else if running.is_spent(stream.attempt_id, self.max_takeovers) {
+            marks(Standing::Parked, Meaning::Park)
+        } else if self.number == running.number {
+            takes(self.take_over(stream, running, version))
+        } else if self.number < running.number {
+            Decision::Overtaken(running.number)
+        } else {
+            self.gap(running.number)
+        }
+    }
+
+    /// Decides where no number stands that was begun. `last` says whether the last number still
+    /// counts.
+    pub(super) fn at_rest(
+        &self,
+        stream: Option<&Stream>,
+        last: Last,
+        version: Version,
+    ) -> Decision {
+        let counted = stream.filter(|_| last == Last::Keep);
+        let ended = counted.and_then(|stream| stream.last);
+        // This number is above the last one, so that neither sum can overflow.
+        let expected = match (self.gaps, ended) {
+            (Gaps::Accept, _) => self.number,
+            (_, Some(last)) => last.number + 1,
+            (Gaps::Refuse(first) | Gaps::Wait(first), None) => first,
+        };
+        if self.number > expected {
+            return self.gap(expected);
+        }
+        if self.number < expected {
+            return Decision::Past { last: expected - 1 };
+        }
+        let unfinished = counted.is_some_and(|stream| stream.unfinished);
+        let meaning = if unfinished {
+            Meaning::Takeover
+        } else {
+            Meaning::Fresh
+        };
+        Decision::Write {
+            seen: stream.map(|stream| stream.version),
+            draft: self.begin(stream, last, unfinished, version),
+            meaning,
+        }
+    }
+
+    /// What to write when nobody waits any longer for the answer to this claim, which was sent over
+    /// `seen`: it may stand, it may stand later, or it is lost. `None` where it does not stand, and
+    /// cannot any more.
+    ///
+    /// What stands is given up as a number whose body was never polled. What may be under way is
+    /// kept from standing by moving the version that it was sent over.
+    #[must_use]
+    pub fn give_up(
+        &self,
+        seen: Option<Version>,
+        stream: Option<&Stream>,
+        version: Version,
+    ) -> Option<(Option<Version>, Draft)> {
+        let Some(stream) = stream else {
+            let released = Draft {
+                running: None,
+                lease: Moment::In(Duration::ZERO),
+                ..self.begin(None, Last::Keep, false, version)
+            };
+            return Some((None, released));
+        };
+        let draft = match Holding::standing(self, stream) {
+            Some(holding) => holding.end(&Ending::Unpolled, version),
+            None if seen == Some(stream.version) => stream.touched(version),
+            None => return None,
+        };
+        Some((Some(stream.version), draft))
+    }
+
+    fn gap(&self, expected: u64) -> Decision {
+        match self.gaps {
+            Gaps::Wait(_) => Decision::AwaitGap { expected },
+            Gaps::Refuse(_) | Gaps::Accept => Decision::Gap { expected },
+        }
+    }
+
+    /// Begins this number.
+    fn begin(
+        &self,
+        stream: Option<&Stream>,
+        last: Last,
+        unfinished: bool,
+        version: Version,
+    ) -> Draft {
+        let token = stream.map_or(FencingToken::from_u64(0), |stream| stream.token);
+        Draft {
+            version,
+            token: TokenRule::Above(token),
+            last,
+            unfinished,
+            running: Some(Running {
+                number: self.number,
+                fingerprint: self.fingerprint,
+                state: Standing::Running,
+                on_crash: self.on_crash,
+                takeovers: 0,
+            }),
+            attempt_id: self.attempt_id,
+            lease: Moment::In(self.lease),
+            expires: self
+                .expires_after
+                .map(|after| Moment::In(self.lease.saturating_add(after))),
+        }
+    }
+
+    /// Goes on with this number, whose holder vanished.
+    fn take_over(&self, stream: &Stream, running: &Running, version: Version) -> Draft {
+        Draft {
+            running: Some(Running {
+                takeovers: running.takeovers.saturating_add(1),
+                ..*running
+            }),
+            ..self.begin(Some(stream), Last::Keep, true, version)
+        }
+    }
+}
+
+fn write(stream: &Stream, draft: Draft, meaning: Meaning) -> Decision {
+    Decision::Write {
+        seen: Some(stream.version),
+        draft,
+        meaning,
+    }
+}

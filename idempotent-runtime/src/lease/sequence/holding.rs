@@ -1,0 +1,216 @@
+//! How a holder of a number ends, and what it learns when that is refused.
+
+use std::time::Duration;
+
+use super::{Answer, Applied, Claim, Draft, Last, Running, Standing, Stream};
+use crate::{
+    policy::OnCrash,
+    record::{AttemptId, Moment, OutcomeKind, TokenRule, Version},
+};
+
+/// A claim that stands: what its holder needs to know to write the next version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding {
+    running: Running,
+    attempt_id: AttemptId,
+    unfinished: bool,
+    lease: Duration,
+    expires_after: Option<Duration>,
+}
+
+/// How a holder ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It records the outcome, of this kind: the number moves. The bytes are written beside it, in
+    /// the same step.
+    Done(OutcomeKind),
+    /// The body's own word, by its verdict on the error it returned, that it did nothing.
+    Release,
+    /// The body's own word that nobody knows.
+    Uncertain,
+    /// It was dropped, or panicked, before the body was polled.
+    Unpolled,
+    /// It was dropped, or panicked, after the body was polled.
+    Stopped,
+}
+
+/// What a refused ending means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is still one's own, at this version: write again over it.
+    Again(Version),
+    /// It stands already: the answer was lost.
+    Stands,
+    /// Somebody else holds or held it since, or the number moved on.
+    Lost,
+}
+
+impl Holding {
+    /// Begins to hold what `claim` won, as `stream` says; `None` where it does not stand for this
+    /// claim. What a first holder never began is its own although somebody left it uncertain since.
+    #[must_use]
+    pub fn standing(claim: &Claim, stream: &Stream) -> Option<Self> {
+        let running = stream.running.filter(|running| {
+            running.number == claim.number
+                && stream.attempt_id == claim.attempt_id
+                && match running.state {
+                    Standing::Running => true,
+                    Standing::Uncertain => running.takeovers == 0,
+                    Standing::Parked => false,
+                }
+        })?;
+        Some(Self {
+            running: Running {
+                state: Standing::Running,
+                ..running
+            },
+            attempt_id: claim.attempt_id,
+            unfinished: stream.unfinished,
+            lease: claim.lease,
+            expires_after: claim.expires_after,
+        })
+    }
+
+    /// The number that is held.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.running.number
+    }
+
+    /// Whether somebody before may have begun this number, or one that it passed.
+    #[must_use]
+    pub fn is_takeover(&self) -> bool {
+        self.unfinished
+    }
+
+    /// The draft that prolongs the lease. Refused, it is sent again only where
+    /// [`Holding::may_beat`].
+    #[must_use]
+    pub fn heartbeat(&self, version: Version) -> Draft {
+        Draft {
+            lease: Moment::In(self.lease),
+            expires: self.stays(self.lease),
+            ..self.draft(Some(self.running), version)
+        }
+    }
+
+    /// Whether what stands is still this holder's to prolong. What somebody left uncertain is not,
+    /// although its holder may still complete it.
+    #[must_use]
+    pub fn may_beat(&self, stream: &Stream) -> bool {
+        let stands = |running: &Running| {
+            running.number == self.running.number && running.state == Standing::Running
+        };
+        stream.attempt_id == self.attempt_id && stream.running.as_ref().is_some_and(stands)
+    }
+
+    /// The draft that ends the holding.
+    ///
+    /// What did nothing puts back what stood: the last number where this was the first holder of
+    /// its number, and else the number as its holder left it that vanished. That one may have begun
+    /// something, so that the number stays bound.
+    #[must_use]
+    pub fn end(&self, ending: &Ending, version: Version) -> Draft {
+        match ending {
+            Ending::Done(kind) => Draft {
+                last: Last::Moves(Applied {
+                    number: self.running.number,
+                    fingerprint: self.running.fingerprint,
+                    answer: Answer::Recorded(*kind),
+                }),
+                unfinished: false,
+                expires: self.stays(Duration::ZERO),
+                ..self.draft(None, version)
+            },
+            Ending::Release | Ending::Unpolled if self.running.takeovers == 0 => {
+                self.draft(None, version)
+            }
+            Ending::Release | Ending::Unpolled => Draft {
+                attempt_id: AttemptId::NOBODY,
+                ..self.left(self.running.takeovers - 1, version)
+            },
+            Ending::Stopped if self.running.on_crash == OnCrash::Rerun => {
+                self.left(self.running.takeovers, version)
+            }
+            Ending::Uncertain | Ending::Stopped => {
+                let running = Running {
+                    state: Standing::Uncertain,
+                    ..self.running
+                };
+                self.draft(Some(running), version)
+            }
+        }
+    }
+
+    /// What it means that ending was refused because of `stream`.
+    #[must_use]
+    pub fn refused(&self, ending: &Ending, stream: Option<&Stream>) -> Refusal {
+        let Some(stream) = stream else {
+            return Refusal::Lost;
+        };
+        let intended = self.end(ending, stream.version);
+        if stream.attempt_id != intended.attempt_id && stream.attempt_id != self.attempt_id {
+            return Refusal::Lost;
+        }
+        let Some(running) = stream.running else {
+            let stands = match intended.last {
+                Last::Moves(applied) => stream.last == Some(applied),
+                _ => intended.running.is_none() && !self.has_ended(stream),
+            };
+            return if stands {
+                Refusal::Stands
+            } else {
+                Refusal::Lost
+            };
+        };
+        let is_own = running.number == self.running.number;
+        match (running.state, &intended.running) {
+            _ if !is_own => Refusal::Lost,
+            (Standing::Running, Some(_)) if stream.attempt_id != self.attempt_id => Refusal::Stands,
+            _ if stream.attempt_id != self.attempt_id => Refusal::Lost,
+            // Writing it again would put this holder's choice over that of a stricter caller.
+            (Standing::Uncertain, Some(_)) => Refusal::Stands,
+            (Standing::Running | Standing::Uncertain, _) => Refusal::Again(stream.version),
+            (Standing::Parked, _) => Refusal::Lost,
+        }
+    }
+
+    fn has_ended(&self, stream: &Stream) -> bool {
+        stream
+            .last
+            .is_some_and(|last| last.number >= self.running.number)
+    }
+
+    /// Leaves the number to the next call, with the lease over.
+    fn left(&self, takeovers: u32, version: Version) -> Draft {
+        Draft {
+            lease: Moment::In(Duration::ZERO),
+            expires: self.stays(Duration::ZERO),
+            ..self.draft(
+                Some(Running {
+                    takeovers,
+                    ..self.running
+                }),
+                version,
+            )
+        }
+    }
+
+    fn stays(&self, lease: Duration) -> Option<Moment> {
+        self.expires_after
+            .map(|after| Moment::In(lease.saturating_add(after)))
+    }
+
+    fn draft(&self, running: Option<Running>, version: Version) -> Draft {
+        Draft {
+            version,
+            token: TokenRule::Keep,
+            last: Last::Keep,
+            unfinished: self.unfinished,
+            running,
+            attempt_id: self.attempt_id,
+            lease: Moment::Keep,
+            expires: self.expires_after.map(|_| Moment::Keep),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What becomes of a number that no call can decide, on an operator's word. Nothing here moves a
+//! number back.
+
+use std::time::Duration;
+
+use super::{Answer, Applied, Draft, Last, Running, Standing, Stream};
+use crate::{
+    policy::OnCrash,
+    record::{AttemptId, Moment, OutcomeKind, Time, Version},
+};
+
+/// What an operator says of a number who found out what happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It came to an outcome of this kind: the number moves.
+    Done(OutcomeKind),
+    /// It did not happen, and no holder of it is alive that may still do it: it is free again. Only
+    /// for an uncertain one.
+    Released,
+    /// It may be tried again. Only for a parked one, and one that the next call would park.
+    Resumed {
+        /// How many takeovers a number may see before the next call parks it.
+        max_takeovers: u32,
+    },
+}
+
+/// The draft that settles `number`, or `None` where it is not what stands, or there is nothing to
+/// settle at `now`.
+///
+/// The next version is nobody's: a holder that was only paused has lost.
+#[must_use]
+pub fn settle(
+    stream: &Stream,
+    number: u64,
+    settlement: &Settlement,
+    now: Time,
+    version: Version,
+) -> Option<Draft> {
+    let running = stream.running.filter(|running| running.number == number)?;
+    let is_abandoned =
+        running.state == Standing::Running && stream.lease_is_over(now) && !stream.is_expired(now);
+    let may_rerun = running.on_crash == OnCrash::Rerun;
+    match (settlement, running.state) {
+        (Settlement::Done(kind), state) if is_abandoned || state != Standing::Running => {
+            Some(ended(stream, running, Answer::Recorded(*kind), version))
+        }
+        (Settlement::Released, Standing::Uncertain) => Some(Draft {
+            running: None,
+            ..settled(stream, version)
+        }),
+        (Settlement::Resumed { max_takeovers }, state)
+            if state == Standing::Parked
+                || (is_abandoned
+                    && may_rerun
+                    && running.is_spent(stream.attempt_id, *max_takeovers)) =>
+        {
+            let state = if may_rerun {
+                Standing::Running
+            } else {
+                Standing::Uncertain
+            };
+            Some(Draft {
+                running: Some(Running {
+                    state,
+                    takeovers: 0,
+                    ..running
+                }),
+                attempt_id: AttemptId::RESUMED,
+                lease: Moment::In(Duration::ZERO),
+                ..settled(stream, version)
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The draft that uses up a parked `number`, or `None` where it is not what stands, or is not
+/// parked. The operator's reason is for the event.
+#[must_use]
+pub fn skip(stream: &Stream, number: u64, version: Version) -> Option<Draft> {
+    let is_parked =
+        |running: &Running| running.number == number && running.state == Standing::Parked;
+    let running = stream.running.filter(is_parked)?;
+    Some(ended(stream, running, Answer::Skipped, version))
+}
+
+fn ended(stream: &Stream, running: Running, answer: Answer, version: Version) -> Draft {
+    Draft {
+        last: Last::Moves(Applied {
+            number: running.number,
+            fingerprint: running.fingerprint,
+            answer,
+        }),
+        running: None,
+        unfinished: false,
+        ..settled(stream, version)
+    }
+}
+
+fn settled(stream: &Stream, version: Version) -> Draft {
+    Draft {
+        attempt_id: AttemptId::NOBODY,
+        // The time in which nobody knew does not count.
+        expires: stream
+            .expires
+            .map(|expires| Moment::In(expires.since(stream.lease_end))),
+        ..stream.touched(version)
+    }
+}
