@@ -12,8 +12,8 @@
 //! `last` is a number, its fingerprint, and its outcome with kind, schema and bytes. It stands in
 //! every state, outside the codec, under an [`OutcomeKind`] of its own that an older build refuses.
 //! `running` is the number beside it. The subject's fingerprint is then that of r; attempt, attempt
-//! id, holder, `on_crash` and token are the record's. `unfinished` is one bit: somebody began a
-//! number above the last, and nobody has said how it ended.
+//! id, holder, `on_crash` and token are the record's. Under `accept_gaps` a [`Passed`] number stands
+//! beside `running`, so that a larger one that did nothing puts it back.
 //!
 //! A store needs no new condition: each write stands where `seen` stands, as every swap does. It
 //! needs one new rule: a draft *keeps* `last` unless it says that it moves ([`Last`]). So a
@@ -51,8 +51,6 @@ pub struct Stream {
     pub token: FencingToken,
     /// The last number that ended.
     pub last: Option<Applied>,
-    /// Whether a number above the last one was begun, and nobody has said how that ended.
-    pub unfinished: bool,
     /// The number that is held, or that waits for somebody.
     pub running: Option<Running>,
     /// Whose claim it is, or was last.
@@ -94,6 +92,19 @@ pub struct Running {
     pub state: Standing,
     /// What becomes of it when its holder vanishes.
     pub on_crash: OnCrash,
+    /// How many holders of this number vanished.
+    pub takeovers: u32,
+    /// The abandoned number that this one took the place of.
+    pub passed: Option<Passed>,
+}
+
+/// A number whose holder vanished, as a larger one found it that passed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// The number.
+    pub number: u64,
+    /// What must be equal in a copy.
+    pub fingerprint: Fingerprint,
     /// How many holders of this number vanished.
     pub takeovers: u32,
 }
@@ -151,8 +162,6 @@ pub struct Draft {
     /// What becomes of the last number.
     pub last: Last,
     /// As in the [`Stream`].
-    pub unfinished: bool,
-    /// As in the [`Stream`].
     pub running: Option<Running>,
     /// As in the [`Stream`].
     pub attempt_id: AttemptId,
@@ -194,7 +203,6 @@ impl Draft {
                 Last::Moves(applied) => Some(applied),
                 Last::Forget => None,
             },
-            unfinished: self.unfinished,
             running: self.running,
             attempt_id: self.attempt_id,
             lease_end: moment(self.lease, previous.map(|stream| stream.lease_end)),
@@ -312,7 +320,6 @@ impl Stream {
             version,
             token: TokenRule::Keep,
             last: Last::Keep,
-            unfinished: self.unfinished,
             running: self.running,
             attempt_id: self.attempt_id,
             lease: Moment::Keep,
@@ -332,6 +339,23 @@ impl Applied {
 }
 
 impl Running {
+    /// Whether somebody before its holder may have begun this number, or one that it passed.
+    fn is_begun_before(&self) -> bool {
+        self.takeovers > 0 || self.passed.is_some()
+    }
+
+    /// The number that this one passed, as it stood.
+    fn put_back(&self) -> Option<Running> {
+        self.passed.map(|passed| Running {
+            number: passed.number,
+            fingerprint: passed.fingerprint,
+            state: Standing::Running,
+            on_crash: OnCrash::Rerun,
+            takeovers: passed.takeovers,
+            passed: None,
+        })
+    }
+
     /// Whether as many holders of this number vanished as may. What somebody resumed is tried once
     /// more.
     fn is_spent(&self, attempt_id: AttemptId, max_takeovers: u32) -> bool {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Claim, Decision, Draft, Ending, Gaps, Holding, Last, Meaning, Running, Standing, Stream,
+    Claim, Decision, Draft, Ending, Gaps, Holding, Last, Meaning, Passed, Running, Standing, Stream,
 };
 use crate::{
     policy::OnCrash,
@@ -56,8 +56,7 @@ impl Claim {
         if on_crash != OnCrash::Rerun {
             marks(Standing::Uncertain, Meaning::LeaveUncertain)
         } else if self.gaps == Gaps::Accept && self.number > running.number {
-            // The number that is passed may have half happened, so that this one is told.
-            takes(self.begin(Some(stream), Last::Keep, true, version))
+            takes(self.pass(stream, running, version))
         } else if running.is_spent(stream.attempt_id, self.max_takeovers) {
             marks(Standing::Parked, Meaning::Park)
         } else if self.number == running.number {
@@ -91,16 +90,10 @@ impl Claim {
         if self.number < expected {
             return Decision::Past { last: expected - 1 };
         }
-        let unfinished = counted.is_some_and(|stream| stream.unfinished);
-        let meaning = if unfinished {
-            Meaning::Takeover
-        } else {
-            Meaning::Fresh
-        };
         Decision::Write {
             seen: stream.map(|stream| stream.version),
-            draft: self.begin(stream, last, unfinished, version),
-            meaning,
+            draft: self.begin(stream, last, version),
+            meaning: Meaning::Fresh,
         }
     }
 
@@ -121,7 +114,7 @@ impl Claim {
             let released = Draft {
                 running: None,
                 lease: Moment::In(Duration::ZERO),
-                ..self.begin(None, Last::Keep, false, version)
+                ..self.begin(None, Last::Keep, version)
             };
             return Some((None, released));
         };
@@ -141,31 +134,39 @@ impl Claim {
     }
 
     /// Begins this number.
-    fn begin(
-        &self,
-        stream: Option<&Stream>,
-        last: Last,
-        unfinished: bool,
-        version: Version,
-    ) -> Draft {
+    fn begin(&self, stream: Option<&Stream>, last: Last, version: Version) -> Draft {
         let token = stream.map_or(FencingToken::from_u64(0), |stream| stream.token);
         Draft {
             version,
             token: TokenRule::Above(token),
             last,
-            unfinished,
             running: Some(Running {
                 number: self.number,
                 fingerprint: self.fingerprint,
                 state: Standing::Running,
                 on_crash: self.on_crash,
                 takeovers: 0,
+                passed: None,
             }),
             attempt_id: self.attempt_id,
             lease: Moment::In(self.lease),
             expires: self
                 .expires_after
                 .map(|after| Moment::In(self.lease.saturating_add(after))),
+        }
+    }
+
+    /// Begins this number in the place of a smaller one, whose holder vanished.
+    fn pass(&self, stream: &Stream, running: &Running, version: Version) -> Draft {
+        let begun = self.begin(Some(stream), Last::Keep, version);
+        let passed = Some(Passed {
+            number: running.number,
+            fingerprint: running.fingerprint,
+            takeovers: running.takeovers,
+        });
+        Draft {
+            running: begun.running.map(|running| Running { passed, ..running }),
+            ..begun
         }
     }
 
@@ -176,7 +177,7 @@ impl Claim {
                 takeovers: running.takeovers.saturating_add(1),
                 ..*running
             }),
-            ..self.begin(Some(stream), Last::Keep, true, version)
+            ..self.begin(Some(stream), Last::Keep, version)
         }
     }
 }

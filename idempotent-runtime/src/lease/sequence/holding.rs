@@ -13,7 +13,6 @@ use crate::{
 pub struct Holding {
     running: Running,
     attempt_id: AttemptId,
-    unfinished: bool,
     lease: Duration,
     expires_after: Option<Duration>,
 }
@@ -65,7 +64,6 @@ impl Holding {
                 ..running
             },
             attempt_id: claim.attempt_id,
-            unfinished: stream.unfinished,
             lease: claim.lease,
             expires_after: claim.expires_after,
         })
@@ -80,7 +78,7 @@ impl Holding {
     /// Whether somebody before may have begun this number, or one that it passed.
     #[must_use]
     pub fn is_takeover(&self) -> bool {
-        self.unfinished
+        self.running.is_begun_before()
     }
 
     /// The draft that prolongs the lease. Refused, it is sent again only where
@@ -106,9 +104,9 @@ impl Holding {
 
     /// The draft that ends the holding.
     ///
-    /// What did nothing puts back what stood: the last number where this was the first holder of
-    /// its number, and else the number as its holder left it that vanished. That one may have begun
-    /// something, so that the number stays bound.
+    /// What did nothing puts back what stood: the last number alone, or beside it the number of a
+    /// holder that vanished, taken over or passed. That one may have begun something, so that it
+    /// stays bound.
     #[must_use]
     pub fn end(&self, ending: &Ending, version: Version) -> Draft {
         match ending {
@@ -118,19 +116,18 @@ impl Holding {
                     fingerprint: self.running.fingerprint,
                     answer: Answer::Recorded(*kind),
                 }),
-                unfinished: false,
                 expires: self.stays(Duration::ZERO),
                 ..self.draft(None, version)
             },
-            Ending::Release | Ending::Unpolled if self.running.takeovers == 0 => {
-                self.draft(None, version)
-            }
-            Ending::Release | Ending::Unpolled => Draft {
-                attempt_id: AttemptId::NOBODY,
-                ..self.left(self.running.takeovers - 1, version)
+            Ending::Release | Ending::Unpolled => match self.found() {
+                Some(running) => Draft {
+                    attempt_id: AttemptId::NOBODY,
+                    ..self.left(running, version)
+                },
+                None => self.draft(None, version),
             },
             Ending::Stopped if self.running.on_crash == OnCrash::Rerun => {
-                self.left(self.running.takeovers, version)
+                self.left(self.running, version)
             }
             Ending::Uncertain | Ending::Stopped => {
                 let running = Running {
@@ -163,11 +160,16 @@ impl Holding {
                 Refusal::Lost
             };
         };
-        let is_own = running.number == self.running.number;
+        if stream.attempt_id != self.attempt_id {
+            let stands = intended.running == Some(running);
+            return if stands {
+                Refusal::Stands
+            } else {
+                Refusal::Lost
+            };
+        }
         match (running.state, &intended.running) {
-            _ if !is_own => Refusal::Lost,
-            (Standing::Running, Some(_)) if stream.attempt_id != self.attempt_id => Refusal::Stands,
-            _ if stream.attempt_id != self.attempt_id => Refusal::Lost,
+            _ if running.number != self.running.number => Refusal::Lost,
             // Writing it again would put this holder's choice over that of a stricter caller.
             (Standing::Uncertain, Some(_)) => Refusal::Stands,
             (Standing::Running | Standing::Uncertain, _) => Refusal::Again(stream.version),
@@ -181,18 +183,23 @@ impl Holding {
             .is_some_and(|last| last.number >= self.running.number)
     }
 
-    /// Leaves the number to the next call, with the lease over.
-    fn left(&self, takeovers: u32, version: Version) -> Draft {
+    /// The number that its holder left which vanished, as this holder found it.
+    fn found(&self) -> Option<Running> {
+        match self.running.takeovers {
+            0 => self.running.put_back(),
+            takeovers => Some(Running {
+                takeovers: takeovers - 1,
+                ..self.running
+            }),
+        }
+    }
+
+    /// Leaves a number to the next call, with the lease over.
+    fn left(&self, running: Running, version: Version) -> Draft {
         Draft {
             lease: Moment::In(Duration::ZERO),
             expires: self.stays(Duration::ZERO),
-            ..self.draft(
-                Some(Running {
-                    takeovers,
-                    ..self.running
-                }),
-                version,
-            )
+            ..self.draft(Some(running), version)
         }
     }
 
@@ -206,7 +213,6 @@ impl Holding {
             version,
             token: TokenRule::Keep,
             last: Last::Keep,
-            unfinished: self.unfinished,
             running,
             attempt_id: self.attempt_id,
             lease: Moment::Keep,

@@ -45,7 +45,8 @@ pub fn settle(
             Some(ended(stream, running, Answer::Recorded(*kind), version))
         }
         (Settlement::Released, Standing::Uncertain) => Some(Draft {
-            running: None,
+            running: running.put_back(),
+            lease: Moment::In(Duration::ZERO),
             ..settled(stream, version)
         }),
         (Settlement::Resumed { max_takeovers }, state)
@@ -92,7 +93,6 @@ fn ended(stream: &Stream, running: Running, answer: Answer, version: Version) ->
             answer,
         }),
         running: None,
-        unfinished: false,
         ..settled(stream, version)
     }
 }

@@ -253,10 +253,15 @@ fn a_larger_number_passes_an_abandoned_one_under_accept_and_rerun_only() {
     let (passed, meaning) = written(&accepting(7, 9), Some(&held), late);
     assert_eq!(meaning, Meaning::Takeover);
     assert_eq!(passed.running.map(|running| running.number), Some(7));
-    // The one that was passed may come after all, and is told that it is no first attempt.
-    let released = ended_by(&accepting(7, 9), &passed, Ending::Release, late);
-    let (_, meaning) = written(&accepting(5, 8), Some(&released), late);
-    assert_eq!(meaning, Meaning::Takeover);
+    // The one that was passed may come after all, and goes before what is smaller.
+    for ending in [Ending::Release, Ending::Unpolled] {
+        let released = ended_by(&accepting(7, 9), &passed, ending, late);
+        assert_eq!(released.running, held.running);
+        let decision = decided(&accepting(4, 9), &released, late);
+        assert_eq!(decision, Decision::Overtaken(5));
+        let (_, meaning) = written(&accepting(5, 8), Some(&released), late);
+        assert_eq!(meaning, Meaning::Takeover);
+    }
 }
 
 #[test]
