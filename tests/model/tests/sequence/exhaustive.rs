@@ -1,0 +1,201 @@
+//! Every world that can be reached, under each rule for gaps and after each choice for a crash: no
+//! promise is broken in any of them.
+
+use std::{fmt::Write, time::Instant};
+
+use idempotent_runtime::{lease::sequence::Gaps, policy::OnCrash};
+use stateright::{Checker, Model, Path};
+
+use crate::{
+    driver::{Action, Protocol},
+    faults::Fault,
+    pack::Choice,
+    sights::Sight::{self, *},
+    world::World,
+};
+
+const REFUSE: Gaps = Gaps::Refuse(1);
+const WAIT: Gaps = Gaps::Wait(1);
+
+/// Seen under every rule.
+const EVERYWHERE: &[Sight] = &[AllApplied, Released, Uncertain, InProgress, Past, Mine];
+/// Seen too where a body may run again.
+const AGAIN: &[Sight] = &[Parked, TakenOver, PutBack, Skipped, Outlived, Refused];
+const ONCE: &[Sight] = &[PausedCompletes];
+
+fn protocol(workers: usize, (gaps, on_crash): (Gaps, OnCrash), stragglers: u8) -> Protocol {
+    Protocol {
+        workers,
+        choice: Choice { gaps, on_crash },
+        stragglers,
+        fault: Fault::None,
+        forgets: true,
+    }
+}
+
+/// Checks everything that so many workers can do, and that all of `sights` can be seen in it.
+fn holds(name: &str, workers: usize, choice: (Gaps, OnCrash), stragglers: u8, sights: &[&[Sight]]) {
+    let protocol = protocol(workers, choice, stragglers);
+    let began = Instant::now();
+    let checker = protocol.checker().spawn_bfs().join();
+    assert!(checker.is_done());
+    println!(
+        "{name}: {} states, {:?}",
+        checker.unique_state_count(),
+        began.elapsed()
+    );
+    for (promise, path) in checker.discoveries() {
+        let broken = checker
+            .model()
+            .property(promise)
+            .expectation
+            .discovery_is_failure();
+        assert!(!broken, "{promise}\n{}", trace(path));
+    }
+    for sight in EVERYWHERE.iter().chain(sights.concat().iter()) {
+        assert!(
+            checker.discovery(sight.name()).is_some(),
+            "{name}: it was never seen that {}",
+            sight.name()
+        );
+    }
+}
+
+/// What stood in the record, and what happened then.
+fn trace(path: Path<World, Action>) -> String {
+    path.into_vec()
+        .into_iter()
+        .fold(String::new(), |mut trace, (world, action)| {
+            let _ = writeln!(
+                trace,
+                "    {:?}\n    {:?}\n{action:?}",
+                world.cell, world.workers
+            );
+            trace
+        })
+}
+
+#[test]
+fn three_workers_that_refuse_gaps_and_rerun() {
+    holds(
+        "refuse, rerun",
+        3,
+        (REFUSE, OnCrash::Rerun),
+        0,
+        &[AGAIN, &[Gap]],
+    );
+}
+
+#[test]
+fn three_workers_that_refuse_gaps_at_most_once() {
+    holds(
+        "refuse, at most once",
+        3,
+        (REFUSE, OnCrash::Uncertain),
+        0,
+        &[ONCE, &[Gap]],
+    );
+}
+
+#[test]
+fn two_workers_that_wait_for_gaps_and_rerun() {
+    holds(
+        "wait, rerun",
+        2,
+        (WAIT, OnCrash::Rerun),
+        0,
+        &[AGAIN, &[AwaitGap]],
+    );
+}
+
+#[test]
+fn two_workers_that_wait_for_gaps_at_most_once() {
+    holds(
+        "wait, at most once",
+        2,
+        (WAIT, OnCrash::Uncertain),
+        0,
+        &[ONCE, &[AwaitGap]],
+    );
+}
+
+#[test]
+fn two_workers_that_accept_gaps_and_rerun() {
+    holds(
+        "accept, rerun",
+        2,
+        (Gaps::Accept, OnCrash::Rerun),
+        0,
+        &[AGAIN, &[Passed, Overtaken]],
+    );
+}
+
+#[test]
+fn two_workers_that_accept_gaps_at_most_once() {
+    holds(
+        "accept, at most once",
+        2,
+        (Gaps::Accept, OnCrash::Uncertain),
+        0,
+        &[ONCE],
+    );
+}
+
+#[test]
+fn two_workers_that_refuse_gaps_and_rerun_while_a_request_straggles() {
+    holds(
+        "refuse, rerun, straggling",
+        2,
+        (REFUSE, OnCrash::Rerun),
+        1,
+        &[AGAIN],
+    );
+}
+
+#[test]
+fn two_workers_that_refuse_gaps_at_most_once_while_a_request_straggles() {
+    holds(
+        "refuse, at most once, straggling",
+        2,
+        (REFUSE, OnCrash::Uncertain),
+        1,
+        &[ONCE],
+    );
+}
+
+#[test]
+fn two_workers_that_accept_gaps_and_rerun_while_a_request_straggles() {
+    holds(
+        "accept, rerun, straggling",
+        2,
+        (Gaps::Accept, OnCrash::Rerun),
+        1,
+        &[AGAIN, &[Passed]],
+    );
+}
+
+/// Nobody who was forgotten could have broken a promise.
+#[test]
+fn two_workers_of_whom_nothing_is_forgotten() {
+    for (gaps, on_crash) in [
+        (REFUSE, OnCrash::Rerun),
+        (REFUSE, OnCrash::Uncertain),
+        (Gaps::Accept, OnCrash::Uncertain),
+    ] {
+        let protocol = Protocol {
+            forgets: false,
+            ..protocol(2, (gaps, on_crash), 0)
+        };
+        let checker = protocol.checker().spawn_bfs().join();
+        assert!(checker.is_done());
+        println!(
+            "{gaps:?}, {on_crash:?}: {} states",
+            checker.unique_state_count()
+        );
+        for (promise, path) in checker.discoveries() {
+            let property = checker.model().property(promise);
+            let broken = property.expectation.discovery_is_failure();
+            assert!(!broken, "{promise}\n{}", trace(path));
+        }
+    }
+}
